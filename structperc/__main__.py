@@ -1,0 +1,7 @@
+"""python -m structperc."""
+
+import sys
+
+from structperc.cli import main
+
+sys.exit(main())

@@ -1,0 +1,24 @@
+"""Exact dynamic programs on a Lattice: constraints, paths, candidates, probabilities."""
+
+from structperc.chain.constraints import allow, constrain
+from structperc.chain.kbest import KBest, kbest
+from structperc.chain.marginals import edge_marginals, entropy, log_partition, marginals, sample
+from structperc.chain.max_marginals import max_marginals
+from structperc.chain.path import path_score
+from structperc.chain.viterbi import Viterbi, viterbi
+
+__all__ = [
+    "allow",
+    "constrain",
+    "path_score",
+    "viterbi",
+    "Viterbi",
+    "kbest",
+    "KBest",
+    "log_partition",
+    "marginals",
+    "edge_marginals",
+    "entropy",
+    "sample",
+    "max_marginals",
+]

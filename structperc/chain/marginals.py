@@ -1,0 +1,129 @@
+"""Sums over all labellings: log-partition, marginal probabilities, entropy, samples (forward-backward)."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from structperc.chain.recursion import before_and_after, completions, full_precision, live
+from structperc.structures import Lattice
+
+
+def log_partition(lattice: Lattice) -> Tensor:
+    """log Z = log sum over labellings y of exp(score of y) -> (B,); 0 for an empty sequence.
+
+    Differentiable once: the gradients are the marginals, computed by forward-backward and not through the loop.
+    A sequence without any legal labelling has log Z = -inf and gradient 0.
+    """
+    return _LogPartition.apply(*lattice)
+
+
+class _LogPartition(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
+        lattice = Lattice(unary, edge, lengths)
+        before, after = before_and_after(lattice, torch.logsumexp)
+        ctx.save_for_backward(unary, edge, lengths, before, after)
+        return _total(lattice, after)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        unary, edge, lengths, before, after = ctx.saved_tensors
+        lattice = Lattice(unary, edge, lengths)
+        rows = grads[0].view(-1, 1, 1)
+        nodes = pairs = None
+        if ctx.needs_input_grad[0]:
+            nodes = (rows * _node_probabilities(lattice, before, after)).to(unary.dtype)
+        if ctx.needs_input_grad[1]:
+            pairs = (rows.unsqueeze(3) * _edge_probabilities(lattice, before, after)).to(edge.dtype)
+        return nodes, pairs, None
+
+
+@torch.no_grad()
+def marginals(lattice: Lattice) -> Tensor:
+    """p(y_t = y | x) -> (B, T, L). Exactly 0 for what is impossible, in the padding, and without a legal labelling."""
+    return _node_probabilities(lattice, *before_and_after(lattice, torch.logsumexp))
+
+
+@torch.no_grad()
+def edge_marginals(lattice: Lattice) -> Tensor:
+    """p(y_{t-1} = i, y_t = j | x) -> (B, T, L, L); 0 at t = 0 and in the padding."""
+    return _edge_probabilities(lattice, *before_and_after(lattice, torch.logsumexp))
+
+
+@torch.no_grad()
+def entropy(lattice: Lattice) -> Tensor:
+    """H(y | x) in nats -> (B,), by the chain rule as a sum of conditional entropies: no difference of large numbers.
+
+    0 for an empty sequence and for one without any legal labelling.
+    """
+    before, after = before_and_after(lattice, torch.logsumexp)
+    first, later = _conditionals(lattice, after)
+    pairs = _edge_probabilities(lattice, before, after)
+    return -(_times_log(first.exp(), first).sum((1, 2)) + _times_log(pairs, later).sum((1, 2, 3)))
+
+
+@torch.no_grad()
+def sample(lattice: Lattice, n: int, generator: torch.Generator | None = None) -> Tensor:
+    """n labellings of each sequence, drawn independently from p(y | x) -> (B, n, T) int64, 0 in the padding.
+
+    Backward filtering, forward sampling; a draw is the argmax of log-probabilities plus Gumbel noise.
+    A sequence without any legal labelling gets labels 0.
+    """
+    first, later = _conditionals(lattice, completions(lattice, torch.logsumexp))
+    B, T, L = lattice.unary.shape
+    labels = torch.zeros(B, n, T, dtype=torch.int64, device=first.device)
+    row = torch.arange(B, device=first.device).unsqueeze(1)
+    for t in range(T):
+        scores = first if t == 0 else later[row, t, labels[:, :, t - 1]]
+        noise = first.new_empty(B, n, L).exponential_(generator=generator).log_()
+        labels[:, :, t] = (scores - noise).argmax(2)
+    possible = (first > -torch.inf).flatten(1).any(1).view(-1, 1, 1)
+    return labels.where(live(lattice).unsqueeze(1) & possible, 0)
+
+
+def _total(lattice: Lattice, after: Tensor) -> Tensor:
+    if not lattice.unary.shape[1]:
+        return after.new_zeros(len(after))
+    total = (full_precision(lattice.unary[:, 0]) + after[:, 0]).logsumexp(1)
+    return total.where(lattice.lengths.to(total.device) > 0, 0)
+
+
+def _node_probabilities(lattice: Lattice, before: Tensor, after: Tensor) -> Tensor:
+    """Normalised token by token: the rounding of long sums cancels, and the labels of a token sum to 1."""
+    return normalised(before + full_precision(lattice.unary) + after, live(lattice))
+
+
+def _edge_probabilities(lattice: Lattice, before: Tensor, after: Tensor) -> Tensor:
+    unary = full_precision(lattice.unary)
+    real = live(lattice)
+    pairs = after.new_zeros(lattice.edge.shape)
+    ahead, behind = (unary + after)[:, 1:].unsqueeze(2), (before + unary)[:, :-1].unsqueeze(3)
+    scores = behind + full_precision(lattice.edge[:, 1:]) + ahead
+    pairs[:, 1:] = normalised(scores.flatten(2), real[:, 1:]).view_as(scores)
+    return pairs
+
+
+def normalised(scores: Tensor, real: Tensor) -> Tensor:
+    """exp(scores) over its sum along the last dimension; 0 where nothing is possible and in the padding."""
+    possible = real & (scores.amax(-1) > -torch.inf)
+    return scores.where(possible.unsqueeze(-1), 0).softmax(-1).where(possible.unsqueeze(-1), 0)
+
+
+def _conditionals(lattice: Lattice, after: Tensor) -> tuple[Tensor, Tensor]:
+    """log p(y_0) (B, 1, L) and log p(y_t | y_{t-1}) (B, T, L, L); -inf where impossible and in the padding."""
+    real = live(lattice)
+    ahead = full_precision(lattice.unary) + after
+    later = full_precision(lattice.edge) + ahead.unsqueeze(2)
+    return _log_normalised(ahead[:, :1], real[:, :1]), _log_normalised(later, real.unsqueeze(2))
+
+
+def _log_normalised(scores: Tensor, real: Tensor) -> Tensor:
+    possible = (real & (scores.amax(-1) > -torch.inf)).unsqueeze(-1)
+    return scores.where(possible, 0).log_softmax(-1).where(possible, -torch.inf)
+
+
+def _times_log(p: Tensor, log: Tensor) -> Tensor:
+    return (p * log).where(p > 0, 0)

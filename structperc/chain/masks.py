@@ -1,0 +1,28 @@
+"""Any boolean mask (holes, left padding, [CLS]) to the lengths of a Lattice, and results back into their places."""
+
+import torch
+from torch import Tensor
+
+
+def compact(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Move the masked tokens of each row to its left: values (B, T, ...), mask (B, T) bool
+    -> values (B, T', ...) with 0 in the padding, lengths (B,); T' is the largest length.
+
+    A row without any masked token gets length 0. Gradients flow back to the masked tokens only.
+    """
+    lengths = mask.sum(1)
+    real = _real(lengths, int(lengths.max()) if len(lengths) else 0)
+    compacted = values.new_zeros(*real.shape, *values.shape[2:])
+    compacted[real] = values[mask]
+    return compacted, lengths
+
+
+def scatter(values: Tensor, mask: Tensor, fill: float = 0) -> Tensor:
+    """The inverse of `compact`: values (B, T', ...) -> (B, T, ...) with `fill` where the mask is False."""
+    scattered = values.new_full((*mask.shape, *values.shape[2:]), fill)
+    scattered[mask] = values[_real(mask.sum(1), values.shape[1])]
+    return scattered
+
+
+def _real(lengths: Tensor, longest: int) -> Tensor:
+    return torch.arange(longest, device=lengths.device) < lengths.unsqueeze(1)

@@ -1,0 +1,45 @@
+"""The score of given labellings: sums of gathered entries, the only place where gradients enter."""
+
+import torch
+from torch import Tensor
+
+from structperc.chain.recursion import full_precision, live
+from structperc.errors import InputError
+from structperc.structures import Lattice
+
+
+def path_score(lattice: Lattice, labels: Tensor, rows: Tensor | None = None) -> Tensor:
+    """Sum of unary and edge scores along labellings: labels (B, T) -> (B,), labels (B, K, T) -> (B, K).
+
+    With `rows` (S,) the labels are (S, T) and labelling s belongs to sequence rows[s] -> (S,).
+    Labels in the padding are ignored. Gradients flow to the gathered entries only. Half precision is summed in float32.
+    Raises InputError when a label of a real token is outside 0..L-1.
+    """
+    if rows is None:
+        rows = torch.arange(len(labels), device=labels.device).unsqueeze(-1).expand(labels.shape[:-1])
+    score = _score(lattice, labels.flatten(0, -2), rows.flatten())
+    return score.view(labels.shape[:-1])
+
+
+def _score(lattice: Lattice, labels: Tensor, rows: Tensor) -> Tensor:
+    real = live(lattice)[rows]
+    _check(labels, rows, real, lattice.unary.shape[2])
+    labels = labels.where(real, 0)
+    row, step = rows.unsqueeze(1), torch.arange(labels.shape[1], device=labels.device)
+    unary = lattice.unary[row, step, labels]
+    edge = lattice.edge[row, step[1:], labels[:, :-1], labels[:, 1:]]
+    return _total(unary, real) + _total(edge, real[:, 1:])
+
+
+def _total(scores: Tensor, real: Tensor) -> Tensor:
+    return full_precision(scores).where(real, 0).sum(1)
+
+
+def _check(labels: Tensor, rows: Tensor, real: Tensor, size: int) -> None:
+    wrong = ((labels < 0) | (labels >= size)) & real
+    if wrong.any():
+        s, t = wrong.nonzero()[0].tolist()
+        raise InputError(
+            f"label {int(labels[s, t])} at token {t} of sequence {int(rows[s])} is outside 0..{size - 1}; "
+            "give real tokens labels of the lattice"
+        )

@@ -1,0 +1,77 @@
+"""The contract of a criterion, and the idea that the perceptron-like ones share: gold against its best rival."""
+
+import torch
+from torch import Tensor, nn
+
+from structperc.structures import Lattice, Scored
+
+
+class Criterion(nn.Module):
+    """forward(scored) -> losses (B,), one per sequence; the tagger sums them.
+
+    Losses are differentiable through the scores of chosen paths only, never through a maximum: ties would
+    split the gradient. A sequence that asks for no update still gives an attached zero.
+    """
+
+    rivals_needed = 1  # candidates the search must deliver per sequence
+    probabilistic = False  # True when training makes exp(score - log Z) a probability
+
+    def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
+        """The lattice that training searches for candidates; here the scorer's own."""
+        return lattice
+
+    def forward(self, scored: Scored) -> Tensor:
+        """-> losses (B,)."""
+        raise NotImplementedError
+
+    def acts(self, scored: Scored) -> Tensor:
+        """-> (B,) bool, the sequences that this loss changes weights for."""
+        return torch.ones_like(scored.gold_scores, dtype=torch.bool)
+
+
+class RivalCriterion(Criterion):
+    """loss = [acts] * (s(rival) - s(gold)); with step 1 its gradient step is Phi(gold) - Phi(rival).
+
+    A subclass says which candidate is the rival and when it acts.
+    """
+
+    def rival(self, scored: Scored) -> Tensor:
+        """-> (B,) int64 index among the candidates."""
+        raise NotImplementedError
+
+    def acts(self, scored: Scored) -> Tensor:
+        """-> (B,) bool."""
+        raise NotImplementedError
+
+    def gap(self, scored: Scored) -> Tensor:
+        """s(gold) - s(rival) under the total score -> (B,), differentiable; meaningless where `acts` is False."""
+        total = scored.candidate_scores + scored.candidate_nonlocal
+        rival = total.gather(1, self.rival(scored)[:, None]).squeeze(1)
+        return scored.gold_scores + scored.gold_nonlocal - rival
+
+    def forward(self, scored: Scored) -> Tensor:
+        """-> losses (B,); 0 where the criterion does not act."""
+        check_candidates(self, scored)
+        # where() and not a product: the gap of a sequence without rival is infinite
+        return torch.where(self.acts(scored), -self.gap(scored), 0.0)
+
+
+def check_candidates(criterion: Criterion, scored: Scored) -> None:
+    """Raise ValueError when the search gave fewer candidates than the criterion compares."""
+    K = scored.candidates.labels.shape[1]
+    if criterion.rivals_needed > K:
+        name, k = type(criterion).__name__, criterion.rivals_needed
+        raise ValueError(f"{name} needs a rival: search gave K={K}; set search.k >= {k}")
+
+
+def is_gold(scored: Scored) -> Tensor:
+    """-> (B, K) bool, True where the candidate equals gold at every real token."""
+    T = scored.gold.shape[1]
+    padding = torch.arange(T, device=scored.gold.device) >= scored.lattice.lengths[:, None]
+    return ((scored.candidates.labels == scored.gold[:, None]) | padding[:, None]).all(-1)
+
+
+def best(scored: Scored, among: Tensor) -> Tensor:
+    """Index (B,) of the candidate of highest total score among (B, K) bool; the earlier one on ties."""
+    total = (scored.candidate_scores + scored.candidate_nonlocal).detach()
+    return total.masked_fill(~(among & scored.candidates.valid), -torch.inf).argmax(1)

@@ -1,0 +1,58 @@
+"""The cost-augmented structured hinge."""
+
+import torch
+from torch import Tensor
+
+from structperc.criteria.base import Criterion, best
+from structperc.errors import InputError
+from structperc.structures import Lattice, Scored
+
+
+class Hinge(Criterion):
+    """loss = max(0, max_y [s(y) + cost(y)] - s(y*)), cost(y) = cost x number of wrong labels.
+
+    Taskar et al. 2003; with the PassiveAggressive optimizer the 1-best algorithm of Crammer et al. 2006.
+    The maximum runs over all labellings: candidates are searched on the lattice with the cost added
+    (`augment`), and the best of them by score plus cost is the rival.
+
+    Args:
+        cost: margin asked for each wrong token.
+
+    Raises:
+        InputError: cost is not positive.
+    """
+
+    def __init__(self, cost: float = 1.0) -> None:
+        super().__init__()
+        if not cost > 0:
+            raise InputError(f"Hinge: cost must be > 0, got {cost}")
+        self.cost = cost
+
+    def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
+        """Adds `cost` to every label that is not gold's."""
+        right = torch.nn.functional.one_hot(gold, lattice.unary.shape[-1]).bool()
+        return lattice._replace(unary=lattice.unary + self.cost * ~right)
+
+    def costs(self, scored: Scored) -> Tensor:
+        """-> (B, K), the cost of each candidate."""
+        T = scored.gold.shape[1]
+        live = torch.arange(T, device=scored.gold.device) < scored.lattice.lengths[:, None]
+        wrong = (scored.candidates.labels != scored.gold[:, None]) & live[:, None]
+        return self.cost * wrong.sum(-1).to(scored.gold_scores.dtype)
+
+    def violations(self, scored: Scored) -> Tensor:
+        """-> (B,) s(rival) + cost(rival) - s(gold), differentiable."""
+        costs = self.costs(scored)
+        augmented = scored._replace(candidate_scores=scored.candidate_scores + costs)
+        rival = best(augmented, torch.ones_like(scored.candidates.valid))[:, None]
+        total = augmented.candidate_scores + augmented.candidate_nonlocal
+        return total.gather(1, rival).squeeze(1) - scored.gold_scores - scored.gold_nonlocal
+
+    def forward(self, scored: Scored) -> Tensor:
+        """-> losses (B,) >= 0."""
+        violations = self.violations(scored)
+        return torch.where(violations > 0, violations, 0.0)
+
+    def acts(self, scored: Scored) -> Tensor:
+        """-> (B,) bool, True where the hinge is positive."""
+        return self.violations(scored).detach() > 0

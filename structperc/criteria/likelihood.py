@@ -1,0 +1,21 @@
+"""Negative conditional log-likelihood: the CRF criterion."""
+
+from torch import Tensor
+
+from structperc.chain import log_partition
+from structperc.criteria.base import Criterion
+from structperc.structures import Scored
+
+
+class Likelihood(Criterion):
+    """loss = log Z - s(y*), Lafferty et al. 2001. Scores become log-probabilities up to log Z.
+
+    Uses local scores only: the sum over all labellings knows no non-local feature.
+    """
+
+    probabilistic = True
+    rivals_needed = 0
+
+    def forward(self, scored: Scored) -> Tensor:
+        """-> losses (B,) >= 0."""
+        return log_partition(scored.lattice) - scored.gold_scores

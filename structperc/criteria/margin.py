@@ -1,0 +1,46 @@
+"""The margin perceptron criterion."""
+
+from torch import Tensor
+
+from structperc.criteria.base import RivalCriterion, best, check_candidates, is_gold
+from structperc.errors import InputError
+from structperc.structures import Scored
+
+
+class Margin(RivalCriterion):
+    """Acts when gold leads its best rival by no more than C. Kazama & Torisawa 2007, Algorithm 3.1.
+
+    loss = [gap <= C] (s(rival) - s(y*)), rival = best candidate that is not gold (the first if it is wrong,
+    else the second), gap = s(y*) - s(rival). The loss may be negative: it is the update that counts.
+
+    On a separable set the number of updates is at most (2C + R^2) / delta^2 and the margin reached at least
+    delta C / (2C + R^2), one sequence per step. For steps that sum the updates of up to m sequences decided
+    with the same weights w: let step k update U_k <= m sequences with sum g_k of their differences. Then
+    w.u grows by >= U_k delta for the best unit vector u, and |w|^2 by 2 w.g_k + |g_k|^2 <= 2C U_k + (U_k R)^2
+    <= U_k (2C + m R^2). With N = sum U_k: (N delta)^2 <= |w|^2 <= N (2C + m R^2), so N <= (2C + m R^2) / delta^2.
+
+    Args:
+        C: margin in units of the score; the paper tries 500 ... 32000 with whole documents as sequences.
+
+    Raises:
+        InputError: C is negative.
+        ValueError: the search gives fewer than two candidates.
+    """
+
+    rivals_needed = 2
+
+    def __init__(self, C: float) -> None:
+        super().__init__()
+        if not C >= 0:
+            raise InputError(f"Margin: C must be >= 0, got {C}")
+        self.C = C
+
+    def rival(self, scored: Scored) -> Tensor:
+        """-> (B,) index of the best candidate that is not gold."""
+        return best(scored, ~is_gold(scored))
+
+    def acts(self, scored: Scored) -> Tensor:
+        """-> (B,) bool, True where a rival exists and comes within C of gold."""
+        check_candidates(self, scored)
+        exists = (scored.candidates.valid & ~is_gold(scored)).any(1)
+        return exists & (self.gap(scored).detach() <= self.C)

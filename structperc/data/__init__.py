@@ -1,0 +1,11 @@
+"""Files or hub -> rows of sentences -> columns of strings, in flow order.
+
+text.py                                      a text file -> lines, with errors that name file and line
+conll.py, conllu.py, hub.py, synthetic.py    a file, a hub data set or a seed -> `datasets.Dataset`
+rows.py                                      the row format they share: one sentence per row
+corpus.py                                    rows -> `Corpus`, sentences or documents as flat columns
+normalise.py                                 labels of a corpus repaired and brought into another tag scheme
+labels.py                                    tag schemes, segments, `LabelSet` with its masks
+
+The readers need the package `datasets`; `text`, `corpus`, `normalise` and `labels` do not.
+"""

@@ -1,0 +1,196 @@
+"""CoNLL column files: a strict reader and an atomic writer.
+
+One token per line, fields separated by ASCII spaces or tabs (other white space belongs to the token), an
+empty line after each sentence, documents opened by -DOCSTART- lines.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from datasets import Dataset
+from rich.console import Console
+from rich.progress import track
+
+from structperc.data.corpus import Corpus
+from structperc.data.rows import rows
+from structperc.data.text import read_lines
+from structperc.errors import InputError
+
+DOCSTART = "-DOCSTART-"
+Columns = Sequence[str | None] | Mapping[str, int]
+
+_SLOW = 1_000_000  # lines; smaller files are read within about two seconds
+_NO_FIELD = re.compile(r"[ \t\r\n]|^$")
+
+
+def read_conll(
+    path: str | Path,
+    columns: Columns,
+    *,
+    comments: bool = False,
+    docstart: str | None = DOCSTART,
+    encoding: str = "utf-8",
+    progress: bool = True,
+) -> Dataset:
+    """A CoNLL file -> rows of sentences (see `rows`), labels as they stand in the file.
+
+    `columns` names the roles of the fields in their order, None or "_" for a field to skip, or maps each role
+    to its position, negative from the right; further fields are ignored. Lines with `docstart` as first field
+    open a document and are dropped; in a file without any each sentence is its own document. With `comments`,
+    lines that begin with "#" are dropped where a sentence could begin.
+
+    InputError with file:line for a line with more or fewer fields than the first token line, too few for
+    `columns`, or not in the encoding; with the path for a missing or empty file.
+    """
+    lines = read_lines(path, encoding)
+    numbers: list[int] = []
+    fields: list[list[str]] = []
+    documents: list[int] = []
+    sentences, document, marked = [0], 0, False
+    shown = _shown(lines, str(path)) if progress and len(lines) > _SLOW else lines
+    for block in _blocks(shown, docstart, comments):
+        if not block:
+            marked = True
+            document += bool(documents) and documents[-1] == document
+            continue
+        for number, parts in block:
+            numbers.append(number)
+            fields.append(parts)
+        sentences.append(len(fields))
+        documents.append(document)
+    positions = _positions(columns, path, numbers, fields)
+    flat = {role: [parts[i] for parts in fields] for role, i in positions.items()}
+    return rows(flat, sentences, documents if marked else range(len(documents)), numbers)
+
+
+def write_conll(
+    path: str | Path,
+    corpus: Corpus,
+    roles: Sequence[str] | None = None,
+    predicted: Sequence[str] | None = None,
+    docstart: str = DOCSTART,
+) -> None:
+    """Writes `conll_lines` as UTF-8; the file appears under its name only when it is complete."""
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: the folder {path.parent} does not exist")
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(conll_lines(corpus, roles, predicted, docstart))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def conll_lines(
+    corpus: Corpus,
+    roles: Sequence[str] | None = None,
+    predicted: Sequence[str] | None = None,
+    docstart: str = DOCSTART,
+) -> Iterator[str]:
+    """Lines of a CoNLL file: the columns of the roles (all by default), `predicted` (N labels) as the last.
+
+    Documents are opened by a `docstart` line unless each sentence is its own document. InputError for a role
+    that the corpus lacks, another number of predictions than N, and values that no field can hold.
+    """
+    chosen = _chosen(corpus, corpus.columns if roles is None else roles, predicted)
+    opening = " ".join([docstart, *["-X-"] * (len(chosen) - 2), "O"][: len(chosen)])
+    tokens = list(zip(*chosen, strict=True))
+    starts = _document_starts(corpus)
+    for first, end in pairwise(corpus.sentences.tolist()):
+        if first in starts and first < end:
+            yield f"{opening}\n\n"
+        for token in tokens[first:end]:
+            yield " ".join(token) + "\n"
+        if first < end:
+            yield "\n"
+
+
+def _shown(lines: list[str], name: str) -> Iterable[str]:
+    return track(lines, name, console=Console(stderr=True), transient=True)
+
+
+def _blocks(
+    lines: Iterable[str], docstart: str | None, comments: bool
+) -> Iterator[list[tuple[int, list[str]]]]:
+    """Sentences as lists of (line number, fields); an empty list where a document is opened."""
+    block: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(lines, 1):
+        fields = [field for field in line.replace("\t", " ").split(" ") if field]
+        if fields and fields[0] != docstart:
+            if block or not (comments and line.startswith("#")):
+                block.append((number, fields))
+            continue
+        if block:
+            yield block
+        if fields:
+            yield []
+        block = []
+    if block:
+        yield block
+
+
+def _positions(
+    columns: Columns, path: str | Path, numbers: Sequence[int], fields: Sequence[Sequence[str]]
+) -> dict[str, int]:
+    """Role -> position, after a check that every line has the same and sufficient number of fields."""
+    if not fields:
+        raise InputError(f"{path}: there are no tokens in this file")
+    width = len(fields[0])
+    for number, parts in zip(numbers, fields, strict=True):
+        if len(parts) != width:
+            raise InputError(f"{path}:{number}: {len(parts)} fields, but line {numbers[0]} has {width}")
+    positions = _roles(columns)
+    wanted = len(columns) if not isinstance(columns, Mapping) else 0
+    wanted = max([wanted, *(i + 1 if i >= 0 else -i for i in positions.values())])
+    if wanted > width:
+        names = ", ".join(positions)
+        raise InputError(f"{path}:{numbers[0]}: {width} fields, but columns ({names}) need {wanted}")
+    return positions
+
+
+def _roles(columns: Columns) -> dict[str, int]:
+    """Role -> position as the option `columns` asks for."""
+    if isinstance(columns, Mapping):
+        return _checked(list(columns), dict(columns))
+    named = [role for role in columns if role not in (None, "_")]
+    return _checked(named, {role: i for i, role in enumerate(columns) if role is not None and role != "_"})
+
+
+def _checked(named: Sequence[str | None], positions: dict[str, int]) -> dict[str, int]:
+    taken = {"document", "sentence", "line"} & set(positions)
+    if "word" not in positions or len(named) > len(positions) or taken:
+        raise InputError(
+            f"columns must name 'word' and each role once, none 'document', 'sentence' or 'line'; not {named}"
+        )
+    return positions
+
+
+def _chosen(corpus: Corpus, roles: Iterable[str], predicted: Sequence[str] | None) -> list[Sequence[str]]:
+    """The columns to write, after a check that each value can stand in a column file."""
+    if missing := [role for role in roles if role not in corpus.columns]:
+        raise InputError(f"{corpus.name}: no columns {missing} among {list(corpus.columns)}")
+    chosen: list[Sequence[str]] = [corpus.columns[role] for role in roles]
+    if predicted is not None:
+        chosen.append(predicted)
+    for column in chosen:
+        if len(column) != corpus.tokens:
+            raise InputError(f"{corpus.name}: {len(column)} predicted labels for {corpus.tokens} tokens")
+        for value in set(column):
+            if _NO_FIELD.search(value):
+                place = corpus.where(list(column).index(value))
+                raise InputError(f"{place}: {value!r} cannot be a CoNLL field (empty, or white space in it)")
+    return chosen
+
+
+def _document_starts(corpus: Corpus) -> set[int]:
+    """First token of each document; none when each sentence is its own document."""
+    first = corpus.starts[:-1][np.diff(corpus.documents, prepend=-1) != 0]
+    return set(first.tolist()) if len(first) < np.count_nonzero(np.diff(corpus.sentences)) else set()

@@ -1,0 +1,60 @@
+"""CoNLL-U treebanks: words with their part-of-speech tags."""
+
+import re
+from pathlib import Path
+
+from datasets import Dataset
+
+from structperc.data.rows import rows
+from structperc.data.text import read_lines
+from structperc.errors import InputError
+
+_WORD = re.compile(r"[1-9][0-9]*")
+_NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
+
+
+def read_conllu(path: str | Path, label: str = "upos") -> Dataset:
+    """A CoNLL-U file -> rows of sentences: `word` (FORM), `upos`, `xpos` and one of these two as `label`.
+
+    Multiword ranges (1-2) and empty nodes (1.1) are skipped; "# newdoc" opens a document, without any each
+    sentence is its own document; other comments are dropped.
+
+    InputError with file:line for lines without 10 fields between tabs or out of order, with the path for a
+    missing or empty file.
+    """
+    if label not in ("upos", "xpos"):
+        raise InputError(f"label must be upos or xpos, not {label!r}")
+    columns: dict[str, list[str]] = {"word": [], "upos": [], "xpos": []}
+    numbers: list[int] = []
+    documents: list[int] = []
+    sentences, document, marked = [0], 0, False
+    for number, line in enumerate([*read_lines(path), ""], 1):
+        if line.startswith("#"):
+            opens = re.match(r"#\s*newdoc\b", line) is not None
+            marked |= opens
+            document += opens and documents[-1:] == [document]
+        elif line:
+            fields = _fields(line, f"{path}:{number}", expected=len(numbers) - sentences[-1] + 1)
+            if fields:
+                for role, value in zip(columns, fields, strict=True):
+                    columns[role].append(value)
+                numbers.append(number)
+        elif len(numbers) > sentences[-1]:
+            sentences.append(len(numbers))
+            documents.append(document)
+    if not numbers:
+        raise InputError(f"{path}: there are no words in this file")
+    columns["label"] = columns[label]
+    return rows(columns, sentences, documents if marked else range(len(documents)), numbers)
+
+
+def _fields(line: str, place: str, expected: int) -> tuple[str, str, str] | None:
+    """FORM, UPOS and XPOS of a word line; None for multiword ranges and empty nodes."""
+    fields = line.split("\t")
+    if len(fields) != 10:
+        raise InputError(f"{place}: {len(fields)} fields between tabs, but CoNLL-U has 10")
+    if _NO_WORD.fullmatch(fields[0]):
+        return None
+    if not _WORD.fullmatch(fields[0]) or int(fields[0]) != expected:
+        raise InputError(f"{place}: word id {fields[0]!r} where {expected} is due; is an empty line missing?")
+    return fields[1], fields[3], fields[4]

@@ -1,0 +1,169 @@
+"""Sentences or documents as flat columns of strings: what features are extracted from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from structperc.errors import InputError
+
+if TYPE_CHECKING:
+    import datasets
+
+Value = TypeVar("Value")
+UNITS = ("sentence", "document")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """N tokens in R sentences in S sequences; a sequence is a sentence or a whole document.
+
+    Sequence s is the tokens starts[s]:starts[s+1], sentence r the tokens sentences[r]:sentences[r+1].
+    InputError when there is no column `word` or a column does not have N values.
+    """
+
+    columns: dict[str, list[str]]  # role -> N strings
+    starts: np.ndarray  # (S + 1,) int64
+    sentences: np.ndarray  # (R + 1,) int64
+    documents: np.ndarray  # (S,) int64, document id of each sequence
+    name: str = "corpus"  # file or data set, for messages
+    lines: np.ndarray | None = None  # (N,) int64, line of each token in that file
+
+    def __post_init__(self) -> None:
+        _check_words(self.columns, self.name)
+        for role, values in self.columns.items():
+            if len(values) != self.tokens:
+                raise InputError(f"{self.name}: column {role!r} has {len(values)} values, not {self.tokens}")
+
+    @classmethod
+    def from_sentences(
+        cls,
+        sentences: Sequence[Mapping[str, Sequence[str]]],
+        documents: Sequence[int] | None = None,
+        unit: str = "sentence",
+        name: str = "corpus",
+    ) -> "Corpus":
+        """From one {role: strings} per sentence. Without `documents` each sentence is its own document.
+
+        InputError when sentences differ in their roles, or columns of a sentence in their length.
+        """
+        roles = list(sentences[0]) if sentences else ["word"]
+        for number, sentence in enumerate(sentences, 1):
+            if set(sentence) != set(roles):
+                raise InputError(f"{name}: sentence {number} has columns {list(sentence)}, not {roles}")
+        flat = {role: [value for s in sentences for value in s[role]] for role in roles}
+        lengths = {role: np.array([len(s[role]) for s in sentences], dtype=np.int64) for role in roles}
+        ids = np.arange(len(sentences)) if documents is None else np.asarray(documents, dtype=np.int64)
+        return cls(flat, *_borders(lengths, ids, unit, name), name)
+
+    @classmethod
+    def from_dataset(cls, rows: "datasets.Dataset", unit: str = "sentence", name: str = "corpus") -> "Corpus":
+        """From rows of sentences: all their columns of string lists, and `document` and `line` if present.
+
+        With unit "document" the rows of a document, which must be neighbours, make one sequence. InputError
+        when columns of a row differ in length, or documents are asked for and there is no such column.
+        """
+        table = rows.with_format("arrow")[:]
+        held = {role: table.column(role).combine_chunks() for role in table.column_names}
+        texts = [role for role in held if _is_text(rows, role)]
+        lengths = {role: held[role].value_lengths().to_numpy(zero_copy_only=False) for role in texts}
+        flat = {role: _strings(held[role].flatten(), f"{name}: column {role!r}") for role in texts}
+        if unit == "document" and "document" not in held:
+            raise InputError(f"{name}: no column 'document' says where documents begin; set unit: sentence")
+        ids = held["document"].to_numpy() if "document" in held else np.arange(len(rows))
+        lines = held["line"].flatten().to_numpy() if "line" in held else None
+        return cls(flat, *_borders(lengths, ids, unit, name), name, lines)
+
+    @classmethod
+    def concat(cls, parts: Sequence["Corpus"]) -> "Corpus":
+        """One corpus after the other; document ids are renumbered so that parts share none."""
+        roles = list(parts[0].columns)
+        for part in parts:
+            if set(part.columns) != set(roles):
+                raise InputError(f"{part.name}: columns {list(part.columns)} differ from {roles}")
+        return cls(
+            columns={role: [value for part in parts for value in part.columns[role]] for role in roles},
+            starts=_to_borders(np.concatenate([part.lengths for part in parts])),
+            sentences=_to_borders(np.concatenate([np.diff(part.sentences) for part in parts])),
+            documents=_renumber([part.documents for part in parts]),
+            name=" + ".join(part.name for part in parts),
+        )
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens N."""
+        return int(self.starts[-1])
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(S,) int64 tokens per sequence."""
+        return np.diff(self.starts)
+
+    def replace_column(self, role: str, values: Sequence[str]) -> "Corpus":
+        """The corpus with one column of N strings added or replaced."""
+        return replace(self, columns={**self.columns, role: list(values)})
+
+    def sentences_of(self, flat: Sequence[Value]) -> list[list[Value]]:
+        """Values of all N tokens, cut at the sentence borders."""
+        return [list(flat[a:b]) for a, b in pairwise(self.sentences.tolist())]
+
+    def where(self, token: int) -> str:
+        """Place of a token for messages: "file:line", or sentence and token where lines are not known."""
+        if self.lines is not None:
+            return f"{self.name}:{self.lines[token]}"
+        sentence = int(np.searchsorted(self.sentences, token, side="right")) - 1
+        return f"{self.name}, sentence {sentence + 1}, token {token - self.sentences[sentence] + 1}"
+
+
+def _is_text(rows: "datasets.Dataset", role: str) -> bool:
+    """True for a column of lists of strings."""
+    return getattr(getattr(rows.features[role], "feature", None), "dtype", None) in ("string", "large_string")
+
+
+def _strings(values: Any, column: str) -> list[str]:
+    """Arrow strings -> a list in which equal strings are one object, so that each is hashed once."""
+    if values.null_count:
+        raise InputError(f"{column} has {values.null_count} tokens without a value")
+    coded = values.dictionary_encode()
+    distinct = np.array(coded.dictionary.to_pylist(), dtype=object)
+    return distinct[coded.indices.to_numpy()].tolist()
+
+
+def _borders(
+    lengths: Mapping[str, np.ndarray], documents: np.ndarray, unit: str, name: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Tokens per sentence of each role and document per sentence -> starts, sentences, documents."""
+    if unit not in UNITS:
+        raise InputError(f"unknown unit {unit!r}; choose one of {', '.join(UNITS)}")
+    _check_words(lengths, name)
+    for role, counts in lengths.items():
+        if (wrong := np.flatnonzero(counts != lengths["word"])).size:
+            at, words = wrong[0], lengths["word"]
+            raise InputError(f"{name}: sentence {at + 1} has {words[at]} words but {counts[at]} of {role!r}")
+    sentences = _to_borders(lengths["word"])
+    if unit == "sentence":
+        return sentences, sentences, documents
+    first = np.flatnonzero(np.diff(documents, prepend=-1))
+    if len(np.unique(documents[first])) < len(first):
+        raise InputError(f"{name}: sentences of one document are not next to each other; do not shuffle them")
+    return np.append(sentences[first], sentences[-1]), sentences, documents[first]
+
+
+def _check_words(roles: Mapping[str, Any], name: str) -> None:
+    if "word" not in roles:
+        raise InputError(f"{name}: no column 'word' among {list(roles)}; say which one it is in `columns`")
+
+
+def _to_borders(lengths: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _renumber(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Shifts the ids of each part past those of the parts before."""
+    shifts = np.cumsum([0, *(ids.max(initial=-1) + 1 for ids in parts)])
+    return np.concatenate([ids + shift for ids, shift in zip(parts, shifts[:-1], strict=True)])

@@ -1,0 +1,161 @@
+"""Surface attributes: what one word looks like, as a string; "" says that the attribute is absent.
+
+Names are those of Kazama & Torisawa 2007, Table 1. The word-form flags go back to Bikel et al. 1999, who give
+each word exactly one class; here every flag is asked by itself, so "EU" has both `ic` and `ac`.
+A new attribute is one function and one line in `SURFACE`.
+"""
+
+import re
+from collections.abc import Callable
+
+Attribute = Callable[[str], str]
+
+HOLDS = "1"  # the value of a flag that holds
+
+
+def word(token: str) -> str:
+    """Return the word itself: `w`."""
+    return token
+
+
+def lower_case(token: str) -> str:
+    """Return the down-cased word: `wl`."""
+    return token.lower()
+
+
+def prefix(length: int) -> Attribute:
+    """Return the attribute "first `length` characters", absent in shorter words: `p1`, `p2`, ..."""
+    return lambda token: token[:length] if len(token) >= length else ""
+
+
+def suffix(length: int) -> Attribute:
+    """Return the attribute "last `length` characters", absent in shorter words: `s1`, `s2`, ..."""
+    return lambda token: token[-length:] if len(token) >= length else ""
+
+
+def two_digits(token: str) -> str:
+    """`2d`: two digits and nothing else, as in 96."""
+    return _flag(len(token) == 2 and token.isdigit())
+
+
+def four_digits(token: str) -> str:
+    """`4d`: four digits and nothing else, as in 1996."""
+    return _flag(len(token) == 4 and token.isdigit())
+
+
+def digit_and_letter(token: str) -> str:
+    """`d&a`: a digit and a letter, as in A8956-67."""
+    return _flag(_has_digit(token) and any(map(str.isalpha, token)))
+
+
+def digit_and_hyphen(token: str) -> str:
+    """`d&-`: a digit and a hyphen, as in 09-96."""
+    return _flag("-" in token and _has_digit(token))
+
+
+def digit_and_slash(token: str) -> str:
+    """`d&/`: a digit and a slash, as in 11/9/89."""
+    return _flag("/" in token and _has_digit(token))
+
+
+def digit_and_comma(token: str) -> str:
+    """`d&,`: a digit and a comma, as in 23,000.00."""
+    return _flag("," in token and _has_digit(token))
+
+
+def digit_and_period(token: str) -> str:
+    """`d&.`: a digit and a period, as in 1.00."""
+    return _flag("." in token and _has_digit(token))
+
+
+def other_number(token: str) -> str:
+    """`n`: digits and nothing else, but not two or four of them, as in 456789."""
+    return _flag(len(token) not in (2, 4) and token.isdigit())
+
+
+def initial_capital(token: str) -> str:
+    """`ic`: the first character is a capital, as in Sally."""
+    return _flag(token[:1].isupper())
+
+
+def all_capitals(token: str) -> str:
+    """`ac`: at least one letter, and every letter is a capital, as in BBN, U.S. and F-16."""
+    return _flag(token.isupper())
+
+
+def all_lower_case(token: str) -> str:
+    """`l`: at least one letter, and every letter is lower case, as in can and mid-1990s."""
+    return _flag(token.islower())
+
+
+def capital_and_period(token: str) -> str:
+    """`cp`: one capital and a period, as in M."""
+    return _flag(len(token) == 2 and token[0].isupper() and token[1] == ".")
+
+
+def character_classes(token: str) -> str:
+    """`pattern`: A-Z becomes A, a-z becomes a, 0-9 becomes 0, the rest becomes - (Suzuki et al. 2006, 5.2)."""
+    return _OTHER.sub("-", _DIGIT.sub("0", _LOWER.sub("a", _UPPER.sub("A", token))))
+
+
+def shape(token: str) -> str:
+    """`shape`: `pattern` with runs of one class collapsed, U.N.-led becomes A-A-a."""
+    return _RUN.sub(r"\1", character_classes(token))
+
+
+def has_number(token: str) -> str:
+    """`has_number`: a digit anywhere (Ratnaparkhi 1996)."""
+    return _flag(_has_digit(token))
+
+
+def has_uppercase(token: str) -> str:
+    """`has_uppercase`: a capital anywhere (Ratnaparkhi 1996)."""
+    return _flag(token != token.lower() and any(map(str.isupper, token)))
+
+
+def has_hyphen(token: str) -> str:
+    """`has_hyphen`: a hyphen anywhere (Ratnaparkhi 1996)."""
+    return _flag("-" in token)
+
+
+SURFACE: dict[str, Attribute] = {
+    "w": word,
+    "wl": lower_case,
+    "2d": two_digits,
+    "4d": four_digits,
+    "d&a": digit_and_letter,
+    "d&-": digit_and_hyphen,
+    "d&/": digit_and_slash,
+    "d&,": digit_and_comma,
+    "d&.": digit_and_period,
+    "n": other_number,
+    "ic": initial_capital,
+    "ac": all_capitals,
+    "l": all_lower_case,
+    "cp": capital_and_period,
+    "pattern": character_classes,
+    "shape": shape,
+    "has_number": has_number,
+    "has_uppercase": has_uppercase,
+    "has_hyphen": has_hyphen,
+}
+
+
+def surface_attribute(name: str) -> Attribute | None:
+    """Return the attribute called `name` (an entry of `SURFACE`, or p or s and a length), None if there is none."""
+    if affix := re.fullmatch("([ps])([1-9][0-9]*)", name):
+        kind, length = affix.groups()
+        return prefix(int(length)) if kind == "p" else suffix(int(length))
+    return SURFACE.get(name)
+
+
+_UPPER, _LOWER, _DIGIT = re.compile("[A-Z]"), re.compile("[a-z]"), re.compile("[0-9]")
+_OTHER, _RUN = re.compile("[^Aa0]"), re.compile(r"(.)\1+")
+
+
+def _flag(holds: bool) -> str:
+    return HOLDS if holds else ""
+
+
+def _has_digit(token: str) -> bool:
+    return not token.isalpha() and any(map(str.isdigit, token))

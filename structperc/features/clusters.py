@@ -1,0 +1,61 @@
+"""Word clusters: a word's path in a hierarchy of classes, used by its prefixes."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from structperc.errors import InputError
+from structperc.features.attributes import Attribute
+
+
+class Clusters:
+    """Bit paths of words, as Brown clusters are distributed (Koo, Carreras & Collins 2008).
+
+    `paths` is a file of lines "path TAB word TAB frequency" (UTF-8; the frequency may be missing) or a mapping
+    from word to path. A word is looked up as it stands and, with `lower_case`, down-cased if that fails.
+    """
+
+    def __init__(self, paths: str | Path | Mapping[str, str], lower_case: bool = True) -> None:
+        self.paths = _read(paths) if isinstance(paths, str | Path) else dict(paths)
+        self.lower_case = lower_case
+
+    def path(self, token: str) -> str:
+        """Return the full bit path of a word, "" if the word is in no cluster."""
+        found = self.paths.get(token, "")
+        return self.paths.get(token.lower(), "") if self.lower_case and not found else found
+
+    def attribute(self, name: str) -> Attribute | None:
+        """Return the attribute c4, c6, c10, ...: so many leading bits, all of them where the path is shorter."""
+        match = re.fullmatch("c([1-9][0-9]*)", name)
+        bits = int(match[1]) if match else 0
+        return (lambda token: self.path(token)[:bits]) if match else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the clusters as {"words": {path: [words]}, "lower_case": ...}."""
+        words: dict[str, list[str]] = {}
+        for word, path in self.paths.items():
+            words.setdefault(path, []).append(word)
+        return {"words": words, "lower_case": self.lower_case}
+
+    @classmethod
+    def from_json(cls, state: Mapping[str, Any]) -> "Clusters":
+        """Rebuild clusters from `to_json`."""
+        return cls(
+            {word: path for path, words in state["words"].items() for word in words}, state["lower_case"]
+        )
+
+
+def _read(path: str | Path) -> dict[str, str]:
+    try:
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"clusters {path}: {error}; give a UTF-8 file of path TAB word lines") from None
+    return dict(_entry(path, number, line) for number, line in enumerate(lines, 1) if line)
+
+
+def _entry(path: str | Path, number: int, line: str) -> tuple[str, str]:
+    fields = line.rstrip("\r").split("\t")
+    if len(fields) not in (2, 3) or not re.fullmatch("[01]+", fields[0]):
+        raise InputError(f"{path}:{number}: expected bit path TAB word TAB frequency, got {line!r}")
+    return fields[1], fields[0]

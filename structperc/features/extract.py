@@ -1,0 +1,193 @@
+"""From a corpus to feature ids. Strings are touched once per distinct token; the rest is integer arrays."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from structperc.data.corpus import Corpus
+from structperc.errors import InputError
+from structperc.features.clusters import Clusters
+from structperc.features.crfpp import read_crfpp
+from structperc.features.encoded import EncodedFeatures
+from structperc.features.gazetteers import Gazetteer
+from structperc.features.index import FeatureIndex
+from structperc.features.sources import Sources, Values
+from structperc.features.templates import Template, parse_templates, template_name
+from structperc.features.vocabulary import Vocabulary
+from structperc.features.windows import View
+
+
+class FeatureExtractor:
+    """Surface features of nodes (token, label) and edges (token, previous label, label).
+
+    `fit` counts the features of a training corpus and freezes their index; `encode` turns a corpus into ids.
+    An attribute is a surface attribute (`attributes.py`), a gazetteer, a cluster prefix (c4, c10, ...) or else a
+    column of the corpus, whose strings are its values.
+
+    A feature is missing at a token when it is not in the index: when it occurred fewer than `cutoff` times in
+    training, or all its values are absent (""). Beyond the borders of a sequence stand the values _B-1, _B-2, ...
+    and _B+1, _B+2, ..., as in CRF++.
+
+    Args:
+        node: template items, see `templates.py`.
+        edge: the same for edges; none by default.
+        cutoff: how often the surface part of a feature must occur in training (2 in Kazama & Torisawa 2007).
+        gazetteers: phrase lists by the name of the attribute, such as go, gp, gm, gl.
+        clusters: word clusters for the attributes c4, c6, ...
+        progress: show a bar when it takes longer than two seconds.
+    """
+
+    def __init__(
+        self,
+        node: list,
+        edge: list | None = None,
+        cutoff: int = 2,
+        gazetteers: dict[str, Gazetteer] | None = None,
+        clusters: Clusters | None = None,
+        progress: bool = True,
+    ) -> None:
+        if cutoff < 1:
+            raise InputError(f"cutoff: {cutoff} is too small; 1 keeps every feature of the training corpus")
+        self.node, self.edge = parse_templates(node), parse_templates(edge or [])
+        self.cutoff = cutoff
+        self.gazetteers = gazetteers or {}
+        self.clusters = clusters
+        self.progress = progress
+        parts = [part for template in self.node + self.edge for part in template]
+        self._reach = max((abs(part.offset) for part in parts), default=0)
+        names = list(dict.fromkeys(part.attribute for part in parts))
+        self._sources = Sources(names, self.gazetteers, clusters, self._reach)
+        self._vocabularies: dict[str, Vocabulary] = {}
+        self._indices: dict[str, FeatureIndex] = {}
+
+    @classmethod
+    def from_crfpp(
+        cls,
+        path: str,
+        columns: list[str],
+        cutoff: int = 1,
+        gazetteers: dict[str, Gazetteer] | None = None,
+        clusters: Clusters | None = None,
+        progress: bool = True,
+    ) -> "FeatureExtractor":
+        """Take the templates from a CRF++ file, whose column numbers count `columns` (roles) from 0."""
+        node, edge = read_crfpp(path, columns)
+        return cls(node, edge, cutoff, gazetteers, clusters, progress)
+
+    def fit(self, corpus: Corpus) -> None:
+        """Count the features of a training corpus and freeze the index. InputError when a column is missing."""
+        read = self._sources.read(corpus)
+        self._vocabularies = {name: self._vocabulary(values) for name, values in read.items()}
+        view = self._view(corpus, read)
+        self._indices = {"node": self._count(view, self.node)}
+        if self.edge:
+            shared = self.edge == self.node
+            self._indices["edge"] = self._indices["node"] if shared else self._count(view, self.edge)
+
+    def encode(self, corpus: Corpus) -> EncodedFeatures:
+        """Return the feature ids of a corpus; the corpus needs the columns that the templates name."""
+        node = self._index("node")
+        view = self._view(corpus, self._sources.read(corpus))
+        nodes = node.encode(view, self.progress)
+        if not self.edge:
+            return EncodedFeatures(nodes, None, corpus.starts)
+        edge = self._index("edge")
+        edges = nodes if edge is node else edge.encode(view, self.progress)
+        return EncodedFeatures(nodes, edges, corpus.starts)
+
+    @property
+    def n_node_features(self) -> int:
+        """Number of node features."""
+        return len(self._index("node"))
+
+    @property
+    def n_edge_features(self) -> int:
+        """Number of edge features, 0 without edge templates."""
+        return len(self._index("edge")) if self.edge else 0
+
+    def feature_names(self, kind: str) -> list[str]:
+        """Return the features of a kind, "node" or "edge", by id: "wl[-1]=the|wl[0]=cat"."""
+        return self._index(kind).names()
+
+    def subset(self, kind: str, keep: np.ndarray) -> "FeatureExtractor":
+        """Return an extractor with only the features of a kind for which keep (F,) bool is true, renumbered."""
+        index = self._index(kind)
+        if keep.shape != (len(index),):
+            raise ValueError(f"keep has shape {keep.shape}; there are {len(index)} {kind} features")
+        pruned = copy.copy(self)
+        pruned._indices = _shared(self._indices | {kind: index.subset(keep)})
+        return pruned
+
+    def state_dict_json(self) -> dict[str, Any]:
+        """Return all strings of the state as plain JSON types: templates, vocabularies, lists, clusters."""
+        return {
+            "node": [template_name(template) for template in self.node],
+            "edge": [template_name(template) for template in self.edge],
+            "cutoff": self.cutoff,
+            "vocabularies": {name: vocabulary.values for name, vocabulary in self._vocabularies.items()},
+            "gazetteers": {name: gazetteer.to_json() for name, gazetteer in self.gazetteers.items()},
+            "clusters": self.clusters.to_json() if self.clusters else None,
+        }
+
+    def state_arrays(self) -> dict[str, np.ndarray]:
+        """Return the keys of each kind, template by template, int64: "node_keys" and "node_sizes", "edge_...".
+
+        There are no arrays of the edges where they are the same features as the nodes.
+        """
+        arrays = {}
+        for kind, index in self._indices.items():
+            if kind == "node" or index is not self._indices["node"]:
+                arrays[f"{kind}_keys"], arrays[f"{kind}_sizes"] = index.to_arrays()
+        return arrays
+
+    @classmethod
+    def from_state(cls, strings: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "FeatureExtractor":
+        """Rebuild a fitted extractor from `state_dict_json` and `state_arrays`."""
+        gazetteers = {name: Gazetteer(**options) for name, options in strings["gazetteers"].items()}
+        clusters = Clusters.from_json(strings["clusters"]) if strings["clusters"] else None
+        extractor = cls(strings["node"], strings["edge"], strings["cutoff"], gazetteers, clusters)
+        extractor._vocabularies = {
+            name: Vocabulary(values, extractor._reach) for name, values in strings["vocabularies"].items()
+        }
+        extractor._indices = {
+            kind: FeatureIndex.from_arrays(
+                templates, extractor._vocabularies, arrays[f"{kind}_keys"], arrays[f"{kind}_sizes"]
+            )
+            for kind, templates in (("node", extractor.node), ("edge", extractor.edge))
+            if f"{kind}_keys" in arrays
+        }
+        if extractor.edge:
+            extractor._indices.setdefault("edge", extractor._indices["node"])
+        return extractor
+
+    def _vocabulary(self, values: Values) -> Vocabulary:
+        counts = np.bincount(values.numbers, minlength=2 * self._reach + len(values.strings))[
+            2 * self._reach :
+        ]
+        return Vocabulary.frequent(values.strings, counts, self.cutoff, self._reach)
+
+    def _view(self, corpus: Corpus, read: Mapping[str, Values]) -> View:
+        numbers = {name: values.numbers for name, values in read.items()}
+        codes = {name: self._vocabularies[name].encode(values.strings) for name, values in read.items()}
+        return View(numbers, codes, corpus.starts, self._reach)
+
+    def _count(self, view: View, templates: Sequence[Template]) -> FeatureIndex:
+        return FeatureIndex.count(view, templates, self._vocabularies, self.cutoff, self.progress)
+
+    def _index(self, kind: str) -> FeatureIndex:
+        if not self._indices:
+            raise RuntimeError(
+                "the feature extractor has no index yet; call fit with the training corpus first"
+            )
+        if kind not in self._indices:
+            raise ValueError(f"there are no {kind!r} features; kinds are {', '.join(self._indices)}")
+        return self._indices[kind]
+
+
+def _shared(indices: dict[str, FeatureIndex]) -> dict[str, FeatureIndex]:
+    """Make edges use the nodes' index where both hold the same features, so that nothing is looked up twice."""
+    same = "edge" in indices and indices["edge"].same(indices["node"])
+    return {kind: indices["node"] for kind in indices} if same else indices

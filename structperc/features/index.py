@@ -1,0 +1,129 @@
+"""The frozen feature index: which conjunctions of values are features, and their ids.
+
+Ids are given template by template and by ascending key within one.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+from tqdm import tqdm
+
+from structperc.features.encoded import Ragged
+from structperc.features.keys import NO_FEATURE, frequent_keys, key_lookup, radices, split_keys, template_keys
+from structperc.features.templates import Part, Template, template_name
+from structperc.features.vocabulary import Vocabulary
+from structperc.features.windows import View
+
+PIECE = 4096  # tokens looked up together: few enough that their ids for all templates stay in the cache
+
+Lookup = Callable[[View], np.ndarray]  # a piece of n tokens -> ids (n,) int32, NO_FEATURE where there is none
+
+
+class FeatureIndex:
+    """The features of a list of templates.
+
+    Args:
+        templates: which conjunctions are features.
+        vocabularies: of all attributes that the templates name.
+        keys: for each template the sorted keys (int64) that are features.
+    """
+
+    def __init__(
+        self,
+        templates: Sequence[Template],
+        vocabularies: Mapping[str, Vocabulary],
+        keys: Sequence[np.ndarray],
+    ) -> None:
+        self.templates = tuple(templates)
+        self.keys = tuple(keys)
+        self._sizes = [radices(template, vocabularies) for template in templates]
+        self._vocabularies = vocabularies
+        self._first = np.cumsum([0, *map(len, keys)]).tolist()
+
+    @classmethod
+    def count(
+        cls,
+        view: View,
+        templates: Sequence[Template],
+        vocabularies: Mapping[str, Vocabulary],
+        cutoff: int,
+        progress: bool = False,
+    ) -> "FeatureIndex":
+        """Index what occurs at least `cutoff` times in a view."""
+        keys = []
+        for template in _bar(templates, "counting features", progress):
+            sizes = radices(template, vocabularies)
+            keys.append(frequent_keys(template_keys(view, template, sizes), sizes, cutoff))
+        return cls(templates, vocabularies, keys)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        templates: Sequence[Template],
+        vocabularies: Mapping[str, Vocabulary],
+        keys: np.ndarray,
+        sizes: np.ndarray,
+    ) -> "FeatureIndex":
+        """Rebuild an index from `to_arrays`."""
+        return cls(templates, vocabularies, np.split(keys, np.cumsum(sizes)[:-1]))
+
+    def to_arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return all keys, template by template (F,), and the number of keys of each template; int64."""
+        sizes = np.diff(self._first).astype(np.int64)
+        return np.concatenate([np.empty(0, np.int64), *self.keys]), sizes
+
+    def same(self, other: "FeatureIndex") -> bool:
+        """Tell whether both give the same ids to the same features."""
+        return self.templates == other.templates and all(map(np.array_equal, self.keys, other.keys))
+
+    def __len__(self) -> int:
+        return self._first[-1]
+
+    def encode(self, view: View, progress: bool = False) -> Ragged:
+        """Return the ids of the features at each token of a view."""
+        lookups = [self._lookup(number, view) for number in range(len(self.templates))]
+        pieces = _bar(view.pieces(PIECE), "encoding features", progress)
+        return Ragged.join([_gather(lookups, piece) for piece in pieces])
+
+    def names(self) -> list[str]:
+        """Return the features in the order of their ids, as "wl[-1]=the|wl[0]=cat"; the bias is "bias"."""
+        return [name for number in range(len(self.templates)) for name in self._names(number)]
+
+    def subset(self, keep: np.ndarray) -> "FeatureIndex":
+        """Return the index of the features for which keep (F,) bool is true, renumbered in the same order."""
+        masks = np.split(keep, self._first[1:-1])
+        kept = [keys[mask] for keys, mask in zip(self.keys, masks, strict=True)]
+        return FeatureIndex(self.templates, self._vocabularies, kept)
+
+    def _lookup(self, number: int, view: View) -> Lookup:
+        template, sizes = self.templates[number], self._sizes[number]
+        ids = key_lookup(self.keys[number], self._first[number], sizes)
+        if len(template) == 1:  # straight from the strings to the ids
+            table = ids(view.codes[template[0].attribute])
+            return lambda piece: table[piece.numbers(template[0])]
+        return lambda piece: ids(template_keys(piece, template, sizes))
+
+    def _names(self, number: int) -> Iterable[str]:
+        template, keys = self.templates[number], self.keys[number]
+        if not template:
+            return [template_name(template)] * len(keys)
+        codes = split_keys(keys, self._sizes[number])
+        return map("|".join, zip(*map(self._part_names, template, codes), strict=True))
+
+    def _part_names(self, part: Part, codes: np.ndarray) -> list[str]:
+        name = self._vocabularies[part.attribute].name
+        return [f"{part}={name(code)}" for code in codes.tolist()]
+
+
+def _gather(lookups: Sequence[Lookup], piece: View) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ids of a piece, token by token, and how many each token has."""
+    found = np.empty((len(lookups), piece.tokens), np.int32)
+    for row, lookup in zip(found, lookups, strict=True):
+        row[:] = lookup(piece)
+    present = found.T != NO_FEATURE
+    return found.T[present], np.count_nonzero(present, 1)
+
+
+def _bar(steps: Iterable, what: str, show: bool) -> Iterable:
+    """Show progress from the third second on."""
+    return tqdm(steps, what, delay=2, leave=False, disable=not show)

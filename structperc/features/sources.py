@@ -1,0 +1,88 @@
+"""Where attributes come from: the word, a gazetteer, word clusters, or a column of the corpus."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from structperc.data.corpus import Corpus
+from structperc.errors import InputError
+from structperc.features.attributes import Attribute, surface_attribute
+from structperc.features.attributes import word as as_it_stands
+from structperc.features.clusters import Clusters
+from structperc.features.gazetteers import TAGS, Gazetteer
+from structperc.features.windows import Column, number_strings
+
+
+class Source(NamedTuple):
+    """An attribute as a function of the strings of one column."""
+
+    column: str
+    value: Attribute
+
+
+class Values(NamedTuple):
+    """An attribute on a corpus."""
+
+    strings: list[str]  # its value for each distinct string of its column
+    numbers: np.ndarray  # (N,) int32, 2 * reach + index into `strings`
+
+
+class Sources:
+    """Finds the values of attributes.
+
+    A name is looked for among the surface attributes, the gazetteers, the clusters (c4, c10, ...) and the columns
+    of a corpus, in this order. InputError for a list that no template uses or whose name is taken.
+    """
+
+    def __init__(
+        self, names: Sequence[str], gazetteers: Mapping[str, Gazetteer], clusters: Clusters | None, reach: int
+    ) -> None:
+        self._gazetteers, self._clusters, self._reach = gazetteers, clusters, reach
+        self._sources = {name: self._source(name) for name in names}
+        _check_use(names, gazetteers, clusters)
+
+    def read(self, corpus: Corpus) -> dict[str, Values]:
+        """Return the values of all attributes; InputError when the corpus lacks a column."""
+        words = number_strings(corpus.columns["word"], self._reach)
+        columns = {"word": words}
+        for role, _ in self._sources.values():
+            if role not in columns:
+                columns[role] = self._column(role, corpus, words)
+        return {name: _values(source, columns[source.column]) for name, source in self._sources.items()}
+
+    def _source(self, name: str) -> Source:
+        surface = surface_attribute(name)
+        if surface is None and name not in self._gazetteers and self._clusters is not None:
+            surface = self._clusters.attribute(name)
+        return Source("word", surface) if surface else Source(name, as_it_stands)
+
+    def _column(self, role: str, corpus: Corpus, words: Column) -> Column:
+        if role in self._gazetteers:
+            tags = self._gazetteers[role].tag(
+                words.distinct, words.numbers - 2 * self._reach, corpus.sentences
+            )
+            return Column(list(TAGS), tags.astype(np.int32) + np.int32(2 * self._reach))
+        if role == "label" or role not in corpus.columns:
+            roles = ", ".join(role for role in corpus.columns if role != "label")
+            raise InputError(
+                f"{corpus.name}: templates ask for {role!r}, which is neither a surface attribute, a gazetteer or "
+                f"cluster prefix (c4, ...) that was given, nor an input column ({roles})"
+            )
+        return number_strings(corpus.columns[role], self._reach)
+
+
+def _values(source: Source, column: Column) -> Values:
+    return Values([source.value(string) for string in column.distinct], column.numbers)
+
+
+def _check_use(names: Sequence[str], gazetteers: Mapping[str, Gazetteer], clusters: Clusters | None) -> None:
+    for name in gazetteers:
+        if surface_attribute(name):
+            raise InputError(f"gazetteers: {name!r} is the name of a surface attribute; choose another one")
+        if name not in names:
+            raise InputError(f"gazetteers: no template asks for {name!r}; add one or leave the list out")
+    if clusters and not any(clusters.attribute(name) for name in names):
+        raise InputError(
+            "clusters: no template asks for a prefix (c4, c10, ...); add one or leave the file out"
+        )

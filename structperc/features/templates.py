@@ -1,0 +1,103 @@
+"""Templates: which attributes at which offsets make one feature, read from a list that a user can edit.
+
+node:
+  - kazama2007                                                # a list that ships with the package
+  - {of: [w, wl, pos], at: [-2, -1, 0, 1, 2]}                 # each attribute at each offset
+  - {of: [wl, pos], at: [[-2, -1], [-1, 0], [0, 1]]}          # one attribute at several offsets, joined
+  - "w[-1]|pos[0]"                                            # any conjunction, written as features print
+  - bias                                                      # no surface part: always there
+"""
+
+import re
+from collections.abc import Iterable
+from importlib import resources
+from itertools import product
+from typing import NamedTuple
+
+import yaml
+
+from structperc.errors import InputError
+
+BIAS = "bias"
+
+
+class Part(NamedTuple):
+    """One attribute at one offset from the current token: wl[-1] is the down-cased previous word."""
+
+    attribute: str
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.attribute}[{self.offset}]"
+
+
+Template = tuple[Part, ...]  # the conjunction of its parts; () is the bias
+
+
+def template_name(template: Template) -> str:
+    """Return the spelling of a template: "wl[-1]|wl[0]", "bias"."""
+    return "|".join(map(str, template)) or BIAS
+
+
+def parse_templates(items: Iterable[object]) -> tuple[Template, ...]:
+    """Return the templates of a list of items, in order, each once.
+
+    An item is "bias", a conjunction like "w[-1]|pos[0]", the name of a list in `shipped_sets()`, or
+    {of: [attributes], at: [offsets]} where an offset is an integer or a list of integers (a conjunction of the
+    same attribute). Raises InputError naming the item.
+    """
+    if isinstance(items, str | dict):
+        raise InputError(f"templates: expected a list of items, got {items!r}; put it in brackets")
+    return tuple(dict.fromkeys(template for item in items for template in _expand(item)))
+
+
+def shipped_sets() -> list[str]:
+    """Return the names of the template lists that ship with the package."""
+    return sorted(file.name.removesuffix(".yaml") for file in _SETS.iterdir() if file.name.endswith(".yaml"))
+
+
+_SETS = resources.files("structperc.features") / "sets"
+_PART = re.compile(r"([^|\[\]\s]+)\[([+-]?[0-9]+)\]")
+_ALLOWED = 'an item is "bias", "w[-1]|pos[0]", {of: [w, pos], at: [-1, 0, [-1, 0]]} or one of the lists '
+
+
+def _expand(item: object) -> list[Template]:
+    if isinstance(item, dict):
+        return _window(item)
+    if item == BIAS:
+        return [()]
+    if isinstance(item, str):
+        return [_conjunction(item)] if "[" in item else list(_shipped(item))
+    raise _error(item)
+
+
+def _window(item: dict) -> list[Template]:
+    if set(item) != {"of", "at"} or not all(isinstance(value, list) and value for value in item.values()):
+        raise _error(item)
+    return [_same_attribute(item, name, offsets) for offsets, name in product(item["at"], item["of"])]
+
+
+def _same_attribute(item: dict, name: object, offsets: object) -> Template:
+    """Return name[i]|name[j]|... for offsets [i, j, ...] or name[i] for a single i."""
+    places = offsets if isinstance(offsets, list) and offsets else [offsets]
+    if not all(type(place) is int for place in places):
+        raise _error(item)
+    return _conjunction("|".join(f"{name}[{place}]" for place in places))
+
+
+def _conjunction(text: str) -> Template:
+    matches = [_PART.fullmatch(part.strip()) for part in text.split("|")]
+    parts = tuple(Part(match[1], int(match[2])) for match in matches if match)
+    if len(set(parts)) < len(matches):
+        raise _error(text)
+    return parts
+
+
+def _shipped(name: str) -> tuple[Template, ...]:
+    if name not in shipped_sets():
+        raise _error(name)
+    return parse_templates(yaml.safe_load((_SETS / f"{name}.yaml").read_text(encoding="utf-8")))
+
+
+def _error(item: object) -> InputError:
+    return InputError(f"template {item!r} is not understood: {_ALLOWED}{', '.join(shipped_sets())}")

@@ -1,0 +1,44 @@
+"""The values of one attribute as small integers."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from structperc.features.windows import border_names
+
+ABSENT = 0  # the attribute has no value at a token
+UNSEEN = 1  # the value did not occur often enough in training to be part of any feature
+
+
+class Vocabulary:
+    """Codes of an attribute's values: ABSENT, UNSEEN, the places beyond the borders, then the values in order."""
+
+    def __init__(self, values: Sequence[str], reach: int) -> None:
+        self.values = list(values)
+        self._names = ["", "?", *border_names(reach), *values]
+        self._beyond = np.arange(2, 2 + 2 * reach)
+        self._codes = {value: code for code, value in enumerate(values, 2 + 2 * reach)} | {"": ABSENT}
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @classmethod
+    def frequent(cls, strings: Sequence[str], counts: np.ndarray, cutoff: int, reach: int) -> "Vocabulary":
+        """Keep the values of total count >= cutoff: no feature can be more frequent than its parts."""
+        index: dict[str, int] = {}
+        numbers = [index.setdefault(string, len(index)) for string in strings]
+        totals = np.bincount(np.array(numbers, np.int64), counts, minlength=len(index))
+        return cls(
+            [value for value, total in zip(index, totals, strict=True) if value and total >= cutoff], reach
+        )
+
+    def encode(self, strings: Sequence[str]) -> np.ndarray:
+        """Return the codes of the places beyond the borders, then of `strings`: an array to index with
+        `Column.numbers`.
+        """
+        codes = [self._codes.get(string, UNSEEN) for string in strings]
+        return np.concatenate([self._beyond, np.array(codes, np.int64)])
+
+    def name(self, code: int) -> str:
+        """Return the value with this code as features print it."""
+        return self._names[code]

@@ -1,0 +1,82 @@
+"""Corpus columns as integers, and what stands at an offset from each token.
+
+A column is turned once into (distinct strings, number of the string at each token). Numbers below 2 * reach are
+kept for the places beyond the borders of a sequence, which CRF++ calls _B-1, _B-2, ... and _B+1, _B+2, ...;
+`reach` is the largest offset of any template.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from structperc.features.templates import Part
+
+
+class Column(NamedTuple):
+    """The strings of one column."""
+
+    distinct: list[str]
+    numbers: np.ndarray  # (N,) int32, 2 * reach + index into `distinct`
+
+
+def number_strings(strings: Sequence[str], reach: int) -> Column:
+    """Number the strings of a column in the order in which they first occur."""
+    index = {string: i for i, string in enumerate(dict.fromkeys(strings), 2 * reach)}
+    return Column(list(index), np.fromiter(map(index.__getitem__, strings), np.int32, len(strings)))
+
+
+def border_names(reach: int) -> list[str]:
+    """Return the names of the places beyond the borders, in the order of their numbers."""
+    return [f"_B{sign}{distance}" for sign in "-+" for distance in range(1, reach + 1)]
+
+
+class View:
+    """A corpus as its attributes show it.
+
+    Args:
+        numbers: for each attribute the numbers of its column, (N,) int32.
+        codes: for each attribute the code of each number (places beyond the borders, then distinct strings).
+        starts: sequence s is the tokens starts[s]:starts[s + 1], (S + 1,) int64 from 0 to N.
+        reach: the largest offset that is asked for.
+    """
+
+    def __init__(
+        self,
+        numbers: Mapping[str, np.ndarray],
+        codes: Mapping[str, np.ndarray],
+        starts: np.ndarray,
+        reach: int,
+    ) -> None:
+        lengths = np.diff(starts)
+        self.tokens = int(starts[-1])
+        self.codes = codes
+        self._numbers = numbers
+        self._starts = starts
+        self._reach = reach
+        self._before = np.arange(self.tokens) - np.repeat(starts[:-1], lengths)
+        self._after = np.repeat(lengths, lengths) - 1 - self._before
+
+    def numbers(self, part: Part) -> np.ndarray:
+        """Return what stands `part.offset` tokens from each token, an index into `codes`; (N,) int32."""
+        numbers, offset = self._numbers[part.attribute], part.offset
+        if offset == 0:
+            return numbers
+        seen = np.empty_like(numbers)
+        if offset < 0:
+            seen[-offset:], room, first = numbers[:offset], self._before, 0
+        else:
+            seen[:-offset], room, first = numbers[offset:], self._after, self._reach
+        beyond = np.flatnonzero(room < abs(offset))
+        seen[beyond] = first + abs(offset) - 1 - room[beyond]
+        return seen
+
+    def pieces(self, tokens: int) -> Iterator["View"]:
+        """Cut between sequences into views of about so many tokens (more where one sequence is longer)."""
+        cuts = np.unique(np.searchsorted(self._starts, np.arange(0, self.tokens + tokens, tokens)))
+        cuts = np.minimum(cuts, len(self._starts) - 1)
+        for a, b in zip(cuts[:-1], cuts[1:], strict=True):
+            starts = self._starts[a : b + 1]
+            here = slice(starts[0], starts[-1])
+            numbers = {attribute: column[here] for attribute, column in self._numbers.items()}
+            yield View(numbers, self.codes, starts - starts[0], self._reach)

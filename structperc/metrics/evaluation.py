@@ -1,0 +1,34 @@
+"""All scores of a tagger at once."""
+
+from torchmetrics import MetricCollection
+
+from structperc.data.labels import LabelSet
+from structperc.metrics.accuracy import SentenceAccuracy, TokenAccuracy
+from structperc.metrics.segments import SegmentF1
+
+
+class Evaluation(MetricCollection):
+    """Segment F1 where the labels have a tag scheme, token accuracy and sentence accuracy.
+
+    update(predicted (B, T), gold (B, T), lengths (B,), sentences (B, T) or None) as of each of them.
+    """
+
+    def __init__(self, labels: LabelSet) -> None:
+        metrics = {"tokens": TokenAccuracy(), "sentences": SentenceAccuracy()}
+        segments = {} if labels.scheme == "none" else {"segments": SegmentF1(labels)}
+        super().__init__({**segments, **metrics}, compute_groups=False)
+
+    def compute(self) -> dict[str, float]:
+        """-> shares in 0..1. `score` is the one to choose models by: segment F1, or without segments token accuracy."""
+        tokens, sentences = float(self["tokens"].compute()), float(self["sentences"].compute())
+        shares = {"token_accuracy": tokens, "sentence_accuracy": sentences}
+        if "segments" not in self:
+            return {"score": tokens, **shares}
+        segments = self["segments"].compute()
+        return {"score": segments.f1, "precision": segments.precision, "recall": segments.recall, **shares}
+
+    def table(self) -> str:
+        """The table of segments, where there are any, and both accuracies."""
+        accuracies = (f"{name} accuracy: {self[f'{name}s'].compute():.2%}" for name in ("token", "sentence"))
+        segments = [self["segments"].table()] if "segments" in self else []
+        return "\n".join([*segments, *accuracies])

@@ -1,0 +1,39 @@
+"""How good a list of k best labellings could be: the F1 of a re-ranker that always chooses best."""
+
+import torch
+from torch import Tensor
+
+from structperc.data.labels import LabelSet
+from structperc.metrics.segments import SegmentF1, segment_counts
+from structperc.structures import Candidates
+
+
+def oracle(
+    candidates: Candidates, gold: Tensor, lengths: Tensor, labels: LabelSet, sentences: Tensor | None = None
+) -> Tensor:
+    """Candidates (B, K, T), gold (B, T), lengths (B,) -> (B,) int64, candidate of highest segment F1 against gold.
+
+    Of equals it is the one with the fewest segments (without a gold segment all have F1 = 0, and an empty
+    candidate is perfect), then the better ranked one. `sentences` (B, T) or None as in `segment_counts`.
+    """
+    counts = segment_counts(candidates.labels, gold, lengths, labels, sentences)
+    correct, found, wanted = (count.sum(-1) for count in (counts.correct, counts.found, counts.gold))
+    f1 = (2 * correct).double() / (found + wanted).clamp(min=1)
+    f1 = torch.where(candidates.valid, f1, -1.0)
+    best = f1 == f1.amax(1, keepdim=True)
+    return torch.where(best, found, gold.shape[1] + 1).argmin(1)
+
+
+class OracleF1(SegmentF1):
+    """Segment F1 of the best candidate of each sequence, its counts summed over the corpus.
+
+    compute() -> SegmentScores, as of `SegmentF1`.
+    """
+
+    def update(  # type: ignore[override]
+        self, candidates: Candidates, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None
+    ) -> None:
+        """Candidates (B, K, T), gold (B, T), lengths (B,), sentences (B, T) or None; see `oracle`."""
+        choice = oracle(candidates, gold, lengths, self.labels, sentences)
+        rows = torch.arange(len(choice), device=choice.device)
+        super().update(candidates.labels[rows, choice], gold, lengths, sentences)

@@ -1,0 +1,214 @@
+"""Segment F1 by the rule of the conlleval script (Tjong Kim Sang & Buchholz 2000)."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torchmetrics import Metric
+
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError
+from structperc.metrics.accuracy import token_counts
+from structperc.metrics.sentences import SentenceBorders, sentence_borders, shift
+
+
+class SegmentCounts(NamedTuple):
+    """Counts of each sequence (B), or of each candidate (B, K)."""
+
+    correct: Tensor  # (B, types) or (B, K, types) int64, same type, first and last token as a gold segment
+    found: Tensor  # (B, types) or (B, K, types) int64, predicted segments
+    gold: Tensor  # (B, types) or (B, 1, types) int64
+    improper: Tensor  # (B,) or (B, K) int64, predicted labels that the scheme does not allow where they stand
+
+
+def segment_counts(
+    predicted: Tensor, gold: Tensor, lengths: Tensor, labels: LabelSet, sentences: Tensor | None = None
+) -> SegmentCounts:
+    """predicted (B, T) or (B, K, T), gold (B, T), lengths (B,), all int64 -> SegmentCounts.
+
+    A segment opens at B, after O and wherever the type changes, so an I that no segment precedes opens one; at
+    S (U) and after S and E (L) too, which the script, made for IOB, does not know. No segment crosses the border
+    of a sentence (`sentences` as in `sentence_borders`). An improper label may not follow its predecessor, not
+    begin or not end a sentence. The padding may hold anything.
+
+    Raises InputError for labels without a scheme, ValueError for ids that are no label.
+    """
+    if labels.scheme == "none":
+        raise InputError("labels of scheme 'none' have no segments: count accuracy, or set the scheme")
+    borders = sentence_borders(lengths, gold.shape[-1], sentences)
+    if predicted.dim() == 3:
+        gold, borders = gold[:, None], SentenceBorders(*(part[:, None] for part in borders))
+    predicted, gold = (_masked(ids, borders.real, len(labels)) for ids in (predicted, gold))
+    found, wanted = (_segments(ids, borders, labels) for ids in (predicted, gold))
+    correct = torch.where((found.kind == wanted.kind) & (found.end == wanted.end), found.kind, -1)
+    n = len(labels.type_names)
+    counts = (_per_type(kind, n) for kind in (correct, found.kind, wanted.kind))
+    return SegmentCounts(*counts, _improper(predicted, borders, labels))
+
+
+class _Segments(NamedTuple):
+    kind: Tensor  # (..., T) type of the segment that opens here, -1 where none does
+    end: Tensor  # (..., T) last token of the segment that opens here
+
+
+def _masked(ids: Tensor, real: Tensor, L: int) -> Tensor:
+    ids = torch.where(real, ids, 0)
+    if ((ids < 0) | (ids >= L)).any():
+        raise ValueError(f"label ids must be 0..{L - 1}, got {int(ids.min())}..{int(ids.max())}")
+    return ids
+
+
+def _segments(ids: Tensor, borders: SentenceBorders, labels: LabelSet) -> _Segments:
+    kind = torch.where(borders.real, labels.types.to(ids.device)[ids], -1)
+    first, last = labels.borders(ids, borders.real)
+    first = first | (borders.first & (kind >= 0))
+    last = last | (borders.last & (kind >= 0))
+    T = ids.shape[-1]
+    t = torch.where(last, torch.arange(T, device=ids.device), T)
+    return _Segments(torch.where(first, kind, -1), t.flip(-1).cummin(-1).values.flip(-1))
+
+
+def _per_type(kind: Tensor, n: int) -> Tensor:
+    counts = kind.new_zeros(*kind.shape[:-1], n)
+    return counts.scatter_add(-1, kind.clamp(min=0), (kind >= 0).long())
+
+
+def _improper(ids: Tensor, borders: SentenceBorders, labels: LabelSet) -> Tensor:
+    start, transition, end = (mask.to(ids.device) for mask in (labels.start, labels.transition, labels.end))
+    may_follow = torch.where(borders.first, start[ids], transition[shift(ids, 1, 0), ids])
+    proper = may_follow & (end[ids] | ~borders.last)
+    return (~proper & borders.real).sum(-1)
+
+
+class SegmentScore(NamedTuple):
+    """Integer counts, divided when asked. What has no denominator is 0.0, empty against empty too."""
+
+    correct: int
+    found: int
+    gold: int
+
+    @property
+    def precision(self) -> float:
+        """correct / found."""
+        return self.correct / max(self.found, 1)
+
+    @property
+    def recall(self) -> float:
+        """correct / gold."""
+        return self.correct / max(self.gold, 1)
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of both: 2 correct / (found + gold)."""
+        return 2 * self.correct / max(self.found + self.gold, 1)
+
+
+class SegmentScores(NamedTuple):
+    """Counts of a corpus, per type and in all. Types that nobody saw count 0 and are not in the table."""
+
+    types: dict[str, SegmentScore]
+    n_improper: int
+    tokens: int
+    correct_tokens: int
+
+    @property
+    def total(self) -> SegmentScore:
+        """Sums over types: scores are micro averages."""
+        return SegmentScore(*(sum(counts) for counts in zip(*self.types.values(), strict=True)))
+
+    @property
+    def f1(self) -> float:
+        """F1 of all segments, in 0..1."""
+        return self.total.f1
+
+    @property
+    def precision(self) -> float:
+        """Precision of all segments, in 0..1."""
+        return self.total.precision
+
+    @property
+    def recall(self) -> float:
+        """Recall of all segments, in 0..1."""
+        return self.total.recall
+
+    @property
+    def seen(self) -> dict[str, SegmentScore]:
+        """Types with a gold or a predicted segment."""
+        return {name: score for name, score in self.types.items() if score.found or score.gold}
+
+    def table(self) -> str:
+        """The lines that conlleval prints, and one with the number of improper labels."""
+        correct, found, gold = self.total
+        accuracy = 100 * self.correct_tokens / max(self.tokens, 1)
+        lines = [
+            f"processed {self.tokens} tokens with {gold} phrases; found: {found} phrases; correct: {correct}.",
+            f"accuracy: {accuracy:6.2f}%; {_line(self.total)}",
+            *(f"{name:>17}: {_line(score)}  {score.found}" for name, score in self.seen.items()),
+            f"improper labels: {self.n_improper}",
+        ]
+        return "\n".join(lines)
+
+
+def _line(score: SegmentScore) -> str:
+    precision, recall, f1 = (100 * share for share in (score.precision, score.recall, score.f1))
+    return f"precision: {precision:6.2f}%; recall: {recall:6.2f}%; FB1: {f1:6.2f}"
+
+
+class SegmentF1(Metric):
+    """Precision, recall and F1 of segments over a corpus; counts are summed over batches and processes.
+
+    compute() -> SegmentScores. Empty gold and empty prediction: F1 = 0.0, without a warning.
+    """
+
+    is_differentiable = False
+    higher_is_better = True
+    full_state_update = False
+
+    segments: Tensor  # (3, types) int64: correct, found, gold
+    improper: Tensor
+    tokens: Tensor
+    correct_tokens: Tensor
+
+    def __init__(self, labels: LabelSet, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.labels = labels
+        self.add_state("segments", torch.zeros(3, len(labels.type_names), dtype=torch.int64), "sum")
+        for name in ("improper", "tokens", "correct_tokens"):
+            self.add_state(name, torch.zeros((), dtype=torch.int64), "sum")
+
+    def update(
+        self, predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None
+    ) -> None:
+        """predicted (B, T), gold (B, T), lengths (B,), sentences (B, T) or None; see `segment_counts`."""
+        *counts, improper = segment_counts(predicted, gold, lengths, self.labels, sentences)
+        correct, total = token_counts(predicted, gold, lengths)
+        self.segments = self.segments + torch.stack([count.sum(0) for count in counts])
+        self.improper = self.improper + improper.sum()
+        self.correct_tokens = self.correct_tokens + correct
+        self.tokens = self.tokens + total
+
+    def compute(self) -> SegmentScores:
+        """-> SegmentScores of everything seen since the last reset."""
+        scores = [SegmentScore(*counts) for counts in self.segments.t().tolist()]
+        types = dict(zip(self.labels.type_names, scores, strict=True))
+        return SegmentScores(types, int(self.improper), int(self.tokens), int(self.correct_tokens))
+
+    def table(self) -> str:
+        """Text as conlleval prints it; see `SegmentScores.table`."""
+        return self.compute().table()
+
+    def plot(self, val: SegmentScores | Sequence[SegmentScores] | None = None, ax: Any = None) -> Any:
+        """Bars of F1 per type and in all -> (figure, axes); with a sequence of results one bar for each."""
+        from matplotlib import pyplot as plt
+
+        results = [val or self.compute()] if val is None or isinstance(val, SegmentScores) else list(val)
+        ax = ax or plt.subplots()[1]
+        names = [name for name in self.labels.type_names if any(name in result.seen for result in results)]
+        width = 0.8 / len(results)
+        for i, result in enumerate(results):
+            shares = [result.f1, *(result.types[name].f1 for name in names)]
+            ax.bar([x + i * width for x in range(len(shares))], [100 * share for share in shares], width)
+        ax.set_xticks([x + 0.4 - width / 2 for x in range(len(names) + 1)], ["all", *names])
+        ax.set(ylim=(0, 100), ylabel="segment F1 (%)")
+        return ax.figure, ax

@@ -1,0 +1,45 @@
+"""Where sentences begin and end inside the sequences of a batch, which may be whole documents."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+
+class SentenceBorders(NamedTuple):
+    """Real tokens, and the first and last one of each sentence."""
+
+    real: Tensor  # (B, T) bool, False in the padding
+    first: Tensor  # (B, T) bool
+    last: Tensor  # (B, T) bool
+
+
+def sentence_borders(lengths: Tensor, T: int, sentences: Tensor | None = None) -> SentenceBorders:
+    """lengths (B,) int64 and sentences (B, T) int64, a number per token -> borders.
+
+    A sentence begins wherever the number changes; it may be an index within the document or the corpus. Without
+    numbers each sequence is one sentence. Sentences without tokens do not exist here.
+    """
+    t = torch.arange(T, device=lengths.device)
+    real = t < lengths[:, None]
+    begins = t == 0
+    if sentences is not None:
+        begins = begins | (sentences != shift(sentences, 1, 0))
+    first = real & begins
+    last = real & (shift(first, -1, False) | ~shift(real, -1, False))
+    return SentenceBorders(real, first, last)
+
+
+def right_sentences(right: Tensor, borders: SentenceBorders) -> Tensor:
+    """right (B, T) bool, per token -> (R,) bool, in row-major order: are all tokens of the sentence right."""
+    sentence = borders.first[borders.real].cumsum(0) - 1
+    wrong = ~right[borders.real]
+    answer = borders.first.new_ones(int(borders.first.sum()))
+    answer[sentence[wrong]] = False
+    return answer
+
+
+def shift(values: Tensor, by: int, fill: int | bool) -> Tensor:
+    """values (..., T) moved to the right (by > 0) or left, the gap filled."""
+    return pad(values, (by, -by), value=fill)

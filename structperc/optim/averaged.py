@@ -1,0 +1,113 @@
+"""Optimizers that can hand out the average of the weights over all their steps."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+
+class AveragedOptimizer(Optimizer):
+    """Base of the additive learners: a step adds a delta to the weights; the average is kept lazily.
+
+    With w_s the weights after step s and N steps, the average (1/N) sum_s w_s equals w_N - sums / N, where
+    sums = sum_s (s-1) * delta_s. A step therefore touches only the weights that its delta touches, and the
+    average over *every step*, also those that change nothing, is exact (Collins 2002, with the bookkeeping of
+    Daumé 2006, §3.6.1). `sums` are float64: exact for integer deltas as long as they stay below 2**53.
+
+    A subclass gives `_step_size(loss) -> float`; the delta is -step_size * gradient.
+    """
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any], average: bool) -> None:
+        super().__init__(params, {**defaults, "average": average, "steps": 0})
+
+    def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float:
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+        """One update. Gradients may be dense or sparse COO; a parameter without a gradient stays as it is."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            size = self._step_size(group, loss)
+            for p in group["params"]:
+                if p.grad is not None:
+                    self._move(p, size, group)
+            group["steps"] += 1
+        return loss
+
+    def _move(self, p: Tensor, size: float, group: dict[str, Any]) -> None:
+        add(p, p.grad, -size)  # type: ignore[arg-type]
+        if group["average"]:
+            state = self.state[p]
+            if "sums" not in state:
+                state["sums"] = torch.zeros_like(p, dtype=torch.float64)
+            add(state["sums"], p.grad, -size * group["steps"])  # type: ignore[arg-type]
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Within the block the parameters hold their averages; afterwards, also on an error, the raw weights."""
+        raw = self.swap_in_average()
+        try:
+            yield
+        finally:
+            self.restore(raw)
+
+    @torch.no_grad()
+    def swap_in_average(self) -> dict[Tensor, Tensor]:
+        """Put the averages into the parameters; -> what `restore` needs to put the raw weights back."""
+        raw = {}
+        for group in self.param_groups:
+            for p in group["params"]:
+                if "sums" in self.state[p] and group["steps"]:
+                    raw[p] = p.clone()
+                    p.copy_(lazy_average(p, self.state[p]["sums"], group["steps"]))
+        return raw
+
+    @staticmethod
+    @torch.no_grad()
+    def restore(raw: dict[Tensor, Tensor]) -> None:
+        """Put raw weights back, bit for bit."""
+        for p, weights in raw.items():
+            p.copy_(weights)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """As torch's, but keeps `sums` in float64: torch casts state to the parameter's dtype."""
+        super().load_state_dict(state_dict)
+        for group, saved in zip(self.param_groups, state_dict["param_groups"], strict=True):
+            for p, key in zip(group["params"], saved["params"], strict=True):
+                if "sums" in state_dict["state"].get(key, {}):
+                    self.state[p]["sums"] = state_dict["state"][key]["sums"].to(p.device, torch.float64, copy=True)
+
+
+def lazy_average(weights: Tensor, sums: Tensor, steps: int) -> Tensor:
+    """Average of the weights over all steps, in the dtype of `weights`: w_N - sums / N."""
+    return (weights.double() - sums / steps).to(weights.dtype)
+
+
+def add(target: Tensor, grad: Tensor, scale: float) -> None:
+    """target += scale * grad in place, the product formed in target's dtype; grad dense or sparse COO."""
+    if not grad.is_sparse:
+        target.add_(grad.to(target.dtype), alpha=scale)
+        return
+    if grad.dense_dim() == 0 and target.is_contiguous():
+        index = grad._indices()
+        stride = torch.tensor(target.stride(), device=index.device)
+        flat = (index * stride[:, None]).sum(0)
+        target.view(-1).index_add_(0, flat, grad._values().to(target.dtype), alpha=scale)
+    else:
+        target.add_(grad.to(target.dtype), alpha=scale)
+
+
+def squared_norm(grads: Iterable[Tensor]) -> float:
+    """Sum of squares over all gradients, in float64."""
+    total = 0.0
+    for grad in grads:
+        values = grad.coalesce().values() if grad.is_sparse else grad
+        total += float(values.double().square().sum())
+    return total

@@ -1,0 +1,35 @@
+"""The perceptron's additive update."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from torch import Tensor
+
+from structperc.errors import InputError
+from structperc.optim.averaged import AveragedOptimizer
+
+
+class Perceptron(AveragedOptimizer):
+    """w <- w - lr * gradient: with a perceptron-family criterion (summed losses) and lr = 1, Collins' update.
+
+    Collins 2002, "Discriminative training methods for hidden Markov models". Fed one sequence per step it is
+    the paper's algorithm; fed m sequences per step their updates, all decided with the same weights, are summed.
+    Weights stay integers in float32 with lr = 1, exact below 2**24.
+
+    Args:
+        params: parameters or groups.
+        lr: step size. It only scales the weights of a plain perceptron that starts from zero; with a margin
+            it is the margin's unit.
+        average: keep the average over every step (Collins' averaged perceptron); use it through `averaged()`.
+
+    Raises:
+        InputError: lr is not positive.
+    """
+
+    def __init__(self, params: Iterable[Any], lr: float = 1.0, average: bool = True) -> None:
+        if not lr > 0:
+            raise InputError(f"Perceptron: lr must be > 0, got {lr}")
+        super().__init__(params, {"lr": lr}, average)
+
+    def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float:
+        return float(group["lr"])

@@ -1,0 +1,50 @@
+"""Sums of weight rows over ragged lists of feature ids, with a gradient that touches only what it must."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from structperc.structures import SparseFeatures
+
+
+class _BagSum(torch.autograd.Function):
+    """embedding_bag whose gradient lists single weights instead of rows or the whole table.
+
+    A perceptron gradient is non-zero at few (token, label) entries: where the compared paths differ. The
+    backward pass visits these entries only, so that its cost is (differing entries) x (features of the token).
+    """
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, ids: Tensor, offsets: Tensor) -> Tensor:
+        ctx.save_for_backward(ids, offsets)
+        ctx.size = weight.shape
+        return F.embedding_bag(ids, weight, offsets, mode="sum", include_last_offset=True)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        ids, offsets = ctx.saved_tensors
+        token, column = grad.nonzero(as_tuple=True)
+        first = offsets[token].long()
+        count = offsets[token + 1].long() - first
+        entry = torch.repeat_interleave(count)  # which (token, column) entry each touched weight belongs to
+        within = torch.arange(entry.numel(), device=grad.device) - (count.cumsum(0) - count)[entry]
+        row = ids[first[entry] + within].long()
+        index = torch.stack([row, column[entry]])
+        values = grad[token, column][entry]
+        sparse = torch.sparse_coo_tensor(index, values, ctx.size, check_invariants=False)
+        return sparse, None, None
+
+
+def bag_sum(weight: Tensor, features: SparseFeatures, sparse_grad: bool = True) -> Tensor:
+    """Sum of the weight rows of each token's features.
+
+    weight (R, C) and n tokens -> (n, C). The gradient of weight is a COO tensor over single weights
+    (sparse_dim 2, uncoalesced) when `sparse_grad`, else dense. A token without features gives zeros.
+    """
+    ids, offsets = features
+    if sparse_grad:
+        return _BagSum.apply(weight, ids, offsets)
+    return F.embedding_bag(ids, weight, offsets, mode="sum", include_last_offset=True)

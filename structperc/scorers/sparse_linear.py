@@ -1,0 +1,67 @@
+"""Linear scores of surface features: the scorer of perceptron and CRF taggers."""
+
+import torch
+from torch import Tensor, nn
+
+from structperc.scorers.bags import bag_sum
+from structperc.structures import Batch, Lattice
+
+
+class SparseLinear(nn.Module):
+    """Feature ids -> Lattice: a row of L weights for each node feature, of L*L for each edge feature.
+
+    score(y_{t-1}, y_t, x, t) = sum_f node[f, y_t] + sum_g edge[g, y_{t-1}, y_t] + transition[y_{t-1}, y_t]
+
+    Edge rows make the score of a label pair depend on the observation (Kazama & Torisawa 2007, Table 1);
+    `transitions` is the plain table that does not. Each part is switched on by its use: node and edge by the
+    templates of the feature extractor, transitions here. Weights start at zero.
+
+    Args:
+        transitions: learn a stationary (L, L) table; with edge features whose templates contain the empty
+            surface part the table says nothing new.
+        sparse_grad: give gradients as COO tensors over the touched weights. Perceptron-family optimizers
+            take them; switch off for optimizers that need dense gradients (Adam, L-BFGS).
+    """
+
+    node: nn.Parameter
+    edge: nn.Parameter | None
+    transition: nn.Parameter | None
+
+    def __init__(self, transitions: bool = True, sparse_grad: bool = True) -> None:
+        super().__init__()
+        self.transitions = transitions
+        self.sparse_grad = sparse_grad
+
+    def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
+        """Create the weight tables once features and labels are known: (n_node, L), (n_edge, L*L), (L, L)."""
+        self.node = nn.Parameter(torch.zeros(n_node, n_labels))
+        self.edge = nn.Parameter(torch.zeros(n_edge, n_labels * n_labels)) if n_edge else None
+        self.transition = nn.Parameter(torch.zeros(n_labels, n_labels)) if self.transitions else None
+
+    def forward(self, batch: Batch) -> Lattice:
+        """-> Lattice with unary (B, T, L) and edge (B, T, L, L); both are 0 in the padding."""
+        B = batch.lengths.numel()
+        T = int(batch.lengths.max()) if B else 0
+        L = self.node.shape[1]
+        steps = torch.arange(T, device=batch.lengths.device)
+        live = (steps < batch.lengths[:, None]).flatten().nonzero().squeeze(1)  # (n,) places of the tokens in B*T
+        unary = spread(bag_sum(self.node, batch.nodes, self.sparse_grad), live, B * T).view(B, T, L)
+        return Lattice(unary, self._edges(batch, live, B, T), batch.lengths)
+
+    def _edges(self, batch: Batch, live: Tensor, B: int, T: int) -> Tensor:
+        L = self.node.shape[1]
+        if self.transition is None:
+            stationary = self.node.new_zeros(1, 1, L, L)
+        else:
+            stationary = self.transition.view(1, 1, L, L)
+        if self.edge is None or batch.edges is None:
+            return stationary.expand(B, T, L, L)
+        observed = spread(bag_sum(self.edge, batch.edges, self.sparse_grad), live, B * T).view(B, T, L, L)
+        return observed if self.transition is None else observed + stationary
+
+
+def spread(flat: Tensor, places: Tensor, size: int) -> Tensor:
+    """(n, C) scores of the real tokens -> (size, C) with zeros elsewhere."""
+    if flat.shape[0] == size:
+        return flat
+    return flat.new_zeros(size, flat.shape[1]).index_copy(0, places, flat)

@@ -1,0 +1,59 @@
+"""Every tensor that crosses the border between two stages, on one page.
+
+Letters for shapes: B sequences, T tokens, L labels, K candidates, F features, n real tokens of a batch.
+Sequences are padded to T on the right; nothing in the padding is ever read.
+"""
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+class SparseFeatures(NamedTuple):
+    """Feature ids of the n real tokens of a batch, ragged: token i has ids[offsets[i]:offsets[i+1]].
+
+    Ragged rather than (B, T, F): of the Table-1 templates of Kazama & Torisawa (2007) fewer than half
+    fire at a token, and padding costs nothing this way. Tokens are in row-major order of (B, T).
+    """
+
+    ids: Tensor  # (M,) int32, each in 0 <= id < number of features
+    offsets: Tensor  # (n + 1,) int32
+
+
+class Batch(NamedTuple):
+    """Sequences as a scorer reads them."""
+
+    nodes: SparseFeatures  # features of (token, label)
+    edges: SparseFeatures | None  # features of (token, previous label, label); None when no template asks
+    lengths: Tensor  # (B,) int64
+    gold: Tensor | None  # (B, T) int64, 0 in the padding; None for text without labels
+    rows: Tensor  # (B,) int64, which sequence of the corpus each row is
+
+
+class Lattice(NamedTuple):
+    """Scores of labels and label pairs. -inf marks what is impossible; NaN is not a score."""
+
+    unary: Tensor  # (B, T, L) label j at t; start scores live at t = 0, end scores at the last position
+    edge: Tensor  # (B, T, L, L) label i at t-1 followed by j at t; t = 0 is never read.
+    #               A stationary transition matrix is an expanded view (stride 0), never a copy.
+    lengths: Tensor  # (B,) int64, 0 <= length <= T
+
+
+class Candidates(NamedTuple):
+    """The k best labellings of each sequence, best first, without duplicates."""
+
+    labels: Tensor  # (B, K, T) int64, 0 in the padding and in invalid rows
+    scores: Tensor  # (B, K), -inf where invalid
+    valid: Tensor  # (B, K) bool, False where fewer than K labellings are possible
+
+
+class Scored(NamedTuple):
+    """What a criterion compares: gold and candidates under the current weights, with gradients."""
+
+    lattice: Lattice
+    gold: Tensor  # (B, T) int64
+    candidates: Candidates  # found by the search, without gradients
+    gold_scores: Tensor  # (B,) local score of gold
+    candidate_scores: Tensor  # (B, K) local scores of the candidates
+    gold_nonlocal: Tensor  # (B,) non-local score of gold; zeros when no non-local feature is used
+    candidate_nonlocal: Tensor  # (B, K)

@@ -1,0 +1,1 @@
+"""The only stage that knows Lightning: tagger, data modules, callbacks, saved models."""

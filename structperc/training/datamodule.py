@@ -1,0 +1,114 @@
+"""Splits, mini-batches and their order: the base of all data modules."""
+
+import logging
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pytorch_lightning as pl
+from datasets import Dataset
+from torch.utils.data import DataLoader
+
+from structperc.data.corpus import Corpus
+from structperc.data.normalise import normalise_labels
+from structperc.errors import InputError
+from structperc.structures import Batch
+from structperc.training.encoded import EncodedCorpus
+from structperc.training.sampler import LengthBatches
+
+logger = logging.getLogger("pytorch_lightning.structperc")
+
+Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU", "none"]
+STAGES = {"fit": ("train", "dev"), "validate": ("dev",), "test": ("test",), "predict": ("predict",)}
+
+
+class SequenceData(pl.LightningDataModule):
+    """Reads splits named train, dev and test, and cuts them into mini-batches. A subclass says how a split is read.
+
+    Args:
+        unit: what one sequence is: a "sentence" or a whole "document".
+        scheme: tag scheme that the tagger learns (IOB1, IOB2, IOBES, BILOU), or "none" for labels that are no
+            segments, such as parts of speech.
+        labels: scheme that the source is written in; default: as `scheme`.
+        strict: refuse illegal label sequences instead of repairing and counting them.
+        batch_size: sequences per step.
+        seed: of the order in which training sequences are seen.
+        predict: split that `predict` labels.
+    """
+
+    def __init__(
+        self,
+        unit: Literal["sentence", "document"] = "sentence",
+        scheme: Scheme = "IOB2",
+        labels: Scheme | None = None,
+        strict: bool = False,
+        batch_size: int = 8,
+        seed: int = 1,
+        predict: str = "dev",
+    ) -> None:
+        super().__init__()
+        self.unit, self.scheme, self.source_scheme, self.strict = unit, scheme, labels or scheme, strict
+        self.batch_size, self.seed, self.predict_split = batch_size, seed, predict
+        self._corpora: dict[str, Corpus | None] = {}
+        self._encoded: dict[str, EncodedCorpus] = {}
+
+    def read(self, split: str) -> tuple[str, Dataset] | None:
+        """Name (for messages) and rows of a split as the source has it; None when it has no such split."""
+        raise NotImplementedError
+
+    def corpus(self, split: str) -> Corpus:
+        """The split as sequences with labels in `scheme`, read once. InputError when the source has none."""
+        if not self.has(split):
+            raise InputError(f"data: there is no {split} split; name one under data")
+        return self._corpora[split]  # type: ignore[return-value]
+
+    def has(self, split: str) -> bool:
+        """Whether the source has this split."""
+        if split not in self._corpora:
+            found = self.read(split)
+            self._corpora[split] = None if found is None else self._prepared(*found)
+        return self._corpora[split] is not None
+
+    def _prepared(self, name: str, rows: Dataset) -> Corpus:
+        corpus = Corpus.from_dataset(rows, self.unit, name)
+        if self.unit == "document" and 1 < len(corpus) == len(corpus.sentences) - 1:
+            raise InputError(f"{name}: no document marks (-DOCSTART- or newdoc lines) in it; set data.unit: sentence")
+        if "label" not in corpus.columns:
+            return corpus
+        corpus, repaired = normalise_labels(corpus, self.source_scheme, self.scheme, self.strict)
+        if repaired:
+            logger.warning("%s: %d labels illegal in %s were repaired", name, repaired, self.source_scheme)
+        return corpus
+
+    def encode(self, encoder: Callable[[Corpus], EncodedCorpus], stage: str) -> None:
+        """Turn the splits of a stage into arrays."""
+        for split in STAGES[stage]:
+            name = self.predict_split if split == "predict" else split
+            if name not in self._encoded and (split != "dev" or stage != "fit" or self.has("dev")):
+                self._encoded[name] = encoder(self.corpus(name))
+
+    def encoded(self, split: str) -> EncodedCorpus:
+        """The arrays of a split."""
+        return self._encoded[split]
+
+    def loader(self, split: str, shuffle: bool = False) -> "DataLoader[Batch]":
+        """Mini-batches of a split."""
+        rows = self._encoded[split]
+        order = LengthBatches(rows.corpus.lengths, self.batch_size, shuffle, self.seed)
+        return DataLoader(rows, batch_size=None, sampler=order)
+
+    def train_dataloader(self) -> "DataLoader[Batch]":
+        """Shuffled anew each epoch."""
+        return self.loader("train", shuffle=True)
+
+    def val_dataloader(self) -> Any:
+        """The dev split; no validation when there is none."""
+        return self.loader("dev") if "dev" in self._encoded else []
+
+    def test_dataloader(self) -> "DataLoader[Batch]":
+        """The test split."""
+        return self.loader("test")
+
+    def predict_dataloader(self) -> "DataLoader[Batch]":
+        """The split named by `predict`."""
+        return self.loader(self.predict_split)
+

@@ -1,0 +1,39 @@
+"""A corpus as arrays: features extracted once, mini-batches cut from them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.features import FeatureExtractor
+from structperc.structures import Batch
+
+
+class EncodedCorpus(Dataset[Batch]):
+    """Maps a list of row numbers to their Batch. Gold labels are None when the corpus has no `label` column."""
+
+    def __init__(self, corpus: Corpus, features: FeatureExtractor, labels: LabelSet) -> None:
+        self.corpus = corpus
+        self.features = features.encode(corpus)
+        gold = corpus.columns.get("label")
+        self.gold = None if gold is None else labels.encode(gold, corpus.where)
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def __getitem__(self, rows: Sequence[int]) -> Batch:
+        order = np.asarray(rows, dtype=np.int64)
+        nodes, edges = self.features.batch(order)
+        lengths = torch.from_numpy(self.corpus.lengths[order])
+        gold = None if self.gold is None else torch.from_numpy(self._pad(self.gold, order))
+        return Batch(nodes, edges, lengths, gold, torch.from_numpy(order))
+
+    def _pad(self, values: np.ndarray, order: np.ndarray) -> np.ndarray:
+        starts, lengths = self.corpus.starts[order], self.corpus.lengths[order]
+        padded = np.zeros((len(order), int(lengths.max(initial=0))), dtype=values.dtype)
+        for row, start, length in zip(padded, starts, lengths, strict=True):
+            row[:length] = values[start : start + length]
+        return padded

@@ -1,0 +1,102 @@
+"""A trained tagger on new text: labels, k best labellings, marginal probabilities."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from structperc.chain import kbest, log_partition, marginals
+from structperc.data.corpus import Corpus
+from structperc.errors import InputError
+from structperc.structures import Batch
+from structperc.training.sampler import LengthBatches
+
+if TYPE_CHECKING:
+    from structperc.training.tagger import Tagger
+
+Sentence = Sequence[str] | Mapping[str, Sequence[str]]
+
+
+class Labelling(NamedTuple):
+    """One labelling of a sentence, its score and, from likelihood-trained models, its log-probability."""
+
+    labels: list[str]
+    score: float
+    log_probability: float | None
+
+
+class Inference:
+    """What a tagger offers on sentences: lists of words, or {column: strings} where it reads more than words.
+
+    With `documents` (an id per sentence) neighbouring sentences of one id are decided together, as a tagger
+    trained on documents was; without it each sentence stands alone. All methods raise InputError for a
+    missing column.
+    """
+
+    def tag(self: "Tagger", sentences: Sequence[Sentence], documents: Sequence[int] | None = None) -> list[list[str]]:  # type: ignore[misc]
+        """Best labels of each sentence."""
+        corpus = self.read(sentences, documents)
+        return self.label(corpus)
+
+    @torch.no_grad()
+    def label(self: "Tagger", corpus: Corpus) -> list[list[str]]:  # type: ignore[misc]
+        """Best labels of each sentence of a corpus."""
+        assert self.labels is not None
+        flat = [""] * corpus.tokens
+        for batch in self.batches(corpus):
+            for row, labels, length in zip(batch.rows, self.decode(batch), batch.lengths, strict=True):
+                start = int(corpus.starts[row])
+                flat[start : start + int(length)] = self.labels.decode(labels[:length].cpu())
+        return corpus.sentences_of(flat)
+
+    @torch.no_grad()
+    def kbest(self: "Tagger", sentences: Sequence[Sentence], k: int) -> list[list[Labelling]]:  # type: ignore[misc]
+        """Up to k best labellings of each sentence, best first; fewer where fewer are possible.
+
+        Log-probabilities are exact, not a softmax over the k candidates; None unless trained by likelihood.
+        """
+        assert self.labels is not None
+        corpus = self.read(sentences)
+        found: list[list[Labelling]] = [[] for _ in sentences]
+        for batch in self.batches(corpus):
+            lattice = self(batch)
+            candidates = kbest(lattice, k)
+            log_z = log_partition(lattice) if self.criterion.probabilistic else None
+            for b, row in enumerate(batch.rows.tolist()):
+                for i in candidates.valid[b].nonzero().squeeze(1).tolist():
+                    names = self.labels.decode(candidates.labels[b, i, : batch.lengths[b]].cpu())
+                    score = candidates.scores[b, i]
+                    found[row].append(
+                        Labelling(names, float(score), None if log_z is None else float(score - log_z[b]))
+                    )
+        return found
+
+    @torch.no_grad()
+    def marginals(self: "Tagger", sentences: Sequence[Sentence]) -> list[Tensor]:  # type: ignore[misc]
+        """Exact probability of each label at each token, (T, L) per sentence, columns as in `labels.names`.
+
+        InputError unless the tagger was trained by likelihood: perceptron scores are no log-probabilities.
+        """
+        if not self.criterion.probabilistic:
+            name = type(self.criterion).__name__
+            raise InputError(f"a tagger trained with {name} has scores, not probabilities; train with Likelihood")
+        found: dict[int, Tensor] = {}
+        for batch in self.batches(self.read(sentences)):
+            for row, length, table in zip(batch.rows, batch.lengths, marginals(self(batch)), strict=True):
+                found[int(row)] = table[:length]
+        return [found[i] for i in range(len(sentences))]
+
+    def read(self: "Tagger", sentences: Sequence[Sentence], documents: Sequence[int] | None = None) -> Corpus:  # type: ignore[misc]
+        """Sentences as a corpus."""
+        rows = [s if isinstance(s, Mapping) else {"word": s} for s in sentences]
+        return Corpus.from_sentences(rows, documents, "sentence" if documents is None else "document")
+
+    def batches(self: "Tagger", corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:  # type: ignore[misc]
+        """Mini-batches of a corpus on the tagger's device, longest sequences first."""
+        if missing := [role for role in self.features.roles if role not in corpus.columns]:
+            given = ", ".join(corpus.columns)
+            raise InputError(f"this tagger reads the column {missing[0]!r}, but only {given} given")
+        rows = self.encode(corpus)
+        for order in LengthBatches(corpus.lengths, batch_size, shuffle=False):
+            yield self.transfer_batch_to_device(rows[order], self.device, 0)

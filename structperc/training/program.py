@@ -1,0 +1,122 @@
+"""fit, validate, test and predict: LightningCLI with run folders, results and one-line errors."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import ArgumentError, Namespace
+from pytorch_lightning.callbacks import ModelCheckpoint
+from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
+
+from structperc.data.conll import write_conll
+from structperc.errors import InputError
+from structperc.training.checkpoints import load_weights
+from structperc.training.datamodule import SequenceData
+from structperc.training.report import evaluate, results_table, write_json
+from structperc.training.runs import checkpoint, next_run
+from structperc.training.tagger import Tagger
+
+DEFAULTS: dict[str, Any] = {
+    "checkpoint.monitor": "dev/score",
+    "checkpoint.mode": "max",
+    "checkpoint.save_last": True,
+    "checkpoint.filename": "best",
+    "checkpoint.enable_version_counter": False,
+    "trainer.devices": 1,
+    "trainer.log_every_n_steps": 1000,
+}
+
+
+class Program(LightningCLI):
+    """Each fit has a folder of its own, ROOT/1, ROOT/2, ..., with config, checkpoints, logs and the saved model.
+
+    ROOT is trainer.default_root_dir, by default runs/NAME-OF-THE-CONFIG.
+    """
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Checkpoints of the best and of the last epoch."""
+        parser.add_lightning_class_args(ModelCheckpoint, "checkpoint")
+        parser.set_defaults(DEFAULTS)
+
+    def before_instantiate_classes(self) -> None:
+        """Choose the run's folder; `--ckpt_path last` (or best) means the newest run that has one."""
+        config = self.config[self.subcommand]
+        self.root = Path(config.trainer.default_root_dir or Path("runs") / config_name(config))
+        wanted = config.get("ckpt_path")
+        if wanted in ("last", "best"):
+            config.ckpt_path = str(checkpoint(self.root, wanted))
+        if self.subcommand != "fit" and not wanted:
+            raise InputError(f"{self.subcommand} needs --ckpt_path: best, last or a file")
+        resumed = config.get("ckpt_path")
+        self.folder = Path(resumed).parent.parent if resumed else next_run(self.root)
+        config.trainer.default_root_dir = str(self.folder)
+        config.checkpoint.dirpath = str(self.folder / "checkpoints")
+        if config.trainer.logger is None:
+            options = Namespace(save_dir=str(self.folder), name="logs")
+            config.trainer.logger = Namespace(
+                class_path="pytorch_lightning.loggers.CSVLogger", init_args=options
+            )
+
+    def before_fit(self) -> None:
+        """Without development data the last epoch is the best."""
+        if not self.datamodule.has("dev"):
+            self.trainer.checkpoint_callback.monitor = None
+        self.started = time.perf_counter()
+
+    def after_fit(self) -> None:
+        """Save the best epoch's model, score every split, say where things lie."""
+        seconds = time.perf_counter() - self.started
+        best = self.trainer.checkpoint_callback.best_model_path
+        if best:
+            load_weights(self.model, best)
+        self.model.save(self.folder / "model")
+        self.datamodule.encode(self.model.encode, "test" if self.datamodule.has("test") else "fit")
+        splits = [split for split in ("dev", "test") if self.datamodule.has(split)]
+        evaluations = {split: evaluate(self.model, self.datamodule, split) for split in splits}
+        results = {split: evaluation.compute() for split, evaluation in evaluations.items()}
+        for evaluation in evaluations.values():
+            print(evaluation.table(), end="\n\n")
+        print(results_table(results))
+        epochs = self.trainer.current_epoch
+        print(f"{epochs} epochs, {seconds:.1f} seconds of training")
+        print(f"model: {self.folder / 'model'}")
+        write_json(self.folder / "results.json", {"epochs": epochs, "seconds": seconds, **results})
+
+    def after_validate(self) -> None:
+        """Print the full table."""
+        print(self.model.evaluation.table())
+
+    after_test = after_validate
+
+    def after_predict(self) -> None:
+        """Write the labels of the split data.predict as CoNLL columns into the run's folder."""
+        split = self.datamodule.predict_split
+        corpus = self.datamodule.corpus(split)
+        predicted = labels_of(corpus, self.model.labels, self.trainer.predict_loop.predictions)
+        path = self.folder / "predictions" / f"{split}.conll"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_conll(path, corpus.replace_column("predicted", predicted))
+        print(f"predictions: {path}")
+
+
+def config_name(config: Namespace) -> str:
+    """Name of the (last) configuration file, without its ending; "run" when none was given."""
+    files = config.get("config") or []
+    return Path(str(files[-1])).stem if files else "run"
+
+
+def train(arguments: list[str]) -> int:
+    """Runs a training command; every mistake in options or configuration becomes an InputError."""
+    try:
+        Program(
+            Tagger,
+            SequenceData,
+            subclass_mode_data=True,
+            seed_everything_default=1,
+            save_config_kwargs={"overwrite": True},
+            parser_kwargs={"exit_on_error": False},
+            args=arguments,
+        )
+    except ArgumentError as error:
+        raise InputError(" ".join(str(error).split())) from None
+    return 0

@@ -1,0 +1,179 @@
+"""The tagger: features, scorer, search, criterion and optimizer composed into one LightningModule."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytorch_lightning as pl
+from pytorch_lightning.trainer.states import TrainerFn
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from structperc.chain import KBest, constrain, path_score, viterbi
+from structperc.criteria import Criterion, Margin
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from structperc.metrics import Evaluation
+from structperc.optim import Perceptron
+from structperc.scorers import SparseLinear
+from structperc.structures import Batch, Candidates, Lattice, Scored
+from structperc.training.averaging import AveragedWeights
+from structperc.training.checkpoints import average, check_vocabulary
+from structperc.training.encoded import EncodedCorpus
+from structperc.training.inference import Inference
+from structperc.training.store import Store
+
+
+class Tagger(pl.LightningModule, Inference, Store):
+    """score -> search -> criterion, one optimizer. Sizes come from the training data or from a saved model.
+
+    Args:
+        features: templates and resources; its index is built from the training data.
+        scorer: batch -> Lattice.
+        criterion: what is compared and when it asks for an update.
+        search: Lattice -> Candidates for training; KBest(k) with k at least what the criterion needs.
+        optimizer: made for the scorer's parameters.
+    """
+
+    def __init__(
+        self,
+        features: FeatureExtractor,
+        scorer: SparseLinear,
+        criterion: Criterion,
+        search: KBest,
+        optimizer: Callable[[Iterable[Any]], Optimizer] = Perceptron,
+    ) -> None:
+        super().__init__()
+        if search.k < criterion.rivals_needed:
+            name, needed = type(criterion).__name__, criterion.rivals_needed
+            raise InputError(f"model.search.k is {search.k}, but {name} compares gold with rivals: set it >= {needed}")
+        self.features, self.scorer, self.criterion, self.search = features, scorer, criterion, search
+        self.optimizer = optimizer
+        self.labels: LabelSet | None = None
+
+    # -- the architecture ------------------------------------------------------------------------------------
+
+    def forward(self, batch: Batch) -> Lattice:
+        """-> Lattice with everything the tag scheme forbids at -inf."""
+        return constrain(self.scorer(batch), self.start, self.transition, self.end)
+
+    def training_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
+        """-> the summed loss of the batch."""
+        lattice = self(batch)
+        with torch.no_grad():
+            candidates = self.search(self.criterion.augment(lattice, batch.gold))
+        scored = self.score(lattice, batch.gold, candidates)
+        losses = self.criterion(scored)
+        self.count(scored)
+        return losses.sum()
+
+    def score(self, lattice: Lattice, gold: Tensor, candidates: Candidates) -> Scored:
+        """Gold and candidates under the current weights, with gradients."""
+        scores = path_score(lattice, torch.cat([gold[:, None], candidates.labels], 1))
+        zeros = torch.zeros_like(scores)
+        return Scored(lattice, gold, candidates, scores[:, 0], scores[:, 1:], zeros[:, 0], zeros[:, 1:])
+
+    def decode(self, batch: Batch) -> Tensor:
+        """-> best labels (B, T)."""
+        return viterbi(self(batch))[1]
+
+    def configure_optimizers(self) -> Optimizer:
+        """The optimizer over the scorer's parameters."""
+        return self.optimizer(self.scorer.parameters())
+
+    # -- sizes and names -------------------------------------------------------------------------------------
+
+    def allocate(self, labels: LabelSet) -> None:
+        """Create weights and constraint masks for these labels and the (fitted) features."""
+        self.labels = labels
+        self.scorer.allocate(self.features.n_node_features, self.features.n_edge_features, len(labels))
+        for name, mask in (("start", labels.start), ("transition", labels.transition), ("end", labels.end)):
+            self.register_buffer(name, mask, persistent=False)
+
+    def encode(self, corpus: Corpus) -> EncodedCorpus:
+        """Strings -> arrays, with this tagger's features and labels."""
+        return EncodedCorpus(corpus, self.features, self.labels)
+
+    def setup(self, stage: str) -> None:
+        """Learn vocabulary and sizes from the training data unless they are known; encode what the stage reads."""
+        data = self.trainer.datamodule
+        if self.labels is None:
+            train = data.corpus("train")
+            self.features.fit(train)
+            self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
+        data.encode(self.encode, stage)
+
+    # -- what is watched -------------------------------------------------------------------------------------
+
+    def on_train_epoch_start(self) -> None:
+        """Counts of an epoch start at zero."""
+        self._updates, self._wrong, self._tokens = torch.zeros(3, dtype=torch.int64, device=self.device).unbind()
+
+    def count(self, scored: Scored) -> None:
+        """Updates, wrong tokens of the best candidate and tokens of this step."""
+        T = scored.gold.shape[1]
+        live = torch.arange(T, device=self.device) < scored.lattice.lengths[:, None]
+        self._updates = self._updates + self.criterion.acts(scored).sum()
+        self._wrong = self._wrong + ((scored.candidates.labels[:, 0] != scored.gold) & live).sum()
+        self._tokens = self._tokens + scored.lattice.lengths.sum()
+
+    def training_error(self) -> float:
+        """Share of training tokens that the best candidate got wrong in this epoch."""
+        return int(self._wrong) / max(1, int(self._tokens))
+
+    def on_train_epoch_end(self) -> None:
+        """Logs the epoch's training error and number of updated sequences."""
+        self.log("train/error", self.training_error(), prog_bar=True)
+        self.log("train/updates", float(self._updates), prog_bar=True)
+
+    def on_validation_epoch_start(self) -> None:
+        """A fresh evaluation."""
+        self.evaluation = Evaluation(self.labels).to(self.device)
+
+    on_test_epoch_start = on_validation_epoch_start
+
+    def validation_step(self, batch: Batch, batch_idx: int = 0) -> None:
+        """Counts for the scores."""
+        self.evaluation.update(self.decode(batch), batch.gold, batch.lengths)
+
+    test_step = validation_step
+
+    def on_validation_epoch_end(self) -> None:
+        """Logs dev/score (F1, or accuracy without segments) and the rest of the evaluation."""
+        self._report("dev")
+
+    def on_test_epoch_end(self) -> None:
+        """Logs test/score and the rest of the evaluation."""
+        self._report("test")
+
+    def _report(self, split: str) -> None:
+        for name, value in self.evaluation.compute().items():
+            self.log(f"{split}/{name}", value, prog_bar=name == "score")
+
+    def predict_step(self, batch: Batch, batch_idx: int = 0) -> tuple[Tensor, Tensor]:
+        """-> rows (B,) of the corpus and their best labels (B, T)."""
+        return batch.rows, self.decode(batch)
+
+    def configure_callbacks(self) -> list[pl.Callback]:
+        """Averages are swapped in wherever the tagger is looked at."""
+        return [AveragedWeights()]
+
+    # -- checkpoints -----------------------------------------------------------------------------------------
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Adds what the weights mean: label names and number of features."""
+        checkpoint["vocabulary"] = self.vocabulary()
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Refuses weights of other labels or features; outside of training takes the averaged weights."""
+        check_vocabulary(checkpoint, self.vocabulary())
+        if self.trainer.state.fn != TrainerFn.FITTING:
+            average(checkpoint, [f"scorer.{name}" for name, _ in self.scorer.named_parameters()])
+
+    def vocabulary(self) -> dict[str, Any]:
+        """Label names, scheme and number of features: what weights must agree on."""
+        assert self.labels is not None
+        features = [self.features.n_node_features, self.features.n_edge_features]
+        return {"labels": list(self.labels.names), "scheme": self.labels.scheme, "features": features}

@@ -1,0 +1,161 @@
+"""Optimizers against naive arithmetic: plain loops, all weight vectors stored."""
+
+import copy
+
+import pytest
+import torch
+
+from structperc.errors import InputError
+from structperc.optim import PassiveAggressive, Perceptron
+
+
+def sparse(index, values, size):
+    return torch.sparse_coo_tensor(torch.tensor(index).T, torch.tensor(values), size)
+
+
+def random_gradients(steps, size, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        dense = torch.randint(-2, 3, size, generator=generator).float()
+        dense[torch.rand(size, generator=generator) < 0.7] = 0
+        yield dense
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse", "repeated", "rows"])
+def test_average_is_the_mean_of_the_weights_after_every_step(layout):
+    p = torch.nn.Parameter(torch.arange(12.0).view(4, 3))
+    optimizer = Perceptron([p])
+    history, w = [], p.detach().clone()
+    for dense in random_gradients(17, (4, 3)):
+        if layout == "dense":
+            p.grad = dense.clone()
+        elif layout == "sparse":
+            p.grad = dense.to_sparse()
+        elif layout == "rows":
+            p.grad = dense.to_sparse(1)
+        else:  # uncoalesced: every entry given twice as halves
+            half = (dense / 2).to_sparse()
+            p.grad = torch.sparse_coo_tensor(
+                torch.cat([half.indices(), half.indices()], 1), torch.cat([half.values(), half.values()]), dense.shape
+            )
+        optimizer.step()
+        w = w - dense
+        history.append(w)
+        assert torch.equal(p.detach(), w)
+    with optimizer.averaged():
+        torch.testing.assert_close(p.detach(), torch.stack(history).double().mean(0).float())
+    assert torch.equal(p.detach(), w)
+
+
+def test_steps_without_a_gradient_count():
+    # w is 1 after the first of four steps and stays: the average over every step is 1, not 1/4 of a sum per change
+    p = torch.nn.Parameter(torch.zeros(2))
+    optimizer = Perceptron([p])
+    for gradient in (torch.tensor([0.0, 0.0]), torch.tensor([-1.0, 0.0]), None, None):
+        p.grad = gradient
+        optimizer.step()
+    with optimizer.averaged():
+        assert p[0].item() == pytest.approx(0.75)
+
+
+def test_raw_weights_come_back_after_an_error():
+    p = torch.nn.Parameter(torch.tensor([1.0]))
+    optimizer = Perceptron([p])
+    p.grad = torch.tensor([-3.0])
+    optimizer.step()
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="inside"), optimizer.averaged():
+        raise RuntimeError("inside")
+    assert p.item() == 7.0
+
+
+def test_without_average_nothing_is_kept():
+    p = torch.nn.Parameter(torch.zeros(3))
+    optimizer = Perceptron([p], average=False)
+    p.grad = torch.ones(3)
+    optimizer.step()
+    assert not optimizer.state[p]
+    with optimizer.averaged():
+        assert torch.equal(p.detach(), -torch.ones(3))
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_resume_equals_going_on(average):
+    gradients = list(random_gradients(9, (5, 2), seed=3))
+
+    def run(p, optimizer, some):
+        for gradient in some:
+            p.grad = (gradient / 3).to_sparse()
+            optimizer.step()
+
+    p = torch.nn.Parameter(torch.zeros(5, 2))
+    optimizer = Perceptron([p], lr=0.1, average=average)
+    run(p, optimizer, gradients[:4])
+    saved = copy.deepcopy((p.detach(), optimizer.state_dict()))
+    run(p, optimizer, gradients[4:])
+
+    q = torch.nn.Parameter(saved[0].clone())
+    resumed = Perceptron([q], lr=0.1, average=average)
+    resumed.load_state_dict(saved[1])
+    run(q, resumed, gradients[4:])
+    assert torch.equal(p, q)
+    if average:
+        assert resumed.state[q]["sums"].dtype == torch.float64
+        assert torch.equal(optimizer.state[p]["sums"], resumed.state[q]["sums"])
+
+
+@pytest.mark.parametrize("variant", ["PA", "PA-I", "PA-II"])
+@pytest.mark.parametrize("to_sparse", [False, True])
+def test_passive_aggressive_step_sizes(variant, to_sparse):
+    a, b = torch.nn.Parameter(torch.zeros(3)), torch.nn.Parameter(torch.zeros(2))
+    optimizer = PassiveAggressive([a, b], variant=variant, C=0.05)
+
+    def closure():
+        optimizer.zero_grad()
+        a.grad, b.grad = torch.tensor([1.0, 0.0, -2.0]), torch.tensor([0.0, 3.0])
+        if to_sparse:
+            a.grad, b.grad = a.grad.to_sparse(), b.grad.to_sparse()
+        return torch.tensor(7.0)
+
+    optimizer.step(closure)
+    norm = 1 + 4 + 9
+    tau = {"PA": 7 / norm, "PA-I": 0.05, "PA-II": 7 / (norm + 1 / (2 * 0.05))}[variant]
+    torch.testing.assert_close(a.detach(), -tau * torch.tensor([1.0, 0.0, -2.0]))
+    torch.testing.assert_close(b.detach(), -tau * torch.tensor([0.0, 3.0]))
+
+
+def test_passive_aggressive_repairs_a_linear_hinge_exactly():
+    # after a PA step on one example its hinge loss is exactly zero
+    x, w = torch.tensor([1.0, -2.0, 0.5]), torch.nn.Parameter(torch.zeros(3))
+    optimizer = PassiveAggressive([w], variant="PA")
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (1 - w @ x).clamp(min=0)
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    assert (w @ x).item() == pytest.approx(1.0)
+    before = w.detach().clone()
+    optimizer.step(closure)
+    torch.testing.assert_close(w.detach(), before)
+
+
+def test_no_loss_no_step():
+    w = torch.nn.Parameter(torch.zeros(2))
+    with pytest.raises(RuntimeError, match="closure"):
+        PassiveAggressive([w]).step()
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda p: Perceptron(p, lr=0), "lr"),
+        (lambda p: PassiveAggressive(p, C=-1), "C must"),
+        (lambda p: PassiveAggressive(p, variant="PA-III"), "variant"),
+    ],
+)
+def test_bad_options_are_named(make, named):
+    with pytest.raises(InputError, match=named):
+        make([torch.nn.Parameter(torch.zeros(1))])

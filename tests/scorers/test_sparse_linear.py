@@ -1,0 +1,119 @@
+"""The sparse scorer against one dot product at a time, and its gradient against autograd on dense tables."""
+
+import pytest
+import torch
+
+from structperc.scorers import SparseLinear
+from structperc.scorers.bags import bag_sum
+from structperc.structures import Batch, SparseFeatures
+
+
+def ragged(lists):
+    offsets = torch.tensor([0, *torch.tensor([len(x) for x in lists]).cumsum(0).tolist()], dtype=torch.int32)
+    return SparseFeatures(torch.tensor([i for x in lists for i in x], dtype=torch.int32), offsets)
+
+
+NODES = [[0, 3], [], [2, 2, 1], [4], [1, 3], [0]]
+EDGES = [[1], [0, 2], [], [2], [1, 1], [0]]
+
+
+def batch(edges=True):
+    lengths = torch.tensor([3, 0, 1, 2])
+    return Batch(ragged(NODES), ragged(EDGES) if edges else None, lengths, None, torch.arange(4))
+
+
+def scorer(transitions=True, n_edge=3, sparse_grad=True):
+    torch.manual_seed(1)
+    module = SparseLinear(transitions, sparse_grad)
+    module.allocate(5, n_edge, 2)
+    for p in module.parameters():
+        torch.nn.init.normal_(p)
+    return module
+
+
+def naive(module, given):
+    B, T = 4, 3
+    unary, edge = torch.zeros(B, T, 2), torch.zeros(B, T, 2, 2)
+    token = 0
+    for b, n in enumerate(given.lengths.tolist()):
+        for t in range(n):
+            for f in NODES[token]:
+                unary[b, t] += module.node[f]
+            for f in EDGES[token]:
+                if given.edges is not None:
+                    edge[b, t] += module.edge[f].view(2, 2)
+            token += 1
+    if module.transition is not None:
+        edge = edge + module.transition
+    return unary, edge
+
+
+@pytest.mark.parametrize("transitions", [True, False])
+@pytest.mark.parametrize("edges", [True, False])
+def test_scores_are_sums_of_weights(transitions, edges):
+    module = scorer(transitions, 3 if edges else 0)
+    given = batch(edges)
+    lattice = module(given)
+    unary, edge = naive(module, given)
+    torch.testing.assert_close(lattice.unary, unary)
+    torch.testing.assert_close(lattice.edge, edge)
+    assert lattice.lengths is given.lengths
+
+
+def test_stationary_edges_are_a_view():
+    lattice = scorer(transitions=True, n_edge=0)(batch(edges=False))
+    assert lattice.edge.stride()[:2] == (0, 0)
+
+
+def test_sparse_gradient_equals_dense_and_lists_only_touched_weights():
+    features = ragged(NODES)
+    upstream = torch.zeros(6, 4)
+    upstream[0, 1], upstream[2, 3] = 2.0, -1.0  # a token with features 0, 3 and one with 2, 2, 1
+    dense = torch.nn.Parameter(torch.randn(5, 4))
+    lean = torch.nn.Parameter(dense.detach().clone())
+    bag_sum(dense, features, sparse_grad=False).backward(upstream)
+    bag_sum(lean, features).backward(upstream)
+    assert lean.grad.is_sparse
+    assert lean.grad._nnz() == 2 + 3
+    torch.testing.assert_close(lean.grad.to_dense(), dense.grad)
+
+
+def test_gradient_of_equal_paths_is_empty():
+    module = scorer()
+    lattice = module(batch())
+    chosen = lattice.unary[0, 0, 1] + lattice.edge[0, 1, 1, 0]
+    (chosen - chosen).backward()
+    assert module.node.grad._nnz() == 0
+    assert module.edge.grad._nnz() == 0
+
+
+def test_whole_module_gradient_matches_dense_tables():
+    upstream_unary, upstream_edge = torch.randn(4, 3, 2), torch.randn(4, 3, 2, 2)
+    grads = []
+    for sparse_grad in (True, False):
+        module = scorer(sparse_grad=sparse_grad)
+        lattice = module(batch())
+        ((lattice.unary * upstream_unary).sum() + (lattice.edge * upstream_edge).sum()).backward()
+        grads.append([p.grad.to_dense() for p in module.parameters()])
+    for a, b in zip(*grads, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_no_tokens_at_all():
+    module = scorer()
+    empty = Batch(ragged([]), ragged([]), torch.zeros(2, dtype=torch.int64), None, torch.arange(2))
+    lattice = module(empty)
+    assert lattice.unary.shape == (2, 0, 2)
+    assert lattice.edge.shape == (2, 0, 2, 2)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_same_on_cuda():
+    module, given = scorer(), batch()
+    expected = module(given)
+    on_gpu = Batch(*(SparseFeatures(*(y.cuda() for y in x)) if isinstance(x, SparseFeatures) else x for x in given))
+    lattice = module.cuda()(on_gpu._replace(lengths=given.lengths.cuda()))
+    torch.testing.assert_close(lattice.unary.cpu(), expected.unary)
+    torch.testing.assert_close(lattice.edge.cpu(), expected.edge)
+    lattice.unary[0, 0, 1].backward()
+    assert module.node.grad._nnz() == 2
