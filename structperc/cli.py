@@ -3,7 +3,6 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from structperc.errors import InputError
 
@@ -77,5 +76,5 @@ def compare_files(arguments: list[str]) -> int:
 
     from structperc.training.commands import compare_predictions
 
-    print(compare_predictions(Path(options.a), Path(options.b), Path(options.gold), options.scheme))
+    print(compare_predictions(options.a, options.b, options.gold, options.scheme))
     return 0

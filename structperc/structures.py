@@ -27,6 +27,7 @@ class Batch(NamedTuple):
     edges: SparseFeatures | None  # features of (token, previous label, label); None when no template asks
     lengths: Tensor  # (B,) int64
     gold: Tensor | None  # (B, T) int64, 0 in the padding; None for text without labels
+    sentences: Tensor  # (B, T) int64, number of each token's sentence within its sequence; 0 in the padding
     rows: Tensor  # (B,) int64, which sequence of the corpus each row is
 
 

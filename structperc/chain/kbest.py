@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from structperc.chain.path import path_score
-from structperc.chain.recursion import Walk, completions, edges_at, forward_walk, full_precision
+from structperc.chain.recursion import Walk, completions, edges_at, forwards, full_precision
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice
 
@@ -25,21 +25,21 @@ def kbest(lattice: Lattice, k: int) -> Candidates:
     """
     if k < 1:
         raise InputError(f"k must be >= 1, got {k}")
-    path = forward_walk(lattice)
-    losses, picks = _search(_losses(lattice, path), path, k)
-    labels = _trace(picks, path, lattice, losses.shape[1])
-    valid = torch.empty_like(losses, dtype=torch.bool).index_copy_(0, path.order, losses.isfinite())
+    walk = forwards(lattice)
+    losses, picks = _search(_losses(lattice, walk), walk, k)
+    labels = _trace(picks, walk, lattice, losses.shape[1])
+    valid = torch.empty_like(losses, dtype=torch.bool).index_copy_(0, walk.order, losses.isfinite())
     return _rescored(lattice, labels, valid, k)
 
 
-def _losses(lattice: Lattice, path: Walk) -> list[Tensor]:
+def _losses(lattice: Lattice, walk: Walk) -> list[Tensor]:
     """-> per step (n, L before, L), what a label costs against the best one after the label before; +inf: impossible.
 
     At the first step the label before is one and the same: (n, 1, L).
     """
-    onward = (full_precision(lattice.unary) + completions(lattice, torch.amax)).flatten(0, 1)[path.token]
-    first, *rest = path.sizes or [0]
-    through = edges_at(lattice, path.edge[first:]) + onward[first:].unsqueeze(1)
+    onward = (full_precision(lattice.unary) + completions(lattice, torch.amax)).flatten(0, 1)[walk.tokens[0]]
+    first, *rest = walk.sizes or [0]
+    through = edges_at(lattice, walk.edges[0, first:]) + onward[first:].unsqueeze(1)
     return [_loss(onward[:first].unsqueeze(1)), *_loss(through).split(rest)]
 
 
@@ -48,16 +48,16 @@ def _loss(scores: Tensor) -> Tensor:
     return (best - scores).where(scores.isfinite(), torch.inf)
 
 
-def _search(steps: list[Tensor], path: Walk, k: int) -> tuple[Tensor, list[Tensor]]:
+def _search(steps: list[Tensor], walk: Walk, k: int) -> tuple[Tensor, list[Tensor]]:
     """-> losses (B, W) of whole labellings, and per step (n, w) the choices `prefix * L + label`; w <= W <= k.
 
-    Rows are in the order of the walk. A row keeps the list it had at its last token; an empty one, the empty path.
+    Rows are in the order of the walk. A row keeps the list it had at its last token; an empty one, the empty walk.
     """
-    (n, _, L), B = steps[0].shape, len(path.order)
+    (n, _, L), B = steps[0].shape, len(walk.order)
     final, picks = steps[0].new_full((B, min(k, L ** len(steps))), torch.inf), []
     final[:, 0] = 0
-    losses, label = steps[0].new_zeros(n, 1), path.order.new_zeros(n, 1)
-    for n, step in zip(path.sizes, steps, strict=False):
+    losses, label = steps[0].new_zeros(n, 1), walk.order.new_zeros(n, 1)
+    for n, step in zip(walk.sizes, steps, strict=False):
         place = torch.arange(n, device=label.device).unsqueeze(1) * step.shape[1]
         extended = step.flatten(0, 1)[label[:n] + place] + losses[:n].unsqueeze(2)
         losses, pick = _keep(extended.flatten(1), k)
@@ -74,20 +74,20 @@ def _keep(losses: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return losses.topk(k, 1, largest=False, sorted=False)
 
 
-def _trace(picks: list[Tensor], path: Walk, lattice: Lattice, width: int) -> Tensor:
+def _trace(picks: list[Tensor], walk: Walk, lattice: Lattice, width: int) -> Tensor:
     """-> labels (B, W, T) of the lists at the last tokens; 0 in the padding."""
     B, T, L = lattice.unary.shape
-    labels = torch.zeros(T, B, width, dtype=torch.int64, device=path.order.device)
+    labels = torch.zeros(T, B, width, dtype=torch.int64, device=walk.order.device)
     ends = torch.tensor([1, *(pick.shape[1] for pick in picks)], device=labels.device)
-    ends = ends[lattice.lengths.to(labels.device)[path.order]]
+    ends = ends[lattice.lengths.to(labels.device)[walk.order]]
     slot = torch.arange(width, device=ends.device).minimum(ends.unsqueeze(1) - 1)
     for t in range(len(picks) - 1, -1, -1):
-        n = path.sizes[t]
+        n = walk.sizes[t]
         pick = picks[t].gather(1, slot[:n])
         labels[t, :n] = pick % L
         slot[:n] = pick // L
     out = torch.zeros_like(labels.permute(1, 2, 0))
-    out[path.order] = labels.permute(1, 2, 0)
+    out[walk.order] = labels.permute(1, 2, 0)
     return out
 
 

@@ -1,15 +1,17 @@
 """One recursion over the chain; the reduction and the direction are arguments.
 
 `torch.amax` gives best scores (Viterbi), `torch.logsumexp` gives log-sums (forward-backward). The mirror image
-is the same recursion over the tokens in reverse order. -inf is taken exactly, no finite stand-in is used.
+is the same recursion over the tokens in reverse order, run in the same loop. -inf is taken exactly: no finite
+stand-in is used that real scores could reach.
 
-Rows of unequal length are stepped through together, longest first, so that the rows alive at a step are a prefix
-of the rows alive at the step before. Only real tokens are ever copied: nothing in the padding can leak into a result.
+Sequences of unequal length are stepped through together, longest first, so that those alive at a step are a
+prefix of those alive at the step before. Only real tokens are computed with: padding cannot leak into a result.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,139 +21,128 @@ Reduce = Callable[..., Tensor]
 
 
 class Walk(NamedTuple):
-    """R rows of tokens, each read from its first token forwards or backwards, packed step by step.
+    """Sequences read token by token in D directions at once, packed step after step.
 
-    The N tokens of all rows lie step after step (all first tokens, then all second tokens, ...), rows ordered by
-    falling length. A row may be a part of a sequence, and a sequence may be walked by several rows.
+    Places of sequences and of tokens are in the order of the walk: longest sequence first, and all first tokens,
+    then all second tokens, and so on. A walk may end before the sequences do.
     """
 
-    order: Tensor  # (R,) which row is at which place
-    row: Tensor  # (N,) row of each packed token
-    token: Tensor  # (N,) its place in the flattened (B * T)
-    edge: Tensor  # (N,) place in (B * T) of the edge that joins it to the token one step before
-    sizes: list[int]  # rows alive at each step
-    signs: Tensor  # (R,) +1 forwards, -1 backwards
+    order: Tensor  # (B,) which sequence is at which place
+    tokens: Tensor  # (D, N) where each packed token stands in the flattened (B * T)
+    edges: Tensor  # (D, N) where the edge between it and the token one step before stands in (B * T)
+    sizes: list[int]  # sequences alive at each step; N is their sum
+    signs: list[int]  # (D) +1 forwards, -1 backwards
 
-    def last(self) -> Tensor:
-        """-> (R,) the packed place of each row's last token, 0 for an empty row."""
-        places = torch.arange(len(self.row), device=self.row.device)
-        return torch.zeros_like(self.signs).scatter_reduce(0, self.row, places, "amax")
-
-
-def walk(first: Tensor, signs: Tensor, lengths: Tensor, device: torch.device) -> Walk:
-    """Rows that start at flat token `first` and take `lengths` tokens in the direction of `signs`, all (R,) on the CPU."""
-    order = lengths.argsort(descending=True, stable=True)
-    longest = int(lengths.max()) if len(lengths) else 0
-    alive = lengths[order] > torch.arange(longest).unsqueeze(1)
-    step, place = alive.nonzero(as_tuple=True)
-    row = order[place]
-    token = first[row] + signs[row] * step
-    edge = token + ((signs[row] < 0) & (step > 0)).long()
-    sizes = alive.sum(1).tolist()
-    return Walk(*(x.to(device) for x in (order, row, token, edge)), sizes, signs.to(device))
+    def places(self, steps: Tensor) -> Tensor:
+        """-> (B,) packed place of step steps[b] of the sequence at place b."""
+        starts = torch.tensor([0, *self.sizes]).cumsum(0).to(steps.device)
+        return starts[steps] + torch.arange(len(steps), device=steps.device)
 
 
-def forward_walk(lattice: Lattice) -> Walk:
+def forwards(lattice: Lattice) -> Walk:
     """Each sequence from its first token to its last."""
-    return walk(*_forward_rows(lattice), lattice.unary.device)
+    return _walk(lattice, [1], 1)
 
 
-def backward_walk(lattice: Lattice) -> Walk:
+def backwards(lattice: Lattice) -> Walk:
     """Each sequence from its last token to its first."""
-    return walk(*_backward_rows(lattice), lattice.unary.device)
+    return _walk(lattice, [-1], 1)
 
 
 def both_ways(lattice: Lattice) -> Walk:
-    """Rows 0..B-1 forwards, rows B..2B-1 backwards: two passes for one loop."""
-    rows = zip(_forward_rows(lattice), _backward_rows(lattice), strict=True)
-    return walk(*(torch.cat(pair) for pair in rows), lattice.unary.device)
+    """Forwards and backwards: two passes in one loop."""
+    return _walk(lattice, [1, -1], 1)
 
 
 def halves(lattice: Lattice) -> Walk:
-    """Rows 0..B-1: the first half forwards, rows B..2B-1: the second half backwards. Half the dependent steps."""
-    (first, ahead, lengths), (last, back, _) = _forward_rows(lattice), _backward_rows(lattice)
-    rows = torch.cat([first, last]), torch.cat([ahead, back]), torch.cat([(lengths + 1) // 2, lengths // 2])
-    return walk(*rows, lattice.unary.device)
+    """The first half forwards, the second half backwards: half the dependent steps.
 
-
-def _forward_rows(lattice: Lattice) -> tuple[Tensor, Tensor, Tensor]:
-    lengths = lattice.lengths.cpu()
-    return torch.arange(len(lengths)) * lattice.unary.shape[1], torch.ones_like(lengths), lengths
-
-
-def _backward_rows(lattice: Lattice) -> tuple[Tensor, Tensor, Tensor]:
-    first, signs, lengths = _forward_rows(lattice)
-    return first + (lengths - 1).clamp(min=0), -signs, lengths
-
-
-def pack_unary(lattice: Lattice, path: Walk) -> Tensor:
-    """-> (L, N), float32 or float64."""
-    return full_precision(lattice.unary.flatten(0, 1)[path.token].t().contiguous())
-
-
-def pack_edges(lattice: Lattice, path: Walk) -> list[Tensor]:
-    """-> one (L, L, n) per step, label one step before by label, for the n rows alive.
-
-    One transition matrix for all tokens is laid out once per row, not once per token.
+    Each takes (length + 1) // 2 tokens, so that both read the middle token of an odd length.
     """
-    if is_stationary(lattice.edge):
-        edge = _oriented(edges_at(lattice, path.order), path.signs[path.order])
-        return [edge[:, :, :n] for n in path.sizes]
-    edge = _oriented(edges_at(lattice, path.edge), path.signs[path.row])
-    return list(edge.split(path.sizes, 2))
+    return _walk(lattice, [1, -1], 2)
+
+
+def _walk(lattice: Lattice, signs: list[int], parts: int) -> Walk:
+    lengths, T = lattice.lengths.cpu().numpy(), lattice.unary.shape[1]
+    order = np.argsort(-lengths, kind="stable")
+    alive = (lengths[order] + parts - 1) // parts > np.arange(T)[:, None]
+    step, place = alive.nonzero()
+    row = order[place]
+    ahead = row * T + step
+    back = row * T + lengths[row] - 1 - step
+    tokens = np.stack([ahead if sign > 0 else back for sign in signs])
+    edges = np.stack([ahead if sign > 0 else back + (step > 0) for sign in signs])
+    sizes = [n for n in alive.sum(1).tolist() if n]
+    return Walk(*(torch.from_numpy(x).to(lattice.unary.device) for x in (order, tokens, edges)), sizes, signs)
+
+
+def pack_unary(lattice: Lattice, walk: Walk) -> Tensor:
+    """-> (L, D, N), float32 or float64."""
+    rows = lattice.unary.flatten(0, 1).index_select(0, walk.tokens.flatten())
+    return full_precision(rows.t().contiguous()).view(-1, *walk.tokens.shape)
+
+
+def pack_edge(lattice: Lattice, walk: Walk) -> Tensor:
+    """-> (D, N, L, L), label by label one step before; (D, 1, L, L) when one transition matrix serves all tokens."""
+    places = walk.edges[:, :1] if is_stationary(lattice.edge) else walk.edges
+    packed = (edges_at(lattice, place) for place in places)
+    return torch.stack([e.mT if sign > 0 else e for e, sign in zip(packed, walk.signs, strict=True)])
+
+
+def recurse(unary: Tensor, edge: Tensor, sizes: list[int], reduce: Reduce) -> Tensor:
+    """-> (L, D, N), what arrives at each label from the steps before, its own unary score excluded; 0 at step 0.
+
+    a_k(j) = reduce_i ( a_{k-1}(i) + u_{k-1}(i) + e_k(j, i) ).
+    The sequences are the last dimension, so that additions and reductions run along them.
+    """
+    arriving = torch.zeros_like(unary)
+    states, scores = arriving.split(sizes, 2), unary.split(sizes, 2)
+    edges = _by_step(edge, sizes)
+    for k in range(1, len(sizes)):
+        state = (states[k - 1] + scores[k - 1])[:, None, :, : sizes[k]]
+        terms = torch.add(state, edges[k], out=state.new_empty(edges[k].shape))
+        reduce(terms, 0, out=states[k])
+    return arriving
+
+
+def _by_step(edge: Tensor, sizes: list[int]) -> list[Tensor]:
+    """(D, N or 1, L, L) -> per step (L one step before, L, D, n)."""
+    edge = edge.permute(3, 2, 0, 1)
+    if edge.shape[3] > 1 or sum(sizes) <= 1:
+        return list(edge.split(sizes, 3))
+    repeated = edge.expand(-1, -1, -1, sizes[0]).contiguous()  # twice as fast to add as a broadcast
+    return [repeated[..., :n] for n in sizes]
+
+
+def completions(lattice: Lattice, reduce: Reduce) -> Tensor:
+    """-> (B, T, L), reduction over all after each label, its own unary score excluded; 0 in the padding."""
+    return _reduced(lattice, backwards(lattice), reduce)[0]
+
+
+def before_and_after(lattice: Lattice, reduce: Reduce) -> tuple[Tensor, Tensor]:
+    """-> two of (B, T, L): reduction over all before and all after each label, its own unary score excluded.
+
+    `before + unary + after` is the max-marginal (amax) or the unnormalised log-marginal (logsumexp).
+    0 in the padding.
+    """
+    before, after = _reduced(lattice, both_ways(lattice), reduce)
+    return before, after
+
+
+def _reduced(lattice: Lattice, walk: Walk, reduce: Reduce) -> Tensor:
+    unary = pack_unary(lattice, walk)
+    packed = recurse(unary, pack_edge(lattice, walk), walk.sizes, reduce).permute(1, 2, 0)
+    B, T, L = lattice.unary.shape
+    result = unary.new_zeros(len(walk.signs), B * T, L)
+    result.scatter_(1, walk.tokens.unsqueeze(2).expand(-1, -1, L), packed)
+    return result.view(-1, B, T, L)
 
 
 def edges_at(lattice: Lattice, places: Tensor) -> Tensor:
     """-> (N, L, L), the edge scores at places (N,) of the flattened (B * T), float32 or float64."""
     if is_stationary(lattice.edge):
         return full_precision(lattice.edge[0, 0]).expand(len(places), -1, -1)
-    return full_precision(lattice.edge.flatten(0, 1)[places])
-
-
-def _oriented(edge: Tensor, signs: Tensor) -> Tensor:
-    """(N, L, L) by label before and label after -> (L, L, N) by the order of the walk."""
-    ahead, back = edge.permute(1, 2, 0), edge.permute(2, 1, 0)
-    return torch.where(signs > 0, ahead, back).contiguous()
-
-
-def recurse(unary: Tensor, edges: list[Tensor], sizes: list[int], reduce: Reduce) -> Tensor:
-    """-> (L, N), what arrives at each label from the steps before, its own unary score excluded; 0 at the first step.
-
-    a_k(j) = reduce_i ( a_{k-1}(i) + u_{k-1}(i) + e_k(i, j) ).
-    The batch is the last dimension, so that additions and reductions run along it.
-    """
-    arriving = torch.zeros_like(unary)
-    states, scores = arriving.split(sizes, 1), unary.split(sizes, 1)
-    for k in range(1, len(sizes)):
-        state = (states[k - 1] + scores[k - 1]).unsqueeze(1)
-        reduce(state[:, :, : sizes[k]] + edges[k], 0, out=states[k])
-    return arriving
-
-
-def arrivals(lattice: Lattice, path: Walk, reduce: Reduce) -> Tensor:
-    """-> (L, N), the recursion along a walk."""
-    return recurse(pack_unary(lattice, path), pack_edges(lattice, path), path.sizes, reduce)
-
-
-def completions(lattice: Lattice, reduce: Reduce) -> Tensor:
-    """-> (B, T, L), reduction over everything after each label, its own unary score excluded; 0 in the padding."""
-    path = backward_walk(lattice)
-    flat = full_precision(lattice.unary).new_zeros(lattice.unary.shape).flatten(0, 1)
-    flat[path.token] = arrivals(lattice, path, reduce).t()
-    return flat.view_as(lattice.unary)
-
-
-def before_and_after(lattice: Lattice, reduce: Reduce) -> tuple[Tensor, Tensor]:
-    """-> two of (B, T, L): reduction over everything before and after each label, its own unary score excluded.
-
-    `before + unary + after` is the max-marginal (amax) or the unnormalised log-marginal (logsumexp). 0 in the padding.
-    """
-    path = both_ways(lattice)
-    B, T, L = lattice.unary.shape
-    flat = full_precision(lattice.unary).new_zeros(2 * B * T, L)
-    flat[path.token + (path.row >= B) * (B * T)] = arrivals(lattice, path, reduce).t()
-    before, after = flat.view(2, B, T, L).unbind()
-    return before, after
+    return full_precision(lattice.edge.flatten(0, 1).index_select(0, places))
 
 
 def live(lattice: Lattice) -> Tensor:
@@ -167,4 +158,4 @@ def full_precision(x: Tensor) -> Tensor:
 
 def is_stationary(edge: Tensor) -> bool:
     """Whether one transition matrix is expanded over all sequences and tokens."""
-    return all(edge.stride(d) == 0 or edge.shape[d] == 1 for d in (0, 1)) and edge.numel() > 0
+    return edge.numel() > 0 and all(edge.stride(d) == 0 or edge.shape[d] == 1 for d in (0, 1))

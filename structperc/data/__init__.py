@@ -2,6 +2,7 @@
 
 text.py                                      a text file -> lines, with errors that name file and line
 conll.py, conllu.py, hub.py, synthetic.py    a file, a hub data set or a seed -> `datasets.Dataset`
+patterns.py                                  the sentences of synthetic.py
 rows.py                                      the row format they share: one sentence per row
 corpus.py                                    rows -> `Corpus`, sentences or documents as flat columns
 normalise.py                                 labels of a corpus repaired and brought into another tag scheme

@@ -42,7 +42,7 @@ def read_hub(
     found = {"sentence": pa.array(np.arange(len(data)), pa.int64())}
     for role, column in columns.items():
         place = f"hub {hub}: column {column!r}"
-        names = (label_names or {}).get(role) or _names(data.features[column], place, role)
+        names = _names(data.features[column], (label_names or {}).get(role), place, role)
         values = table.column(column).combine_chunks()
         found[role] = values if names is None else _named(values, names, place)
     return Dataset(pa.table(found))
@@ -77,21 +77,25 @@ def _commit(hub: str, revision: str | None) -> str | None:
         ) from error
 
 
-def _names(feature: Any, column: str, role: str) -> Sequence[str] | None:
-    """Names of the class labels of a list column; None when it holds strings."""
+def _names(feature: Any, given: Sequence[str] | None, place: str, role: str) -> Sequence[str] | None:
+    """Names for the numbers of a list column; None when it holds strings."""
     item = getattr(feature, "feature", None)
-    if isinstance(item, datasets.ClassLabel):
-        return item.names
-    if getattr(item, "dtype", None) in ("string", "large_string"):
+    kind = getattr(item, "dtype", "")
+    if kind in ("string", "large_string"):
         return None
-    raise InputError(f"{column} holds numbers without names; set label_names: {{{role}: [O, B-..., ...]}}")
+    if "int" not in kind:
+        raise InputError(f"{place} holds no lists of words or labels; change `columns`")
+    names = given or getattr(item, "names", None)
+    if not names:
+        raise InputError(f"{place} holds numbers without names; set label_names: {{{role}: [O, B-..., ...]}}")
+    return names
 
 
-def _named(values: Any, names: Sequence[str], column: str) -> Any:
+def _named(values: Any, names: Sequence[str], place: str) -> Any:
     """Lists of class numbers -> lists of names."""
     numbers = values.flatten().to_numpy()
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(names):
-        raise InputError(f"{column} holds {numbers.min()}..{numbers.max()}, but there are {len(names)} names")
+        raise InputError(f"{place} holds {numbers.min()}..{numbers.max()}, but there are {len(names)} names")
     borders = np.append(0, np.cumsum(values.value_lengths().to_numpy()))
     texts = pa.array(names, pa.string()).take(pa.array(numbers))
     return pa.ListArray.from_arrays(pa.array(borders, pa.int32()), texts)

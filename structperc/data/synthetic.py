@@ -1,50 +1,47 @@
 """The embedded corpus: documents whose ambiguous names only non-local evidence resolves.
 
-Two names of each document are its topics. The class of a topic, person, place or company with equal odds, holds
-for the whole document and is drawn anew in the next one, so the name itself tells nothing. A document has
+Two names of each document are its topics. The class of a topic, person, place or company with equal odds,
+holds for the whole document and is drawn anew in the next, so the name itself tells nothing. A document has
 
 * a headline in capitals, which names the first topic with probability a (`ambiguity`);
 * one clear mention of each topic ("Mr. X", "police in X", "X Corp.") and two further ones, each in a sentence
-  that fits every class ("nothing was heard from X") with probability a and clear otherwise;
+  that fits every class ("nothing was heard from X") with probability a, and clear otherwise;
 * with probability a, a list "in X, Y and Z" of a topic and two more names of its class: only X is clear;
 * two sentences with two names each whose class shows in their form or context.
 
-That is 10 + 4a names on average. 7a of them are undecidable within two tokens to either side, and nothing does
-better on those than one class for all, right for a third. So the segment F1 of local evidence is at most
+That is 10 + 4a names on average. 7a of them are undecidable within two tokens to either side, and nothing
+does better on those than one class for all, right for a third. So the segment F1 of local evidence is at most
 
     1 - (2/3) * 7a / (10 + 4a),    0.806 for a = 0.5,
 
-while the other mentions of the document (exact, inside a longer name, in capitals) and the list decide all.
-Names of the splits come partly from disjoint inventories. The column `evidence` records what decides each name:
-"local", "list" or "document"; "O" outside names.
+while the other mentions in the document (the same name, alone, inside a longer one, or in capitals) and the
+first name of the list decide all. Splits share a part of the names only. The column `evidence` records what
+decides each name: "local", "list" or "document"; it is "O" outside names.
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from datasets import Dataset
 
 from structperc.data.corpus import Corpus
-from structperc.data.labels import Span, spans
+from structperc.data.patterns import (
+    BACKGROUND,
+    CLEAR,
+    HEADLINES,
+    LISTS,
+    NAMELESS_HEADLINES,
+    NEUTRAL,
+    Mention,
+    Sentence,
+    render,
+)
 from structperc.data.rows import rows
 from structperc.errors import InputError
 
 CLASSES = ("PER", "LOC", "ORG")  # of an ambiguous name
 ROLES = ("word", "pos", "chunk", "label", "evidence")
-
-
-class Mention(NamedTuple):
-    """A name as it stands in a sentence."""
-
-    words: tuple[str, ...]
-    type: str
-    evidence: str
-    pos: str = "NNP"
-
-
-Sentence = dict[str, list[str]]
+INVENTORIES = 100
 
 
 def synthetic_splits(
@@ -52,10 +49,11 @@ def synthetic_splits(
     train: int = 300,
     dev: int = 100,
     test: int = 100,
+    *,
     ambiguity: float = 0.5,
     unseen: float = 0.3,
 ) -> dict[str, Dataset]:
-    """Training, development and test documents, each split with names of its own (share `unseen`)."""
+    """{"train", "dev", "test"} -> rows of so many documents, each split with names of its own."""
     sizes = {"train": train, "dev": dev, "test": test}
     return {
         split: synthetic_corpus(seed, size, ambiguity=ambiguity, unseen=unseen, inventory=number)
@@ -68,12 +66,10 @@ def synthetic_corpus(
 ) -> Dataset:
     """Rows of sentences with the columns `word`, `pos`, `chunk`, `label` (IOB2) and `evidence`.
 
-    `ambiguity` is the a of the module's text, `unseen` the share of names that no other `inventory` has. Equal
-    arguments give equal rows. InputError for probabilities outside 0..1.
+    `ambiguity` is the a of the module's text, `unseen` the share of names that no other `inventory` has.
+    Equal arguments give equal rows. InputError for options out of range.
     """
-    for option, value in (("ambiguity", ambiguity), ("unseen", unseen)):
-        if not 0 <= value <= 1:
-            raise InputError(f"{option} must lie between 0 and 1, not {value}")
+    _check(documents, ambiguity, unseen, inventory)
     chance = random.Random(f"{seed} {inventory}")
     names = _Names(chance, unseen, inventory)
     flat: Sentence = {role: [] for role in ROLES}
@@ -88,11 +84,116 @@ def synthetic_corpus(
 
 
 def local_ceiling(corpus: Dataset) -> float:
-    """Highest expected segment F1 of a tagger that sees two tokens to either side, from the generator's record.
+    """Highest expected segment F1 within two tokens to either side, from the generator's own record.
 
     Names that are decided locally are right, of the others one in three is.
     """
     columns = Corpus.from_dataset(corpus).columns
-    evidence = [columns["evidence"][span.start] for span in _names_of(columns)]
-    local = evidence.count("local")
-    return (local + (len(evidence) - local) / len(CLASSES)) / len(evidence)
+    tokens = zip(columns["label"], columns["evidence"], strict=True)
+    kinds = [evidence for label, evidence in tokens if label.startswith("B-")]
+    local = kinds.count("local")
+    return (local + (len(kinds) - local) / len(CLASSES)) / len(kinds)
+
+
+def _check(documents: int, ambiguity: float, unseen: float, inventory: int) -> None:
+    if documents < 1:
+        raise InputError(f"documents must be at least 1, not {documents}")
+    if not 0 <= inventory < INVENTORIES:
+        raise InputError(f"inventory must lie between 0 and {INVENTORIES - 1}, not {inventory}")
+    for option, value in (("ambiguity", ambiguity), ("unseen", unseen)):
+        if not 0 <= value <= 1:
+            raise InputError(f"{option} must lie between 0 and 1, not {value}")
+
+
+class _Names:
+    """Draws names; a stem belongs to one kind and to one inventory, 0 being shared by all splits."""
+
+    _SIZE = 80
+    _KINDS = ("ambiguous", "PER", "LOC", "ORG", "MISC")
+
+    def __init__(self, chance: random.Random, unseen: float, inventory: int) -> None:
+        self.chance, self.unseen, self.own = chance, unseen, inventory + 1
+
+    def stem(self, kind: str) -> str:
+        inventory = self.own if self.chance.random() < self.unseen else 0
+        block = inventory * len(self._KINDS) + self._KINDS.index(kind)
+        return _spell(block * self._SIZE + self.chance.randrange(self._SIZE))
+
+    def ambiguous(self, count: int) -> list[str]:
+        drawn: dict[str, None] = {}
+        while len(drawn) < count:
+            drawn[self.stem("ambiguous")] = None
+        return list(drawn)
+
+    def marked(self, kind: str) -> Mention:
+        """A name whose class shows in its form."""
+        stem, ending = self.stem(kind), self.chance.choice(_ENDINGS[kind])
+        if kind == "PER":
+            return Mention((self.chance.choice(_GIVEN), stem + ending), kind)
+        if kind == "ORG":
+            return Mention((stem, ending), kind)
+        return Mention((stem + ending,), kind, pos="JJ" if kind == "MISC" else "NNP")
+
+    def long(self, name: str, kind: str) -> Mention:
+        """An ambiguous name inside a longer one that shows its class."""
+        if kind == "PER":
+            return Mention((self.chance.choice(_GIVEN), name), kind)
+        return Mention((name, "Valley" if kind == "LOC" else "Corp."), kind)
+
+
+def _spell(number: int) -> str:
+    """Distinct pronounceable name for each number below 60000."""
+    number = number * 37547 % 60000  # a bijection that scatters neighbours
+    letters = ""
+    for parts in (_ONSETS, _VOWELS, _ONSETS, _VOWELS, _CODAS):
+        number, at = divmod(number, len(parts))
+        letters += parts[at]
+    return letters.capitalize()
+
+
+def _document(names: _Names, chance: random.Random, ambiguity: float) -> Iterator[Sentence]:
+    first, second, *others = names.ambiguous(4)
+    topics = {first: chance.choice(CLASSES), second: chance.choice(CLASSES)}
+    yield _headline(chance, first, topics[first], chance.random() < ambiguity)
+    body = [_clear(names, chance, *topic) for topic in topics.items()]
+    for name, kind in (*topics.items(), *topics.items()):
+        neutral = chance.random() < ambiguity
+        body.append(_neutral(chance, name, kind) if neutral else _clear(names, chance, name, kind))
+    if chance.random() < ambiguity:
+        body.append(_list(chance, first, others, topics[first]))
+    for pattern in chance.choices(BACKGROUND, k=2):
+        body.append(render(pattern, chance, **{kind: names.marked(kind) for kind in _ENDINGS}))
+    chance.shuffle(body)
+    yield from body
+
+
+def _headline(chance: random.Random, name: str, kind: str, named: bool) -> Sentence:
+    pattern = chance.choice(HEADLINES if named else NAMELESS_HEADLINES)
+    sentence = render(pattern, chance, X=Mention((name,), kind, "document"))
+    return {**sentence, "word": [word.upper() for word in sentence["word"]]}
+
+
+def _clear(names: _Names, chance: random.Random, name: str, kind: str) -> Sentence:
+    pattern = chance.choice(CLEAR[kind])
+    return render(pattern, chance, X=Mention((name,), kind), LONG=names.long(name, kind))
+
+
+def _neutral(chance: random.Random, name: str, kind: str) -> Sentence:
+    return render(chance.choice(NEUTRAL), chance, X=Mention((name,), kind, "document"))
+
+
+def _list(chance: random.Random, name: str, others: list[str], kind: str) -> Sentence:
+    y, z = (Mention((other,), kind, "list") for other in others)
+    return render(LISTS[kind], chance, X=Mention((name,), kind), Y=y, Z=z)
+
+
+_ONSETS = (*"bdfgklmnprstvz", "br", "dr", "gr", "kr", "st", "tr")
+_VOWELS = tuple("aeiou")
+_CODAS = (*"lnrsm", "nd")
+_GIVEN = ("Anna", "Boris", "Clara", "David", "Elena", "Frank", "Greta", "Henry", "Irene", "Jakob", "Karen")
+_ENDINGS = {
+    "PER": ("sen", "ski", "ez"),
+    "LOC": ("ville", "burg", "stead"),
+    "ORG": ("Inc.", "Group", "Union"),
+    "MISC": ("ian", "ese"),
+}

@@ -1,6 +1,7 @@
 """Tokens -> integer feature ids.
 
-attributes -> gazetteers, clusters -> sources -> windows -> templates (crfpp) -> keys -> index -> extract -> encoded
+templates (crfpp) say what to look at; attributes, gazetteers, clusters and columns (sources) give its value;
+windows look at neighbours; keys and index number what training has seen; extract puts them together.
 """
 
 from structperc.features.clusters import Clusters

@@ -94,13 +94,13 @@ def capital_and_period(token: str) -> str:
 
 
 def character_classes(token: str) -> str:
-    """`pattern`: A-Z becomes A, a-z becomes a, 0-9 becomes 0, the rest becomes - (Suzuki et al. 2006, 5.2)."""
-    return _OTHER.sub("-", _DIGIT.sub("0", _LOWER.sub("a", _UPPER.sub("A", token))))
+    """`pattern`: A-Z becomes A, a-z becomes a, 0-9 becomes 0, the rest - (Suzuki et al. 2006, 5.2)."""
+    return _OTHER.sub("-", _classes(token))
 
 
 def shape(token: str) -> str:
-    """`shape`: `pattern` with runs of one class collapsed, U.N.-led becomes A-A-a."""
-    return _RUN.sub(r"\1", character_classes(token))
+    """`shape`: like `pattern` but others are kept and runs collapsed, G.M. becomes A.A. (Collins 2002)."""
+    return _RUN.sub(r"\1", _classes(token))
 
 
 def has_number(token: str) -> str:
@@ -110,7 +110,7 @@ def has_number(token: str) -> str:
 
 def has_uppercase(token: str) -> str:
     """`has_uppercase`: a capital anywhere (Ratnaparkhi 1996)."""
-    return _flag(token != token.lower() and any(map(str.isupper, token)))
+    return _flag(any(map(str.isupper, token)))
 
 
 def has_hyphen(token: str) -> str:
@@ -142,7 +142,7 @@ SURFACE: dict[str, Attribute] = {
 
 
 def surface_attribute(name: str) -> Attribute | None:
-    """Return the attribute called `name` (an entry of `SURFACE`, or p or s and a length), None if there is none."""
+    """Return the attribute called `name`: an entry of `SURFACE`, or p or s and a length; None for others."""
     if affix := re.fullmatch("([ps])([1-9][0-9]*)", name):
         kind, length = affix.groups()
         return prefix(int(length)) if kind == "p" else suffix(int(length))
@@ -150,11 +150,15 @@ def surface_attribute(name: str) -> Attribute | None:
 
 
 _UPPER, _LOWER, _DIGIT = re.compile("[A-Z]"), re.compile("[a-z]"), re.compile("[0-9]")
-_OTHER, _RUN = re.compile("[^Aa0]"), re.compile(r"(.)\1+")
+_OTHER, _RUN = re.compile("[^Aa0]"), re.compile(r"(.)\1+", re.DOTALL)
 
 
 def _flag(holds: bool) -> str:
     return HOLDS if holds else ""
+
+
+def _classes(token: str) -> str:
+    return _DIGIT.sub("0", _LOWER.sub("a", _UPPER.sub("A", token)))
 
 
 def _has_digit(token: str) -> bool:

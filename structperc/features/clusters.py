@@ -12,8 +12,9 @@ from structperc.features.attributes import Attribute
 class Clusters:
     """Bit paths of words, as Brown clusters are distributed (Koo, Carreras & Collins 2008).
 
-    `paths` is a file of lines "path TAB word TAB frequency" (UTF-8; the frequency may be missing) or a mapping
-    from word to path. A word is looked up as it stands and, with `lower_case`, down-cased if that fails.
+    `paths` is a file of lines "path TAB word TAB frequency" (UTF-8; the frequency may be missing) or a
+    mapping from word to path. A word is looked up as it stands and, with `lower_case`, down-cased if that
+    fails.
     """
 
     def __init__(self, paths: str | Path | Mapping[str, str], lower_case: bool = True) -> None:
@@ -26,7 +27,7 @@ class Clusters:
         return self.paths.get(token.lower(), "") if self.lower_case and not found else found
 
     def attribute(self, name: str) -> Attribute | None:
-        """Return the attribute c4, c6, c10, ...: so many leading bits, all of them where the path is shorter."""
+        """Return the attribute c4, c6, ...: so many leading bits, all of a shorter path; else None."""
         match = re.fullmatch("c([1-9][0-9]*)", name)
         bits = int(match[1]) if match else 0
         return (lambda token: self.path(token)[:bits]) if match else None

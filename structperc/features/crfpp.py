@@ -26,8 +26,8 @@ class CrfppTemplates(NamedTuple):
 def read_crfpp(path: str | Path, columns: Sequence[str]) -> CrfppTemplates:
     """Return the templates of a CRF++ file; `columns` are the column roles in the order of its data files.
 
-    CRF++ tells features apart by their expanded text, so that lines with the same text around their macros share
-    features (a bag of words). Features here belong to one template each: such lines are refused.
+    CRF++ tells features apart by their expanded text, so that lines with the same text around their macros
+    share features (a bag of words). Features here belong to one template each: such lines are refused.
     Raises InputError with file and line.
     """
     templates = CrfppTemplates([], [])

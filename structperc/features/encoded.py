@@ -10,7 +10,7 @@ from structperc.structures import SparseFeatures
 
 
 class Ragged(NamedTuple):
-    """Feature ids of N tokens: token i has ids[offsets[i]:offsets[i+1]]."""
+    """Feature ids of N tokens: token i has ids[offsets[i]:offsets[i+1]], in no particular order."""
 
     ids: np.ndarray  # (M,) int32
     offsets: np.ndarray  # (N + 1,) int64
@@ -40,9 +40,9 @@ class EncodedFeatures(NamedTuple):
     starts: np.ndarray  # (S + 1,) int64, sequence s is the tokens starts[s]:starts[s + 1]
 
     def cut(self, rows: Sequence[int]) -> tuple[SparseFeatures, SparseFeatures | None]:
-        """Return node and edge features of some sequences, in the order of `rows`, as a `Batch` holds them."""
+        """Return node and edge features of some sequences in the order of `rows`, as `Batch` holds them."""
         spans = [(int(self.starts[row]), int(self.starts[row + 1])) for row in rows]
         nodes = self.nodes.cut(spans)
-        if self.edges is None or self.edges is self.nodes:
-            return nodes, nodes if self.edges is self.nodes else None
-        return nodes, self.edges.cut(spans)
+        if self.edges is None:
+            return nodes, None
+        return nodes, nodes if self.edges is self.nodes else self.edges.cut(spans)

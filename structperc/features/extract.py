@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from structperc.features.crfpp import read_crfpp
 from structperc.features.encoded import EncodedFeatures
 from structperc.features.gazetteers import Gazetteer
 from structperc.features.index import FeatureIndex
-from structperc.features.sources import Sources, Values
+from structperc.features.sources import Reading, Sources
 from structperc.features.templates import Template, parse_templates, template_name
 from structperc.features.vocabulary import Vocabulary
 from structperc.features.windows import View
@@ -24,12 +23,12 @@ class FeatureExtractor:
     """Surface features of nodes (token, label) and edges (token, previous label, label).
 
     `fit` counts the features of a training corpus and freezes their index; `encode` turns a corpus into ids.
-    An attribute is a surface attribute (`attributes.py`), a gazetteer, a cluster prefix (c4, c10, ...) or else a
+    An attribute is a surface attribute (`attributes.py`), a gazetteer, a cluster prefix (c4, c10, ...) or a
     column of the corpus, whose strings are its values.
 
     A feature is missing at a token when it is not in the index: when it occurred fewer than `cutoff` times in
-    training, or all its values are absent (""). Beyond the borders of a sequence stand the values _B-1, _B-2, ...
-    and _B+1, _B+2, ..., as in CRF++.
+    training, or all its values are absent (""). Beyond the borders of a sequence stand the values _B-1, _B-2,
+    ... and _B+1, _B+2, ..., as in CRF++.
 
     Args:
         node: template items, see `templates.py`.
@@ -51,6 +50,8 @@ class FeatureExtractor:
     ) -> None:
         if cutoff < 1:
             raise InputError(f"cutoff: {cutoff} is too small; 1 keeps every feature of the training corpus")
+        if not node:
+            raise InputError('node: there is no template; give at least one, such as "bias"')
         self.node, self.edge = parse_templates(node), parse_templates(edge or [])
         self.cutoff = cutoff
         self.gazetteers = gazetteers or {}
@@ -78,25 +79,17 @@ class FeatureExtractor:
         return cls(node, edge, cutoff, gazetteers, clusters, progress)
 
     def fit(self, corpus: Corpus) -> None:
-        """Count the features of a training corpus and freeze the index. InputError when a column is missing."""
-        read = self._sources.read(corpus)
-        self._vocabularies = {name: self._vocabulary(values) for name, values in read.items()}
-        view = self._view(corpus, read)
-        self._indices = {"node": self._count(view, self.node)}
-        if self.edge:
-            shared = self.edge == self.node
-            self._indices["edge"] = self._indices["node"] if shared else self._count(view, self.edge)
+        """Count the features of a training corpus and freeze the index. InputError for a missing column."""
+        self._fit(corpus, self._sources.read(corpus))
 
     def encode(self, corpus: Corpus) -> EncodedFeatures:
-        """Return the feature ids of a corpus; the corpus needs the columns that the templates name."""
-        node = self._index("node")
-        view = self._view(corpus, self._sources.read(corpus))
-        nodes = node.encode(view, self.progress)
-        if not self.edge:
-            return EncodedFeatures(nodes, None, corpus.starts)
-        edge = self._index("edge")
-        edges = nodes if edge is node else edge.encode(view, self.progress)
-        return EncodedFeatures(nodes, edges, corpus.starts)
+        """Return the feature ids of a corpus. InputError for a missing column."""
+        self._index("node")  # before anything is read
+        return self._encode(self._view(corpus, self._sources.read(corpus)))
+
+    def fit_encode(self, corpus: Corpus) -> EncodedFeatures:
+        """Return what `encode` gives after `fit`, looking at the strings only once."""
+        return self._encode(self._fit(corpus, self._sources.read(corpus)))
 
     @property
     def n_node_features(self) -> int:
@@ -113,7 +106,7 @@ class FeatureExtractor:
         return self._index(kind).names()
 
     def subset(self, kind: str, keep: np.ndarray) -> "FeatureExtractor":
-        """Return an extractor with only the features of a kind for which keep (F,) bool is true, renumbered."""
+        """Return an extractor with only those features of a kind where keep (F,) bool is true, renumbered."""
         index = self._index(kind)
         if keep.shape != (len(index),):
             raise ValueError(f"keep has shape {keep.shape}; there are {len(index)} {kind} features")
@@ -133,9 +126,9 @@ class FeatureExtractor:
         }
 
     def state_arrays(self) -> dict[str, np.ndarray]:
-        """Return the keys of each kind, template by template, int64: "node_keys" and "node_sizes", "edge_...".
+        """Return "node_keys" and "node_sizes" (int64: all keys, their number by template), and for edges.
 
-        There are no arrays of the edges where they are the same features as the nodes.
+        Edges have no arrays where they are the same features as the nodes.
         """
         arrays = {}
         for kind, index in self._indices.items():
@@ -163,16 +156,32 @@ class FeatureExtractor:
             extractor._indices.setdefault("edge", extractor._indices["node"])
         return extractor
 
-    def _vocabulary(self, values: Values) -> Vocabulary:
-        counts = np.bincount(values.numbers, minlength=2 * self._reach + len(values.strings))[
-            2 * self._reach :
-        ]
-        return Vocabulary.frequent(values.strings, counts, self.cutoff, self._reach)
+    def _fit(self, corpus: Corpus, reading: Reading) -> View:
+        self._vocabularies = {name: self._vocabulary(name, reading) for name in reading.values}
+        view = self._view(corpus, reading)
+        self._indices = {"node": self._count(view, self.node)}
+        if self.edge:
+            shared = self.edge == self.node
+            self._indices["edge"] = self._indices["node"] if shared else self._count(view, self.edge)
+        return view
 
-    def _view(self, corpus: Corpus, read: Mapping[str, Values]) -> View:
-        numbers = {name: values.numbers for name, values in read.items()}
-        codes = {name: self._vocabularies[name].encode(values.strings) for name, values in read.items()}
-        return View(numbers, codes, corpus.starts, self._reach)
+    def _encode(self, view: View) -> EncodedFeatures:
+        node = self._index("node")
+        nodes = node.encode(view, self.progress)
+        if not self.edge:
+            return EncodedFeatures(nodes, None, view.starts)
+        edge = self._index("edge")
+        edges = nodes if edge is node else edge.encode(view, self.progress)
+        return EncodedFeatures(nodes, edges, view.starts)
+
+    def _vocabulary(self, name: str, reading: Reading) -> Vocabulary:
+        values, numbers = reading.values[name], reading.numbers[reading.columns[name]]
+        counts = np.bincount(numbers, minlength=2 * self._reach + len(values))[2 * self._reach :]
+        return Vocabulary.frequent(values, counts, self.cutoff, self._reach)
+
+    def _view(self, corpus: Corpus, reading: Reading) -> View:
+        codes = {name: self._vocabularies[name].encode(values) for name, values in reading.values.items()}
+        return View(reading.columns, reading.numbers, codes, corpus.starts, self._reach)
 
     def _count(self, view: View, templates: Sequence[Template]) -> FeatureIndex:
         return FeatureIndex.count(view, templates, self._vocabularies, self.cutoff, self.progress)
@@ -188,6 +197,6 @@ class FeatureExtractor:
 
 
 def _shared(indices: dict[str, FeatureIndex]) -> dict[str, FeatureIndex]:
-    """Make edges use the nodes' index where both hold the same features, so that nothing is looked up twice."""
+    """Make edges use the index of the nodes where both are the same, so that nothing is looked up twice."""
     same = "edge" in indices and indices["edge"].same(indices["node"])
-    return {kind: indices["node"] for kind in indices} if same else indices
+    return dict.fromkeys(indices, indices["node"]) if same else indices

@@ -18,8 +18,8 @@ class Gazetteer:
 
     `phrases` is the path of a file with one phrase per line (UTF-8; words separated by spaces) or the phrases
     themselves. With `fold`, case is ignored on both sides.
-    The phrases are a trie in sorted arrays: entering state s by word w is the key s * words + w, and the state
-    reached is the rank of that key, so that all positions of a corpus are matched at the same time.
+    The phrases are a trie in sorted arrays: the key of leaving state s by word w is s * words + w, and its
+    rank gives the state that is reached, so that all places of a corpus are matched at the same time.
     """
 
     def __init__(self, phrases: str | Path | Sequence[str], fold: bool = True) -> None:
@@ -38,8 +38,8 @@ class Gazetteer:
     def tag(self, words: Sequence[str], tokens: np.ndarray, sentences: np.ndarray) -> np.ndarray:
         """Return the index into `TAGS` of each token, (N,) int8.
 
-        `words` are the distinct words, `tokens` (N,) says which of them stands at each token, and sentence r is
-        tokens[sentences[r]:sentences[r + 1]]; no match crosses its border.
+        `words` are the distinct words, `tokens` (N,) says which of them stands at each token, and sentence r
+        is tokens[sentences[r]:sentences[r + 1]]; no match crosses its border.
         """
         number = np.array([self._words.get(word, UNKNOWN) for word in self._folded(words)], np.int64)
         ends = np.repeat(sentences[1:], np.diff(sentences))
@@ -82,8 +82,8 @@ def _read(path: str | Path) -> list[str]:
 def _trie(words: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the sorted keys of all transitions and, for each state, whether a phrase ends there.
 
-    Built one depth at a time: the states of a depth are numbered after those of the depth above (the root is 0),
-    so the keys of successive depths ascend and a key's rank + 1 is the number of the state it leads to.
+    Built one depth at a time: the states of a depth are numbered after those of the depth above (the root is
+    0), so the keys of successive depths ascend and a key's rank + 1 is the number of the state it leads to.
     """
     size = words.max() + 1
     first = np.cumsum(lengths) - lengths

@@ -16,7 +16,7 @@ from structperc.features.windows import View
 
 PIECE = 4096  # tokens looked up together: few enough that their ids for all templates stay in the cache
 
-Lookup = Callable[[View], np.ndarray]  # a piece of n tokens -> ids (n,) int32, NO_FEATURE where there is none
+Lookup = Callable[[View], np.ndarray]  # n tokens -> ids (n, templates) int32, NO_FEATURE where there is none
 
 
 class FeatureIndex:
@@ -51,9 +51,11 @@ class FeatureIndex:
     ) -> "FeatureIndex":
         """Index what occurs at least `cutoff` times in a view."""
         keys = []
-        for template in _bar(templates, "counting features", progress):
-            sizes = radices(template, vocabularies)
-            keys.append(frequent_keys(template_keys(view, template, sizes), sizes, cutoff))
+        with _bar("counting features", len(templates), progress) as bar:
+            for template in templates:
+                sizes = radices(template, vocabularies)
+                keys.append(frequent_keys(template_keys(view, template, sizes), sizes, cutoff))
+                bar.update()
         return cls(templates, vocabularies, keys)
 
     @classmethod
@@ -81,9 +83,13 @@ class FeatureIndex:
 
     def encode(self, view: View, progress: bool = False) -> Ragged:
         """Return the ids of the features at each token of a view."""
-        lookups = [self._lookup(number, view) for number in range(len(self.templates))]
-        pieces = _bar(view.pieces(PIECE), "encoding features", progress)
-        return Ragged.join([_gather(lookups, piece) for piece in pieces])
+        lookups = self._lookups(view)
+        found = []
+        with _bar("encoding features", view.tokens, progress) as bar:
+            for piece in view.pieces(PIECE):
+                found.append(_gather(lookups, piece))
+                bar.update(piece.tokens)
+        return Ragged.join(found)
 
     def names(self) -> list[str]:
         """Return the features in the order of their ids, as "wl[-1]=the|wl[0]=cat"; the bias is "bias"."""
@@ -95,13 +101,33 @@ class FeatureIndex:
         kept = [keys[mask] for keys, mask in zip(self.keys, masks, strict=True)]
         return FeatureIndex(self.templates, self._vocabularies, kept)
 
-    def _lookup(self, number: int, view: View) -> Lookup:
-        template, sizes = self.templates[number], self._sizes[number]
-        ids = key_lookup(self.keys[number], self._first[number], sizes)
-        if len(template) == 1:  # straight from the strings to the ids
-            table = ids(view.codes[template[0].attribute])
-            return lambda piece: table[piece.numbers(template[0])]
-        return lambda piece: ids(template_keys(piece, template, sizes))
+    def _lookups(self, view: View) -> list[Lookup]:
+        """Return lookups for all templates; those that see one string at one place share a lookup."""
+        alone: dict[tuple[str, int], list[int]] = {}
+        joined = []
+        for number, template in enumerate(self.templates):
+            if len(template) == 1:
+                place = view.columns[template[0].attribute], template[0].offset
+                alone.setdefault(place, []).append(number)
+            else:
+                joined.append(number)
+        return [self._one_place(view, numbers) for numbers in alone.values()] + list(map(self._keyed, joined))
+
+    def _one_place(self, view: View, numbers: Sequence[int]) -> Lookup:
+        """Templates of one part that meet the same string: a table from strings to rows of ids."""
+        parts = [self.templates[number][0] for number in numbers]
+        ids = [
+            self._ids(number)(view.codes[part.attribute]) for number, part in zip(numbers, parts, strict=True)
+        ]
+        table = np.stack(ids, 1)
+        return lambda piece: table[piece.numbers(parts[0])]
+
+    def _keyed(self, number: int) -> Lookup:
+        ids = self._ids(number)
+        return lambda piece: ids(template_keys(piece, self.templates[number], self._sizes[number]))[:, None]
+
+    def _ids(self, number: int) -> Callable[[np.ndarray], np.ndarray]:
+        return key_lookup(self.keys[number], self._first[number], self._sizes[number])
 
     def _names(self, number: int) -> Iterable[str]:
         template, keys = self.templates[number], self.keys[number]
@@ -117,13 +143,11 @@ class FeatureIndex:
 
 def _gather(lookups: Sequence[Lookup], piece: View) -> tuple[np.ndarray, np.ndarray]:
     """Return the ids of a piece, token by token, and how many each token has."""
-    found = np.empty((len(lookups), piece.tokens), np.int32)
-    for row, lookup in zip(found, lookups, strict=True):
-        row[:] = lookup(piece)
-    present = found.T != NO_FEATURE
-    return found.T[present], np.count_nonzero(present, 1)
+    found = np.concatenate([lookup(piece) for lookup in lookups], 1)
+    present = found != NO_FEATURE
+    return found[present], np.count_nonzero(present, 1)
 
 
-def _bar(steps: Iterable, what: str, show: bool) -> Iterable:
-    """Show progress from the third second on."""
-    return tqdm(steps, what, delay=2, leave=False, disable=not show)
+def _bar(what: str, total: int, show: bool) -> tqdm:
+    """Make a progress bar that shows itself after two seconds."""
+    return tqdm(desc=what, total=total, delay=2, leave=False, disable=not show)

@@ -52,7 +52,7 @@ def frequent_keys(keys: np.ndarray, sizes: Sequence[int], cutoff: int) -> np.nda
 
 
 def key_lookup(keys: np.ndarray, first: int, sizes: Sequence[int]) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function from keys (n,) to ids (n,) int32: first + rank in `keys`, NO_FEATURE for other keys."""
+    """Return the function from keys (n,) to ids (n,) int32: first + rank in `keys`, NO_FEATURE for others."""
     ids = np.arange(first, first + len(keys), dtype=np.int32)
     if prod(sizes) <= TABLE:
         table = np.full(prod(sizes), NO_FEATURE, np.int32)

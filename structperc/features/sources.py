@@ -21,18 +21,19 @@ class Source(NamedTuple):
     value: Attribute
 
 
-class Values(NamedTuple):
-    """An attribute on a corpus."""
+class Reading(NamedTuple):
+    """The attributes of a corpus: each string of a column has been looked at once."""
 
-    strings: list[str]  # its value for each distinct string of its column
-    numbers: np.ndarray  # (N,) int32, 2 * reach + index into `strings`
+    columns: dict[str, str]  # attribute -> the column it is read from
+    numbers: dict[str, np.ndarray]  # column -> (N,) int32, 2 * reach + which of its distinct strings
+    values: dict[str, list[str]]  # attribute -> its value for each distinct string of the column
 
 
 class Sources:
     """Finds the values of attributes.
 
-    A name is looked for among the surface attributes, the gazetteers, the clusters (c4, c10, ...) and the columns
-    of a corpus, in this order. InputError for a list that no template uses or whose name is taken.
+    A name is looked for among the surface attributes, the gazetteers, the clusters (c4, c10, ...) and the
+    columns of a corpus, in this order. InputError for a list that no template uses or whose name is taken.
     """
 
     def __init__(
@@ -42,14 +43,18 @@ class Sources:
         self._sources = {name: self._source(name) for name in names}
         _check_use(names, gazetteers, clusters)
 
-    def read(self, corpus: Corpus) -> dict[str, Values]:
+    def read(self, corpus: Corpus) -> Reading:
         """Return the values of all attributes; InputError when the corpus lacks a column."""
         words = number_strings(corpus.columns["word"], self._reach)
         columns = {"word": words}
         for role, _ in self._sources.values():
             if role not in columns:
                 columns[role] = self._column(role, corpus, words)
-        return {name: _values(source, columns[source.column]) for name, source in self._sources.items()}
+        return Reading(
+            {name: source.column for name, source in self._sources.items()},
+            {role: column.numbers for role, column in columns.items()},
+            {name: list(map(value, columns[role].distinct)) for name, (role, value) in self._sources.items()},
+        )
 
     def _source(self, name: str) -> Source:
         surface = surface_attribute(name)
@@ -66,14 +71,10 @@ class Sources:
         if role == "label" or role not in corpus.columns:
             roles = ", ".join(role for role in corpus.columns if role != "label")
             raise InputError(
-                f"{corpus.name}: templates ask for {role!r}, which is neither a surface attribute, a gazetteer or "
-                f"cluster prefix (c4, ...) that was given, nor an input column ({roles})"
+                f"{corpus.name}: templates ask for {role!r}, which is neither a surface attribute, nor a "
+                f"given gazetteer or cluster prefix (c4, ...), nor an input column ({roles})"
             )
         return number_strings(corpus.columns[role], self._reach)
-
-
-def _values(source: Source, column: Column) -> Values:
-    return Values([source.value(string) for string in column.distinct], column.numbers)
 
 
 def _check_use(names: Sequence[str], gazetteers: Mapping[str, Gazetteer], clusters: Clusters | None) -> None:

@@ -43,8 +43,8 @@ def parse_templates(items: Iterable[object]) -> tuple[Template, ...]:
     """Return the templates of a list of items, in order, each once.
 
     An item is "bias", a conjunction like "w[-1]|pos[0]", the name of a list in `shipped_sets()`, or
-    {of: [attributes], at: [offsets]} where an offset is an integer or a list of integers (a conjunction of the
-    same attribute). Raises InputError naming the item.
+    {of: [attributes], at: [offsets]} where an offset is an integer or a list of integers (a conjunction of
+    the same attribute). Raises InputError naming the item.
     """
     if isinstance(items, str | dict):
         raise InputError(f"templates: expected a list of items, got {items!r}; put it in brackets")

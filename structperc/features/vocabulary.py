@@ -11,7 +11,7 @@ UNSEEN = 1  # the value did not occur often enough in training to be part of any
 
 
 class Vocabulary:
-    """Codes of an attribute's values: ABSENT, UNSEEN, the places beyond the borders, then the values in order."""
+    """Codes of an attribute's values: ABSENT, UNSEEN, the places beyond the borders, then the values."""
 
     def __init__(self, values: Sequence[str], reach: int) -> None:
         self.values = list(values)

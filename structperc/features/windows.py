@@ -1,8 +1,8 @@
 """Corpus columns as integers, and what stands at an offset from each token.
 
-A column is turned once into (distinct strings, number of the string at each token). Numbers below 2 * reach are
-kept for the places beyond the borders of a sequence, which CRF++ calls _B-1, _B-2, ... and _B+1, _B+2, ...;
-`reach` is the largest offset of any template.
+A column is turned once into (distinct strings, number of the string at each token). Numbers below 2 * reach
+are kept for the places beyond the borders of a sequence, which CRF++ calls _B-1, _B-2, ... and _B+1, _B+2,
+...; `reach` is the largest offset of any template.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,8 @@ class View:
     """A corpus as its attributes show it.
 
     Args:
-        numbers: for each attribute the numbers of its column, (N,) int32.
+        columns: which column each attribute is read from.
+        numbers: of each column what stands at each token, (N,) int32.
         codes: for each attribute the code of each number (places beyond the borders, then distinct strings).
         starts: sequence s is the tokens starts[s]:starts[s + 1], (S + 1,) int64 from 0 to N.
         reach: the largest offset that is asked for.
@@ -43,6 +44,7 @@ class View:
 
     def __init__(
         self,
+        columns: Mapping[str, str],
         numbers: Mapping[str, np.ndarray],
         codes: Mapping[str, np.ndarray],
         starts: np.ndarray,
@@ -50,16 +52,14 @@ class View:
     ) -> None:
         lengths = np.diff(starts)
         self.tokens = int(starts[-1])
-        self.codes = codes
-        self._numbers = numbers
-        self._starts = starts
-        self._reach = reach
+        self.columns, self.codes, self.starts = columns, codes, starts
+        self._numbers, self._reach = numbers, reach
         self._before = np.arange(self.tokens) - np.repeat(starts[:-1], lengths)
         self._after = np.repeat(lengths, lengths) - 1 - self._before
 
     def numbers(self, part: Part) -> np.ndarray:
         """Return what stands `part.offset` tokens from each token, an index into `codes`; (N,) int32."""
-        numbers, offset = self._numbers[part.attribute], part.offset
+        numbers, offset = self._numbers[self.columns[part.attribute]], part.offset
         if offset == 0:
             return numbers
         seen = np.empty_like(numbers)
@@ -72,11 +72,14 @@ class View:
         return seen
 
     def pieces(self, tokens: int) -> Iterator["View"]:
-        """Cut between sequences into views of about so many tokens (more where one sequence is longer)."""
-        cuts = np.unique(np.searchsorted(self._starts, np.arange(0, self.tokens + tokens, tokens)))
-        cuts = np.minimum(cuts, len(self._starts) - 1)
-        for a, b in zip(cuts[:-1], cuts[1:], strict=True):
-            starts = self._starts[a : b + 1]
-            here = slice(starts[0], starts[-1])
-            numbers = {attribute: column[here] for attribute, column in self._numbers.items()}
-            yield View(numbers, self.codes, starts - starts[0], self._reach)
+        """Cut between sequences into views of at least so many tokens, the last one excepted."""
+        first = 0
+        while first < len(self.starts) - 1:
+            last = np.searchsorted(self.starts, self.starts[first] + tokens)
+            last = int(np.clip(last, first + 1, len(self.starts) - 1))
+            yield self._piece(self.starts[first : last + 1])
+            first = last
+
+    def _piece(self, starts: np.ndarray) -> "View":
+        numbers = {column: numbers[starts[0] : starts[-1]] for column, numbers in self._numbers.items()}
+        return View(self.columns, numbers, self.codes, starts - starts[0], self._reach)

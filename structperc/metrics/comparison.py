@@ -55,8 +55,8 @@ def compare(
 ) -> Comparison:
     """Sentences of labels of the same text, gold and as two systems predicted them -> Comparison.
 
-    Scheme "none" leaves segments out. InputError for labels that are not of the scheme, and for sentences that
-    are not the same in all three.
+    Scheme "none" leaves segments out. InputError for labels that are not of the scheme, and for texts whose
+    sentences differ in number or length.
     """
     for name, predicted in zip(names, (a, b), strict=True):
         _check_same(gold, predicted, name)
@@ -86,12 +86,10 @@ def _segments(
 
 
 def _check_same(gold: Labels, predicted: Labels, name: str) -> None:
-    if len(predicted) != len(gold):
-        raise InputError(
-            f"{name} has {len(predicted)} sentences, gold {len(gold)}; give predictions for the same text"
-        )
-    for number, (p, g) in enumerate(zip(predicted, gold, strict=True), 1):
-        if len(p) != len(g):
-            raise InputError(
-                f"{name}: sentence {number} has {len(p)} labels, gold {len(g)}; give predictions for the same text"
-            )
+    wanted, given = [len(s) for s in gold], [len(s) for s in predicted]
+    advice = "give predictions for the same text"
+    if len(given) != len(wanted):
+        raise InputError(f"{name} has {len(given)} sentences, gold {len(wanted)}; {advice}")
+    for number, (n, m) in enumerate(zip(given, wanted, strict=True), 1):
+        if n != m:
+            raise InputError(f"{name}: sentence {number} has {n} labels, gold {m}; {advice}")

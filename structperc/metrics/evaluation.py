@@ -19,7 +19,7 @@ class Evaluation(MetricCollection):
         super().__init__({**segments, **metrics}, compute_groups=False)
 
     def compute(self) -> dict[str, float]:
-        """-> shares in 0..1. `score` is the one to choose models by: segment F1, or without segments token accuracy."""
+        """-> shares in 0..1; `score`, to choose models by: segment F1, or token accuracy without segments."""
         tokens, sentences = float(self["tokens"].compute()), float(self["sentences"].compute())
         shares = {"token_accuracy": tokens, "sentence_accuracy": sentences}
         if "segments" not in self:
@@ -29,6 +29,6 @@ class Evaluation(MetricCollection):
 
     def table(self) -> str:
         """The table of segments, where there are any, and both accuracies."""
-        accuracies = (f"{name} accuracy: {self[f'{name}s'].compute():.2%}" for name in ("token", "sentence"))
-        segments = [self["segments"].table()] if "segments" in self else []
-        return "\n".join([*segments, *accuracies])
+        tokens, sentences = float(self["tokens"].compute()), float(self["sentences"].compute())
+        segments = [self["segments"].compute().table()] if "segments" in self else []
+        return "\n".join([*segments, f"token accuracy: {tokens:.2%}", f"sentence accuracy: {sentences:.2%}"])

@@ -1,5 +1,7 @@
 """How good a list of k best labellings could be: the F1 of a re-ranker that always chooses best."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -11,7 +13,7 @@ from structperc.structures import Candidates
 def oracle(
     candidates: Candidates, gold: Tensor, lengths: Tensor, labels: LabelSet, sentences: Tensor | None = None
 ) -> Tensor:
-    """Candidates (B, K, T), gold (B, T), lengths (B,) -> (B,) int64, candidate of highest segment F1 against gold.
+    """Candidates (B, K, T), gold (B, T), lengths (B,) -> (B,) int64, the candidate of highest segment F1.
 
     Of equals it is the one with the fewest segments (without a gold segment all have F1 = 0, and an empty
     candidate is perfect), then the better ranked one. `sentences` (B, T) or None as in `segment_counts`.
@@ -30,10 +32,18 @@ class OracleF1(SegmentF1):
     compute() -> SegmentScores, as of `SegmentF1`.
     """
 
+    sequences: Tensor
+
+    def __init__(self, labels: LabelSet, **kwargs: Any) -> None:
+        super().__init__(labels, **kwargs)
+        # A MetricCollection merges metrics of the same states and first counts: one state must be our own.
+        self.add_state("sequences", torch.zeros((), dtype=torch.int64), "sum")
+
     def update(  # type: ignore[override]
         self, candidates: Candidates, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None
     ) -> None:
         """Candidates (B, K, T), gold (B, T), lengths (B,), sentences (B, T) or None; see `oracle`."""
         choice = oracle(candidates, gold, lengths, self.labels, sentences)
         rows = torch.arange(len(choice), device=choice.device)
+        self.sequences = self.sequences + len(choice)
         super().update(candidates.labels[rows, choice], gold, lengths, sentences)

@@ -27,10 +27,10 @@ def segment_counts(
 ) -> SegmentCounts:
     """predicted (B, T) or (B, K, T), gold (B, T), lengths (B,), all int64 -> SegmentCounts.
 
-    A segment opens at B, after O and wherever the type changes, so an I that no segment precedes opens one; at
-    S (U) and after S and E (L) too, which the script, made for IOB, does not know. No segment crosses the border
-    of a sentence (`sentences` as in `sentence_borders`). An improper label may not follow its predecessor, not
-    begin or not end a sentence. The padding may hold anything.
+    A segment opens at B, after O and wherever the type changes, so an I after O opens one; it also opens at S
+    (U) and after S and E (L), where the script, made for IOB, may read on. No segment crosses the border of a
+    sentence (`sentences` (B, T) as in `sentence_borders`). An improper label is one that may not follow its
+    predecessor, or not begin or end a sentence. The padding may hold anything.
 
     Raises InputError for labels without a scheme, ValueError for ids that are no label.
     """
@@ -43,8 +43,12 @@ def segment_counts(
     found, wanted = (_segments(ids, borders, labels) for ids in (predicted, gold))
     correct = torch.where((found.kind == wanted.kind) & (found.end == wanted.end), found.kind, -1)
     n = len(labels.type_names)
-    counts = (_per_type(kind, n) for kind in (correct, found.kind, wanted.kind))
-    return SegmentCounts(*counts, _improper(predicted, borders, labels))
+    return SegmentCounts(
+        correct=_per_type(correct, n),
+        found=_per_type(found.kind, n),
+        gold=_per_type(wanted.kind, n),
+        improper=_improper(predicted, borders, labels),
+    )
 
 
 class _Segments(NamedTuple):
@@ -115,7 +119,10 @@ class SegmentScores(NamedTuple):
     @property
     def total(self) -> SegmentScore:
         """Sums over types: scores are micro averages."""
-        return SegmentScore(*(sum(counts) for counts in zip(*self.types.values(), strict=True)))
+        scores = self.types.values()
+        return SegmentScore(
+            sum(s.correct for s in scores), sum(s.found for s in scores), sum(s.gold for s in scores)
+        )
 
     @property
     def f1(self) -> float:
@@ -142,7 +149,8 @@ class SegmentScores(NamedTuple):
         correct, found, gold = self.total
         accuracy = 100 * self.correct_tokens / max(self.tokens, 1)
         lines = [
-            f"processed {self.tokens} tokens with {gold} phrases; found: {found} phrases; correct: {correct}.",
+            f"processed {self.tokens} tokens with {gold} phrases; "
+            f"found: {found} phrases; correct: {correct}.",
             f"accuracy: {accuracy:6.2f}%; {_line(self.total)}",
             *(f"{name:>17}: {_line(score)}  {score.found}" for name, score in self.seen.items()),
             f"improper labels: {self.n_improper}",

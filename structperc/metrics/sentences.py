@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 
 class SentenceBorders(NamedTuple):
@@ -18,8 +17,8 @@ class SentenceBorders(NamedTuple):
 def sentence_borders(lengths: Tensor, T: int, sentences: Tensor | None = None) -> SentenceBorders:
     """lengths (B,) int64 and sentences (B, T) int64, a number per token -> borders.
 
-    A sentence begins wherever the number changes; it may be an index within the document or the corpus. Without
-    numbers each sequence is one sentence. Sentences without tokens do not exist here.
+    A sentence begins wherever the number changes; it may be an index within the document or the corpus.
+    Without numbers each sequence is one sentence. Sentences without tokens do not exist here.
     """
     t = torch.arange(T, device=lengths.device)
     real = t < lengths[:, None]
@@ -41,5 +40,7 @@ def right_sentences(right: Tensor, borders: SentenceBorders) -> Tensor:
 
 
 def shift(values: Tensor, by: int, fill: int | bool) -> Tensor:
-    """values (..., T) moved to the right (by > 0) or left, the gap filled."""
-    return pad(values, (by, -by), value=fill)
+    """values (..., T) moved by one to the right (by = 1) or left (by = -1), the gap filled; T may be 0."""
+    moved = values.roll(by, -1)
+    moved[..., slice(1) if by > 0 else slice(-1, None)] = fill
+    return moved

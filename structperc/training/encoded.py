@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.utils.data import Dataset
 
 from structperc.data.corpus import Corpus
@@ -20,20 +21,33 @@ class EncodedCorpus(Dataset[Batch]):
         self.features = features.encode(corpus)
         gold = corpus.columns.get("label")
         self.gold = None if gold is None else labels.encode(gold, corpus.where)
+        sizes = np.diff(corpus.sentences)
+        number = np.arange(len(sizes)) - np.searchsorted(corpus.sentences, corpus.starts[:-1])[_sequence(corpus)]
+        self.sentences = np.repeat(number, sizes)
 
     def __len__(self) -> int:
         return len(self.corpus)
 
     def __getitem__(self, rows: Sequence[int]) -> Batch:
         order = np.asarray(rows, dtype=np.int64)
-        nodes, edges = self.features.batch(order)
-        lengths = torch.from_numpy(self.corpus.lengths[order])
-        gold = None if self.gold is None else torch.from_numpy(self._pad(self.gold, order))
-        return Batch(nodes, edges, lengths, gold, torch.from_numpy(order))
+        nodes, edges = self.features.cut(order.tolist())
+        return Batch(
+            nodes,
+            edges,
+            torch.from_numpy(self.corpus.lengths[order]),
+            None if self.gold is None else self._pad(self.gold, order),
+            self._pad(self.sentences, order),
+            torch.from_numpy(order),
+        )
 
-    def _pad(self, values: np.ndarray, order: np.ndarray) -> np.ndarray:
+    def _pad(self, values: np.ndarray, order: np.ndarray) -> Tensor:
         starts, lengths = self.corpus.starts[order], self.corpus.lengths[order]
         padded = np.zeros((len(order), int(lengths.max(initial=0))), dtype=values.dtype)
         for row, start, length in zip(padded, starts, lengths, strict=True):
             row[:length] = values[start : start + length]
-        return padded
+        return torch.from_numpy(padded)
+
+
+def _sequence(corpus: Corpus) -> np.ndarray:
+    """(R,) which sequence each sentence belongs to."""
+    return np.searchsorted(corpus.starts, corpus.sentences[:-1], side="right") - 1

@@ -50,27 +50,28 @@ class Inference:
                 flat[start : start + int(length)] = self.labels.decode(labels[:length].cpu())
         return corpus.sentences_of(flat)
 
-    @torch.no_grad()
     def kbest(self: "Tagger", sentences: Sequence[Sentence], k: int) -> list[list[Labelling]]:  # type: ignore[misc]
         """Up to k best labellings of each sentence, best first; fewer where fewer are possible.
 
         Log-probabilities are exact, not a softmax over the k candidates; None unless trained by likelihood.
         """
-        assert self.labels is not None
-        corpus = self.read(sentences)
-        found: list[list[Labelling]] = [[] for _ in sentences]
+        return self.candidates(self.read(sentences), k)
+
+    @torch.no_grad()
+    def candidates(self: "Tagger", corpus: Corpus, k: int) -> list[list[Labelling]]:  # type: ignore[misc]
+        """As `kbest`, for the sequences of a corpus."""
+        found: dict[int, list[Labelling]] = {}
         for batch in self.batches(corpus):
             lattice = self(batch)
-            candidates = kbest(lattice, k)
+            best = kbest(lattice, k)
             log_z = log_partition(lattice) if self.criterion.probabilistic else None
             for b, row in enumerate(batch.rows.tolist()):
-                for i in candidates.valid[b].nonzero().squeeze(1).tolist():
-                    names = self.labels.decode(candidates.labels[b, i, : batch.lengths[b]].cpu())
-                    score = candidates.scores[b, i]
-                    found[row].append(
-                        Labelling(names, float(score), None if log_z is None else float(score - log_z[b]))
-                    )
-        return found
+                labels = best.labels[b, best.valid[b], : batch.lengths[b]].cpu()
+                scores = best.scores[b, best.valid[b]]
+                logs = [None] * len(scores) if log_z is None else (scores - log_z[b]).tolist()
+                names = [self.labels.decode(path) for path in labels]  # type: ignore[union-attr]
+                found[row] = [Labelling(*one) for one in zip(names, scores.tolist(), logs, strict=True)]
+        return [found[row] for row in range(len(corpus))]
 
     @torch.no_grad()
     def marginals(self: "Tagger", sentences: Sequence[Sentence]) -> list[Tensor]:  # type: ignore[misc]
@@ -94,9 +95,6 @@ class Inference:
 
     def batches(self: "Tagger", corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:  # type: ignore[misc]
         """Mini-batches of a corpus on the tagger's device, longest sequences first."""
-        if missing := [role for role in self.features.roles if role not in corpus.columns]:
-            given = ", ".join(corpus.columns)
-            raise InputError(f"this tagger reads the column {missing[0]!r}, but only {given} given")
         rows = self.encode(corpus)
         for order in LengthBatches(corpus.lengths, batch_size, shuffle=False):
             yield self.transfer_batch_to_device(rows[order], self.device, 0)

@@ -1,5 +1,6 @@
 """fit, validate, test and predict: LightningCLI with run folders, results and one-line errors."""
 
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -115,8 +116,23 @@ def train(arguments: list[str]) -> int:
             seed_everything_default=1,
             save_config_kwargs={"overwrite": True},
             parser_kwargs={"exit_on_error": False},
-            args=arguments,
+            args=None if arguments == sys.argv[1:] else arguments,
         )
     except ArgumentError as error:
-        raise InputError(" ".join(str(error).split())) from None
+        raise InputError(one_line(error)) from None
+    except ValueError as error:
+        raise cause(error) from None
     return 0
+
+
+def cause(error: BaseException) -> BaseException:
+    """The InputError that the parser wrapped while it built the configured objects; else the error itself."""
+    chained = error
+    while not isinstance(chained, InputError) and chained.__cause__ is not None:
+        chained = chained.__cause__
+    return chained if isinstance(chained, InputError) else error
+
+
+def one_line(error: BaseException) -> str:
+    """A parser's message without its line breaks."""
+    return " ".join(str(error).split())

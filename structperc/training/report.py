@@ -19,7 +19,7 @@ def evaluate(tagger: Tagger, data: SequenceData, split: str) -> Evaluation:
     evaluation = Evaluation(tagger.labels).to(tagger.device)
     for batch in tqdm(data.loader(split), desc=f"scoring {split}", leave=False, delay=2):
         moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
-        evaluation.update(tagger.decode(moved), moved.gold, moved.lengths)
+        evaluation.update(tagger.decode(moved), moved.gold, moved.lengths, moved.sentences)
     return evaluation
 
 

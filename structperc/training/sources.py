@@ -120,24 +120,36 @@ class Hub(SequenceData):
 
 
 class Synthetic(SequenceData):
-    """The embedded corpus: train, dev and test documents made from a seed (see `structperc.data.synthetic`).
+    """The embedded corpus, made from a seed (see `structperc.data.synthetic`).
 
     Args:
-        corpus_seed: of the corpus.
-        documents: number of training documents; dev and test have a quarter of it each.
-        ambiguity: share of names whose class only the document tells.
+        corpus_seed: of the corpus; `seed` is that of the order of training.
+        train: number of training documents.
+        dev: number of development documents.
+        test: number of test documents.
+        ambiguity: how much is undecidable locally, 0..1.
+        unseen: share of names that training does not show, 0..1.
         options: those of `SequenceData`.
     """
 
     def __init__(
-        self, corpus_seed: int = 0, documents: int = 400, ambiguity: float = 0.5, **options: Any
+        self,
+        corpus_seed: int = 0,
+        train: int = 300,
+        dev: int = 100,
+        test: int = 100,
+        ambiguity: float = 0.5,
+        unseen: float = 0.3,
+        **options: Any,
     ) -> None:
         super().__init__(**options)
-        self.splits = synthetic_splits(corpus_seed, documents=documents, ambiguity=ambiguity)
+        self.splits = synthetic_splits(
+            corpus_seed, train=train, dev=dev, test=test, ambiguity=ambiguity, unseen=unseen
+        )
 
     def read(self, split: str) -> tuple[str, Dataset] | None:
         """The split."""
-        return (f"embedded corpus ({split})", self.splits[split]) if split in self.splits else None
+        return f"embedded corpus ({split})", self.splits[split]
 
 
 def locate(folder: str, file: str) -> Path:

@@ -46,6 +46,7 @@ class Store(PyTorchModelHubMixin):
             "format": FORMAT,
             "labels": list(self.labels.names),
             "scheme": self.labels.scheme,
+            "unit": self.unit,
             **{part: describe(getattr(self, part)) for part in PARTS},
             "features": self.features.state_dict_json(),
         }
@@ -80,8 +81,9 @@ class Store(PyTorchModelHubMixin):
 
 def describe(part: nn.Module) -> dict[str, Any]:
     """{class_path, init_args} of a module that keeps its options under their own names."""
-    options = list(inspect.signature(type(part).__init__).parameters)[1:]
     cls = type(part)
+    parameters = inspect.signature(cls).parameters.values()
+    options = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     return {"class_path": f"{cls.__module__}.{cls.__qualname__}", "init_args": {o: getattr(part, o) for o in options}}
 
 
@@ -101,5 +103,6 @@ def _build(cls: "type[Tagger]", config: dict[str, Any], tensors: dict[str, torch
     parts: dict[str, Any] = {part: rebuild(config[part]) for part in PARTS}
     tagger = cls(features=features, **parts)
     tagger.allocate(LabelSet(tuple(config["labels"]), config["scheme"]))
+    tagger.unit = config["unit"]
     tagger.load_state_dict({name: t for name, t in tensors.items() if not name.startswith(prefix)})
     return tagger.eval()

@@ -52,6 +52,7 @@ class Tagger(pl.LightningModule, Inference, Store):
         self.features, self.scorer, self.criterion, self.search = features, scorer, criterion, search
         self.optimizer = optimizer
         self.labels: LabelSet | None = None
+        self.unit = "sentence"
 
     # -- the architecture ------------------------------------------------------------------------------------
 
@@ -103,6 +104,7 @@ class Tagger(pl.LightningModule, Inference, Store):
             train = data.corpus("train")
             self.features.fit(train)
             self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
+            self.unit = data.unit
         data.encode(self.encode, stage)
 
     # -- what is watched -------------------------------------------------------------------------------------
@@ -136,7 +138,7 @@ class Tagger(pl.LightningModule, Inference, Store):
 
     def validation_step(self, batch: Batch, batch_idx: int = 0) -> None:
         """Counts for the scores."""
-        self.evaluation.update(self.decode(batch), batch.gold, batch.lengths)
+        self.evaluation.update(self.decode(batch), batch.gold, batch.lengths, batch.sentences)
 
     test_step = validation_step
 

@@ -61,7 +61,7 @@ def batch_of(data, rows):
     for i, r in enumerate(rows):
         gold[i, : lengths[i]] = torch.tensor(data.gold[r])
     features = SparseFeatures(ids, torch.arange(len(words) + 1, dtype=torch.int32))
-    return Batch(features, None, lengths, gold, torch.tensor(rows))
+    return Batch(features, None, lengths, gold, torch.zeros_like(gold), torch.tensor(rows))
 
 
 def train(data, criterion, batch_size, limit=200_000):

@@ -1,0 +1,48 @@
+import pytest
+import torch
+
+from structperc.metrics import SentenceAccuracy, TokenAccuracy, sentence_counts, token_counts
+
+GOLD = torch.tensor([[0, 1, 2, 0, 1], [2, 2, 1, 0, 0], [1, 0, 0, 0, 0]])
+PREDICTED = torch.tensor(
+    [[0, 1, 1, 0, 1], [2, 2, 1, 7, 7], [1, 9, 9, 9, 9]]
+)  # 9 of 9 tokens but one are right
+LENGTHS = torch.tensor([5, 3, 1])
+SENTENCES = torch.tensor([[0, 0, 1, 1, 2], [3, 3, 4, 4, 4], [5, 5, 5, 5, 5]])
+
+
+def test_tokens_by_hand():
+    assert [int(n) for n in token_counts(PREDICTED, GOLD, LENGTHS)] == [8, 9]
+
+
+def test_sentences_by_hand():
+    assert [int(n) for n in sentence_counts(PREDICTED, GOLD, LENGTHS)] == [2, 3]
+    assert [int(n) for n in sentence_counts(PREDICTED, GOLD, LENGTHS, SENTENCES)] == [5, 6]
+
+
+def test_documents_count_as_their_sentences_do():
+    rows = [(0, 0, 2), (0, 2, 4), (0, 4, 5), (1, 0, 2), (1, 2, 3), (2, 0, 1)]
+    metric = SentenceAccuracy()
+    for b, start, end in rows:
+        metric.update(
+            PREDICTED[b : b + 1, start:end], GOLD[b : b + 1, start:end], torch.tensor([end - start])
+        )
+    assert float(metric.compute()) == pytest.approx(5 / 6, abs=1e-15)
+
+
+def test_empty_sequences_are_no_sentences():
+    assert [int(n) for n in sentence_counts(PREDICTED, GOLD, torch.tensor([5, 0, 1]))] == [1, 2]
+
+
+@pytest.mark.parametrize("metric", [TokenAccuracy(), SentenceAccuracy()], ids=lambda m: type(m).__name__)
+def test_nothing_is_zero(metric):
+    empty = torch.zeros(2, 0, dtype=torch.int64)
+    metric.update(empty, empty, torch.tensor([0, 0]))
+    assert float(metric.compute()) == 0.0
+
+
+def test_batches_of_different_size_are_not_averaged():
+    metric = TokenAccuracy()
+    metric.update(GOLD[:1], GOLD[:1], torch.tensor([1]))
+    metric.update(GOLD[:1] + 1, GOLD[:1], torch.tensor([4]))
+    assert float(metric.compute()) == 0.2

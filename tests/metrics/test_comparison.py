@@ -1,0 +1,95 @@
+import pytest
+
+from structperc.errors import InputError
+from structperc.metrics import compare
+
+GOLD = [["B-P", "I-P", "O"], ["O", "B-L"], ["B-P"]]
+A = [["B-P", "I-P", "O"], ["O", "O"], ["I-P"]]  # 2 of 2 segments found are right, 2 tokens wrong
+B = [["B-P", "O", "O"], ["O", "B-L"], ["B-L"]]  # 1 of 3 found, 2 tokens wrong
+
+
+def test_segments_by_hand():
+    result = compare(GOLD, A, B)
+    a, b = result.segments
+    assert (a.total, b.total) == ((2, 2, 3), (1, 3, 3))
+    assert (a.n_improper, b.n_improper) == (1, 0)
+    assert result.tokens == (3, 1, 1, 1, 1.0)  # both, A alone, B alone, neither, p
+    assert result.sentences == (0, 1, 1, 1, 1.0)
+    assert dict((name, (x, y)) for name, x, y in result.rows()) == pytest.approx(
+        {
+            "F1": (0.8, 1 / 3),
+            "precision": (1.0, 1 / 3),
+            "recall": (2 / 3, 1 / 3),
+            "F1 L": (0.0, 2 / 3),
+            "F1 P": (1.0, 0.0),
+            "token accuracy": (2 / 3, 2 / 3),
+            "sentence accuracy": (1 / 3, 1 / 3),
+        }
+    )
+
+
+def test_labels_that_are_no_segments():
+    result = compare([["N", "V"], ["N"]], [["N", "N"], ["N"]], [["V", "V"], ["V"]], "none")
+    assert result.segments is None
+    assert result.tokens == (0, 2, 1, 0, 1.0)
+    assert result.sentences == (0, 1, 0, 1, 1.0)
+    assert [name for name, *_ in result.rows()] == ["token accuracy", "sentence accuracy"]
+
+
+def test_p_values_by_hand():
+    gold = [["N"] for _ in range(6)]
+    wrong = [["V"] for _ in range(6)]
+    assert compare(gold, gold, wrong, "none").tokens.p == pytest.approx(2 / 2**6)
+
+
+def test_segments_end_with_their_sentence():
+    gold = [["O", "B-P"], ["I-P", "O"]]
+    assert compare(gold, gold, gold).segments[0].total == (2, 2, 2)
+
+
+def test_empty_sentences_are_passed_over():
+    result = compare([[], *GOLD, []], [[], *A, []], [[], *B, []])
+    assert result == compare(GOLD, A, B)
+
+
+def test_table():
+    assert compare(GOLD, A, B, names=("crf", "a-long-name")).table().splitlines() == [
+        "                              crf  a-long-name  difference",
+        "F1                          80.00        33.33      -46.67",
+        "precision                  100.00        33.33      -66.67",
+        "recall                      66.67        33.33      -33.33",
+        "F1 L                         0.00        66.67      +66.67",
+        "F1 P                       100.00         0.00     -100.00",
+        "token accuracy              66.67        66.67       +0.00",
+        "sentence accuracy           33.33        33.33       +0.00",
+        "",
+        "McNemar, only right:          crf  a-long-name           p",
+        "tokens                          1            1           1",
+        "sentences                       1            1           1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "message"),
+    [
+        (A[:2], "B.txt has 2 sentences, gold 3"),
+        ([A[0], ["O"], A[2]], "B.txt: sentence 2 has 1 labels, gold 2"),
+        ([A[0], ["O", "S-P"], A[2]], "'S-P' is not of scheme IOB2"),
+        ([A[0], ["O", "NN"], A[2]], "'NN' is not of scheme IOB2"),
+    ],
+)
+def test_mistakes_are_named(predicted, message):
+    with pytest.raises(InputError) as error:
+        compare(GOLD, A, predicted, names=("A.txt", "B.txt"))
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_no_text():
+    with pytest.raises(InputError, match="gold holds no label"):
+        compare([[]], [[]], [[]])
+
+
+def test_unknown_scheme():
+    with pytest.raises(InputError, match="IOB3"):
+        compare(GOLD, A, B, "IOB3")

@@ -1,0 +1,71 @@
+"""Two processes with shards of unequal size give what one process gives. This file is also what they run."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from structperc.data.labels import LabelSet
+from structperc.metrics import Evaluation, OracleF1, SegmentF1, SentenceAccuracy, TokenAccuracy
+from structperc.structures import Candidates
+
+LABELS = LabelSet(("O", "B-P", "I-P", "B-L", "I-L"))
+SHARDS = [(slice(0, 3), slice(3, 8)), (slice(8, 9),)]  # batches of each process
+
+
+def data():
+    generator = torch.Generator().manual_seed(3)
+    gold, predicted = torch.randint(0, 5, (2, 9, 6), generator=generator)
+    predicted = predicted.where(torch.rand(9, 6, generator=generator) < 0.3, gold)
+    sentences = torch.tensor([0, 0, 1, 1, 2, 3]).repeat(9, 1)
+    lengths = torch.tensor([6, 5, 4, 3, 2, 1, 0, 6, 5])
+    lists = torch.stack([predicted, predicted.roll(1, 0), gold.roll(1, 1)], 1)
+    return predicted, lists, gold, lengths, sentences
+
+
+def results(shards):
+    predicted, lists, gold, lengths, sentences = data()
+    metrics = [SegmentF1(LABELS), TokenAccuracy(), SentenceAccuracy(), Evaluation(LABELS)]
+    oracle = OracleF1(LABELS)
+    for s in shards:
+        rest = (gold[s], lengths[s], sentences[s])
+        for metric in metrics:
+            metric.update(predicted[s], *rest)
+        scores = torch.zeros(lists[s].shape[:2])
+        oracle.update(Candidates(lists[s], scores, scores == 0), *rest)
+    return repr([metric.compute() for metric in (*metrics, oracle)])
+
+
+def work(rank, meeting_point):
+    dist.init_process_group("gloo", init_method=f"file://{meeting_point}", rank=rank, world_size=2)
+    print(results(SHARDS[rank]))
+    dist.destroy_process_group()
+
+
+@pytest.mark.skipif(not dist.is_gloo_available(), reason="torch is built without gloo")
+def test_two_processes_give_the_result_of_one(tmp_path):
+    arguments = [sys.executable, __file__, str(tmp_path / "meeting_point")]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "OMP_NUM_THREADS": "1",
+    }
+    workers = [
+        subprocess.Popen([*arguments, rank], env=environment, stdout=subprocess.PIPE, text=True)
+        for rank in "01"
+    ]
+    try:
+        printed = [worker.communicate(timeout=120)[0].strip() for worker in workers]
+    finally:
+        for worker in workers:
+            worker.kill()
+    expected = results([batch for shard in SHARDS for batch in shard])
+    assert printed == [expected, expected]
+    assert expected != results(SHARDS[0])
+
+
+if __name__ == "__main__":
+    work(int(sys.argv[2]), sys.argv[1])

@@ -1,0 +1,60 @@
+import pytest
+import torch
+from torchmetrics import MetricCollection
+
+from structperc.data.labels import LabelSet
+from structperc.metrics import Evaluation, OracleF1, SegmentF1, SentenceAccuracy, TokenAccuracy
+from structperc.structures import Candidates
+
+LABELS = LabelSet(("O", "B-P", "I-P"))
+GOLD = torch.tensor([[1, 2, 0, 1], [0, 1, 0, 0]])
+PREDICTED = torch.tensor([[1, 2, 0, 0], [0, 1, 1, 0]])
+LENGTHS = torch.tensor([4, 2])
+
+
+def test_all_scores_by_hand():
+    evaluation = Evaluation(LABELS)
+    evaluation.update(PREDICTED, GOLD, LENGTHS)
+    assert evaluation.compute() == {
+        "score": 0.8,
+        "precision": 1.0,
+        "recall": 2 / 3,
+        "token_accuracy": 5 / 6,
+        "sentence_accuracy": 0.5,
+    }
+    evaluation.reset()
+    evaluation.update(PREDICTED, GOLD, LENGTHS, torch.tensor([[0, 0, 0, 1], [2, 2, 2, 2]]))
+    assert evaluation.compute()["sentence_accuracy"] == pytest.approx(2 / 3)
+
+
+def test_without_segments_the_score_is_token_accuracy():
+    evaluation = Evaluation(LabelSet(("DT", "NN", "VB"), "none"))
+    evaluation.update(PREDICTED, GOLD, LENGTHS)
+    assert evaluation.compute() == {"score": 5 / 6, "token_accuracy": 5 / 6, "sentence_accuracy": 0.5}
+    assert evaluation.table() == "token accuracy: 83.33%\nsentence accuracy: 50.00%"
+
+
+def test_table_ends_with_the_accuracies():
+    evaluation = Evaluation(LABELS)
+    evaluation.update(PREDICTED, GOLD, LENGTHS)
+    lines = evaluation.table().splitlines()
+    assert lines[0] == "processed 6 tokens with 3 phrases; found: 2 phrases; correct: 2."
+    assert lines[-2:] == ["token accuracy: 83.33%", "sentence accuracy: 50.00%"]
+
+
+def test_metrics_that_start_alike_are_kept_apart():
+    """A collection shares the counts of metrics whose states look the same after the first batch."""
+    accuracies = MetricCollection([TokenAccuracy(), SentenceAccuracy()])
+    segments = MetricCollection([SegmentF1(LABELS), OracleF1(LABELS)])
+    for predicted, lengths in ((GOLD, torch.tensor([1, 1])), (PREDICTED, LENGTHS)):
+        lists = Candidates(
+            torch.stack([predicted, GOLD], 1), torch.zeros(2, 2), torch.ones(2, 2, dtype=torch.bool)
+        )
+        accuracies.update(predicted, GOLD, lengths)
+        segments.update(predicted=predicted, candidates=lists, gold=GOLD, lengths=lengths)
+    assert accuracies.compute() == {
+        "TokenAccuracy": pytest.approx(7 / 8),
+        "SentenceAccuracy": pytest.approx(3 / 4),
+    }
+    assert segments.compute()["OracleF1"].total == (4, 4, 4)
+    assert segments.compute()["SegmentF1"].total == (3, 3, 4)
