@@ -11,33 +11,37 @@ from structperc.structures import Candidates, Lattice
 
 @torch.no_grad()
 def kbest(lattice: Lattice, k: int) -> Candidates:
-    """The k best labellings -> Candidates, best first, no labelling twice; no gradients, use `path_score` for these.
+    """The k best labellings of each sequence, best first, none twice; no gradients, `path_score` has them.
 
     Backward best scores turn each edge into the loss it costs against the best continuation, at least 0, so that
-    the best continuation of any prefix is free. Going forwards, only the k prefixes of smallest loss are kept (k in
-    all, not per label), each is extended by L labels, and the k smallest are kept again. This is exact: different
-    prefixes have different completions, and the loss of a prefix is the loss of its best completion. Each step adds
-    a number that is not negative, so no path is lost to rounding near the border, as g + h of an A* search may.
+    the best continuation of any prefix is free. Going forwards, only the k prefixes of smallest loss are kept
+    (k in all, not k per label), each is extended by L labels, and the k smallest are kept again. This is exact:
+    different prefixes have different completions, and the loss of a prefix is the loss of its best completion.
+    Each step adds a number that is not negative, so that nothing is lost to rounding near the border, as
+    g + h of an A* search may lose it.
 
     Work O(T (k L + selection)), memory O(T k). The scores are sums over the lattice as given, not the losses.
+    An empty sequence has one candidate, the empty path with score 0. Which of several equal candidates are
+    kept at the border is not defined. Raises InputError for k < 1.
+
     After the tree-trellis search of Soong & Huang (1991) and the lazy lists of Huang & Chiang (2005).
-    Raises InputError for k < 1.
     """
     if k < 1:
         raise InputError(f"k must be >= 1, got {k}")
     walk = forwards(lattice)
     losses, picks = _search(_losses(lattice, walk), walk, k)
-    labels = _trace(picks, walk, lattice, losses.shape[1])
+    labels = _trace(picks, lattice, walk, losses.shape[1])
     valid = torch.empty_like(losses, dtype=torch.bool).index_copy_(0, walk.order, losses.isfinite())
     return _rescored(lattice, labels, valid, k)
 
 
 def _losses(lattice: Lattice, walk: Walk) -> list[Tensor]:
-    """-> per step (n, L before, L), what a label costs against the best one after the label before; +inf: impossible.
+    """-> per step (n, L before, L): what a label costs against the best one; +inf where impossible.
 
-    At the first step the label before is one and the same: (n, 1, L).
+    At the first step there is no label before: (n, 1, L).
     """
-    onward = (full_precision(lattice.unary) + completions(lattice, torch.amax)).flatten(0, 1)[walk.tokens[0]]
+    onward = (full_precision(lattice.unary) + completions(lattice, torch.amax)).flatten(0, 1)
+    onward = onward.index_select(0, walk.tokens[0])
     first, *rest = walk.sizes or [0]
     through = edges_at(lattice, walk.edges[0, first:]) + onward[first:].unsqueeze(1)
     return [_loss(onward[:first].unsqueeze(1)), *_loss(through).split(rest)]
@@ -45,50 +49,56 @@ def _losses(lattice: Lattice, walk: Walk) -> list[Tensor]:
 
 def _loss(scores: Tensor) -> Tensor:
     best = scores.amax(-1, keepdim=True)
-    return (best - scores).where(scores.isfinite(), torch.inf)
+    return (best - scores).where(scores > -torch.inf, torch.inf)
 
 
 def _search(steps: list[Tensor], walk: Walk, k: int) -> tuple[Tensor, list[Tensor]]:
     """-> losses (B, W) of whole labellings, and per step (n, w) the choices `prefix * L + label`; w <= W <= k.
 
-    Rows are in the order of the walk. A row keeps the list it had at its last token; an empty one, the empty walk.
+    Sequences are in the order of the walk. One keeps the list it had at its last token; an empty one, the empty
+    path.
     """
-    (n, _, L), B = steps[0].shape, len(walk.order)
-    final, picks = steps[0].new_full((B, min(k, L ** len(steps))), torch.inf), []
+    n, _, L = steps[0].shape
+    final = steps[0].new_full((len(walk.order), min(k, L ** len(steps))), torch.inf)
     final[:, 0] = 0
-    losses, label = steps[0].new_zeros(n, 1), walk.order.new_zeros(n, 1)
-    for n, step in zip(walk.sizes, steps, strict=False):
-        place = torch.arange(n, device=label.device).unsqueeze(1) * step.shape[1]
-        extended = step.flatten(0, 1)[label[:n] + place] + losses[:n].unsqueeze(2)
-        losses, pick = _keep(extended.flatten(1), k)
-        final[:n, : losses.shape[1]] = losses
-        label = pick % L
-        picks.append(pick)
+    losses, rows, picks = final[:n, :1], torch.arange(n, device=final.device), []
+    row_of_pick = torch.arange(n, device=rows.device).unsqueeze(1) * L + torch.arange(L, device=rows.device).repeat(k)
+    compact = torch.int16 if k * L < 2**15 else torch.int32
+    for t, n in enumerate(walk.sizes):
+        extended = steps[t].flatten(0, 1).index_select(0, rows).view(n, -1, L)
+        extended.add_(losses.unsqueeze(2))
+        losses, pick = _smallest(extended.view(n, -1), k)
+        picks.append(pick.to(compact))
+        ongoing = sum(walk.sizes[t + 1 : t + 2])
+        if ongoing < n:
+            final[ongoing:n, : losses.shape[1]] = losses[ongoing:]
+            losses, pick = losses[:ongoing], pick[:ongoing]
+        rows = row_of_pick[:ongoing].gather(1, pick).flatten()
     return final, picks
 
 
-def _keep(losses: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def _smallest(losses: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k smallest of each row, in no order, and their places."""
     if losses.shape[1] <= k:
         return losses, torch.arange(losses.shape[1], device=losses.device).expand_as(losses)
     return losses.topk(k, 1, largest=False, sorted=False)
 
 
-def _trace(picks: list[Tensor], walk: Walk, lattice: Lattice, width: int) -> Tensor:
+def _trace(picks: list[Tensor], lattice: Lattice, walk: Walk, width: int) -> Tensor:
     """-> labels (B, W, T) of the lists at the last tokens; 0 in the padding."""
     B, T, L = lattice.unary.shape
-    labels = torch.zeros(T, B, width, dtype=torch.int64, device=walk.order.device)
-    ends = torch.tensor([1, *(pick.shape[1] for pick in picks)], device=labels.device)
-    ends = ends[lattice.lengths.to(labels.device)[walk.order]]
-    slot = torch.arange(width, device=ends.device).minimum(ends.unsqueeze(1) - 1)
+    chosen = walk.order.new_zeros(T, B, width)
+    widths = torch.tensor([1, *(pick.shape[1] for pick in picks)], device=chosen.device)
+    last = widths[lattice.lengths.to(chosen.device)[walk.order]].unsqueeze(1) - 1
+    slot = torch.arange(width, device=chosen.device).minimum(last)
     for t in range(len(picks) - 1, -1, -1):
-        n = walk.sizes[t]
-        pick = picks[t].gather(1, slot[:n])
-        labels[t, :n] = pick % L
-        slot[:n] = pick // L
-    out = torch.zeros_like(labels.permute(1, 2, 0))
-    out[walk.order] = labels.permute(1, 2, 0)
-    return out
+        here = slot[: walk.sizes[t]]
+        pick = picks[t].gather(1, here)
+        chosen[t, : len(pick)] = pick
+        torch.div(pick, L, rounding_mode="floor", out=here)
+    labels = torch.empty_like(chosen).view(B, width, T)
+    labels[walk.order] = chosen.remainder_(L).permute(1, 2, 0)
+    return labels
 
 
 def _rescored(lattice: Lattice, labels: Tensor, valid: Tensor, k: int) -> Candidates:
@@ -96,7 +106,8 @@ def _rescored(lattice: Lattice, labels: Tensor, valid: Tensor, k: int) -> Candid
     scores = path_score(lattice, labels).where(valid, -torch.inf)
     scores, order = scores.sort(dim=1, descending=True, stable=True)
     valid = valid.gather(1, order)
-    labels = labels.gather(1, order.unsqueeze(2).expand_as(labels)).where(valid.unsqueeze(2), 0)
+    labels = labels[torch.arange(len(order), device=order.device).unsqueeze(1), order]
+    labels[~valid] = 0
     missing = k - scores.shape[1]
     return Candidates(
         nn.functional.pad(labels, (0, 0, 0, missing)),

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from structperc.chain.recursion import full_precision, live
+from structperc.chain.recursion import full_precision, is_stationary, live
 from structperc.errors import InputError
 from structperc.structures import Lattice
 
@@ -12,27 +12,33 @@ def path_score(lattice: Lattice, labels: Tensor, rows: Tensor | None = None) -> 
     """Sum of unary and edge scores along labellings: labels (B, T) -> (B,), labels (B, K, T) -> (B, K).
 
     With `rows` (S,) the labels are (S, T) and labelling s belongs to sequence rows[s] -> (S,).
-    Labels in the padding are ignored. Gradients flow to the gathered entries only. Half precision is summed in float32.
-    Raises InputError when a label of a real token is outside 0..L-1.
+    Labels in the padding are ignored. Gradients flow to the gathered entries only. Half precision is summed in
+    float32. Raises InputError when a label of a real token is outside 0..L-1.
     """
     if rows is None:
         rows = torch.arange(len(labels), device=labels.device).unsqueeze(-1).expand(labels.shape[:-1])
-    score = _score(lattice, labels.flatten(0, -2), rows.flatten())
-    return score.view(labels.shape[:-1])
+    return _score(lattice, labels.flatten(0, -2), rows.flatten()).view(labels.shape[:-1])
 
 
 def _score(lattice: Lattice, labels: Tensor, rows: Tensor) -> Tensor:
+    _, T, L = lattice.unary.shape
     real = live(lattice)[rows]
-    _check(labels, rows, real, lattice.unary.shape[2])
+    _check(labels, rows, real, L)
     labels = labels.where(real, 0)
-    row, step = rows.unsqueeze(1), torch.arange(labels.shape[1], device=labels.device)
-    unary = lattice.unary[row, step, labels]
-    edge = lattice.edge[row, step[1:], labels[:, :-1], labels[:, 1:]]
-    return _total(unary, real) + _total(edge, real[:, 1:])
+    token = rows.unsqueeze(1) * T + torch.arange(T, device=labels.device)
+    pair = labels[:, :-1] * L + labels[:, 1:]
+    edge = lattice.edge
+    if is_stationary(edge):
+        edge = edge[0, 0]
+    else:
+        pair = pair + token[:, 1:] * L**2
+    return _total(lattice.unary, token * L + labels, real) + _total(edge, pair, real[:, 1:])
 
 
-def _total(scores: Tensor, real: Tensor) -> Tensor:
-    return full_precision(scores).where(real, 0).sum(1)
+def _total(scores: Tensor, entries: Tensor, real: Tensor) -> Tensor:
+    """Sum of scores at flat entries (S, T) where real -> (S,)."""
+    chosen = scores.reshape(-1).index_select(0, entries.flatten()).view(entries.shape)
+    return full_precision(chosen).where(real, 0).sum(1)
 
 
 def _check(labels: Tensor, rows: Tensor, real: Tensor, size: int) -> None:

@@ -23,8 +23,7 @@ Reduce = Callable[..., Tensor]
 class Walk(NamedTuple):
     """Sequences read token by token in D directions at once, packed step after step.
 
-    Places of sequences and of tokens are in the order of the walk: longest sequence first, and all first tokens,
-    then all second tokens, and so on. A walk may end before the sequences do.
+    Sequences are in the order of the walk, longest first; tokens too: all first ones, then all second ones, ...
     """
 
     order: Tensor  # (B,) which sequence is at which place
@@ -33,43 +32,30 @@ class Walk(NamedTuple):
     sizes: list[int]  # sequences alive at each step; N is their sum
     signs: list[int]  # (D) +1 forwards, -1 backwards
 
-    def places(self, steps: Tensor) -> Tensor:
-        """-> (B,) packed place of step steps[b] of the sequence at place b."""
-        starts = torch.tensor([0, *self.sizes]).cumsum(0).to(steps.device)
-        return starts[steps] + torch.arange(len(steps), device=steps.device)
-
 
 def forwards(lattice: Lattice) -> Walk:
     """Each sequence from its first token to its last."""
-    return _walk(lattice, [1], 1)
+    return walk(lattice, lattice.lengths.cpu().numpy(), [1])
 
 
 def backwards(lattice: Lattice) -> Walk:
     """Each sequence from its last token to its first."""
-    return _walk(lattice, [-1], 1)
+    return walk(lattice, lattice.lengths.cpu().numpy(), [-1])
 
 
 def both_ways(lattice: Lattice) -> Walk:
     """Forwards and backwards: two passes in one loop."""
-    return _walk(lattice, [1, -1], 1)
+    return walk(lattice, lattice.lengths.cpu().numpy(), [1, -1])
 
 
-def halves(lattice: Lattice) -> Walk:
-    """The first half forwards, the second half backwards: half the dependent steps.
-
-    Each takes (length + 1) // 2 tokens, so that both read the middle token of an odd length.
-    """
-    return _walk(lattice, [1, -1], 2)
-
-
-def _walk(lattice: Lattice, signs: list[int], parts: int) -> Walk:
+def walk(lattice: Lattice, counts: np.ndarray, signs: list[int]) -> Walk:
+    """The first counts (B,) tokens in each direction; counts must not fall where the lengths rise."""
     lengths, T = lattice.lengths.cpu().numpy(), lattice.unary.shape[1]
     order = np.argsort(-lengths, kind="stable")
-    alive = (lengths[order] + parts - 1) // parts > np.arange(T)[:, None]
+    alive = counts[order] > np.arange(T)[:, None]
     step, place = alive.nonzero()
     row = order[place]
-    ahead = row * T + step
-    back = row * T + lengths[row] - 1 - step
+    ahead, back = row * T + step, row * T + lengths[row] - 1 - step
     tokens = np.stack([ahead if sign > 0 else back for sign in signs])
     edges = np.stack([ahead if sign > 0 else back + (step > 0) for sign in signs])
     sizes = [n for n in alive.sum(1).tolist() if n]
@@ -79,7 +65,7 @@ def _walk(lattice: Lattice, signs: list[int], parts: int) -> Walk:
 def pack_unary(lattice: Lattice, walk: Walk) -> Tensor:
     """-> (L, D, N), float32 or float64."""
     rows = lattice.unary.flatten(0, 1).index_select(0, walk.tokens.flatten())
-    return full_precision(rows.t().contiguous()).view(-1, *walk.tokens.shape)
+    return full_precision(rows.t().contiguous()).view(lattice.unary.shape[2], *walk.tokens.shape)
 
 
 def pack_edge(lattice: Lattice, walk: Walk) -> Tensor:
@@ -96,12 +82,15 @@ def recurse(unary: Tensor, edge: Tensor, sizes: list[int], reduce: Reduce) -> Te
     The sequences are the last dimension, so that additions and reductions run along them.
     """
     arriving = torch.zeros_like(unary)
-    states, scores = arriving.split(sizes, 2), unary.split(sizes, 2)
-    edges = _by_step(edge, sizes)
+    edges, out = _by_step(edge, sizes), arriving.split(sizes, 2)
+    states, scores = arriving.unsqueeze(1).split(sizes, 3), unary.unsqueeze(1).split(sizes, 3)
+    terms = torch.empty(0, device=unary.device)
     for k in range(1, len(sizes)):
-        state = (states[k - 1] + scores[k - 1])[:, None, :, : sizes[k]]
-        terms = torch.add(state, edges[k], out=state.new_empty(edges[k].shape))
-        reduce(terms, 0, out=states[k])
+        state = states[k - 1] + scores[k - 1]
+        if terms.shape != edges[k].shape:
+            terms = unary.new_empty(edges[k].shape)
+        torch.add(state if sizes[k] == sizes[k - 1] else state[..., : sizes[k]], edges[k], out=terms)
+        reduce(terms, 0, out=out[k])
     return arriving
 
 
@@ -135,7 +124,7 @@ def _reduced(lattice: Lattice, walk: Walk, reduce: Reduce) -> Tensor:
     B, T, L = lattice.unary.shape
     result = unary.new_zeros(len(walk.signs), B * T, L)
     result.scatter_(1, walk.tokens.unsqueeze(2).expand(-1, -1, L), packed)
-    return result.view(-1, B, T, L)
+    return result.view(len(walk.signs), B, T, L)
 
 
 def edges_at(lattice: Lattice, places: Tensor) -> Tensor:

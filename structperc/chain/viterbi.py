@@ -1,17 +1,12 @@
 """The best labelling of each sequence (Viterbi 1967)."""
 
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from structperc.chain.recursion import (
-    Walk,
-    edges_at,
-    full_precision,
-    halves,
-    pack_edge,
-    pack_unary,
-    recurse,
-)
+from structperc.chain.recursion import full_precision, pack_edge, pack_unary, recurse, walk
 from structperc.structures import Lattice
 
 
@@ -19,52 +14,64 @@ from structperc.structures import Lattice
 def viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
     """-> scores (B,), labels (B, T) int64 with 0 in the padding; no gradients, `path_score` has them.
 
-    The two halves of a sequence are searched at the same time, each from its end, and joined in the middle.
-    No back-pointers: the predecessor is the argmax over L candidates, recomputed at trace-back. Ties go to the
-    lowest label, decided in the middle first and then outwards. A sequence without any legal labelling scores
-    -inf and gets labels 0; an empty sequence scores 0.
+    Each sequence is searched from both ends at the same time, which halves the number of dependent steps; the
+    two searches meet at token length // 2. No back-pointers: the predecessor is the argmax over L candidates,
+    recomputed at trace-back. Ties go to the lowest label, decided in the middle first and then outwards.
+    A sequence without any legal labelling scores -inf and gets labels 0; an empty sequence scores 0.
     """
     B, T, _ = lattice.unary.shape
     scores = full_precision(lattice.unary).new_zeros(B)
     labels = torch.zeros(B, T, dtype=torch.int64, device=scores.device)
-    walk = halves(lattice)
-    if walk.sizes:
-        unary, edge = pack_unary(lattice, walk), pack_edge(lattice, walk)
-        states = recurse(unary, edge, walk.sizes, torch.amax).add_(unary)
-        best, packed = _join(lattice, walk, states)
-        scores[walk.order[: len(best)]] = best
-        _trace(packed, states, edge, walk.sizes)
-        labels.view(-1)[walk.tokens] = packed
+    lengths = lattice.lengths.cpu().numpy()
+    halves = walk(lattice, np.where(lengths > 0, lengths // 2 + 1, 0), [1, -1])
+    if halves.sizes:
+        unary, edge = pack_unary(lattice, halves), pack_edge(lattice, halves)
+        arriving = recurse(unary, edge, halves.sizes, torch.amax)
+        states = unary.add_(arriving)
+        near, far, far_sizes = _meeting(np.sort(lengths[lengths > 0])[::-1], halves.sizes)
+        best, label = (arriving[:, 0, near] + states[:, 1, far]).max(0)
+        packed = torch.zeros_like(halves.tokens)
+        packed[0, near] = packed[1, far] = label
+        _trace(packed, states, edge, halves.sizes, far_sizes)
+        scores[halves.order[: len(best)]] = best
+        for half in (1, 0):  # the far half of an even length has read one token more than it has labelled
+            labels.view(-1)[halves.tokens[half]] = packed[half]
     return scores, labels.where((scores > -torch.inf).unsqueeze(1), 0)
 
 
-def _join(lattice: Lattice, walk: Walk, states: Tensor) -> tuple[Tensor, Tensor]:
-    """-> scores of the sequences that are not empty, packed labels (2, N) set where each half ends."""
-    rows = walk.order[: walk.sizes[0]]
-    lengths = lattice.lengths.to(rows.device)[rows]
-    near, far = walk.places((lengths - 1) // 2), walk.places((lengths // 2 - 1).clamp(min=0))
-    single = (lengths == 1).view(-1, 1, 1)
-    middle = rows * lattice.unary.shape[1] + (lengths + 1) // 2
-    bridge = edges_at(lattice, middle.where(lengths > 1, 0)) + states[:, 1, far].t().unsqueeze(1)
-    joined = states[:, 0, near].t().unsqueeze(2) + bridge.where(~single, 0)
-    scores, pair = joined.flatten(1).max(1)
-    head, tail = pair // states.shape[0], pair % states.shape[0]
-    packed = torch.zeros_like(walk.tokens)
-    packed[0, near] = head
-    packed[1, near] = tail.where(lengths % 2 == 0, head)  # of an odd length, both halves read the middle token
-    return scores, packed
+def _meeting(lengths: np.ndarray, sizes: list[int]) -> tuple[Tensor, Tensor, list[int]]:
+    """Lengths in the order of the walk -> packed places of token length // 2 seen from the first and from the
+    last token, and how many sequences the far half labels at each step."""
+    starts, place = np.cumsum([0, *sizes]), np.arange(len(lengths))
+    near, far = lengths // 2, (lengths - 1) // 2
+    far_sizes = (far >= np.arange(len(sizes))[:, None]).sum(1).tolist()
+    return torch.from_numpy(starts[near] + place), torch.from_numpy(starts[far] + place), far_sizes
 
 
-def _trace(packed: Tensor, states: Tensor, edge: Tensor, sizes: list[int]) -> None:
-    """Fill packed labels (2, N), given those at the inner ends, from there outwards."""
-    L, D, N = states.shape
-    table = edge.reshape(-1, L)
-    rows = torch.arange(0, len(table), L, device=table.device).view(D, -1).expand(D, N).split(sizes, 1)
-    labels, before = packed.split(sizes, 1), states.permute(1, 2, 0).contiguous().split(sizes, 1)
-    for k in range(len(sizes) - 1, 0, -1):
-        n = sizes[k]
-        into = table.index_select(0, (rows[k] + labels[k]).flatten()).view(D, n, L)
-        torch.argmax(into.add_(before[k - 1][:, :n]), 2, out=labels[k - 1][:, :n])
+def _trace(packed: Tensor, states: Tensor, edge: Tensor, near_sizes: list[int], far_sizes: list[int]) -> None:
+    """Fill packed labels (2, N), given those where the halves meet, from there outwards."""
+    table = edge.reshape(-1, len(states))
+    rows = torch.arange(0, len(table), len(states), device=table.device).view(2, -1).expand_as(packed)
+    trace(*(_array(x) for x in (packed, states.permute(1, 2, 0).contiguous(), table, rows)), near_sizes, far_sizes)
+
+
+def trace(labels: Any, states: Any, table: Any, rows: Any, near_sizes: list[int], far_sizes: list[int]) -> None:
+    """The loop of the trace-back, on arrays or tensors: labels (2, N), states (2, N, L), table (rows * L, L)."""
+    stop = len(labels[0])
+    for k in range(len(near_sizes) - 1, 0, -1):
+        here, n = stop - near_sizes[k], near_sizes[k]
+        before = here - near_sizes[k - 1]
+        scores = table[rows[:, here:stop] + labels[:, here:stop]]
+        scores += states[:, before : before + n]
+        best = scores.argmax(2)
+        labels[0, before : before + n] = best[0]
+        labels[1, before : before + far_sizes[k]] = best[1, : far_sizes[k]]
+        stop = here
+
+
+def _array(x: Tensor) -> Any:
+    """A numpy call costs a third of a torch call, which is all the time small steps take."""
+    return x.numpy() if x.device.type == "cpu" else x
 
 
 class Viterbi(nn.Module):

@@ -148,8 +148,8 @@ def _positions(
         if len(parts) != width:
             raise InputError(f"{path}:{number}: {len(parts)} fields, but line {numbers[0]} has {width}")
     positions = _roles(columns)
-    wanted = len(columns) if not isinstance(columns, Mapping) else 0
-    wanted = max([wanted, *(i + 1 if i >= 0 else -i for i in positions.values())])
+    reach = [i + 1 if i >= 0 else -i for i in positions.values()]
+    wanted = max(reach) if isinstance(columns, Mapping) else len(columns)
     if wanted > width:
         names = ", ".join(positions)
         raise InputError(f"{path}:{numbers[0]}: {width} fields, but columns ({names}) need {wanted}")
@@ -159,18 +159,19 @@ def _positions(
 def _roles(columns: Columns) -> dict[str, int]:
     """Role -> position as the option `columns` asks for."""
     if isinstance(columns, Mapping):
-        return _checked(list(columns), dict(columns))
-    named = [role for role in columns if role not in (None, "_")]
-    return _checked(named, {role: i for i, role in enumerate(columns) if role is not None and role != "_"})
-
-
-def _checked(named: Sequence[str | None], positions: dict[str, int]) -> dict[str, int]:
-    taken = {"document", "sentence", "line"} & set(positions)
-    if "word" not in positions or len(named) > len(positions) or taken:
+        named = list(columns.items())
+    else:
+        named = [(role, i) for i, role in enumerate(columns) if role is not None and role != "_"]
+    roles = [role for role, _ in named]
+    if (
+        "word" not in roles
+        or len(set(roles)) < len(roles)
+        or not {"document", "sentence", "line"}.isdisjoint(roles)
+    ):
         raise InputError(
-            f"columns must name 'word' and each role once, none 'document', 'sentence' or 'line'; not {named}"
+            f"columns must name 'word' and each role once, none 'document', 'sentence' or 'line'; not {roles}"
         )
-    return positions
+    return dict(named)
 
 
 def _chosen(corpus: Corpus, roles: Iterable[str], predicted: Sequence[str] | None) -> list[Sequence[str]]:

@@ -8,7 +8,7 @@ from typing import Any
 import datasets
 import huggingface_hub
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 from datasets import Dataset
 from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
@@ -49,7 +49,7 @@ def read_hub(
 
 
 def _load(hub: str, config: str | None, split: str, revision: str | None) -> Dataset:
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", hub):
+    if not re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", hub):
         raise InputError(f"hub must be the id OWNER/NAME of a data set, not {hub!r}; name files in `path`")
     if os.path.exists(hub):
         raise InputError(f"hub {hub} is also a file or folder here; name files in `path`, or work elsewhere")
@@ -58,7 +58,8 @@ def _load(hub: str, config: str | None, split: str, revision: str | None) -> Dat
     try:
         return datasets.load_dataset(hub, config, split=split, revision=revision)
     except (ValueError, OSError) as error:
-        raise InputError(f"hub {hub}: {' '.join(str(error).split())}") from error
+        advice = "; unset HF_HUB_OFFLINE to download" if datasets.config.HF_HUB_OFFLINE else ""
+        raise InputError(f"hub {hub}: {' '.join(str(error).split())}{advice}") from error
 
 
 def _commit(hub: str, revision: str | None) -> str | None:

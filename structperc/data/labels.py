@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from structperc.errors import InputError
 
@@ -51,7 +50,8 @@ def spans(labels: Sequence[str]) -> list[Span]:
     """Segments of a labelling in any segment scheme, by the rule of the conlleval script.
 
     A segment opens at B and S (U), after O, after E (L) and S (U), and wherever the type changes: so an I
-    after O or after another type opens one, and no sequence of labels is beyond reading.
+    after O or after another type opens one, and no sequence of labels is beyond reading. Differs: the script
+    has no rule for S and for B after E and joins such neighbours of one type.
     """
     found: list[Span] = []
     previous = _OUTSIDE
@@ -71,7 +71,7 @@ def convert(labels: Sequence[str], source: str, target: str) -> list[str]:
     if source == target == "none":
         return list(labels)
     if "none" in (source, target):
-        raise InputError(f"scheme 'none' has no segments: cannot turn labels from {source} into {target}")
+        raise InputError(f"scheme 'none' has no segments: cannot turn {source} into {target}")
     for label in labels:
         _tag(label, source)
     return _encode_spans(spans(labels), len(labels), target)
@@ -270,7 +270,10 @@ def _join(letter: str, kind: str) -> str:
 
 
 def _shift(values: Tensor, by: int, fill: int | bool) -> Tensor:
-    return pad(values, (by, -by), value=fill)
+    """Values moved by one place to the right (1) or left (-1)."""
+    moved = values.roll(by, -1)
+    moved[..., slice(0, 1) if by > 0 else slice(-1, None)] = fill
+    return moved
 
 
 def _check_scheme(scheme: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from structperc.data.text import read_lines
 from structperc.errors import InputError
 from structperc.features.attributes import Attribute
 
@@ -48,11 +49,7 @@ class Clusters:
 
 
 def _read(path: str | Path) -> dict[str, str]:
-    try:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"clusters {path}: {error}; give a UTF-8 file of path TAB word lines") from None
-    return dict(_entry(path, number, line) for number, line in enumerate(lines, 1) if line)
+    return dict(_entry(path, number, line) for number, line in enumerate(read_lines(path), 1) if line)
 
 
 def _entry(path: str | Path, number: int, line: str) -> tuple[str, str]:

@@ -92,6 +92,11 @@ class FeatureExtractor:
         return self._encode(self._fit(corpus, self._sources.read(corpus)))
 
     @property
+    def columns(self) -> list[str]:
+        """Roles of the corpus columns that the templates look at, the word first."""
+        return self._sources.columns
+
+    @property
     def n_node_features(self) -> int:
         """Number of node features."""
         return len(self._index("node"))

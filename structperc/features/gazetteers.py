@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from structperc.data.text import read_lines
 from structperc.errors import InputError
 
 TAGS = ("", "B", "I")
@@ -72,11 +73,7 @@ class Gazetteer:
 
 
 def _read(path: str | Path) -> list[str]:
-    try:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"gazetteer {path}: {error}; give a UTF-8 file with one phrase per line") from None
-    return [line.strip() for line in lines if line.strip()]
+    return [line.strip() for line in read_lines(path) if line.strip()]
 
 
 def _trie(words: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -43,6 +43,12 @@ class Sources:
         self._sources = {name: self._source(name) for name in names}
         _check_use(names, gazetteers, clusters)
 
+    @property
+    def columns(self) -> list[str]:
+        """Roles of the columns that `read` needs, the word first."""
+        roles = ["word", *(source.column for source in self._sources.values())]
+        return [role for role in dict.fromkeys(roles) if role not in self._gazetteers]
+
     def read(self, corpus: Corpus) -> Reading:
         """Return the values of all attributes; InputError when the corpus lacks a column."""
         words = number_strings(corpus.columns["word"], self._reach)

@@ -74,8 +74,8 @@ def _segments(ids: Tensor, borders: SentenceBorders, labels: LabelSet) -> _Segme
 
 
 def _per_type(kind: Tensor, n: int) -> Tensor:
-    counts = kind.new_zeros(*kind.shape[:-1], n)
-    return counts.scatter_add(-1, kind.clamp(min=0), (kind >= 0).long())
+    counts = kind.new_zeros(*kind.shape[:-1], n + 1)
+    return counts.scatter_add(-1, kind + 1, torch.ones_like(kind))[..., 1:]
 
 
 def _improper(ids: Tensor, borders: SentenceBorders, labels: LabelSet) -> Tensor:

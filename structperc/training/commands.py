@@ -56,7 +56,7 @@ def compare_predictions(a: str, b: str, gold: str, scheme: str) -> str:
     for path, (words, _) in zip((a, b), sides[1:], strict=True):
         if words != sides[0][0]:
             raise InputError(f"{path}: its sentences or words are not those of {gold}")
-    return compare(*(labels for _, labels in sides), scheme).table()
+    return compare(*(labels for _, labels in sides), scheme, (Path(a).name, Path(b).name)).table()
 
 
 def last_column(path: str) -> tuple[list[list[str]], list[list[str]]]:

@@ -1,6 +1,6 @@
 """A trained tagger on new text: labels, k best labellings, marginal probabilities."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from structperc.chain import kbest, log_partition, marginals
 from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.structures import Batch
 from structperc.training.sampler import LengthBatches
@@ -43,12 +44,8 @@ class Inference:
     def label(self: "Tagger", corpus: Corpus) -> list[list[str]]:  # type: ignore[misc]
         """Best labels of each sentence of a corpus."""
         assert self.labels is not None
-        flat = [""] * corpus.tokens
-        for batch in self.batches(corpus):
-            for row, labels, length in zip(batch.rows, self.decode(batch), batch.lengths, strict=True):
-                start = int(corpus.starts[row])
-                flat[start : start + int(length)] = self.labels.decode(labels[:length].cpu())
-        return corpus.sentences_of(flat)
+        parts = ((batch.rows, self.decode(batch)) for batch in self.batches(corpus))
+        return corpus.sentences_of(flat_labels(corpus, self.labels, parts))
 
     def kbest(self: "Tagger", sentences: Sequence[Sentence], k: int) -> list[list[Labelling]]:  # type: ignore[misc]
         """Up to k best labellings of each sentence, best first; fewer where fewer are possible.
@@ -98,3 +95,13 @@ class Inference:
         rows = self.encode(corpus)
         for order in LengthBatches(corpus.lengths, batch_size, shuffle=False):
             yield self.transfer_batch_to_device(rows[order], self.device, 0)
+
+
+def flat_labels(corpus: Corpus, labels: LabelSet, parts: Iterable[tuple[Tensor, Tensor]]) -> list[str]:
+    """Label names of all N tokens, from (rows (B,), labels (B, T)) of mini-batches that cover the corpus."""
+    flat = [""] * corpus.tokens
+    for rows, best in parts:
+        for row, path in zip(rows.tolist(), best.cpu(), strict=True):
+            start, end = corpus.starts[row], corpus.starts[row + 1]
+            flat[start:end] = labels.decode(path[: end - start])
+    return flat

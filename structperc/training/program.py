@@ -1,7 +1,10 @@
 """fit, validate, test and predict: LightningCLI with run folders, results and one-line errors."""
 
+import logging
+import re
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from structperc.data.conll import write_conll
 from structperc.errors import InputError
 from structperc.training.checkpoints import load_weights
 from structperc.training.datamodule import SequenceData
+from structperc.training.inference import flat_labels
 from structperc.training.report import evaluate, results_table, write_json
 from structperc.training.runs import checkpoint, next_run
 from structperc.training.tagger import Tagger
@@ -26,6 +30,13 @@ DEFAULTS: dict[str, Any] = {
     "trainer.devices": 1,
     "trainer.log_every_n_steps": 1000,
 }
+NOTICES = (
+    "LightningCLI's args parameter",
+    "Checkpoint directory .* exists and is not empty",  # a resumed run goes on in its own folder
+    "The number of training batches",
+    ".*LeafSpec.* is deprecated",
+    "The '.*_dataloader' does not have many workers",  # batches are cut from arrays in memory
+)
 
 
 class Program(LightningCLI):
@@ -46,9 +57,11 @@ class Program(LightningCLI):
         wanted = config.get("ckpt_path")
         if wanted in ("last", "best"):
             config.ckpt_path = str(checkpoint(self.root, wanted))
-        if self.subcommand != "fit" and not wanted:
-            raise InputError(f"{self.subcommand} needs --ckpt_path: best, last or a file")
         resumed = config.get("ckpt_path")
+        if self.subcommand != "fit" and not resumed:
+            raise InputError(f"{self.subcommand} needs --ckpt_path: best, last or a file")
+        if resumed and not Path(resumed).is_file():
+            raise InputError(f"--ckpt_path {resumed}: no such file")
         self.folder = Path(resumed).parent.parent if resumed else next_run(self.root)
         config.trainer.default_root_dir = str(self.folder)
         config.checkpoint.dirpath = str(self.folder / "checkpoints")
@@ -60,6 +73,7 @@ class Program(LightningCLI):
 
     def before_fit(self) -> None:
         """Without development data the last epoch is the best."""
+        self.datamodule.corpus("train")
         if not self.datamodule.has("dev"):
             self.trainer.checkpoint_callback.monitor = None
         self.started = time.perf_counter()
@@ -93,10 +107,10 @@ class Program(LightningCLI):
         """Write the labels of the split data.predict as CoNLL columns into the run's folder."""
         split = self.datamodule.predict_split
         corpus = self.datamodule.corpus(split)
-        predicted = labels_of(corpus, self.model.labels, self.trainer.predict_loop.predictions)
+        predicted = flat_labels(corpus, self.model.labels, self.trainer.predict_loop.predictions)
         path = self.folder / "predictions" / f"{split}.conll"
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_conll(path, corpus.replace_column("predicted", predicted))
+        write_conll(path, corpus, predicted=predicted)
         print(f"predictions: {path}")
 
 
@@ -106,8 +120,16 @@ def config_name(config: Namespace) -> str:
     return Path(str(files[-1])).stem if files else "run"
 
 
+def quieten() -> None:
+    """Hide notices that users can do nothing about."""
+    for notice in NOTICES:
+        warnings.filterwarnings("ignore", message=notice)
+    logging.getLogger("pytorch_lightning.utilities.rank_zero").addFilter(lambda r: "litlogger" not in r.getMessage())
+
+
 def train(arguments: list[str]) -> int:
     """Runs a training command; every mistake in options or configuration becomes an InputError."""
+    quieten()
     try:
         Program(
             Tagger,
@@ -134,5 +156,6 @@ def cause(error: BaseException) -> BaseException:
 
 
 def one_line(error: BaseException) -> str:
-    """A parser's message without its line breaks."""
-    return " ".join(str(error).split())
+    """A parser's message without line breaks and without the types that a value might also have had."""
+    text = " ".join(str(error).split())
+    return re.sub(r"Does not validate against any of the Union subtypes.*?Errors: - (.*?) - Expected a .*", r"\1", text)

@@ -1,6 +1,5 @@
 """Where sequences come from, as Lightning data modules: column files, treebanks, the hub, the embedded corpus."""
 
-import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,7 +9,7 @@ from structperc.data.conll import DOCSTART, read_conll
 from structperc.data.conllu import read_conllu
 from structperc.data.hub import read_hub
 from structperc.data.synthetic import synthetic_splits
-from structperc.errors import InputError
+from structperc.data.text import expand
 from structperc.training.datamodule import SequenceData
 
 
@@ -45,7 +44,7 @@ class Conll(SequenceData):
         """The split's file."""
         if split not in self.files:
             return None
-        file = locate(self.path, self.files[split])
+        file = expand(Path(self.path) / self.files[split])
         rows = read_conll(
             file, self.columns, comments=self.comments, docstart=self.docstart, encoding=self.encoding
         )
@@ -72,7 +71,7 @@ class Conllu(SequenceData):
         """The split's file."""
         if split not in self.files:
             return None
-        file = locate(self.path, self.files[split])
+        file = expand(Path(self.path) / self.files[split])
         return str(file), read_conllu(file, self.tags)
 
 
@@ -150,11 +149,3 @@ class Synthetic(SequenceData):
     def read(self, split: str) -> tuple[str, Dataset] | None:
         """The split."""
         return f"embedded corpus ({split})", self.splits[split]
-
-
-def locate(folder: str, file: str) -> Path:
-    """Path of a file in a folder that may name environment variables. InputError when one of them is not set."""
-    expanded = os.path.expandvars(folder)
-    if "$" in expanded:
-        raise InputError(f"data.path: {folder}: environment variable not set; set it or give the folder itself")
-    return Path(expanded).expanduser() / file

@@ -9,13 +9,14 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from structperc.chain import KBest, constrain, path_score, viterbi
+from structperc.chain import KBest, allow, constrain, path_score, viterbi
 from structperc.criteria import Criterion, Margin
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.metrics import Evaluation
+from structperc.metrics.sentences import sentence_borders
 from structperc.optim import Perceptron
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Candidates, Lattice, Scored
@@ -57,8 +58,12 @@ class Tagger(pl.LightningModule, Inference, Store):
     # -- the architecture ------------------------------------------------------------------------------------
 
     def forward(self, batch: Batch) -> Lattice:
-        """-> Lattice with everything the tag scheme forbids at -inf."""
-        return constrain(self.scorer(batch), self.start, self.transition, self.end)
+        """-> Lattice with everything the tag scheme forbids at -inf; no segment crosses the border of a sentence."""
+        lattice = constrain(self.scorer(batch), self.start, self.transition, self.end)
+        borders = sentence_borders(batch.lengths, lattice.unary.shape[1], batch.sentences)
+        opening = self.start | ~borders.first[..., None]
+        closing = self.end | ~borders.last[..., None]
+        return allow(lattice, opening & closing)
 
     def training_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
         """-> the summed loss of the batch."""

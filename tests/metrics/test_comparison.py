@@ -15,17 +15,15 @@ def test_segments_by_hand():
     assert (a.n_improper, b.n_improper) == (1, 0)
     assert result.tokens == (3, 1, 1, 1, 1.0)  # both, A alone, B alone, neither, p
     assert result.sentences == (0, 1, 1, 1, 1.0)
-    assert dict((name, (x, y)) for name, x, y in result.rows()) == pytest.approx(
-        {
-            "F1": (0.8, 1 / 3),
-            "precision": (1.0, 1 / 3),
-            "recall": (2 / 3, 1 / 3),
-            "F1 L": (0.0, 2 / 3),
-            "F1 P": (1.0, 0.0),
-            "token accuracy": (2 / 3, 2 / 3),
-            "sentence accuracy": (1 / 3, 1 / 3),
-        }
-    )
+    assert result.rows() == [
+        ("F1", 4 / 5, 2 / 6),
+        ("precision", 2 / 2, 1 / 3),
+        ("recall", 2 / 3, 1 / 3),
+        ("F1 L", 0.0, 2 / 3),
+        ("F1 P", 1.0, 0.0),
+        ("token accuracy", 4 / 6, 4 / 6),
+        ("sentence accuracy", 1 / 3, 1 / 3),
+    ]
 
 
 def test_labels_that_are_no_segments():

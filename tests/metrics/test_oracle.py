@@ -103,6 +103,7 @@ def test_by_hand():
     # first: 2*1/3 = .67 against 2*2/5 = .8; second: nothing right anywhere, so the empty one
     assert metric.compute().total == (2, 3, 3)
     assert metric.compute().f1 == pytest.approx(2 / 3)
+    assert int(metric.sequences) == 2
 
 
 def test_sentence_borders_hold_in_candidates():

@@ -245,6 +245,12 @@ def test_length_zero_and_one(padded):
     assert (scores.total, scores.tokens, scores.n_improper) == ((1, 1, 1), 1, 1)
 
 
+def test_a_batch_of_nothing():
+    labels, empty = LabelSet(("O", "B-P", "I-P")), torch.zeros(2, 0, dtype=torch.int64)
+    counts = segment_counts(empty, empty, torch.tensor([0, 0]), labels)
+    assert [count.tolist() for count in counts] == [[[0], [0]]] * 3 + [[0, 0]]
+
+
 def test_labels_without_segments_are_refused():
     ids = torch.zeros(1, 2, dtype=torch.int64)
     with pytest.raises(InputError, match="set the scheme"):
@@ -279,7 +285,7 @@ def test_plot_has_a_bar_per_type_and_one_for_all(padded):
     metric = SegmentF1(labels)
     metric.update(*batch)
     scores = metric.compute()
-    figure, axes = metric.plot()
+    axes = metric.plot()[1]
     heights = [bar.get_height() for bar in axes.patches]
     expected = [scores.f1, *(score.f1 for score in scores.types.values())]
     assert heights == pytest.approx([100 * share for share in expected])

@@ -8,8 +8,8 @@ from structperc.metrics import McNemar, mcnemar
 
 
 def answers(both, only_a, only_b, neither):
-    a = torch.tensor([True] * (both + only_a) + [False] * (only_b + neither))
-    b = torch.tensor([True] * both + [False] * only_a + [True] * only_b + [False] * neither)
+    a = torch.tensor([True] * (both + only_a) + [False] * (only_b + neither), dtype=torch.bool)
+    b = torch.tensor([True] * both + [False] * only_a + [True] * only_b + [False] * neither, dtype=torch.bool)
     return a, b
 
 

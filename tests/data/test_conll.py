@@ -1,0 +1,259 @@
+import os
+
+import pytest
+
+from structperc.data import conll
+from structperc.data.conll import conll_lines, read_conll, write_conll
+from structperc.data.corpus import Corpus
+from structperc.errors import InputError
+
+NER = """-DOCSTART- -X- O O
+
+EU NNP I-NP I-ORG
+rejects VBZ I-VP O
+
+Peter NNP I-NP I-PER
+
+-DOCSTART- -X- O O
+
+U.N. NNP I-NP I-ORG
+"""
+ROLES = ["word", "pos", None, "label"]
+
+
+def written(tmp_path, text, name="a.txt"):
+    file = tmp_path / name
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return file
+
+
+def read(tmp_path, text, columns=("word", "label"), **options):
+    return read_conll(written(tmp_path, text), columns, **options)
+
+
+def test_rows(tmp_path):
+    data = read(tmp_path, NER, ROLES)
+    assert data.to_list() == [
+        {
+            "document": 0,
+            "sentence": 0,
+            "word": ["EU", "rejects"],
+            "pos": ["NNP", "VBZ"],
+            "label": ["I-ORG", "O"],
+            "line": [3, 4],
+        },
+        {"document": 0, "sentence": 1, "word": ["Peter"], "pos": ["NNP"], "label": ["I-PER"], "line": [6]},
+        {"document": 1, "sentence": 2, "word": ["U.N."], "pos": ["NNP"], "label": ["I-ORG"], "line": [10]},
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.rstrip("\n"),
+        lambda text: "\ufeff" + text,
+        lambda text: text.replace(" ", "\t"),
+        lambda text: text.replace(" ", "  \t ").replace("\n", " \n"),
+        lambda text: text.replace("O O\n\n", "O O\n"),  # no empty line after -DOCSTART-
+    ],
+)
+def test_the_same_rows_however_the_lines_are_written(tmp_path, change):
+    plain = read(tmp_path, NER, ROLES).remove_columns("line").to_list()
+    assert read(tmp_path, change(NER), ROLES).remove_columns("line").to_list() == plain
+
+
+@pytest.mark.parametrize(
+    "columns", [["word", "_", "_", "label"], {"word": 0, "label": -1}, {"label": 3, "word": -4}]
+)
+def test_columns_by_order_or_position(tmp_path, columns):
+    data = read(tmp_path, NER, columns)
+    assert data["word"] == [["EU", "rejects"], ["Peter"], ["U.N."]]
+    assert data["label"] == [["I-ORG", "O"], ["I-PER"], ["I-ORG"]]
+    assert "pos" not in data.column_names
+
+
+def test_further_fields_are_ignored(tmp_path):
+    assert read(tmp_path, NER, ["word"])["word"] == [["EU", "rejects"], ["Peter"], ["U.N."]]
+
+
+def test_other_white_space_belongs_to_the_token(tmp_path):
+    text = "New\u00a0York B\nab\u2028cd O\ne\x0bf\u3000g O\n"
+    data = read(tmp_path, text)
+    assert data["word"] == [["New\u00a0York", "ab\u2028cd", "e\x0bf\u3000g"]]
+    assert data["line"] == [[1, 2, 3]]
+
+
+def test_a_line_of_blanks_ends_a_sentence_and_more_empty_lines_change_nothing(tmp_path):
+    assert read(tmp_path, "\n\na O\n \t \n\nb O\n\n\n\n")["word"] == [["a"], ["b"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "documents"),
+    [
+        ("a O\n\nb O\n", [0, 1]),  # no marks: each sentence alone
+        ("-DOCSTART- O\n\na O\n\nb O\n", [0, 0]),
+        ("a O\n\n-DOCSTART- O\nb O\n\nc O\n", [0, 1, 1]),
+        ("a O\n-DOCSTART- O\n-DOCSTART- O\n\nb O\n\n-DOCSTART- O\n", [0, 1]),  # documents without sentences
+        ("-DOCSTART-\na O\n", [0]),  # a mark may have fewer fields
+    ],
+)
+def test_documents(tmp_path, text, documents):
+    assert list(read(tmp_path, text)["document"]) == documents
+
+
+def test_other_document_marks(tmp_path):
+    text = "<doc> O\na O\n\nb O\n<doc> O\nc O\n"
+    assert list(read(tmp_path, text, docstart="<doc>")["document"]) == [0, 0, 1]
+    words = read(tmp_path, "-DOCSTART- O\na O\n", docstart=None)["word"]
+    assert words == [["-DOCSTART-", "a"]]
+
+
+def test_comments(tmp_path):
+    text = "# id = 1\n#\na O\n# O\n\n#x O\nb O\n"
+    assert read(tmp_path, text, comments=True)["word"] == [["a", "#"], ["b"]]
+    assert read(tmp_path, "# O\na O\n")["word"] == [["#", "a"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("a O\n\nb\n", {}, ":3: 1 fields, but line 1 has 2"),
+        ("\n\na X O\nb O\n", {}, ":4: 2 fields, but line 3 has 3"),
+        ("a O\nb c O\n", {}, ":2: 3 fields, but line 1 has 2"),
+        ("a O\n\u00a0\n", {}, ":2: 1 fields, but line 1 has 2"),
+        ("-DOCSTART-\n\na O\n", {"columns": ROLES}, ":3: 2 fields, but columns (word, pos, label) need 4"),
+        ("a O\n", {"columns": {"word": 0, "label": -3}}, ":1: 2 fields, but columns (word, label) need 3"),
+        ("a O\n", {"columns": {"word": 0, "label": 2}}, ":1: 2 fields, but columns (word, label) need 3"),
+        ("a O\n# comment here\n", {}, ":2: 3 fields, but line 1 has 2"),
+        ("", {}, ": there are no tokens in this file"),
+        ("-DOCSTART- O\n\n# x\n", {"comments": True}, ": there are no tokens in this file"),
+        (b"a O\n\xe9t\xe9 O\n", {}, ":2: byte 0xe9 is not utf-8; set encoding, perhaps latin-1"),
+    ],
+)
+def test_errors_name_file_and_line(tmp_path, text, options, message):
+    with pytest.raises(InputError) as error:
+        read(tmp_path, text, **options)
+    assert str(error.value) == f"{tmp_path / 'a.txt'}{message}"
+
+
+def test_the_progress_bar_stays_off_standard_output(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(conll, "_SLOW", 0)
+    assert (
+        read(tmp_path, "a O\n", progress=True).to_list() == read(tmp_path, "a O\n", progress=False).to_list()
+    )
+    assert capsys.readouterr().out == ""
+
+
+def test_missing_file():
+    with pytest.raises(InputError, match=r"^no/such/file: cannot read this file"):
+        read_conll("no/such/file", ["word"])
+
+
+@pytest.mark.parametrize(
+    "columns", [["label", "_"], ["word", "word"], ["word", "sentence"], {"word": 0, "line": 1}, {"label": 0}]
+)
+def test_columns_that_make_no_sense(tmp_path, columns):
+    with pytest.raises(InputError, match="columns must name 'word' and each role once"):
+        read(tmp_path, "a O\n", columns)
+
+
+def test_other_encodings(tmp_path):
+    assert read(tmp_path, "é O\n".encode("latin-1"), encoding="latin-1")["word"] == [["é"]]
+
+
+def test_an_edited_file_is_read_anew(tmp_path):
+    before = read(tmp_path, "a O\n")
+    after = read(tmp_path, "b O\n")
+    assert (before["word"], after["word"]) == ([["a"]], [["b"]])
+    upper = [
+        data.map(lambda row: {"word": [w.upper() for w in row["word"]]})["word"] for data in (before, after)
+    ]
+    assert upper == [[["A"]], [["B"]]]
+
+
+def corpus_of(tmp_path, text=NER, unit="document"):
+    return Corpus.from_dataset(read(tmp_path, text, ["word", "pos", "chunk", "label"]), unit, "a.txt")
+
+
+def test_errors_of_the_corpus_name_lines(tmp_path):
+    assert [corpus_of(tmp_path).where(i) for i in range(4)] == ["a.txt:3", "a.txt:4", "a.txt:6", "a.txt:10"]
+
+
+@pytest.mark.parametrize("unit", ["sentence", "document"])
+def test_what_is_written_reads_the_same(tmp_path, unit):
+    corpus = corpus_of(tmp_path, unit=unit)
+    write_conll(tmp_path / "b.txt", corpus)
+    assert (tmp_path / "b.txt").read_text() == NER.replace(
+        "-DOCSTART- -X- O O", "-DOCSTART- -X- -X- O"
+    ) + "\n"
+    again = Corpus.from_dataset(read_conll(tmp_path / "b.txt", list(corpus.columns)), unit)
+    assert again.columns == corpus.columns
+    assert again.starts.tolist() == corpus.starts.tolist()
+    assert again.sentences.tolist() == corpus.sentences.tolist()
+    assert again.documents.tolist() == corpus.documents.tolist()
+
+
+def test_predictions_are_the_last_column(tmp_path):
+    lines = "".join(conll_lines(corpus_of(tmp_path), ["word", "label"], ["1", "2", "3", "4"]))
+    assert lines == (
+        "-DOCSTART- -X- O\n\nEU I-ORG 1\nrejects O 2\n\nPeter I-PER 3\n\n-DOCSTART- -X- O\n\nU.N. I-ORG 4\n\n"
+    )
+    assert "".join(conll_lines(corpus_of(tmp_path), ["word"])).startswith("-DOCSTART-\n\nEU\n")
+
+
+def test_sentences_that_are_their_own_documents_get_no_marks():
+    corpus = Corpus.from_sentences([{"word": ["a", "b"]}, {"word": []}, {"word": ["c"]}])
+    assert list(conll_lines(corpus)) == ["a\n", "b\n", "\n", "c\n", "\n"]
+
+
+@pytest.mark.parametrize("value", ["", "a b", "a\tb", "a\n", "\r"])
+def test_values_that_no_field_can_hold(value):
+    corpus = Corpus.from_sentences([{"word": ["x"]}, {"word": ["y", value]}], name="hub x")
+    with pytest.raises(InputError, match=r"^hub x, sentence 2, token 2: "):
+        list(conll_lines(corpus))
+
+
+def test_what_cannot_be_written(tmp_path):
+    corpus = corpus_of(tmp_path)
+    with pytest.raises(InputError, match=r"a.txt: no columns \['lemma'\] among"):
+        write_conll(tmp_path / "b.txt", corpus, ["word", "lemma"])
+    with pytest.raises(InputError, match=r"a.txt: 1 predicted labels for 4 tokens"):
+        write_conll(tmp_path / "b.txt", corpus, predicted=["O"])
+    with pytest.raises(InputError, match=r"the folder .*missing does not exist"):
+        write_conll(tmp_path / "missing" / "b.txt", corpus)
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    target = written(tmp_path, "old", "b.txt")
+    corpus = corpus_of(tmp_path)
+
+    def fail(descriptor):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_conll(target, corpus)
+    assert target.read_text() == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.txt", "b.txt"]
+
+
+@pytest.mark.parametrize(
+    ("path", "columns", "sentences", "documents", "tokens"),
+    [
+        ("conll2003/eng.train", ["word", "pos", "chunk", "label"], 14041, 946, 203621),
+        ("conll2003/eng.testa", ["word", "pos", "chunk", "label"], 3250, 216, 51362),
+        ("conll2000/train.txt", ["word", "pos", "label"], 8936, 8936, 211727),
+        ("ud_ewt/dev.txt", ["word", "label", "xpos"], 2001, 318, 25147),
+        ("wsj_pos/train.txt", ["word", "label"], 3396, 159, 81793),
+    ],
+)
+def test_real_corpora(corpora, tmp_path, path, columns, sentences, documents, tokens):
+    data = read_conll(corpora / path, columns)
+    by_sentence, by_document = Corpus.from_dataset(data), Corpus.from_dataset(data, "document")
+    assert (len(by_sentence), len(by_document)) == (sentences, documents)
+    assert by_sentence.tokens == by_document.tokens == tokens
+    write_conll(tmp_path / "b.txt", by_document)
+    again = Corpus.from_dataset(read_conll(tmp_path / "b.txt", columns), "document")
+    assert again.columns == by_document.columns
+    assert again.starts.tolist() == by_document.starts.tolist()

@@ -1,0 +1,104 @@
+import pytest
+
+from structperc.data.conllu import read_conllu
+from structperc.data.corpus import Corpus
+from structperc.errors import InputError
+
+
+def word(number, form, upos="X", xpos="Y"):
+    return "\t".join([str(number), form, form.lower(), upos, xpos, *"_____"])
+
+
+TEXT = "\n".join(
+    [
+        "# newdoc id = one",
+        "# sent_id = 1",
+        word("1-2", "don't", "_", "_"),
+        word(1, "do", "AUX", "VBP"),
+        word(2, "n't", "PART", "RB"),
+        word("2.1", "it", "PRON", "PRP"),
+        word("3", "New York", "PROPN", "NNP"),
+        "",
+        "# sent_id = 2",
+        word(1, "Yes", "INTJ", "UH"),
+        "",
+        "# newdoc",
+        "# newpar",
+        word(1, "#", "SYM", "#"),
+        "",
+    ]
+)
+
+
+def read(tmp_path, text, **options):
+    file = tmp_path / "a.conllu"
+    file.write_text(text, encoding="utf-8", newline="")
+    return read_conllu(file, **options)
+
+
+def test_rows(tmp_path):
+    assert read(tmp_path, TEXT).to_list() == [
+        {
+            "document": 0,
+            "sentence": 0,
+            "word": ["do", "n't", "New York"],
+            "upos": ["AUX", "PART", "PROPN"],
+            "xpos": ["VBP", "RB", "NNP"],
+            "label": ["AUX", "PART", "PROPN"],
+            "line": [4, 5, 7],
+        },
+        {
+            "document": 0,
+            "sentence": 1,
+            "word": ["Yes"],
+            "upos": ["INTJ"],
+            "xpos": ["UH"],
+            "label": ["INTJ"],
+            "line": [10],
+        },
+        {
+            "document": 1,
+            "sentence": 2,
+            "word": ["#"],
+            "upos": ["SYM"],
+            "xpos": ["#"],
+            "label": ["SYM"],
+            "line": [14],
+        },
+    ]
+
+
+def test_xpos_as_label_windows_lines_and_no_last_newline(tmp_path):
+    data = read(tmp_path, TEXT.rstrip().replace("\n", "\r\n"), label="xpos")
+    assert data["label"] == [["VBP", "RB", "NNP"], ["UH"], ["#"]]
+    assert len(Corpus.from_dataset(data, "document")) == 2
+
+
+def test_without_newdoc_each_sentence_is_its_own_document(tmp_path):
+    assert list(read(tmp_path, f"{word(1, 'a')}\n\n{word(1, 'b')}\n")["document"]) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# x\n1 a a X\n", ":2: 1 fields between tabs, but CoNLL-U has 10"),
+        (f"{word(1, 'a')}\n{word(1, 'b')}\n", ":2: word id '1' where 2 is due; is an empty line missing?"),
+        (
+            f"{word(1, 'a')}\n\n{word('x', 'b')}\n",
+            ":3: word id 'x' where 1 is due; is an empty line missing?",
+        ),
+        (f"{word(1, 'a')}\n \n", ":2: 1 fields between tabs, but CoNLL-U has 10"),
+        ("# only a comment\n", ": there are no words in this file"),
+    ],
+)
+def test_errors_name_file_and_line(tmp_path, text, message):
+    with pytest.raises(InputError) as error:
+        read(tmp_path, text)
+    assert str(error.value) == f"{tmp_path / 'a.conllu'}{message}"
+
+
+def test_errors_without_a_line(tmp_path):
+    with pytest.raises(InputError, match=r"^no.conllu: cannot read"):
+        read_conllu("no.conllu")
+    with pytest.raises(InputError, match="label must be upos or xpos, not 'lemma'"):
+        read(tmp_path, TEXT, label="lemma")

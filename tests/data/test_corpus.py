@@ -1,0 +1,159 @@
+import numpy as np
+import pytest
+from datasets import ClassLabel, Dataset, Features, List, Value
+
+from structperc.data.corpus import Corpus
+from structperc.data.rows import rows
+from structperc.errors import InputError
+
+SENTENCES = [
+    {"word": ["a", "b"], "label": ["O", "O"]},
+    {"word": [], "label": []},
+    {"word": ["c"], "label": ["B-X"]},
+    {"word": ["d", "e", "a"], "label": ["O", "B-X", "I-X"]},
+]
+FLAT = {"word": ["a", "b", "c", "d", "e", "a"], "label": ["O", "O", "B-X", "O", "B-X", "I-X"]}
+
+
+def dataset(documents=(0, 0, 1, 1)):
+    return rows(FLAT, [0, 2, 2, 3, 6], documents, [1, 2, 5, 9, 10, 12])
+
+
+def same(one, other):
+    return one.columns == other.columns and all(
+        np.array_equal(getattr(one, field), getattr(other, field))
+        for field in ("starts", "sentences", "documents")
+    )
+
+
+def test_sentences_as_sequences():
+    corpus = Corpus.from_sentences(SENTENCES, [0, 0, 1, 1])
+    assert corpus.columns == FLAT
+    assert corpus.starts.tolist() == corpus.sentences.tolist() == [0, 2, 2, 3, 6]
+    assert corpus.documents.tolist() == [0, 0, 1, 1]
+    assert (len(corpus), corpus.tokens, corpus.lengths.tolist()) == (4, 6, [2, 0, 1, 3])
+    assert {corpus.starts.dtype, corpus.sentences.dtype, corpus.documents.dtype} == {np.dtype(np.int64)}
+    assert same(corpus, Corpus.from_dataset(dataset()))
+
+
+def test_documents_as_sequences():
+    corpus = Corpus.from_sentences(SENTENCES, [0, 0, 1, 1], unit="document")
+    assert corpus.starts.tolist() == [0, 2, 6]
+    assert corpus.sentences.tolist() == [0, 2, 2, 3, 6]
+    assert corpus.documents.tolist() == [0, 1]
+    assert same(corpus, Corpus.from_dataset(dataset(), "document"))
+
+
+def test_without_document_ids_each_sentence_is_its_own():
+    assert Corpus.from_sentences(SENTENCES, unit="document").documents.tolist() == [0, 1, 2, 3]
+
+
+def test_flat_values_are_cut_at_sentence_borders():
+    for unit in ("sentence", "document"):
+        corpus = Corpus.from_dataset(dataset(), unit)
+        assert corpus.sentences_of(corpus.columns["word"]) == [["a", "b"], [], ["c"], ["d", "e", "a"]]
+        assert corpus.sentences_of(np.arange(6)) == [[0, 1], [], [2], [3, 4, 5]]
+
+
+def test_selected_rows_are_read_not_the_stored_ones():
+    corpus = Corpus.from_dataset(dataset().select([3, 0]), name="f")
+    assert corpus.columns["word"] == ["d", "e", "a", "a", "b"]
+    assert [corpus.where(i) for i in range(5)] == ["f:9", "f:10", "f:12", "f:1", "f:2"]
+
+
+def test_equal_strings_are_one_object():
+    words = Corpus.from_dataset(dataset()).columns["word"]
+    assert words[0] is words[5]
+
+
+def test_replace_column_leaves_the_corpus_alone():
+    corpus = Corpus.from_sentences(SENTENCES, name="f")
+    changed = corpus.replace_column("label", list("ABCDEF"))
+    assert changed.columns == {"word": FLAT["word"], "label": list("ABCDEF")}
+    assert corpus.columns == FLAT
+    with pytest.raises(InputError, match="f: column 'pos' has 2 values, not 6"):
+        corpus.replace_column("pos", ["X", "Y"])
+
+
+def test_concat_keeps_documents_apart():
+    one = Corpus.from_dataset(dataset((3, 3, 5, 5)), "document", name="one")
+    both = Corpus.concat([one, Corpus.from_dataset(dataset(), "document", name="two")])
+    assert both.columns["word"] == FLAT["word"] * 2
+    assert both.starts.tolist() == [0, 2, 6, 8, 12]
+    assert both.sentences.tolist() == [0, 2, 2, 3, 6, 8, 8, 9, 12]
+    assert both.documents.tolist() == [3, 5, 6, 7]
+    assert both.where(7) == "one + two, sentence 5, token 2"
+    assert Corpus.concat([one]).starts.tolist() == one.starts.tolist()
+    with pytest.raises(InputError, match=r"two: columns \['word'\] differ"):
+        Corpus.concat([one, Corpus.from_sentences([{"word": ["a"]}], name="two")])
+
+
+def test_places_without_lines():
+    corpus = Corpus.from_sentences(SENTENCES, [0, 0, 1, 1], "document", "hub x")
+    assert [corpus.where(i) for i in (0, 1, 2, 5)] == [
+        "hub x, sentence 1, token 1",
+        "hub x, sentence 1, token 2",
+        "hub x, sentence 3, token 1",
+        "hub x, sentence 4, token 3",
+    ]
+
+
+def test_only_columns_of_string_lists_are_read():
+    features = Features(
+        {"id": Value("string"), "word": List(Value("string")), "tag": List(ClassLabel(names=["O"]))}
+    )
+    corpus = Corpus.from_dataset(
+        Dataset.from_dict({"id": ["1"], "word": [["a"]], "tag": [[0]]}, features=features)
+    )
+    assert corpus.columns == {"word": ["a"]}
+
+
+def test_no_sentences():
+    corpus = Corpus.from_sentences([], unit="document")
+    assert (len(corpus), corpus.tokens, corpus.sentences_of([])) == (0, 0, [])
+    empty = Corpus.from_dataset(rows({"word": []}, [0], []), "document")
+    assert (len(empty), empty.tokens) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "message"),
+    [
+        (
+            [{"word": ["a"], "label": ["O"]}, {"word": ["a"]}],
+            "f: sentence 2 has columns ['word'], not ['word', 'label']",
+        ),
+        (
+            [{"word": ["a"]}, {"word": ["a", "b"], "label": ["O"]}],
+            "f: sentence 2 has columns ['word', 'label'], not ['word']",
+        ),
+        (
+            [{"word": ["a"], "label": ["O"]}, {"word": ["a", "b"], "label": ["O"]}],
+            "f: sentence 2 has 2 words but 1 of 'label'",
+        ),
+        ([{"token": ["a"]}], "f: no column 'word' among ['token']; say which one it is in `columns`"),
+    ],
+)
+def test_uneven_sentences(sentences, message):
+    with pytest.raises(InputError) as error:
+        Corpus.from_sentences(sentences, name="f")
+    assert str(error.value) == message
+    if set(sentences[0]) == set(sentences[-1]):
+        with pytest.raises(InputError) as error:
+            Corpus.from_dataset(Dataset.from_list(sentences), name="f")
+        assert str(error.value) == message
+
+
+def test_documents_must_be_known_and_together():
+    with pytest.raises(
+        InputError, match="f: no column 'document' says where documents begin; set unit: sentence"
+    ):
+        Corpus.from_dataset(dataset().remove_columns("document"), "document", name="f")
+    with pytest.raises(InputError, match="not next to each other"):
+        Corpus.from_dataset(dataset().select([0, 2, 1]), "document")
+    with pytest.raises(InputError, match="unknown unit 'doc'; choose one of sentence, document"):
+        Corpus.from_dataset(dataset(), "doc")
+
+
+def test_tokens_without_a_value():
+    with pytest.raises(InputError, match="f: column 'word' has 1 tokens without a value"):
+        Corpus.from_dataset(Dataset.from_dict({"word": [["a", None]]}), name="f")

@@ -1,0 +1,199 @@
+"""The hub is played by a small HTTP server on this machine; nothing here leaves it."""
+
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from datasets import ClassLabel, Dataset, Features, List, Value
+
+from structperc.data import hub as hub_module
+from structperc.data.corpus import Corpus
+from structperc.data.hub import read_hub
+from structperc.errors import InputError
+
+COMMIT = "a" * 40
+COLUMNS = {"word": "tokens", "label": "ner_tags"}
+PROGRAM = """
+import json, sys, time
+from structperc.data.hub import read_hub
+from structperc.errors import InputError
+
+results = []
+for hub, columns, options in json.loads(sys.argv[1]):
+    begun = time.monotonic()
+    try:
+        results.append(read_hub(hub, columns, **options).to_list())
+    except InputError as error:
+        results.append(str(error))
+    assert time.monotonic() - begun < 10, "retries"
+print(json.dumps(results))
+"""
+
+
+def read(home, *calls, **environment):
+    """Results or error messages of calls of `read_hub` in one fresh process with its own cache."""
+    variables = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
+    variables |= {"HF_HOME": str(home), "HF_HUB_DISABLE_XET": "1", **environment}
+    command = [sys.executable, "-c", PROGRAM, json.dumps(calls)]
+    result = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def tiny() -> Dataset:
+    features = Features(
+        {"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=["O", "B-PER", "I-PER"]))}
+    )
+    rows = {"tokens": [["Peter", "Pan", "flew"], ["Yes"], []], "ner_tags": [[1, 2, 0], [0], []]}
+    return Dataset.from_dict(rows, features=features)
+
+
+EXPECTED = [
+    {"sentence": 0, "word": ["Peter", "Pan", "flew"], "label": ["B-PER", "I-PER", "O"]},
+    {"sentence": 1, "word": ["Yes"], "label": ["O"]},
+    {"sentence": 2, "word": [], "label": []},
+]
+
+
+class FakeHub(http.server.BaseHTTPRequestHandler):
+    """Serves one data set, owner/tiny, with one parquet file."""
+
+    parquet = b""
+    name = "data/train-00000-of-00001.parquet"
+
+    def log_message(self, *arguments):
+        pass
+
+    def answer(self, status, body=b"", **headers):
+        self.send_response(status)
+        for key, value in {"Content-Length": str(len(body)), **headers}.items():
+            self.send_header(key.replace("_", "-"), value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def json(self, content):
+        self.answer(200, json.dumps(content).encode(), Content_Type="application/json")
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.json([self.entry()] if "paths-info" in self.path else {})
+
+    def entry(self):
+        return {"type": "file", "path": self.name, "size": len(self.parquet), "oid": "b" * 40}
+
+    def do_GET(self):
+        path = self.path.split("?")[0]
+        if not path.startswith(("/api/datasets/owner/tiny", "/datasets/owner/tiny")):
+            self.answer(404, X_Error_Code="RepoNotFound")
+        elif "/revision/" in path and path.rsplit("/", 1)[1] not in ("main", COMMIT):
+            self.answer(404, X_Error_Code="RevisionNotFound")
+        elif "/tree/" in path:
+            directory = path.endswith("/data") or "recursive=True" in self.path
+            self.json(
+                [self.entry()] if directory else [{"type": "directory", "path": "data", "oid": "c" * 40}]
+            )
+        elif path.startswith("/api/"):
+            self.json({"id": "owner/tiny", "sha": COMMIT, "siblings": [{"rfilename": self.name}]})
+        elif path.endswith(self.name):
+            self.answer(200, self.parquet, X_Repo_Commit=COMMIT, ETag='"e"', Accept_Ranges="none")
+        else:
+            self.answer(404, X_Error_Code="EntryNotFound")
+
+    def do_HEAD(self):
+        self.do_GET()
+
+
+@pytest.fixture(scope="module")
+def server():
+    sink = pa.BufferOutputStream()
+    pyarrow.parquet.write_table(tiny().with_format("arrow")[:], sink)
+    FakeHub.parquet = sink.getvalue().to_pybytes()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), FakeHub) as hub:
+        threading.Thread(target=hub.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{hub.server_port}"
+        hub.shutdown()
+
+
+def test_download_then_offline(server, tmp_path):
+    found, revision, owner, split, column = read(
+        tmp_path,
+        ("owner/tiny", COLUMNS, {}),
+        ("owner/tiny", COLUMNS, {"revision": "v2"}),
+        ("owner/small", COLUMNS, {}),
+        ("owner/tiny", COLUMNS, {"split": "dev"}),
+        ("owner/tiny", {"word": "words"}, {"revision": COMMIT}),
+        HF_ENDPOINT=server,
+    )
+    assert found == EXPECTED
+    assert revision == "hub owner/tiny: no revision 'v2'; change `revision`"
+    assert owner == "hub owner/small: no such data set, or not open to you; change `hub`"
+    assert split.startswith('hub owner/tiny: Unknown split "dev"')
+    assert column == "hub owner/tiny: no columns ['words'] among ['tokens', 'ner_tags']; change `columns`"
+    assert read(tmp_path, ("owner/tiny", COLUMNS, {}), HF_HUB_OFFLINE="1") == [EXPECTED]
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"HF_HUB_OFFLINE": "1"}, "unset HF_HUB_OFFLINE to download"),
+        (
+            {"HF_ENDPOINT": "http://127.0.0.1:9"},
+            "no answer from http://127.0.0.1:9 (ConnectError)",
+        ),
+    ],
+)
+def test_without_network_one_line_at_once(tmp_path, environment, message):
+    (error,) = read(tmp_path, ("owner/tiny", COLUMNS, {"revision": COMMIT}), **environment)
+    assert error.startswith("hub owner/tiny: ")
+    assert message in error
+    assert "\n" not in error
+
+
+def load(monkeypatch, data):
+    monkeypatch.setattr(hub_module, "_load", lambda *arguments: data)
+
+
+def test_rows_become_a_corpus_without_documents(monkeypatch):
+    load(monkeypatch, tiny().select([2, 0]))
+    corpus = Corpus.from_dataset(read_hub("owner/tiny", COLUMNS), name="owner/tiny")
+    assert corpus.columns == {"word": ["Peter", "Pan", "flew"], "label": ["B-PER", "I-PER", "O"]}
+    assert corpus.sentences.tolist() == [0, 0, 3]
+    with pytest.raises(InputError, match="owner/tiny: no column 'document'"):
+        Corpus.from_dataset(read_hub("owner/tiny", COLUMNS), "document", "owner/tiny")
+
+
+def test_numbers_need_names(monkeypatch):
+    load(monkeypatch, Dataset.from_dict({"tokens": [["a", "b"]], "ner_tags": [[2, 0]]}))
+    with pytest.raises(InputError) as error:
+        read_hub("owner/tiny", COLUMNS)
+    place, advice = str(error.value).split("; ")
+    assert place == "hub owner/tiny: column 'ner_tags' holds numbers without names"
+    assert advice == "set label_names: {label: [O, B-..., ...]}"
+    data = read_hub("owner/tiny", COLUMNS, label_names={"label": ["O", "B-X", "I-X"]})
+    assert data["label"] == [["I-X", "O"]]
+    with pytest.raises(InputError, match=r"column 'ner_tags' holds 0\.\.2, but there are 2 names"):
+        read_hub("owner/tiny", COLUMNS, label_names={"label": ["O", "B-X"]})
+
+
+def test_columns_must_hold_lists(monkeypatch):
+    load(monkeypatch, Dataset.from_dict({"tokens": ["a b"], "ner_tags": [[0.5]]}))
+    for columns in ({"word": "tokens"}, {"word": "ner_tags"}):
+        with pytest.raises(InputError, match="holds no lists of words or labels; change `columns`"):
+            read_hub("owner/tiny", columns)
+
+
+def test_paths_are_never_tried(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path in ("eng.train", "/data/eng.train", "json", "a/b/c", "../x"):
+        with pytest.raises(InputError, match="name files in `path`"):
+            read_hub(path, COLUMNS)
+    (tmp_path / "owner" / "tiny").mkdir(parents=True)
+    with pytest.raises(InputError, match="hub owner/tiny is also a file or folder here"):
+        read_hub("owner/tiny", COLUMNS)

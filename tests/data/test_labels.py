@@ -1,0 +1,275 @@
+import json
+import subprocess
+import sys
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from structperc.data.labels import (
+    BEGIN,
+    INSIDE,
+    OUTSIDE,
+    SCHEMES,
+    LabelSet,
+    Span,
+    convert,
+    first_violation,
+    repair,
+    spans,
+)
+from structperc.errors import InputError
+
+SEGMENT_SCHEMES = ["IOB1", "IOB2", "IOBES", "BILOU"]
+TYPES = ["PER", "creative-work"]
+
+
+@st.composite
+def labellings(draw: st.DrawFn) -> tuple[list[Span], list[str]]:
+    """Random segments and their IOB2 labels, written down without the code under test."""
+    segments, labels = [], []
+    for gap, length, kind in draw(
+        st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3), st.sampled_from(TYPES)), max_size=6)
+    ):
+        labels += ["O"] * gap
+        segments.append(Span(kind, len(labels), len(labels) + length))
+        labels += [f"B-{kind}"] + [f"I-{kind}"] * (length - 1)
+    return segments, labels + ["O"] * draw(st.integers(0, 2))
+
+
+@given(labellings(), st.sampled_from(SEGMENT_SCHEMES), st.sampled_from(SEGMENT_SCHEMES))
+def test_schemes_hold_the_same_segments(drawn, source, target):
+    segments, iob2 = drawn
+    there = convert(iob2, "IOB2", source)
+    again = convert(there, source, target)
+    assert spans(iob2) == spans(there) == spans(again) == segments
+    assert convert(again, target, "IOB2") == iob2
+    assert first_violation(again, target) is None
+    assert repair(again, target) == (again, 0)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "labels"),
+    [
+        ("IOB1", ["I-A", "I-A", "B-A", "O", "I-B", "I-A"]),
+        ("IOB2", ["B-A", "I-A", "B-A", "O", "B-B", "B-A"]),
+        ("IOBES", ["B-A", "E-A", "S-A", "O", "S-B", "S-A"]),
+        ("BILOU", ["B-A", "L-A", "U-A", "O", "U-B", "U-A"]),
+    ],
+)
+def test_segments_written_in_each_scheme(scheme, labels):
+    assert spans(labels) == [Span("A", 0, 2), Span("A", 2, 3), Span("B", 4, 5), Span("A", 5, 6)]
+    assert convert(["B-A", "I-A", "B-A", "O", "B-B", "B-A"], "IOB2", scheme) == labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["O", "I-A", "I-A"], [Span("A", 1, 3)]),
+        (["B-A", "I-B"], [Span("A", 0, 1), Span("B", 1, 2)]),
+        (["S-A", "I-A"], [Span("A", 0, 1), Span("A", 1, 2)]),
+        (["E-A", "E-A"], [Span("A", 0, 1), Span("A", 1, 2)]),
+        (["B", "I", "O", "I"], [Span("", 0, 2), Span("", 3, 4)]),
+        (["B-a-b", "I-a-c"], [Span("a-b", 0, 1), Span("a-c", 1, 2)]),
+        ([], []),
+    ],
+)
+def test_improper_labels_are_read_as_conlleval_does(labels, expected):
+    assert spans(labels) == expected
+
+
+def test_segments_counted_as_by_the_conlleval_script(corpora):
+    cases = json.loads((corpora / "conlleval_cases" / "cases.json").read_text())
+    differing = set()
+    for case in cases:
+        gold, found, correct = 0, 0, 0
+        for true, predicted in case.get("sentences", []):
+            gold += len(spans(true))
+            found += len(spans(predicted))
+            correct += len(set(spans(true)) & set(spans(predicted)))
+        expected = tuple(case["expected"][key] for key in ("gold", "found", "correct"))
+        if "sentences" in case and (gold, found, correct) != expected:
+            differing.add(case["name"])
+    assert len(cases) > 50
+    assert differing == {"spyysalo_E_B", "iobes_S_adjacent"}  # the script has no rule for S and for B after E
+
+
+def all_labellings(label_set, longest=4):
+    for length in range(longest + 1):
+        yield from product(label_set.names, repeat=length)
+
+
+@pytest.mark.parametrize("scheme", SEGMENT_SCHEMES)
+def test_masks_and_violations_agree_with_the_definition_of_a_scheme(scheme):
+    """Legal is what encoding some segments can produce: the labelling that its own segments give back."""
+    types = ["A", "B"] if scheme in ("IOB1", "IOB2") else ["A"]
+    label_set = LabelSet.from_corpus([f"I-{kind}" for kind in types], scheme)
+    for labels in all_labellings(label_set):
+        legal = convert(labels, scheme, scheme) == list(labels)
+        assert (first_violation(labels, scheme) is None) == legal
+        ids = label_set.encode(labels)
+        by_masks = all(label_set.transition[a, b] for a, b in pairwise(ids))
+        if len(ids):
+            by_masks = by_masks and label_set.start[ids[0]] and label_set.end[ids[-1]]
+        assert bool(by_masks) == legal
+        repaired, changed = repair(labels, scheme)
+        assert first_violation(repaired, scheme) is None
+        assert spans(repaired) == spans(labels)
+        assert (changed == 0) == legal
+
+
+@pytest.mark.parametrize("scheme", SEGMENT_SCHEMES)
+def test_borders_are_the_spans_of_every_labelling(scheme):
+    label_set = LabelSet.from_corpus(["I-A", "I-B"], scheme)
+    batch = [label_set.decode(ids) for ids in np.random.default_rng(0).integers(0, len(label_set), (200, 5))]
+    lengths = torch.tensor([i % 6 for i in range(200)])
+    ids = torch.stack([torch.from_numpy(label_set.encode(labels)) for labels in batch])
+    real = torch.arange(5) < lengths[:, None]
+    first, last = label_set.borders(torch.where(real, ids, -100), real)
+    for row, (labels, length) in enumerate(zip(batch, lengths.tolist(), strict=True)):
+        starts, ends = first[row].nonzero()[:, 0].tolist(), last[row].nonzero()[:, 0].tolist()
+        kinds = [label_set.type_names[label_set.types[ids[row, t]]] for t in starts]
+        found = [Span(k, a, b + 1) for k, a, b in zip(kinds, starts, ends, strict=True)]
+        assert found == spans(labels[:length])
+
+
+def test_borders_keep_leading_dimensions_and_accept_no_tokens():
+    label_set = LabelSet(("O", "B-A", "I-A"), "IOB2")
+    first, last = label_set.borders(
+        torch.zeros(2, 3, 0, dtype=torch.int64), torch.ones(2, 3, 0, dtype=torch.bool)
+    )
+    assert first.shape == last.shape == (2, 3, 0)
+    labels = torch.tensor([[[1, 2, 0], [2, 1, 1]]])
+    first, last = label_set.borders(labels, torch.tensor([[[True, True, True]]]))
+    assert first.tolist() == [[[True, False, False], [True, True, True]]]
+    assert last.tolist() == [[[False, True, False], [True, True, True]]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "scheme", "at"),
+    [
+        (["O", "B-A"], "IOB1", 1),
+        (["I-A", "B-B"], "IOB1", 1),
+        (["I-A"], "IOB2", 0),
+        (["B-A", "I-A", "I-B"], "IOB2", 2),
+        (["B-A", "O"], "IOBES", 1),
+        (["O", "B-A", "I-A"], "IOBES", 2),
+        (["U-A", "L-A"], "BILOU", 1),
+        ([], "IOBES", None),
+        (["NN", "B-A"], "none", None),
+    ],
+)
+def test_first_violation(labels, scheme, at):
+    assert first_violation(labels, scheme) == at
+
+
+def test_repair_counts_the_changed_labels():
+    assert repair(["I-A", "I-A", "O", "B-B", "I-A"], "IOB2") == (["B-A", "I-A", "O", "B-B", "B-A"], 2)
+    assert repair(["B-A", "O", "I-A"], "IOBES") == (["S-A", "O", "S-A"], 2)
+    assert repair(["NN", "IN"], "none") == (["NN", "IN"], 0)
+
+
+@pytest.mark.parametrize("label", ["S-A", "PER", "B-", "-A", "", "o", "O-A"])
+def test_labels_of_another_scheme_are_refused(label):
+    with pytest.raises(InputError, match=f"label '{label}' is not of scheme IOB2"):
+        first_violation(["O", label], "IOB2")
+
+
+def test_conversion_needs_segments():
+    assert convert(["NN", "-LRB-"], "none", "none") == ["NN", "-LRB-"]
+    with pytest.raises(InputError, match="cannot turn none into IOB2"):
+        convert(["NN"], "none", "IOB2")
+    with pytest.raises(InputError, match="unknown label scheme 'BIO'; choose one of IOB1, IOB2"):
+        convert(["O"], "IOB2", "BIO")
+
+
+@pytest.mark.parametrize(
+    ("scheme", "names"),
+    [
+        ("IOB1", ("O", "I-A", "B-A", "I-B", "B-B")),
+        ("IOB2", ("O", "B-A", "I-A", "B-B", "I-B")),
+        ("IOBES", ("O", "B-A", "I-A", "E-A", "S-A", "B-B", "I-B", "E-B", "S-B")),
+        ("BILOU", ("O", "B-A", "I-A", "L-A", "U-A", "B-B", "I-B", "L-B", "U-B")),
+    ],
+)
+def test_label_set_of_a_corpus_is_complete(scheme, names):
+    label_set = LabelSet.from_corpus(iter(["I-B", "B-A", "I-B"]), scheme)
+    assert label_set.names == names
+    assert label_set == LabelSet(list(names), scheme)
+    assert label_set.type_names == ("A", "B")
+    assert [label_set.index(name) for name in names] == list(range(len(names)))
+    assert LabelSet.from_corpus([], scheme).names == ("O",)
+
+
+def test_label_set_tensors():
+    label_set = LabelSet(("O", "B-PER", "I-PER", "B-LOC"), "IOB2")
+    assert label_set.start.tolist() == [True, True, False, True]
+    assert label_set.end.tolist() == [True] * 4
+    assert label_set.transition.tolist() == [
+        [True, True, False, True],
+        [True, True, True, True],
+        [True, True, True, True],
+        [True, True, False, True],
+    ]
+    assert label_set.prefixes.tolist() == [OUTSIDE, BEGIN, INSIDE, BEGIN]
+    assert label_set.type_names == ("LOC", "PER")
+    assert label_set.types.tolist() == [-1, 1, 1, 0]
+    assert (label_set.types.dtype, label_set.prefixes.dtype) == (torch.int64, torch.int64)
+    assert (label_set.start.dtype, label_set.transition.dtype, label_set.end.dtype) == (torch.bool,) * 3
+
+
+def test_label_set_without_a_scheme_allows_everything():
+    label_set = LabelSet.from_corpus(["VB", "-LRB-", "NN", "VB"], "none")
+    assert label_set.names == ("-LRB-", "NN", "VB")
+    assert label_set.start.all()
+    assert label_set.transition.all()
+    assert label_set.end.all()
+    assert label_set.type_names == ()
+    assert label_set.types.tolist() == [-1, -1, -1]
+
+
+def test_encode_and_decode():
+    label_set = LabelSet(("O", "B-PER", "I-PER"), "IOB2")
+    ids = label_set.encode(["B-PER", "I-PER", "O"])
+    assert ids.dtype == np.int64
+    assert ids.tolist() == [1, 2, 0]
+    assert label_set.encode([]).shape == (0,)
+    for form in (ids, torch.from_numpy(ids), ids.tolist()):
+        assert label_set.decode(form) == ["B-PER", "I-PER", "O"]
+    for bad in (-1, 3, -100):
+        with pytest.raises(ValueError, match="ids of 3 labels cannot be"):
+            label_set.decode([0, bad])
+
+
+@pytest.mark.parametrize(
+    ("where", "place"), [("dev.txt", "dev.txt"), (lambda i: f"dev.txt:{i + 7}", "dev.txt:8")]
+)
+def test_unknown_labels_are_named_with_their_place(where, place):
+    label_set = LabelSet(("O", "B-PER", "I-PER"), "IOB2")
+    with pytest.raises(InputError) as error:
+        label_set.encode(["O", "B-LOC"], where)
+    assert str(error.value) == f"{place}: unknown label 'B-LOC'; known are O, B-PER, I-PER"
+
+
+@pytest.mark.parametrize(
+    ("names", "scheme"), [((), "none"), (("O", "O"), "IOB2"), (("O", "PER"), "IOB2"), (("O",), "BIO")]
+)
+def test_label_sets_that_make_no_sense(names, scheme):
+    with pytest.raises(InputError):
+        LabelSet(names, scheme)
+
+
+def test_all_schemes_are_tested():
+    assert set(SCHEMES) == {*SEGMENT_SCHEMES, "none"}
+
+
+def test_the_core_of_the_stage_needs_no_datasets():
+    code = (
+        "import sys\n"
+        "from structperc.data import corpus, labels, normalise, text\n"
+        "sys.exit(any(name in sys.modules for name in ('datasets', 'pyarrow', 'pytorch_lightning')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,49 @@
+import pytest
+
+from structperc.errors import InputError
+from structperc.features import Clusters
+
+
+@pytest.fixture
+def clusters(tmp_path):
+    path = tmp_path / "paths.tsv"
+    path.write_text("0010\tthe\t9\n0010\ta b\t1\n11\tLondon\t3\n0111\tlondon\n", encoding="utf-8")
+    return Clusters(str(path))
+
+
+def test_prefixes_of_paths(clusters):
+    assert [clusters.attribute("c2")(word) for word in ("the", "a b", "London")] == ["00", "00", "11"]
+    assert clusters.attribute("c4")("London") == "11"
+    assert clusters.attribute("c20")("the") == "0010"
+    assert clusters.attribute("c4")("unknown") == ""
+
+
+def test_case_is_tried_as_it_stands_first(clusters):
+    assert clusters.path("London") == "11"
+    assert clusters.path("LONDON") == "0111"
+    assert clusters.path("THE") == "0010"
+    assert Clusters(clusters.paths, lower_case=False).path("THE") == ""
+
+
+def test_other_names_are_no_prefixes(clusters):
+    assert clusters.attribute("chunk") is clusters.attribute("c0") is clusters.attribute("c") is None
+
+
+def test_json_round_trip(clusters):
+    state = clusters.to_json()
+    again = Clusters.from_json(state)
+    assert state["words"] == {"0010": ["the", "a b"], "11": ["London"], "0111": ["london"]}
+    assert (again.paths, again.lower_case) == (clusters.paths, clusters.lower_case)
+
+
+@pytest.mark.parametrize("line", ["0010 the 9", "the\t0010\t9", "0010", "0010\tthe\t9\t1"])
+def test_bad_lines_are_named(tmp_path, line):
+    path = tmp_path / "paths.tsv"
+    path.write_text(f"01\ta\t1\n{line}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"paths\.tsv:2: expected bit path"):
+        Clusters(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match="nowhere"):
+        Clusters(str(tmp_path / "nowhere"))

@@ -1,0 +1,49 @@
+"""A small run of the program, in a folder of its own."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from structperc.cli import main
+
+QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
+SMALL = [
+    "--data.train=20",
+    "--data.dev=8",
+    "--data.test=8",
+    "--trainer.enable_progress_bar=false",
+    "--trainer.enable_model_summary=false",
+    "--trainer.accelerator=cpu",
+]
+
+
+class Runs:
+    """fit, test, ... on a tiny embedded corpus; runs lie under `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def arguments(self, command: str, *options: str) -> list[str]:
+        return [command, "-c", str(QUICKSTART), f"--trainer.default_root_dir={self.root}", *SMALL, *options]
+
+    def __call__(self, command: str, *options: str) -> int:
+        return main(self.arguments(command, *options))
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return Runs(tmp_path / "runs")
+
+
+class Trained(NamedTuple):
+    folder: Path
+    again: Runs
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """One finished run of two epochs."""
+    small = Runs(tmp_path_factory.mktemp("trained") / "runs")
+    assert small("fit", "--trainer.max_epochs=2") == 0
+    return Trained(small.root / "1", small)

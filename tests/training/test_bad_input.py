@@ -1,0 +1,179 @@
+"""Every mistake of a user: one line that names what to change, exit status 2, nothing written."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from structperc.cli import main
+
+CONLL = """
+seed_everything: 1
+trainer: {{max_epochs: 1, default_root_dir: {root}, enable_progress_bar: false, accelerator: cpu}}
+data:
+  class_path: structperc.training.sources.Conll
+  init_args:
+    path: {folder}
+    files: {{train: train.txt, dev: dev.txt}}
+    columns: [word, label]
+model:
+  features: {{class_path: structperc.features.FeatureExtractor, init_args: {{node: [{{of: [w], at: [0]}}], cutoff: 1}}}}
+  scorer: {{class_path: structperc.scorers.SparseLinear}}
+  criterion: {{class_path: structperc.criteria.Perceptron}}
+  search: {{class_path: structperc.chain.KBest, init_args: {{k: 1}}}}
+  optimizer: {{class_path: structperc.optim.Perceptron}}
+"""
+GOOD = "Anna B-PER\nsleeps O\n\nRome B-LOC\nwaits O\n"
+
+
+class Project:
+    def __init__(self, folder: Path, capsys) -> None:
+        self.folder, self.root, self.capsys = folder, folder / "runs", capsys
+        self.config = folder / "config.yaml"
+        self.config.write_text(CONLL.format(root=self.root, folder=folder))
+        self.write("train.txt", GOOD)
+        self.write("dev.txt", GOOD)
+
+    def write(self, name: str, text: str, encoding: str = "utf-8") -> None:
+        (self.folder / name).write_text(text, encoding=encoding)
+
+    def fails(self, *options: str, command: str = "fit") -> str:
+        """Runs a command that must fail; -> its one line of complaint."""
+        self.capsys.readouterr()
+        assert main([command, "-c", str(self.config), *options]) == 2
+        lines = self.capsys.readouterr().err.strip().splitlines()
+        complaints = [line for line in lines if line.startswith("structperc: error:")]
+        assert len(complaints) == 1
+        assert lines[-1] == complaints[0]
+        assert not list(self.root.rglob("*.ckpt"))
+        return complaints[0]
+
+
+@pytest.fixture
+def project(tmp_path, capsys):
+    return Project(tmp_path, capsys)
+
+
+def test_the_project_itself_is_good(project):
+    assert main(["fit", "-c", str(project.config)]) == 0
+
+
+def test_missing_file(project):
+    (project.folder / "train.txt").unlink()
+    assert str(project.folder / "train.txt") in project.fails()
+
+
+def test_environment_variable_not_set(project, monkeypatch):
+    monkeypatch.delenv("NO_SUCH_PLACE", raising=False)
+    message = project.fails("--data.path=$NO_SUCH_PLACE/corpus")
+    assert "environment variable" in message
+    assert "NO_SUCH_PLACE" in message
+
+
+def test_too_few_columns(project):
+    project.write("train.txt", "Anna B-PER\nsleeps\n")
+    assert "train.txt:2" in project.fails()
+
+
+def test_unknown_label_in_dev(project):
+    project.write("dev.txt", "Anna B-PER\nACME B-ORG\n")
+    message = project.fails()
+    assert "dev.txt:2" in message
+    assert "B-ORG" in message
+
+
+def test_illegal_sequence_is_repaired_by_default_and_refused_when_strict(project, caplog):
+    project.write("train.txt", GOOD + "\nthe O\nAlps I-LOC\n")
+    assert "train.txt:8" in project.fails("--data.strict=true")
+    with caplog.at_level("WARNING"):
+        assert main(["fit", "-c", str(project.config)]) == 0
+    assert "train.txt: 1 labels illegal in IOB2 were repaired" in caplog.text
+
+
+def test_empty_file(project):
+    project.write("dev.txt", "")
+    assert "dev.txt" in project.fails()
+
+
+def test_documents_without_marks(project):
+    message = project.fails("--data.unit=document")
+    assert "train.txt" in message
+    assert "data.unit: sentence" in message
+
+
+def test_wrong_encoding(project):
+    project.write("train.txt", "Müller B-PER\n", encoding="latin-1")
+    message = project.fails()
+    assert "train.txt:1" in message
+    assert "encoding" in message
+
+
+def test_unknown_key(project):
+    project.config.write_text(project.config.read_text().replace("max_epochs", "max_epoch"))
+    assert "max_epoch" in project.fails()
+
+
+@pytest.mark.parametrize("wrong", ["structperc.criteria.Percepton", "structperc.criterion.Perceptron"])
+def test_class_that_does_not_exist(project, wrong):
+    project.config.write_text(project.config.read_text().replace("structperc.criteria.Perceptron", wrong))
+    assert wrong in project.fails()
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--model.search.k=0"], "k must be >= 1"),
+        (["--data.batch_size=0"], "batch_size"),
+        (["--model.criterion=structperc.criteria.Margin", "--model.criterion.C=-1", "--model.search.k=2"], "C must"),
+        (["--model.criterion=structperc.criteria.Margin", "--model.criterion.C=1"], "search.k"),
+        (["--model.optimizer=structperc.optim.Perceptron", "--model.optimizer.lr=0"], "lr must"),
+        (["--data.unit=paragraph"], "unit"),
+        (["--data.scheme=IOB7"], "scheme"),
+        (["--ckpt_path=last"], "ckpt_path"),
+        (["--ckpt_path=no/such.ckpt"], "no/such.ckpt"),
+    ],
+)
+def test_options_out_of_range(project, options, named):
+    assert named in project.fails(*options)
+
+
+def test_no_command_that_exists(capsys):
+    assert main(["fti"]) == 2
+    assert "fti" in capsys.readouterr().err
+
+
+def test_missing_configuration(tmp_path, capsys):
+    assert main(["fit", "-c", str(tmp_path / "none.yaml")]) == 2
+    assert "none.yaml" in capsys.readouterr().err
+
+
+def test_weights_of_another_label_set(project):
+    assert main(["fit", "-c", str(project.config)]) == 0
+    before = {path: path.read_bytes() for path in project.root.rglob("*") if path.is_file()}
+    project.write("train.txt", GOOD.replace("LOC", "GPE"))
+    project.write("dev.txt", GOOD.replace("LOC", "GPE"))
+    project.capsys.readouterr()
+    for command in ("fit", "test", "validate"):
+        options = ["--data.files={train: train.txt, dev: dev.txt, test: dev.txt}", "--ckpt_path=last"]
+        assert main([command, "-c", str(project.config), *options]) == 2
+        message = project.capsys.readouterr().err.strip().splitlines()[-1]
+        assert "labels" in message
+        assert "B-GPE" in message
+    assert all(path.read_bytes() == content for path, content in before.items())
+
+
+def test_hub_without_network_says_so_at_once(tmp_path):
+    config = tmp_path / "hub.yaml"
+    text = CONLL.format(root=tmp_path / "runs", folder=tmp_path)
+    start, end = text.index("  class_path: structperc.training"), text.index("model:")
+    hub = """  class_path: structperc.training.sources.Hub
+  init_args: {hub: nobody/nothing, columns: {word: tokens, label: ner_tags}, splits: {train: train}}
+"""
+    config.write_text(text[:start] + hub + text[end:])
+    environment = {**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9"}
+    command = [sys.executable, "-m", "structperc", "fit", "-c", str(config)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    assert done.returncode == 2
+    assert "hub nobody/nothing" in done.stderr.strip().splitlines()[-1]

@@ -1,0 +1,104 @@
+"""The program as users run it: fit, resume, test, predict, killed runs."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from structperc.training.runs import next_run
+
+
+def last(run):
+    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
+
+
+def assert_same(a, b):
+    """Bitwise equality of nested checkpoints parts."""
+    if isinstance(a, torch.Tensor):
+        assert a.dtype == b.dtype
+        assert torch.equal(a, b)
+    elif isinstance(a, dict):
+        assert a.keys() == b.keys()
+        for key in a:
+            assert_same(a[key], b[key])
+    elif isinstance(a, list | tuple):
+        for x, y in zip(a, b, strict=True):
+            assert_same(x, y)
+    else:
+        assert a == b
+
+
+def test_fit_prints_results_and_where_the_model_lies(trained):
+    results = json.loads((trained.folder / "results.json").read_text())
+    assert 0 < results["dev"]["score"] <= 1
+    assert set(results) >= {"dev", "test", "epochs", "seconds"}
+    for file in ("model/model.json", "model/model.safetensors", "checkpoints/best.ckpt", "checkpoints/last.ckpt"):
+        assert (trained.folder / file).is_file()
+
+
+OPTIMIZERS = {
+    "averaged": [],
+    "raw": ["--model.optimizer.init_args.average=false"],
+    "pa": [
+        "--model.criterion=structperc.criteria.Hinge",
+        "--model.optimizer=structperc.optim.PassiveAggressive",
+    ],
+    "margin": ["--model.criterion=structperc.criteria.Margin", "--model.criterion.C=50", "--model.search.k=2"],
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_two_epochs_equal_one_resumed_bit_for_bit(runs, name):
+    options = OPTIMIZERS[name]
+    assert runs("fit", "--trainer.max_epochs=2", *options) == 0
+    assert runs("fit", "--trainer.max_epochs=1", *options) == 0
+    assert runs("fit", "--trainer.max_epochs=2", "--ckpt_path=last", *options) == 0
+    whole, resumed = last(runs.root / "1"), last(runs.root / "2")
+    assert not (runs.root / "3").exists()
+    assert whole["epoch"] == resumed["epoch"]
+    assert whole["global_step"] == resumed["global_step"]
+    for part in ("state_dict", "optimizer_states"):
+        assert_same(whole[part], resumed[part])
+
+
+def test_score_of_the_best_checkpoint_is_that_of_its_averaged_weights(trained, capsys):
+    assert trained.again("test", "--ckpt_path=best") == 0
+    printed = capsys.readouterr().out
+    results = json.loads((trained.folder / "results.json").read_text())
+    assert f"FB1:  {100 * results['test']['score']:.2f}" in printed
+
+
+def test_predict_writes_columns(trained, capsys):
+    assert trained.again("predict", "--ckpt_path=best", "--data.predict=test") == 0
+    lines = (trained.folder / "predictions" / "test.conll").read_text().splitlines()
+    assert lines[0].startswith("-DOCSTART-")
+    assert {len(line.split()) for line in lines if line} == {6}
+
+
+def test_a_killed_run_goes_on(runs):
+    command = [sys.executable, "-m", "structperc", *runs.arguments("fit", "--trainer.max_epochs=500")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    checkpoint = runs.root / "1" / "checkpoints" / "last.ckpt"
+    try:
+        deadline = time.monotonic() + 120
+        while not checkpoint.exists() and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.2)
+        time.sleep(1)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    epoch = last(runs.root / "1")["epoch"]
+    assert runs("fit", f"--trainer.max_epochs={epoch + 2}", "--ckpt_path=last") == 0
+    assert last(runs.root / "1")["epoch"] == epoch + 1
+    assert (runs.root / "1" / "model" / "model.json").is_file()
+
+
+def test_runs_never_share_a_folder(tmp_path):
+    assert next_run(tmp_path / "new").name == "1"
+    for name in ("1", "2", "10", "notes"):
+        (tmp_path / name).mkdir()
+    assert next_run(tmp_path).name == "11"
