@@ -5,8 +5,14 @@ from torch import Tensor, nn
 
 from structperc.chain.path import path_score
 from structperc.chain.recursion import Walk, completions, edges_at, forwards, full_precision
+from structperc.chain.two_best import two_best
+from structperc.chain.viterbi import viterbi
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice
+
+FEW_LABELS = (
+    16  # up to here the two best are found faster from max-marginals (measured: L = 9 against 23 and 50)
+)
 
 
 @torch.no_grad()
@@ -28,6 +34,11 @@ def kbest(lattice: Lattice, k: int) -> Candidates:
     """
     if k < 1:
         raise InputError(f"k must be >= 1, got {k}")
+    if k == 1:
+        scores, labels = viterbi(lattice)
+        return Candidates(labels.unsqueeze(1), scores.unsqueeze(1), scores.isfinite().unsqueeze(1))
+    if k == 2 and lattice.unary.shape[1] and lattice.unary.shape[2] <= FEW_LABELS:
+        return two_best(lattice)
     walk = forwards(lattice)
     losses, picks = _search(_losses(lattice, walk), walk, k)
     labels = _trace(picks, lattice, walk, losses.shape[1])
@@ -62,7 +73,9 @@ def _search(steps: list[Tensor], walk: Walk, k: int) -> tuple[Tensor, list[Tenso
     final = steps[0].new_full((len(walk.order), min(k, L ** len(steps))), torch.inf)
     final[:, 0] = 0
     losses, rows, picks = final[:n, :1], torch.arange(n, device=final.device), []
-    row_of_pick = torch.arange(n, device=rows.device).unsqueeze(1) * L + torch.arange(L, device=rows.device).repeat(k)
+    row_of_pick = torch.arange(n, device=rows.device).unsqueeze(1) * L + torch.arange(
+        L, device=rows.device
+    ).repeat(k)
     compact = torch.int16 if k * L < 2**15 else torch.int32
     for t, n in enumerate(walk.sizes):
         extended = steps[t].flatten(0, 1).index_select(0, rows).view(n, -1, L)

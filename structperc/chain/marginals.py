@@ -4,7 +4,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from structperc.chain.recursion import before_and_after, completions, full_precision, live
 from structperc.structures import Lattice
@@ -13,8 +12,8 @@ from structperc.structures import Lattice
 def log_partition(lattice: Lattice) -> Tensor:
     """log Z = log sum over labellings y of exp(score of y) -> (B,); 0 for an empty sequence.
 
-    Differentiable once: the gradients are the marginals, computed by forward-backward and not through the loop.
-    A sequence without any legal labelling has log Z = -inf and gradient 0.
+    Differentiable once (RuntimeError under create_graph=True): the gradients are the marginals, computed by
+    forward-backward and not through the loop. Without any legal labelling log Z = -inf and the gradient is 0.
     """
     return _LogPartition.apply(*lattice)
 
@@ -28,8 +27,9 @@ class _LogPartition(torch.autograd.Function):
         return _total(lattice, after)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            raise RuntimeError("log_partition has first derivatives only; leave out create_graph=True")
         unary, edge, lengths, before, after = ctx.saved_tensors
         lattice = Lattice(unary, edge, lengths)
         rows = grads[0].view(-1, 1, 1)
@@ -43,7 +43,7 @@ class _LogPartition(torch.autograd.Function):
 
 @torch.no_grad()
 def marginals(lattice: Lattice) -> Tensor:
-    """p(y_t = y | x) -> (B, T, L). Exactly 0 for what is impossible, in the padding, and without a legal labelling."""
+    """p(y_t = y | x) -> (B, T, L); exactly 0 where impossible, in the padding, and without a legal labelling."""
     return _node_probabilities(lattice, *before_and_after(lattice, torch.logsumexp))
 
 
@@ -55,7 +55,7 @@ def edge_marginals(lattice: Lattice) -> Tensor:
 
 @torch.no_grad()
 def entropy(lattice: Lattice) -> Tensor:
-    """H(y | x) in nats -> (B,), by the chain rule as a sum of conditional entropies: no difference of large numbers.
+    """H(y | x) in nats -> (B,), a sum of conditional entropies and so no difference of large numbers.
 
     0 for an empty sequence and for one without any legal labelling.
     """

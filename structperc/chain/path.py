@@ -16,7 +16,8 @@ def path_score(lattice: Lattice, labels: Tensor, rows: Tensor | None = None) -> 
     float32. Raises InputError when a label of a real token is outside 0..L-1.
     """
     if rows is None:
-        rows = torch.arange(len(labels), device=labels.device).unsqueeze(-1).expand(labels.shape[:-1])
+        rows = torch.arange(len(labels), device=labels.device)
+        rows = rows.view(-1, *[1] * (labels.dim() - 2)).expand(labels.shape[:-1])
     return _score(lattice, labels.flatten(0, -2), rows.flatten()).view(labels.shape[:-1])
 
 

@@ -40,7 +40,7 @@ def best_with(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Ten
 
 @torch.no_grad()
 def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
-    """Best labelling that differs from `labels` (B, T) somewhere in the segment -> scores (S,), labellings (S, T) int64.
+    """Best labelling that differs from `labels` (B, T) somewhere in the segment -> scores (S,), labellings (S, T).
 
     The largest max-marginal of another label at a token of the segment. -inf and labels 0 where there is none.
     """

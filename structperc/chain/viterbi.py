@@ -52,10 +52,16 @@ def _trace(packed: Tensor, states: Tensor, edge: Tensor, near_sizes: list[int], 
     """Fill packed labels (2, N), given those where the halves meet, from there outwards."""
     table = edge.reshape(-1, len(states))
     rows = torch.arange(0, len(table), len(states), device=table.device).view(2, -1).expand_as(packed)
-    trace(*(_array(x) for x in (packed, states.permute(1, 2, 0).contiguous(), table, rows)), near_sizes, far_sizes)
+    trace(
+        *(_array(x) for x in (packed, states.permute(1, 2, 0).contiguous(), table, rows)),
+        near_sizes,
+        far_sizes,
+    )
 
 
-def trace(labels: Any, states: Any, table: Any, rows: Any, near_sizes: list[int], far_sizes: list[int]) -> None:
+def trace(
+    labels: Any, states: Any, table: Any, rows: Any, near_sizes: list[int], far_sizes: list[int]
+) -> None:
     """The loop of the trace-back, on arrays or tensors: labels (2, N), states (2, N, L), table (rows * L, L)."""
     stop = len(labels[0])
     for k in range(len(near_sizes) - 1, 0, -1):

@@ -44,7 +44,9 @@ class SparseLinear(nn.Module):
         T = int(batch.lengths.max()) if B else 0
         L = self.node.shape[1]
         steps = torch.arange(T, device=batch.lengths.device)
-        live = (steps < batch.lengths[:, None]).flatten().nonzero().squeeze(1)  # (n,) places of the tokens in B*T
+        live = (
+            (steps < batch.lengths[:, None]).flatten().nonzero().squeeze(1)
+        )  # (n,) places of the tokens in B*T
         unary = spread(bag_sum(self.node, batch.nodes, self.sparse_grad), live, B * T).view(B, T, L)
         return Lattice(unary, self._edges(batch, live, B, T), batch.lengths)
 

@@ -1,7 +1,5 @@
 """Averaged weights for everything that is looked at; raw weights for everything that learns."""
 
-from typing import Any
-
 import pytorch_lightning as pl
 from torch import Tensor
 
@@ -18,15 +16,39 @@ class AveragedWeights(pl.Callback):
     def __init__(self) -> None:
         self._raw: list[dict[Tensor, Tensor]] = []
 
-    def _swap_in(self, trainer: pl.Trainer, *_: Any) -> None:
+    def _swap_in(self, trainer: pl.Trainer) -> None:
         optimizers = [o for o in trainer.optimizers if isinstance(o, AveragedOptimizer)]
         self._raw = [optimizer.swap_in_average() for optimizer in optimizers]
 
-    def _swap_out(self, *_: Any) -> None:
+    def _swap_out(self) -> None:
         for raw in self._raw:
             AveragedOptimizer.restore(raw)
         self._raw = []
 
-    on_validation_start = on_test_start = on_predict_start = _swap_in
-    on_validation_end = on_test_end = on_predict_end = on_exception = _swap_out
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Averages in."""
+        self._swap_in(trainer)
 
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Raw weights back."""
+        self._swap_out()
+
+    def on_test_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Averages in."""
+        self._swap_in(trainer)
+
+    def on_test_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Raw weights back."""
+        self._swap_out()
+
+    def on_predict_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Averages in."""
+        self._swap_in(trainer)
+
+    def on_predict_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Raw weights back."""
+        self._swap_out()
+
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
+        """Raw weights back, so that what is saved after an interruption resumes exactly."""
+        self._swap_out()

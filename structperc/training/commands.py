@@ -11,7 +11,9 @@ from structperc.metrics import compare
 from structperc.training.tagger import Tagger
 
 
-def tag_file(model: str, file: str, columns: Sequence[str] | None, unit: str | None, output: str | None, k: int) -> None:
+def tag_file(
+    model: str, file: str, columns: Sequence[str] | None, unit: str | None, output: str | None, k: int
+) -> None:
     """Label a file of CoNLL columns; write its columns and the predicted label, or with k the k best labellings.
 
     InputError for a missing file or model, columns that the model needs and the file lacks, and k < 0.
@@ -52,11 +54,14 @@ def write(text: str, output: str | None) -> None:
 
 def compare_predictions(a: str, b: str, gold: str, scheme: str) -> str:
     """The table of `compare` for three files with the label in their last columns."""
-    sides = [last_column(path) for path in (gold, a, b)]
-    for path, (words, _) in zip((a, b), sides[1:], strict=True):
-        if words != sides[0][0]:
+    words, labels = last_column(gold)
+    systems = []
+    for path in (a, b):
+        own_words, predicted = last_column(path)
+        if own_words != words:
             raise InputError(f"{path}: its sentences or words are not those of {gold}")
-    return compare(*(labels for _, labels in sides), scheme, (Path(a).name, Path(b).name)).table()
+        systems.append(predicted)
+    return compare(labels, systems[0], systems[1], scheme, (Path(a).name, Path(b).name)).table()
 
 
 def last_column(path: str) -> tuple[list[list[str]], list[list[str]]]:

@@ -111,4 +111,3 @@ class SequenceData(pl.LightningDataModule):
     def predict_dataloader(self) -> "DataLoader[Batch]":
         """The split named by `predict`."""
         return self.loader(self.predict_split)
-

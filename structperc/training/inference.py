@@ -35,7 +35,9 @@ class Inference:
     missing column.
     """
 
-    def tag(self: "Tagger", sentences: Sequence[Sentence], documents: Sequence[int] | None = None) -> list[list[str]]:  # type: ignore[misc]
+    def tag(  # type: ignore[misc]
+        self: "Tagger", sentences: Sequence[Sentence], documents: Sequence[int] | None = None
+    ) -> list[list[str]]:
         """Best labels of each sentence."""
         corpus = self.read(sentences, documents)
         return self.label(corpus)
@@ -43,7 +45,6 @@ class Inference:
     @torch.no_grad()
     def label(self: "Tagger", corpus: Corpus) -> list[list[str]]:  # type: ignore[misc]
         """Best labels of each sentence of a corpus."""
-        assert self.labels is not None
         parts = ((batch.rows, self.decode(batch)) for batch in self.batches(corpus))
         return corpus.sentences_of(flat_labels(corpus, self.labels, parts))
 
@@ -66,7 +67,7 @@ class Inference:
                 labels = best.labels[b, best.valid[b], : batch.lengths[b]].cpu()
                 scores = best.scores[b, best.valid[b]]
                 logs = [None] * len(scores) if log_z is None else (scores - log_z[b]).tolist()
-                names = [self.labels.decode(path) for path in labels]  # type: ignore[union-attr]
+                names = [self.labels.decode(path) for path in labels]
                 found[row] = [Labelling(*one) for one in zip(names, scores.tolist(), logs, strict=True)]
         return [found[row] for row in range(len(corpus))]
 

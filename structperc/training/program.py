@@ -67,21 +67,26 @@ class Program(LightningCLI):
         config.checkpoint.dirpath = str(self.folder / "checkpoints")
         if config.trainer.logger is None:
             options = Namespace(save_dir=str(self.folder), name="logs")
-            config.trainer.logger = Namespace(
-                class_path="pytorch_lightning.loggers.CSVLogger", init_args=options
-            )
+            config.trainer.logger = Namespace(class_path="pytorch_lightning.loggers.CSVLogger", init_args=options)
+
+    @property
+    def checkpoints(self) -> ModelCheckpoint:
+        """The callback that keeps the best and the last epoch."""
+        callback = self.trainer.checkpoint_callback
+        assert isinstance(callback, ModelCheckpoint)
+        return callback
 
     def before_fit(self) -> None:
         """Without development data the last epoch is the best."""
         self.datamodule.corpus("train")
         if not self.datamodule.has("dev"):
-            self.trainer.checkpoint_callback.monitor = None
+            self.checkpoints.monitor = None
         self.started = time.perf_counter()
 
     def after_fit(self) -> None:
         """Save the best epoch's model, score every split, say where things lie."""
         seconds = time.perf_counter() - self.started
-        best = self.trainer.checkpoint_callback.best_model_path
+        best = self.checkpoints.best_model_path
         if best:
             load_weights(self.model, best)
         self.model.save(self.folder / "model")
@@ -115,9 +120,12 @@ class Program(LightningCLI):
 
 
 def config_name(config: Namespace) -> str:
-    """Name of the (last) configuration file, without its ending; "run" when none was given."""
+    """The (last) configuration file without its ending, from a folder "configs" on; "run" when none was given."""
     files = config.get("config") or []
-    return Path(str(files[-1])).stem if files else "run"
+    if not files:
+        return "run"
+    path = Path(str(files[-1])).with_suffix("")
+    return str(Path(*path.parts[path.parts.index("configs") + 1 :])) if "configs" in path.parts else path.name
 
 
 def quieten() -> None:

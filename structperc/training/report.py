@@ -15,7 +15,6 @@ from structperc.training.tagger import Tagger
 @torch.no_grad()
 def evaluate(tagger: Tagger, data: SequenceData, split: str) -> Evaluation:
     """Labels a split with the tagger's present weights and counts."""
-    assert tagger.labels is not None
     evaluation = Evaluation(tagger.labels).to(tagger.device)
     for batch in tqdm(data.loader(split), desc=f"scoring {split}", leave=False, delay=2):
         moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)

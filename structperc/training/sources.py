@@ -45,9 +45,7 @@ class Conll(SequenceData):
         if split not in self.files:
             return None
         file = expand(Path(self.path) / self.files[split])
-        rows = read_conll(
-            file, self.columns, comments=self.comments, docstart=self.docstart, encoding=self.encoding
-        )
+        rows = read_conll(file, self.columns, comments=self.comments, docstart=self.docstart, encoding=self.encoding)
         return str(file), rows
 
 
@@ -142,9 +140,7 @@ class Synthetic(SequenceData):
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        self.splits = synthetic_splits(
-            corpus_seed, train=train, dev=dev, test=test, ambiguity=ambiguity, unseen=unseen
-        )
+        self.splits = synthetic_splits(corpus_seed, train=train, dev=dev, test=test, ambiguity=ambiguity, unseen=unseen)
 
     def read(self, split: str) -> tuple[str, Dataset] | None:
         """The split."""

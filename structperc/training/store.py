@@ -41,7 +41,6 @@ class Store(PyTorchModelHubMixin):
             os.replace(fresh, target)
 
     def _save_pretrained(self: "Tagger", save_directory: Path) -> None:  # type: ignore[misc]
-        assert self.labels is not None
         config = {
             "format": FORMAT,
             "labels": list(self.labels.names),
@@ -72,10 +71,11 @@ class Store(PyTorchModelHubMixin):
         return _build(cls, config, tensors).to(device)  # type: ignore[arg-type]
 
     @classmethod
-    def _from_pretrained(cls, *, model_id: str, revision: str | None = None, **options: Any) -> "Tagger":  # type: ignore[override]
+    def _from_pretrained(cls, *, model_id: str, revision: str | None = None, **options: Any) -> "Tagger":
         if Path(model_id).is_dir():
             return cls.load(model_id)
-        known = {key: options[key] for key in ("cache_dir", "force_download", "token", "local_files_only") if key in options}
+        passed_on = ("cache_dir", "force_download", "token", "local_files_only")
+        known = {key: options[key] for key in passed_on if key in options}
         return cls.load(snapshot_download(model_id, revision=revision, **known))
 
 
@@ -84,7 +84,10 @@ def describe(part: nn.Module) -> dict[str, Any]:
     cls = type(part)
     parameters = inspect.signature(cls).parameters.values()
     options = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    return {"class_path": f"{cls.__module__}.{cls.__qualname__}", "init_args": {o: getattr(part, o) for o in options}}
+    return {
+        "class_path": f"{cls.__module__}.{cls.__qualname__}",
+        "init_args": {o: getattr(part, o) for o in options},
+    }
 
 
 def rebuild(described: dict[str, Any]) -> nn.Module:

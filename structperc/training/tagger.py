@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytorch_lightning as pl
-from pytorch_lightning.trainer.states import TrainerFn
 import torch
+from pytorch_lightning.trainer.states import TrainerFn
 from torch import Tensor
 from torch.optim import Optimizer
 
 from structperc.chain import KBest, allow, constrain, path_score, viterbi
-from structperc.criteria import Criterion, Margin
+from structperc.criteria import Criterion
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
@@ -22,6 +22,7 @@ from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Candidates, Lattice, Scored
 from structperc.training.averaging import AveragedWeights
 from structperc.training.checkpoints import average, check_vocabulary
+from structperc.training.datamodule import SequenceData
 from structperc.training.encoded import EncodedCorpus
 from structperc.training.inference import Inference
 from structperc.training.store import Store
@@ -38,6 +39,11 @@ class Tagger(pl.LightningModule, Inference, Store):
         optimizer: made for the scorer's parameters.
     """
 
+    labels: LabelSet
+    start: Tensor  # (L,) bool, masks of the tag scheme
+    transition: Tensor  # (L, L)
+    end: Tensor  # (L,)
+
     def __init__(
         self,
         features: FeatureExtractor,
@@ -52,7 +58,7 @@ class Tagger(pl.LightningModule, Inference, Store):
             raise InputError(f"model.search.k is {search.k}, but {name} compares gold with rivals: set it >= {needed}")
         self.features, self.scorer, self.criterion, self.search = features, scorer, criterion, search
         self.optimizer = optimizer
-        self.labels: LabelSet | None = None
+        self.fitted = False
         self.unit = "sentence"
 
     # -- the architecture ------------------------------------------------------------------------------------
@@ -67,6 +73,7 @@ class Tagger(pl.LightningModule, Inference, Store):
 
     def training_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
         """-> the summed loss of the batch."""
+        assert batch.gold is not None
         lattice = self(batch)
         with torch.no_grad():
             candidates = self.search(self.criterion.augment(lattice, batch.gold))
@@ -93,7 +100,7 @@ class Tagger(pl.LightningModule, Inference, Store):
 
     def allocate(self, labels: LabelSet) -> None:
         """Create weights and constraint masks for these labels and the (fitted) features."""
-        self.labels = labels
+        self.labels, self.fitted = labels, True
         self.scorer.allocate(self.features.n_node_features, self.features.n_edge_features, len(labels))
         for name, mask in (("start", labels.start), ("transition", labels.transition), ("end", labels.end)):
             self.register_buffer(name, mask, persistent=False)
@@ -104,8 +111,8 @@ class Tagger(pl.LightningModule, Inference, Store):
 
     def setup(self, stage: str) -> None:
         """Learn vocabulary and sizes from the training data unless they are known; encode what the stage reads."""
-        data = self.trainer.datamodule
-        if self.labels is None:
+        data: SequenceData = self.trainer.datamodule  # type: ignore[attr-defined]
+        if not self.fitted:
             train = data.corpus("train")
             self.features.fit(train)
             self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
@@ -181,6 +188,5 @@ class Tagger(pl.LightningModule, Inference, Store):
 
     def vocabulary(self) -> dict[str, Any]:
         """Label names, scheme and number of features: what weights must agree on."""
-        assert self.labels is not None
         features = [self.features.n_node_features, self.features.n_edge_features]
         return {"labels": list(self.labels.names), "scheme": self.labels.scheme, "features": features}

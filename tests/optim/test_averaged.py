@@ -36,7 +36,9 @@ def test_average_is_the_mean_of_the_weights_after_every_step(layout):
         else:  # uncoalesced: every entry given twice as halves
             half = (dense / 2).to_sparse()
             p.grad = torch.sparse_coo_tensor(
-                torch.cat([half.indices(), half.indices()], 1), torch.cat([half.values(), half.values()]), dense.shape
+                torch.cat([half.indices(), half.indices()], 1),
+                torch.cat([half.values(), half.values()]),
+                dense.shape,
             )
         optimizer.step()
         w = w - dense

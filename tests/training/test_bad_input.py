@@ -126,7 +126,10 @@ def test_class_that_does_not_exist(project, wrong):
     [
         (["--model.search.k=0"], "k must be >= 1"),
         (["--data.batch_size=0"], "batch_size"),
-        (["--model.criterion=structperc.criteria.Margin", "--model.criterion.C=-1", "--model.search.k=2"], "C must"),
+        (
+            ["--model.criterion=structperc.criteria.Margin", "--model.criterion.C=-1", "--model.search.k=2"],
+            "C must",
+        ),
         (["--model.criterion=structperc.criteria.Margin", "--model.criterion.C=1"], "search.k"),
         (["--model.optimizer=structperc.optim.Perceptron", "--model.optimizer.lr=0"], "lr must"),
         (["--data.unit=paragraph"], "unit"),

@@ -1,0 +1,197 @@
+"""A training epoch of the averaged perceptron against CRFsuite's: the same sentences, features and labels.
+
+Both see the node features of Table 1 of Kazama & Torisawa 2007 without gazetteers, and plain transitions.
+CRFsuite gets the names of the features in our index; by default it keeps weights only for the pairs of feature
+and label that it has seen, where ours learns all. It updates after each sentence, ours after each mini-batch.
+The epochs take turns: after each of CRFsuite's come ours, so that a busy machine slows all of them alike.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+import pycrfsuite
+import pytorch_lightning as pl
+
+from structperc.chain import KBest
+from structperc.criteria import Perceptron as PerceptronCriterion
+from structperc.data.labels import LabelSet
+from structperc.features import FeatureExtractor
+from structperc.metrics import compare
+from structperc.optim import Perceptron
+from structperc.scorers import SparseLinear
+from structperc.training.datamodule import SequenceData
+from structperc.training.encoded import EncodedCorpus
+from structperc.training.report import evaluate
+from structperc.training.sampler import LengthBatches
+from structperc.training.sources import Conll, Synthetic
+from structperc.training.tagger import Tagger
+
+TEMPLATES = ["kazama2007"]
+BATCH_SIZES = (8, 16, 32, 64)
+TARGET = 1.5
+
+
+def run(smoke: bool) -> list[dict]:
+    """Return seconds per epoch after a warm-up epoch, by size of mini-batch, and the F1 that the epochs give."""
+    data, name = _data(smoke)
+    features = FeatureExtractor(TEMPLATES, progress=False)
+    features.fit(data.corpus("train"))
+    labels = LabelSet.from_corpus(data.corpus("train").columns["label"], data.scheme)
+    taggers = [_tagger(features, labels) for _ in range(len(BATCH_SIZES) + 1)]
+    data.encode(taggers[0].encode, "fit")
+    sides = [
+        *(Loop(tagger, data, size) for tagger, size in zip(taggers, BATCH_SIZES, strict=False)),
+        Lightning(taggers[-1], data, BATCH_SIZES[1]),
+    ]
+    peer = CRFsuite(data, features, 2 if smoke else 4)
+    peer.run(lambda: [side.epoch() for side in sides])
+    size = f"{len(data.corpus('train'))} sentences of {name}, {features.n_node_features} x {len(labels)} weights"
+    return [*(_time(side, peer, size) for side in sides), *(_score(side, peer, size) for side in sides)]
+
+
+def _time(side: "Loop", peer: "CRFsuite", size: str) -> dict:
+    ours, theirs = median(side.seconds[1:]), median(peer.seconds[1:])
+    return {
+        "what": f"averaged-perceptron epoch, {side.name}",
+        "size": size,
+        "ours": ours,
+        "peer": theirs,
+        "ratio": ours / theirs,
+        "unit": "s/epoch",
+        "target": TARGET,
+    }
+
+
+def _score(side: "Loop", peer: "CRFsuite", size: str) -> dict:
+    ours, theirs = side.score(), peer.score()
+    return {
+        "what": f"development F1 after {len(side.seconds)} epochs, {side.name}",
+        "size": size,
+        "ours": ours,
+        "peer": theirs,
+        "ratio": ours / theirs,
+        "unit": "F1",
+        "target": None,
+    }
+
+
+class Loop:
+    """Training steps in a plain loop."""
+
+    def __init__(self, tagger: Tagger, data: SequenceData, batch_size: int) -> None:
+        self.tagger, self.data, self.batch_size = tagger, data, batch_size
+        self.name = f"mini-batches of {batch_size}"
+        self.optimizer = tagger.configure_optimizers()
+        self.seconds: list[float] = []
+
+    def epoch(self) -> None:
+        start = time.perf_counter()
+        rows = self.data.encoded("train")
+        self.tagger.on_train_epoch_start()
+        for batch in LengthBatches(rows.corpus.lengths, self.batch_size, shuffle=True, seed=len(self.seconds)):
+            self.optimizer.zero_grad()
+            self.tagger.training_step(rows[batch]).backward()
+            self.optimizer.step()
+        self.seconds.append(time.perf_counter() - start)
+
+    def score(self) -> float:
+        with self.optimizer.averaged():
+            return 100 * evaluate(self.tagger, self.data, "dev").compute()["score"]
+
+
+class Lightning(Loop):
+    """The same steps by Lightning's trainer, its set-up not counted."""
+
+    def __init__(self, tagger: Tagger, data: SequenceData, batch_size: int) -> None:
+        super().__init__(tagger, data, batch_size)
+        self.name += ", Lightning's Trainer"
+        tagger.optimizer = lambda _: self.optimizer  # one for all epochs, as its sums belong to all
+
+    def epoch(self) -> None:
+        self.data.batch_size, self.data.seed = self.batch_size, len(self.seconds)
+        clock = Clock()
+        trainer = pl.Trainer(
+            max_epochs=1,
+            accelerator="cpu",
+            callbacks=[clock],
+            limit_val_batches=0,
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
+        trainer.fit(self.tagger, datamodule=self.data)
+        self.seconds.append(clock.seconds)
+
+
+class Clock(pl.Callback):
+    """Seconds of an epoch."""
+
+    def on_train_epoch_start(self, *_: object) -> None:
+        self.start = time.perf_counter()
+
+    def on_train_epoch_end(self, *_: object) -> None:
+        self.seconds = time.perf_counter() - self.start
+
+
+class CRFsuite(pycrfsuite.Trainer):
+    """The peer: python-crfsuite's averaged-perceptron with its own defaults."""
+
+    def __init__(self, data: SequenceData, features: FeatureExtractor, epochs: int) -> None:
+        super().__init__("averaged-perceptron", {"max_iterations": epochs})
+        self.data, self.names = data, features.feature_names("node")
+        self.seconds: list[float] = []
+        rows = data.encoded("train")
+        for strings, labels in zip(self._strings(rows), _gold(rows), strict=True):
+            self.append(strings, labels)
+
+    def run(self, between: Callable[[], object]) -> None:
+        """Train; `between` is called after each epoch."""
+        self.between = between
+        self.folder = tempfile.TemporaryDirectory()
+        self.start = time.perf_counter()
+        self.train(str(Path(self.folder.name) / "model"))
+
+    def message(self, message: str) -> None:
+        if message.startswith("Seconds required for this iteration"):
+            self.seconds.append(time.perf_counter() - self.start)
+            self.between()
+            self.start = time.perf_counter()
+
+    def score(self) -> float:
+        """F1 on the development sentences, by the same rule as ours."""
+        tagger = pycrfsuite.Tagger()
+        tagger.open(str(Path(self.folder.name) / "model"))
+        rows = self.data.encoded("dev")
+        predicted = [tagger.tag(strings) for strings in self._strings(rows)]
+        return 100 * compare(_gold(rows), predicted, predicted, self.data.scheme).segments[0].f1
+
+    def _strings(self, rows: EncodedCorpus) -> list[list[list[str]]]:
+        ids, offsets = rows.features.nodes
+        names = [[self.names[i] for i in ids[a:b].tolist()] for a, b in pairwise(offsets.tolist())]
+        return rows.corpus.sentences_of(names)
+
+
+def _gold(rows: EncodedCorpus) -> list[list[str]]:
+    return rows.corpus.sentences_of(rows.corpus.columns["label"])
+
+
+def _data(smoke: bool) -> tuple[SequenceData, str]:
+    """CoNLL-2003 where there is a folder of corpora, else the embedded corpus; one sentence per sequence."""
+    if smoke or "STRUCTPERC_DATA" not in os.environ:
+        return Synthetic(train=60 if smoke else 1500, dev=20, test=1, unit="sentence"), "the embedded corpus"
+    files = {"train": "eng.train", "dev": "eng.testa"}
+    columns = ["word", "pos", "chunk", "label"]
+    folder = Path(os.environ["STRUCTPERC_DATA"]) / "conll2003"
+    return Conll(str(folder), files, columns, labels="IOB1", scheme="IOB2", unit="sentence"), "CoNLL-2003"
+
+
+def _tagger(features: FeatureExtractor, labels: LabelSet) -> Tagger:
+    tagger = Tagger(features, SparseLinear(), PerceptronCriterion(), KBest(1), Perceptron)
+    tagger.allocate(labels)
+    return tagger

@@ -1,0 +1,123 @@
+import oracle
+import pytest
+import torch
+
+from structperc.chain import KBest, kbest, path_score, viterbi
+from structperc.errors import InputError
+from structperc.structures import Candidates, Lattice
+
+
+def check(lattice: Lattice, k: int) -> None:
+    found = kbest(lattice, k)
+    assert found.labels.shape == (len(lattice.unary), k, lattice.unary.shape[1])
+    for b, n in enumerate(lattice.lengths.tolist()):
+        ranked = oracle.ranked(lattice, b)[:k]
+        size = len(ranked)
+        assert found.valid[b].tolist() == [True] * size + [False] * (k - size)
+        assert found.scores[b, :size].tolist() == pytest.approx([s for s, _ in ranked], abs=1e-9)
+        labellings = [tuple(y) for y in found.labels[b, :size, :n].tolist()]
+        assert [oracle.score(lattice, b, y) for y in labellings] == pytest.approx(
+            [s for s, _ in ranked], abs=1e-9
+        )
+        assert len(set(labellings)) == size
+        assert not found.labels[b, :, n:].any()
+        assert not found.labels[b, size:].any()
+        assert (found.scores[b, size:] == -torch.inf).all()
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.9, 2])
+def test_matches_enumeration(lattice: Lattice, share: float) -> None:
+    _, T, L = lattice.unary.shape
+    check(lattice, max(1, round(share * L**T)))
+
+
+def test_every_k_of_one_lattice() -> None:
+    torch.manual_seed(3)
+    lattice = Lattice(torch.randn(2, 4, 3).double(), torch.randn(2, 4, 3, 3).double(), torch.tensor([4, 3]))
+    for k in range(1, 85):
+        check(lattice, k)
+
+
+def test_first_candidate_is_viterbi(documents: Lattice) -> None:
+    scores, labels = viterbi(documents)
+    for k in (1, 2, 7):
+        found = kbest(documents, k)
+        torch.testing.assert_close(found.scores[:, 0], scores)
+        assert found.labels[:, 0].equal(labels)
+
+
+def distinct(found: Candidates) -> bool:
+    return all(len(y[v].unique(dim=0)) == v.sum() for y, v in zip(found.labels, found.valid, strict=True))
+
+
+@pytest.mark.parametrize("k", [2, 20, 500])
+def test_long_lists_are_sorted_distinct_and_nested(documents: Lattice, k: int) -> None:
+    found = kbest(documents, k)
+    assert (found.scores[:, :-1] >= found.scores[:, 1:]).all()
+    torch.testing.assert_close(
+        found.scores, path_score(documents, found.labels).where(found.valid, -torch.inf)
+    )
+    assert distinct(found)
+    torch.testing.assert_close(kbest(documents, 2 * k).scores[:, :k], found.scores)
+
+
+def test_6400_candidates_of_1000_tokens_in_float32() -> None:
+    torch.manual_seed(5)
+    unary, edge = torch.randn(1, 1000, 9) * 4, torch.randn(1, 1000, 9, 9) * 4
+    single = Lattice(unary, edge, torch.tensor([1000]))
+    double = Lattice(unary.double(), edge.double(), single.lengths)
+    found, exact = kbest(single, 6400), kbest(double, 6400)
+    assert distinct(found)
+    torch.testing.assert_close(path_score(double, found.labels), exact.scores, rtol=0, atol=0.01)
+    torch.testing.assert_close(found.scores.double(), exact.scores, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_upcast(dtype: torch.dtype, documents: Lattice) -> None:
+    half = Lattice(documents.unary.to(dtype), documents.edge.to(dtype), documents.lengths)
+    exact = kbest(Lattice(half.unary.double(), half.edge.double(), half.lengths), 9)
+    assert kbest(half, 9).scores.dtype == torch.float32
+    torch.testing.assert_close(kbest(half, 9).scores.double(), exact.scores)
+
+
+def test_huge_scores_never_bring_an_illegal_candidate() -> None:
+    edge = torch.tensor([[-1e30, -torch.inf], [-1e30, -1e30]]).expand(1, 4, 2, 2)
+    found = kbest(Lattice(torch.full((1, 4, 2), -1e30), edge, torch.tensor([4])), 9)
+    assert found.labels[0, :5].unique(dim=0).tolist() == [
+        [0] * 4,
+        [1, 0, 0, 0],
+        [1, 1, 0, 0],
+        [1, 1, 1, 0],
+        [1] * 4,
+    ]
+    assert found.valid.sum() == 5
+
+
+def test_no_tokens_at_all() -> None:
+    for B, T in ((0, 3), (2, 0), (2, 3)):
+        found = kbest(
+            Lattice(torch.randn(B, T, 3), torch.randn(B, T, 3, 3), torch.zeros(B, dtype=torch.int64)), 4
+        )
+        assert found.valid.tolist() == [[True, False, False, False]] * B
+        assert found.labels.shape == (B, 4, T)
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_k_below_one(k: int, documents: Lattice) -> None:
+    with pytest.raises(InputError, match=rf"k must be >= 1, got {k}"):
+        kbest(documents, k)
+    with pytest.raises(InputError, match=rf"k must be >= 1, got {k}"):
+        KBest(k)
+
+
+def test_leaves_the_lattice_alone(documents: Lattice) -> None:
+    unary = documents.unary.clone().requires_grad_()
+    found = KBest(5)(Lattice(unary, documents.edge, documents.lengths))
+    assert not found.scores.requires_grad
+    assert unary.detach().equal(documents.unary)
+
+
+def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:
+    found, expected = kbest(Lattice(*(x.to(cuda) for x in documents)), 50), kbest(documents, 50)
+    torch.testing.assert_close(found.scores.cpu(), expected.scores)
+    assert found.labels.cpu().equal(expected.labels)

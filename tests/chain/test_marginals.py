@@ -1,0 +1,129 @@
+import math
+
+import oracle
+import pytest
+import torch
+
+from structperc.chain import edge_marginals, entropy, kbest, log_partition, marginals, sample
+from structperc.structures import Lattice
+
+
+def test_log_partition_matches_enumeration(lattice: Lattice) -> None:
+    for b, value in enumerate(log_partition(lattice).tolist()):
+        assert value == pytest.approx(oracle.log_partition(lattice, b), abs=1e-9)
+
+
+def test_marginals_match_enumeration(lattice: Lattice) -> None:
+    nodes, edges = marginals(lattice), edge_marginals(lattice)
+    for b in range(len(nodes)):
+        expected_nodes, expected_edges = torch.zeros_like(nodes[b]), torch.zeros_like(edges[b])
+        for p, labelling in oracle.probabilities(lattice, b):
+            for t, y in enumerate(labelling):
+                expected_nodes[t, y] += p
+                if t > 0:
+                    expected_edges[t, labelling[t - 1], y] += p
+        torch.testing.assert_close(nodes[b], expected_nodes)
+        torch.testing.assert_close(edges[b], expected_edges)
+        assert ((nodes[b] == 0) == (expected_nodes == 0)).all()
+
+
+def test_entropy_matches_enumeration(lattice: Lattice) -> None:
+    for b, value in enumerate(entropy(lattice).tolist()):
+        expected = -sum(p * math.log(p) for p, _ in oracle.probabilities(lattice, b))
+        assert value == pytest.approx(expected, abs=1e-9)
+
+
+def test_gradients_are_the_marginals(lattice: Lattice) -> None:
+    unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
+    weights = torch.arange(1.0, len(unary) + 1, dtype=torch.float64)
+    log_z = log_partition(Lattice(unary, edge, lattice.lengths))
+    (log_z.where(log_z > -torch.inf, 0) * weights).sum().backward()
+    torch.testing.assert_close(unary.grad, marginals(lattice) * weights.view(-1, 1, 1))
+    torch.testing.assert_close(edge.grad, edge_marginals(lattice) * weights.view(-1, 1, 1, 1))
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+def test_gradcheck(stationary: bool) -> None:
+    torch.manual_seed(0)
+    unary = torch.randn(3, 4, 3, dtype=torch.float64, requires_grad=True)
+    edge = torch.randn((3, 3) if stationary else (3, 4, 3, 3), dtype=torch.float64, requires_grad=True)
+    lengths = torch.tensor([4, 1, 3])
+    assert torch.autograd.gradcheck(
+        lambda u, e: log_partition(Lattice(u, e.expand(3, 4, 3, 3), lengths)), (unary, edge)
+    )
+
+
+def test_no_legal_labelling_has_gradient_zero() -> None:
+    unary = torch.full((1, 3, 2), -torch.inf, requires_grad=True)
+    lattice = Lattice(unary, torch.zeros(1, 3, 2, 2), torch.tensor([3]))
+    log_z = log_partition(lattice)
+    assert log_z.item() == -torch.inf
+    log_z.sum().backward()
+    assert not unary.grad.any()
+    assert entropy(lattice).item() == 0
+    assert not sample(lattice, 3).any()
+
+
+def test_second_derivatives_are_refused() -> None:
+    unary = torch.randn(1, 3, 2, requires_grad=True)
+    log_z = log_partition(Lattice(unary, torch.zeros(1, 3, 2, 2), torch.tensor([3])))
+    with pytest.raises(RuntimeError, match="first derivatives only"):
+        torch.autograd.grad(log_z.sum(), unary, create_graph=True)
+
+
+def test_long_sequences_in_float32(documents: Lattice) -> None:
+    single = Lattice(documents.unary.float() + 1000, documents.edge.float(), documents.lengths)
+    double = Lattice(single.unary.double(), single.edge.double(), single.lengths)
+    torch.testing.assert_close(marginals(single).double(), marginals(double), rtol=0, atol=2e-2)
+    torch.testing.assert_close(log_partition(single).double(), log_partition(double), rtol=1e-5, atol=0)
+    real = documents.lengths.unsqueeze(1) > torch.arange(310)
+    torch.testing.assert_close(marginals(single).sum(2), real.float())
+
+
+def test_half_precision_is_upcast(documents: Lattice) -> None:
+    half = Lattice(documents.unary.bfloat16().requires_grad_(), documents.edge.bfloat16(), documents.lengths)
+    log_z = log_partition(half)
+    exact = log_partition(Lattice(half.unary.double(), half.edge.double(), half.lengths))
+    torch.testing.assert_close(log_z.double(), exact, rtol=1e-5, atol=0)
+    log_z.sum().backward()
+    assert half.unary.grad.dtype == torch.bfloat16
+
+
+def test_samples_follow_the_distribution() -> None:
+    torch.manual_seed(2)
+    lattice = Lattice(
+        torch.randn(3, 3, 2).double(), torch.randn(3, 3, 2, 2).double(), torch.tensor([3, 0, 2])
+    )
+    n = 20000
+    drawn = sample(lattice, n, torch.Generator().manual_seed(1))
+    assert drawn.shape == (3, n, 3)
+    for b, length in enumerate(lattice.lengths.tolist()):
+        assert not drawn[b, :, length:].any()
+        for p, labelling in oracle.probabilities(lattice, b):
+            share = (drawn[b, :, :length] == torch.tensor(labelling)).all(1).double().mean().item()
+            assert abs(share - p) < 5 * math.sqrt(p * (1 - p) / n) + 1e-12
+    again = sample(lattice, n, torch.Generator().manual_seed(1))
+    assert drawn.equal(again)
+
+
+def test_samples_are_possible(lattice: Lattice) -> None:
+    drawn = sample(lattice, 20)
+    for b, n in enumerate(lattice.lengths.tolist()):
+        possible = {y for _, y in oracle.ranked(lattice, b)}
+        if possible:
+            assert {tuple(y) for y in drawn[b, :, :n].tolist()} <= possible
+        assert not drawn[b, :, n:].any()
+
+
+def test_kbest_probabilities_sum_to_one() -> None:
+    torch.manual_seed(2)
+    lattice = Lattice(torch.randn(1, 4, 3).double(), torch.randn(1, 4, 3, 3).double(), torch.tensor([4]))
+    probability = (kbest(lattice, 81).scores - log_partition(lattice).unsqueeze(1)).exp()
+    assert probability.sum().item() == pytest.approx(1)
+
+
+def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:
+    moved = Lattice(*(x.to(cuda) for x in documents))
+    for measure in (log_partition, marginals, edge_marginals, entropy):
+        torch.testing.assert_close(measure(moved).cpu(), measure(documents))
+    assert sample(moved, 2).device.type == "cuda"
