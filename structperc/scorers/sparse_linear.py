@@ -44,21 +44,16 @@ class SparseLinear(nn.Module):
         T = int(batch.lengths.max()) if B else 0
         L = self.node.shape[1]
         steps = torch.arange(T, device=batch.lengths.device)
-        live = (
-            (steps < batch.lengths[:, None]).flatten().nonzero().squeeze(1)
-        )  # (n,) places of the tokens in B*T
-        unary = spread(bag_sum(self.node, batch.nodes, self.sparse_grad), live, B * T).view(B, T, L)
-        return Lattice(unary, self._edges(batch, live, B, T), batch.lengths)
+        places = (steps < batch.lengths[:, None]).flatten().nonzero().squeeze(1)  # (n,) of the tokens in B * T
+        unary = spread(bag_sum(self.node, batch.nodes, self.sparse_grad), places, B * T).view(B, T, L)
+        return Lattice(unary, self._edges(batch, places, B, T), batch.lengths)
 
-    def _edges(self, batch: Batch, live: Tensor, B: int, T: int) -> Tensor:
+    def _edges(self, batch: Batch, places: Tensor, B: int, T: int) -> Tensor:
         L = self.node.shape[1]
-        if self.transition is None:
-            stationary = self.node.new_zeros(1, 1, L, L)
-        else:
-            stationary = self.transition.view(1, 1, L, L)
+        stationary = self.node.new_zeros(1, 1, L, L) if self.transition is None else self.transition.view(1, 1, L, L)
         if self.edge is None or batch.edges is None:
             return stationary.expand(B, T, L, L)
-        observed = spread(bag_sum(self.edge, batch.edges, self.sparse_grad), live, B * T).view(B, T, L, L)
+        observed = spread(bag_sum(self.edge, batch.edges, self.sparse_grad), places, B * T).view(B, T, L, L)
         return observed if self.transition is None else observed + stationary
 
 

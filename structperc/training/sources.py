@@ -10,7 +10,7 @@ from structperc.data.conllu import read_conllu
 from structperc.data.hub import read_hub
 from structperc.data.synthetic import synthetic_splits
 from structperc.data.text import expand
-from structperc.training.datamodule import SequenceData
+from structperc.training.datamodule import Scheme, SequenceData
 
 
 class Conll(SequenceData):
@@ -56,13 +56,19 @@ class Conllu(SequenceData):
         path: folder; environment variables are expanded.
         files: file of each split.
         tags: "upos" or "xpos".
-        options: those of `SequenceData`; scheme is "none" unless given.
+        scheme: "none", since parts of speech are no segments.
+        options: those of `SequenceData`.
     """
 
     def __init__(
-        self, path: str, files: dict[str, str], tags: Literal["upos", "xpos"] = "upos", **options: Any
+        self,
+        path: str,
+        files: dict[str, str],
+        tags: Literal["upos", "xpos"] = "upos",
+        scheme: Scheme = "none",
+        **options: Any,
     ) -> None:
-        super().__init__(**{"scheme": "none", **options})
+        super().__init__(scheme=scheme, **options)
         self.path, self.files, self.tags = path, files, tags
 
     def read(self, split: str) -> tuple[str, Dataset] | None:
