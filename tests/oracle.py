@@ -1,4 +1,4 @@
-"""Brute force: every labelling of a chain, scored term by term in float64. The reference all searches must match."""
+"""Brute force: every labelling of a chain, scored term by term. The reference all searches must match."""
 
 import itertools
 import math

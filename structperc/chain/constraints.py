@@ -19,7 +19,7 @@ def allow(lattice: Lattice, mask: Tensor) -> Lattice:
 
 
 def constrain(lattice: Lattice, start: Tensor, transition: Tensor, end: Tensor) -> Lattice:
-    """Keep the first labels, pairs (label before, label) and last labels that bool masks (L,), (L, L), (L,) allow.
+    """Keep what bool masks allow: first labels (L,), pairs (L before, L), last labels (L,).
 
     A stationary edge stays an expanded view.
     """

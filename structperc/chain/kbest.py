@@ -10,21 +10,20 @@ from structperc.chain.viterbi import viterbi
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice
 
-FEW_LABELS = (
-    16  # up to here the two best are found faster from max-marginals (measured: L = 9 against 23 and 50)
-)
+FEW_LABELS = 16  # up to here the two best are found faster from max-marginals (measured: L = 9, 23, 50)
 
+CACHED = 2**17  # labels scored at a time: long lists are scored in parts that stay in the cache
 
 @torch.no_grad()
 def kbest(lattice: Lattice, k: int) -> Candidates:
     """The k best labellings of each sequence, best first, none twice; no gradients, `path_score` has them.
 
-    Backward best scores turn each edge into the loss it costs against the best continuation, at least 0, so that
-    the best continuation of any prefix is free. Going forwards, only the k prefixes of smallest loss are kept
-    (k in all, not k per label), each is extended by L labels, and the k smallest are kept again. This is exact:
-    different prefixes have different completions, and the loss of a prefix is the loss of its best completion.
-    Each step adds a number that is not negative, so that nothing is lost to rounding near the border, as
-    g + h of an A* search may lose it.
+    Backward best scores turn each edge into the loss it costs against the best continuation, at least 0, so
+    that the best continuation of any prefix is free. Going forwards, only the k prefixes of smallest loss are
+    kept (k in all, not k per label), each is extended by L labels, and the k smallest are kept again. This is
+    exact: different prefixes have different completions, and the loss of a prefix is the loss of its best
+    completion. Each step adds a number that is not negative, so that nothing is lost to rounding near the
+    border, as g + h of an A* search may lose it.
 
     Work O(T (k L + selection)), memory O(T k). The scores are sums over the lattice as given, not the losses.
     An empty sequence has one candidate, the empty path with score 0. Which of several equal candidates are
@@ -64,18 +63,16 @@ def _loss(scores: Tensor) -> Tensor:
 
 
 def _search(steps: list[Tensor], walk: Walk, k: int) -> tuple[Tensor, list[Tensor]]:
-    """-> losses (B, W) of whole labellings, and per step (n, w) the choices `prefix * L + label`; w <= W <= k.
+    """-> losses (B, W) of whole labellings; per step (n, w) the choices `prefix * L + label`; w <= W <= k.
 
-    Sequences are in the order of the walk. One keeps the list it had at its last token; an empty one, the empty
-    path.
+    Sequences are in the order of the walk. One keeps the list it had at its last token; an empty one, the
+    empty path.
     """
     n, _, L = steps[0].shape
     final = steps[0].new_full((len(walk.order), min(k, L ** len(steps))), torch.inf)
     final[:, 0] = 0
     losses, rows, picks = final[:n, :1], torch.arange(n, device=final.device), []
-    row_of_pick = torch.arange(n, device=rows.device).unsqueeze(1) * L + torch.arange(
-        L, device=rows.device
-    ).repeat(k)
+    row_of_pick = rows.unsqueeze(1) * L + torch.arange(L, device=rows.device).repeat(k)
     compact = torch.int16 if k * L < 2**15 else torch.int32
     for t, n in enumerate(walk.sizes):
         extended = steps[t].flatten(0, 1).index_select(0, rows).view(n, -1, L)
@@ -116,14 +113,15 @@ def _trace(picks: list[Tensor], lattice: Lattice, walk: Walk, width: int) -> Ten
 
 def _rescored(lattice: Lattice, labels: Tensor, valid: Tensor, k: int) -> Candidates:
     """Best first by the scores of the lattice itself, width k."""
-    scores = path_score(lattice, labels).where(valid, -torch.inf)
+    parts = labels.split(1 + CACHED // (1 + labels[:, 0].numel()), 1)
+    scores = torch.cat([path_score(lattice, part) for part in parts], 1).where(valid, -torch.inf)
     scores, order = scores.sort(dim=1, descending=True, stable=True)
     valid = valid.gather(1, order)
     labels = labels[torch.arange(len(order), device=order.device).unsqueeze(1), order]
-    labels[~valid] = 0
+    labels = labels.masked_fill_(~valid.unsqueeze(2), 0)
     missing = k - scores.shape[1]
     return Candidates(
-        nn.functional.pad(labels, (0, 0, 0, missing)),
+        nn.functional.pad(labels, (0, 0, 0, missing)) if missing else labels,
         nn.functional.pad(scores, (0, missing), value=-torch.inf),
         nn.functional.pad(valid, (0, missing)),
     )

@@ -43,7 +43,7 @@ class _LogPartition(torch.autograd.Function):
 
 @torch.no_grad()
 def marginals(lattice: Lattice) -> Tensor:
-    """p(y_t = y | x) -> (B, T, L); exactly 0 where impossible, in the padding, and without a legal labelling."""
+    """p(y_t = y | x) -> (B, T, L); 0 where impossible, in the padding, and without a legal labelling."""
     return _node_probabilities(lattice, *before_and_after(lattice, torch.logsumexp))
 
 
@@ -113,7 +113,7 @@ def normalised(scores: Tensor, real: Tensor) -> Tensor:
 
 
 def _conditionals(lattice: Lattice, after: Tensor) -> tuple[Tensor, Tensor]:
-    """log p(y_0) (B, 1, L) and log p(y_t | y_{t-1}) (B, T, L, L); -inf where impossible and in the padding."""
+    """log p(y_0) (B, 1, L), log p(y_t | y_{t-1}) (B, T, L, L); -inf where impossible and in the padding."""
     real = live(lattice)
     ahead = full_precision(lattice.unary) + after
     later = full_precision(lattice.edge) + ahead.unsqueeze(2)

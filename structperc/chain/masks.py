@@ -1,4 +1,4 @@
-"""Any boolean mask (holes, left padding, [CLS]) to the lengths of a Lattice, and results back into their places."""
+"""Any boolean mask (holes, left padding, [CLS]) to lengths, and results back into their places."""
 
 import torch
 from torch import Tensor

@@ -1,15 +1,15 @@
 """One recursion over the chain; the reduction and the direction are arguments.
 
-`torch.amax` gives best scores (Viterbi), `torch.logsumexp` gives log-sums (forward-backward). The mirror image
-is the same recursion over the tokens in reverse order, run in the same loop. -inf is taken exactly: no finite
-stand-in is used that real scores could reach.
+`torch.amax` gives best scores (Viterbi), `torch.logsumexp` gives log-sums (forward-backward). The mirror
+image is the same recursion over the tokens in reverse order, run in the same loop. -inf is taken exactly: no
+finite stand-in is used that real scores could reach.
 
 Sequences of unequal length are stepped through together, longest first, so that those alive at a step are a
-prefix of those alive at the step before. Only real tokens are computed with: padding cannot leak into a result.
+prefix of those alive at the step before. Only real tokens are computed with: padding cannot leak.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,11 +19,13 @@ from structperc.structures import Lattice
 
 Reduce = Callable[..., Tensor]
 
+SMALL = 2**14  # additions per step up to which numpy is faster: a call costs it a third (measured on a CPU)
+
 
 class Walk(NamedTuple):
     """Sequences read token by token in D directions at once, packed step after step.
 
-    Sequences are in the order of the walk, longest first; tokens too: all first ones, then all second ones, ...
+    Sequences are in the order of the walk, longest first; tokens too: all first, then all second ones, ...
     """
 
     order: Tensor  # (B,) which sequence is at which place
@@ -59,7 +61,8 @@ def walk(lattice: Lattice, counts: np.ndarray, signs: list[int]) -> Walk:
     tokens = np.stack([ahead if sign > 0 else back for sign in signs])
     edges = np.stack([ahead if sign > 0 else back + (step > 0) for sign in signs])
     sizes = [n for n in alive.sum(1).tolist() if n]
-    return Walk(*(torch.from_numpy(x).to(lattice.unary.device) for x in (order, tokens, edges)), sizes, signs)
+    on_device = [torch.from_numpy(x).to(lattice.unary.device) for x in (order, tokens, edges)]
+    return Walk(on_device[0], on_device[1], on_device[2], sizes, signs)
 
 
 def pack_unary(lattice: Lattice, walk: Walk) -> Tensor:
@@ -69,29 +72,59 @@ def pack_unary(lattice: Lattice, walk: Walk) -> Tensor:
 
 
 def pack_edge(lattice: Lattice, walk: Walk) -> Tensor:
-    """-> (D, N, L, L), label by label one step before; (D, 1, L, L) when one transition matrix serves all tokens."""
+    """-> (D, N, L, L), label by label one step before; (D, 1, L, L) when one matrix serves all tokens."""
     places = walk.edges[:, :1] if is_stationary(lattice.edge) else walk.edges
     packed = (edges_at(lattice, place) for place in places)
     return torch.stack([e.mT if sign > 0 else e for e, sign in zip(packed, walk.signs, strict=True)])
 
 
 def recurse(unary: Tensor, edge: Tensor, sizes: list[int], reduce: Reduce) -> Tensor:
-    """-> (L, D, N), what arrives at each label from the steps before, its own unary score excluded; 0 at step 0.
+    """-> (L, D, N), what arrives at each label from the steps before, its own unary score excluded.
 
-    a_k(j) = reduce_i ( a_{k-1}(i) + u_{k-1}(i) + e_k(j, i) ).
+    a_0 = 0 and a_k(j) = reduce_i ( a_{k-1}(i) + u_{k-1}(i) + e_k(j, i) ).
     The sequences are the last dimension, so that additions and reductions run along them.
     """
     arriving = torch.zeros_like(unary)
-    edges, out = _by_step(edge, sizes), arriving.split(sizes, 2)
-    states, scores = arriving.unsqueeze(1).split(sizes, 3), unary.unsqueeze(1).split(sizes, 3)
-    terms = torch.empty(0, device=unary.device)
-    for k in range(1, len(sizes)):
-        state = states[k - 1] + scores[k - 1]
-        if terms.shape != edges[k].shape:
-            terms = unary.new_empty(edges[k].shape)
-        torch.add(state if sizes[k] == sizes[k - 1] else state[..., : sizes[k]], edges[k], out=terms)
-        reduce(terms, 0, out=out[k])
+    if not sizes:
+        return arriving
+    L, D, _ = unary.shape
+    work = L * L * D * sizes[0]
+    tensors = arriving, unary, unary.new_empty(work), *_by_step(edge, sizes)
+    if unary.is_cpu and work <= SMALL:
+        with np.errstate(divide="ignore"):  # log 0 = -inf
+            _loop(*(x.numpy() for x in tensors), sizes=sizes, add=np.add, reduce=ON_ARRAYS[reduce])
+    else:
+        _loop(*tensors, sizes=sizes, add=torch.add, reduce=reduce)
     return arriving
+
+
+def _loop(arriving: Any, unary: Any, scratch: Any, *edges: Any, sizes: list[int], add: Any, reduce: Any) -> None:
+    """Fill `arriving`, on tensors or on arrays."""
+    L, D, _ = unary.shape
+    stop = sizes[0]
+    state = unary[:, :, :stop]
+    for k in range(1, len(sizes)):
+        n, start, stop = sizes[k], stop, stop + sizes[k]
+        if k == 1 or n < sizes[k - 1]:
+            state = state[:, :, :n]
+            terms = scratch[: L * L * D * n].reshape(L, L, D, n)
+        add(state[:, None], edges[k], out=terms)
+        here = arriving[:, :, start:stop]
+        reduce(terms, 0, out=here)
+        state = here + unary[:, :, start:stop]
+
+
+def _logsumexp(terms: np.ndarray, axis: int, out: np.ndarray) -> None:
+    """torch.logsumexp on an array whose entries may be overwritten."""
+    highest = np.maximum(terms.max(axis), np.finfo(terms.dtype).min)  # -inf - -inf would be NaN
+    terms -= highest
+    np.exp(terms, out=terms)
+    np.add.reduce(terms, axis, out=out)
+    np.log(out, out=out)
+    out += highest
+
+
+ON_ARRAYS: dict[Reduce, Any] = {torch.amax: np.maximum.reduce, torch.logsumexp: _logsumexp}
 
 
 def _by_step(edge: Tensor, sizes: list[int]) -> list[Tensor]:
@@ -100,7 +133,7 @@ def _by_step(edge: Tensor, sizes: list[int]) -> list[Tensor]:
     if edge.shape[3] > 1 or sum(sizes) <= 1:
         return list(edge.split(sizes, 3))
     repeated = edge.expand(-1, -1, -1, sizes[0]).contiguous()  # twice as fast to add as a broadcast
-    return [repeated[..., :n] for n in sizes]
+    return [repeated if n == sizes[0] else repeated[..., :n] for n in sizes]
 
 
 def completions(lattice: Lattice, reduce: Reduce) -> Tensor:

@@ -1,7 +1,7 @@
 """Scores and probabilities of segments: what a labelling says between two tokens, against everything else.
 
-A segment's alternatives need no dynamic program of their own: best-into-its-start, its own terms, best-out-of-its-end
-(the segment-wise misclassification measures of Suzuki, McDermott & Isozaki 2006, Eq. 13).
+They need no dynamic program of their own: the best into a segment's start, its own terms, the best out of its
+end (the segment-wise misclassification measures of Suzuki, McDermott & Isozaki 2006, Eq. 13).
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from structperc.structures import Lattice
 
 
 class Segments(NamedTuple):
-    """S segments; segment s is the tokens starts[s] <= t < ends[s] of sequence rows[s], at least one, all real."""
+    """Segment s is the tokens starts[s] <= t < ends[s] of sequence rows[s], at least one, all real."""
 
     rows: Tensor  # (S,) int64
     starts: Tensor  # (S,) int64
@@ -24,7 +24,7 @@ class Segments(NamedTuple):
 
 @torch.no_grad()
 def best_with(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
-    """Best labelling that agrees with `labels` (B, T) on the whole segment -> scores (S,), labellings (S, T) int64.
+    """Best labelling that agrees with `labels` (B, T) on the segment -> scores (S,), labellings (S, T).
 
     -inf and labels 0 where there is none. `path_score(lattice, labellings, segments.rows)` has the gradients.
     """
@@ -40,9 +40,10 @@ def best_with(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Ten
 
 @torch.no_grad()
 def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
-    """Best labelling that differs from `labels` (B, T) somewhere in the segment -> scores (S,), labellings (S, T).
+    """Best labelling that differs from `labels` (B, T) in the segment -> scores (S,), labellings (S, T).
 
-    The largest max-marginal of another label at a token of the segment. -inf and labels 0 where there is none.
+    Its score is the largest max-marginal of another label at a token of the segment. -inf and labels 0 where
+    there is none. `path_score(lattice, labellings, segments.rows)` has the gradients.
     """
     before, after = before_and_after(lattice, torch.amax)
     real = live(lattice)
@@ -84,7 +85,7 @@ def _places(segments: Segments) -> tuple[Tensor, Tensor]:
 
 
 def _terms(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor, Tensor]:
-    """-> the segment's own terms (S, M), its tokens, and which are inside. The edge into its start is no part of it."""
+    """-> the segment's own terms (S, M), without the edge into its start; its tokens; which are inside."""
     places, inside = _places(segments)
     rows = segments.rows.unsqueeze(1)
     label = labels[rows, places]

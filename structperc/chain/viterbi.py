@@ -1,7 +1,5 @@
 """The best labelling of each sequence (Viterbi 1967)."""
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -32,10 +30,10 @@ def viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
         best, label = (arriving[:, 0, near] + states[:, 1, far]).max(0)
         packed = torch.zeros_like(halves.tokens)
         packed[0, near] = packed[1, far] = label
-        _trace(packed, states, edge, halves.sizes, far_sizes)
+        packed = _trace(packed, states, edge, halves.sizes, far_sizes)
         scores[halves.order[: len(best)]] = best
         for half in (1, 0):  # the far half of an even length has read one token more than it has labelled
-            labels.view(-1)[halves.tokens[half]] = packed[half]
+            labels.view(-1).scatter_(0, halves.tokens[half], packed[half])
     return scores, labels.where((scores > -torch.inf).unsqueeze(1), 0)
 
 
@@ -48,36 +46,26 @@ def _meeting(lengths: np.ndarray, sizes: list[int]) -> tuple[Tensor, Tensor, lis
     return torch.from_numpy(starts[near] + place), torch.from_numpy(starts[far] + place), far_sizes
 
 
-def _trace(packed: Tensor, states: Tensor, edge: Tensor, near_sizes: list[int], far_sizes: list[int]) -> None:
-    """Fill packed labels (2, N), given those where the halves meet, from there outwards."""
-    table = edge.reshape(-1, len(states))
-    rows = torch.arange(0, len(table), len(states), device=table.device).view(2, -1).expand_as(packed)
-    trace(
-        *(_array(x) for x in (packed, states.permute(1, 2, 0).contiguous(), table, rows)),
-        near_sizes,
-        far_sizes,
-    )
+def _trace(packed: Tensor, states: Tensor, edge: Tensor, near_sizes: list[int], far_sizes: list[int]) -> Tensor:
+    """Packed labels (2, N), given those where the halves meet, filled from there outwards.
 
-
-def trace(
-    labels: Any, states: Any, table: Any, rows: Any, near_sizes: list[int], far_sizes: list[int]
-) -> None:
-    """The loop of the trace-back, on arrays or tensors: labels (2, N), states (2, N, L), table (rows * L, L)."""
-    stop = len(labels[0])
+    On the host, in numpy: so small are the steps that the calls are all that counts.
+    """
+    L = len(states)
+    table, before = edge.reshape(-1, L).cpu().numpy(), states.permute(1, 2, 0).contiguous().cpu().numpy()
+    labels = packed.cpu().numpy()
+    rows = np.broadcast_to(np.arange(0, len(table), L).reshape(2, -1), labels.shape)
+    stop = rows.shape[1]
     for k in range(len(near_sizes) - 1, 0, -1):
-        here, n = stop - near_sizes[k], near_sizes[k]
-        before = here - near_sizes[k - 1]
-        scores = table[rows[:, here:stop] + labels[:, here:stop]]
-        scores += states[:, before : before + n]
+        here, n, m = stop - near_sizes[k], near_sizes[k], far_sizes[k]
+        start = here - near_sizes[k - 1]
+        scores = table.take(rows[:, here:stop] + labels[:, here:stop], 0)
+        scores += before[:, start : start + n]
         best = scores.argmax(2)
-        labels[0, before : before + n] = best[0]
-        labels[1, before : before + far_sizes[k]] = best[1, : far_sizes[k]]
+        labels[0, start : start + n] = best[0]
+        labels[1, start : start + m] = best[1, :m]
         stop = here
-
-
-def _array(x: Tensor) -> Any:
-    """A numpy call costs a third of a torch call, which is all the time small steps take."""
-    return x.numpy() if x.device.type == "cpu" else x
+    return torch.from_numpy(labels).to(packed.device)
 
 
 class Viterbi(nn.Module):

@@ -18,7 +18,6 @@ from structperc.training.sampler import LengthBatches
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU", "none"]
-STAGES = {"fit": ("train", "dev"), "validate": ("dev",), "test": ("test",), "predict": ("predict",)}
 
 
 class SequenceData(pl.LightningDataModule):
@@ -80,11 +79,15 @@ class SequenceData(pl.LightningDataModule):
         return corpus
 
     def encode(self, encoder: Callable[[Corpus], EncodedCorpus], stage: str) -> None:
-        """Turn the splits of a stage into arrays."""
-        for split in STAGES[stage]:
-            name = self.predict_split if split == "predict" else split
-            if name not in self._encoded and (split != "dev" or stage != "fit" or self.has("dev")):
-                self._encoded[name] = encoder(self.corpus(name))
+        """Turn the splits of a stage into arrays; for fit all there are, so that a bad label is known before training."""
+        for split in self._splits(stage):
+            if split not in self._encoded:
+                self._encoded[split] = encoder(self.corpus(split))
+
+    def _splits(self, stage: str) -> list[str]:
+        if stage == "fit":
+            return ["train", *(split for split in ("dev", "test") if self.has(split))]
+        return [{"validate": "dev", "test": "test", "predict": self.predict_split}[stage]]
 
     def encoded(self, split: str) -> EncodedCorpus:
         """The arrays of a split."""

@@ -90,7 +90,6 @@ class Program(LightningCLI):
         if best:
             load_weights(self.model, best)
         self.model.save(self.folder / "model")
-        self.datamodule.encode(self.model.encode, "test" if self.datamodule.has("test") else "fit")
         splits = [split for split in ("dev", "test") if self.datamodule.has(split)]
         evaluations = {split: evaluate(self.model, self.datamodule, split) for split in splits}
         results = {split: evaluation.compute() for split, evaluation in evaluations.items()}

@@ -12,7 +12,7 @@ KINDS = ["dense", "stationary", "ties", "equal", "impossible", "short", "poisone
 
 
 def make(kind: str, seed: int) -> Lattice:
-    """Five sequences of random lengths, one of them empty, one of length 1, with at most 256 labellings each."""
+    """Five sequences of random lengths, one empty, one of length 1, with at most 256 labellings each."""
     torch.manual_seed(seed)
     L = 1 + seed % 4
     T = int(torch.randint(1, {1: 7, 2: 7, 3: 6, 4: 5}[L], ()))

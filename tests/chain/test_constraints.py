@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import oracle
 import pytest
 import torch
@@ -12,9 +14,8 @@ END = torch.tensor([True, False, True])
 
 
 def legal(labelling: tuple[int, ...]) -> bool:
-    pairs = zip(labelling, labelling[1:], strict=False)
     ends = not labelling or bool(START[labelling[0]] and END[labelling[-1]])
-    return ends and all(TRANSITION[i, j] for i, j in pairs)
+    return ends and all(TRANSITION[i, j] for i, j in pairwise(labelling))
 
 
 @pytest.fixture(params=["dense", "stationary"])
@@ -32,9 +33,7 @@ def test_searches_and_sums_see_only_legal_labellings(tagging: Lattice) -> None:
         ranked = [(s, y) for s, y in oracle.ranked(tagging, b) if legal(y)]
         assert found.scores[b][found.valid[b]].tolist() == pytest.approx([s for s, _ in ranked])
         assert {tuple(y) for y in found.labels[b, found.valid[b], :n].tolist()} == {y for _, y in ranked}
-        assert log_z[b].item() == pytest.approx(
-            torch.tensor([s for s, _ in ranked]).double().logsumexp(0).item()
-        )
+        assert log_z[b].item() == pytest.approx(torch.tensor([s for s, _ in ranked]).double().logsumexp(0).item())
     assert viterbi(constrained)[0].tolist() == pytest.approx(found.scores[:, 0].tolist())
 
 
@@ -49,9 +48,7 @@ def test_lattice_is_left_alone_and_a_stationary_edge_stays_a_view(tagging: Latti
 
 def test_gradients_reach_legal_scores_only(tagging: Lattice) -> None:
     unary, matrix = tagging.unary.clone().requires_grad_(), tagging.edge[0, 0].clone().requires_grad_()
-    constrained = constrain(
-        Lattice(unary, matrix.expand(4, 5, 3, 3), tagging.lengths), START, TRANSITION, END
-    )
+    constrained = constrain(Lattice(unary, matrix.expand(4, 5, 3, 3), tagging.lengths), START, TRANSITION, END)
     log_partition(constrained).sum().backward()
     torch.testing.assert_close(unary.grad, marginals(constrained))
     assert (unary.grad[:, 0, 2] == 0).all()

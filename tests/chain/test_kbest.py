@@ -16,9 +16,7 @@ def check(lattice: Lattice, k: int) -> None:
         assert found.valid[b].tolist() == [True] * size + [False] * (k - size)
         assert found.scores[b, :size].tolist() == pytest.approx([s for s, _ in ranked], abs=1e-9)
         labellings = [tuple(y) for y in found.labels[b, :size, :n].tolist()]
-        assert [oracle.score(lattice, b, y) for y in labellings] == pytest.approx(
-            [s for s, _ in ranked], abs=1e-9
-        )
+        assert [oracle.score(lattice, b, y) for y in labellings] == pytest.approx([s for s, _ in ranked], abs=1e-9)
         assert len(set(labellings)) == size
         assert not found.labels[b, :, n:].any()
         assert not found.labels[b, size:].any()
@@ -54,9 +52,7 @@ def distinct(found: Candidates) -> bool:
 def test_long_lists_are_sorted_distinct_and_nested(documents: Lattice, k: int) -> None:
     found = kbest(documents, k)
     assert (found.scores[:, :-1] >= found.scores[:, 1:]).all()
-    torch.testing.assert_close(
-        found.scores, path_score(documents, found.labels).where(found.valid, -torch.inf)
-    )
+    torch.testing.assert_close(found.scores, path_score(documents, found.labels).where(found.valid, -torch.inf))
     assert distinct(found)
     torch.testing.assert_close(kbest(documents, 2 * k).scores[:, :k], found.scores)
 
@@ -95,9 +91,7 @@ def test_huge_scores_never_bring_an_illegal_candidate() -> None:
 
 def test_no_tokens_at_all() -> None:
     for B, T in ((0, 3), (2, 0), (2, 3)):
-        found = kbest(
-            Lattice(torch.randn(B, T, 3), torch.randn(B, T, 3, 3), torch.zeros(B, dtype=torch.int64)), 4
-        )
+        found = kbest(Lattice(torch.randn(B, T, 3), torch.randn(B, T, 3, 3), torch.zeros(B, dtype=torch.int64)), 4)
         assert found.valid.tolist() == [[True, False, False, False]] * B
         assert found.labels.shape == (B, 4, T)
 

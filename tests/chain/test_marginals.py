@@ -91,9 +91,7 @@ def test_half_precision_is_upcast(documents: Lattice) -> None:
 
 def test_samples_follow_the_distribution() -> None:
     torch.manual_seed(2)
-    lattice = Lattice(
-        torch.randn(3, 3, 2).double(), torch.randn(3, 3, 2, 2).double(), torch.tensor([3, 0, 2])
-    )
+    lattice = Lattice(torch.randn(3, 3, 2).double(), torch.randn(3, 3, 2, 2).double(), torch.tensor([3, 0, 2]))
     n = 20000
     drawn = sample(lattice, n, torch.Generator().manual_seed(1))
     assert drawn.shape == (3, n, 3)

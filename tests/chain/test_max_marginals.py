@@ -29,6 +29,4 @@ def test_half_precision_is_upcast(documents: Lattice) -> None:
 
 
 def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:
-    torch.testing.assert_close(
-        max_marginals(Lattice(*(x.to(cuda) for x in documents))).cpu(), max_marginals(documents)
-    )
+    torch.testing.assert_close(max_marginals(Lattice(*(x.to(cuda) for x in documents))).cpu(), max_marginals(documents))

@@ -52,9 +52,7 @@ def test_gradients_count_what_is_used_and_stay_out_of_the_padding(lattice: Latti
 def test_gradient_of_a_stationary_edge_reaches_the_matrix() -> None:
     matrix = torch.zeros(2, 2, requires_grad=True)
     labels = torch.tensor([[0, 1, 1], [1, 1, -1]])
-    path_score(
-        Lattice(torch.zeros(2, 3, 2), matrix.expand(2, 3, 2, 2), torch.tensor([3, 2])), labels
-    ).sum().backward()
+    path_score(Lattice(torch.zeros(2, 3, 2), matrix.expand(2, 3, 2, 2), torch.tensor([3, 2])), labels).sum().backward()
     assert matrix.grad.tolist() == [[0, 1], [0, 2]]
 
 
@@ -71,9 +69,7 @@ def test_label_outside_the_lattice(label: int) -> None:
 
 
 def test_half_precision_is_summed_in_float32() -> None:
-    lattice = Lattice(
-        torch.full((1, 3000, 1), 1.0).bfloat16(), torch.zeros(1, 3000, 1, 1), torch.tensor([3000])
-    )
+    lattice = Lattice(torch.full((1, 3000, 1), 1.0).bfloat16(), torch.zeros(1, 3000, 1, 1), torch.tensor([3000]))
     assert path_score(lattice, torch.zeros(1, 3000, dtype=torch.int64)).item() == 3000
 
 

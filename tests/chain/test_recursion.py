@@ -1,5 +1,7 @@
+import pytest
 import torch
 
+from structperc.chain import recursion
 from structperc.chain.recursion import (
     backwards,
     before_and_after,
@@ -39,3 +41,10 @@ def test_one_transition_matrix_is_never_copied_per_token() -> None:
 def test_completions_are_the_second_half_of_both_ways(documents: Lattice) -> None:
     for reduce in (torch.amax, torch.logsumexp):
         assert completions(documents, reduce).equal(before_and_after(documents, reduce)[1])
+
+
+@pytest.mark.parametrize("reduce", [torch.amax, torch.logsumexp])
+def test_tensors_and_arrays_agree(lattice: Lattice, reduce: recursion.Reduce, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = before_and_after(lattice, reduce)
+    monkeypatch.setattr(recursion, "SMALL", -1)
+    torch.testing.assert_close(before_and_after(lattice, reduce), arrays)

@@ -3,7 +3,6 @@ import pytest
 import torch
 
 from structperc.chain import Viterbi, path_score, viterbi
-from structperc.chain.viterbi import trace
 from structperc.structures import Lattice
 
 
@@ -14,9 +13,7 @@ def test_matches_enumeration(lattice: Lattice) -> None:
         assert scores[b] == pytest.approx(oracle.best(ranked), abs=1e-9)
         assert not labels[b, n:].any()
         if ranked:
-            assert oracle.score(lattice, b, tuple(labels[b, :n].tolist())) == pytest.approx(
-                ranked[0][0], abs=1e-9
-            )
+            assert oracle.score(lattice, b, tuple(labels[b, :n].tolist())) == pytest.approx(ranked[0][0], abs=1e-9)
         else:
             assert not labels[b].any()
 
@@ -40,9 +37,7 @@ def test_long_sequences_do_not_depend_on_their_batch(documents: Lattice) -> None
     scores, labels = viterbi(documents)
     torch.testing.assert_close(scores, path_score(documents, labels))
     for b, n in enumerate(documents.lengths.tolist()):
-        alone = Lattice(
-            documents.unary[b : b + 1, :n], documents.edge[b : b + 1, :n], documents.lengths[b : b + 1]
-        )
+        alone = Lattice(documents.unary[b : b + 1, :n], documents.edge[b : b + 1, :n], documents.lengths[b : b + 1])
         score, label = viterbi(alone)
         assert score[0] == scores[b]
         assert label[0].equal(labels[b, :n])
@@ -82,16 +77,6 @@ def test_leaves_the_lattice_alone(documents: Lattice) -> None:
     assert unary.detach().equal(documents.unary)
     assert edge.equal(documents.edge)
     assert not edge.requires_grad
-
-
-def test_trace_is_the_same_for_tensors_and_arrays() -> None:
-    torch.manual_seed(0)
-    near, far = [3, 3, 2], [3, 2, 1]
-    labels, rows = torch.randint(4, (2, 8)), torch.tensor([[0], [4]]).expand(2, 8)
-    states, table, arrays = torch.randn(2, 8, 4), torch.randn(8, 4), labels.clone()
-    trace(labels, states, table, rows, near, far)
-    trace(arrays.numpy(), states.numpy(), table.numpy(), rows.numpy(), near, far)
-    assert labels.equal(arrays)
 
 
 def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:

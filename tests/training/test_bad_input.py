@@ -1,5 +1,6 @@
 """Every mistake of a user: one line that names what to change, exit status 2, nothing written."""
 
+import json
 import os
 import subprocess
 import sys
@@ -77,10 +78,12 @@ def test_too_few_columns(project):
     assert "train.txt:2" in project.fails()
 
 
-def test_unknown_label_in_dev(project):
-    project.write("dev.txt", "Anna B-PER\nACME B-ORG\n")
-    message = project.fails()
-    assert "dev.txt:2" in message
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_unknown_label(project, split):
+    project.write("bad.txt", "Anna B-PER\nACME B-ORG\n")
+    files = {"train": "train.txt", "dev": "dev.txt", split: "bad.txt"}
+    message = project.fails(f"--data.files={json.dumps(files)}")
+    assert "bad.txt:2" in message
     assert "B-ORG" in message
 
 

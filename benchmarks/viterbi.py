@@ -1,0 +1,63 @@
+"""Viterbi: the best labelling of padded batches, against `decode` of pytorch-crf."""
+
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+
+import torch
+from torchcrf import CRF
+
+from structperc.chain import viterbi
+from structperc.structures import Lattice
+
+SIZES = [(64, 50, 9), (32, 200, 9), (32, 50, 45)]  # (B, T, L)
+
+
+def run(smoke: bool) -> list[dict]:
+    """Return one row per size, milliseconds per batch; both must find the same labels."""
+    return [_row(*size, repeats=1 if smoke else 21) for size in SIZES]
+
+
+def _row(B: int, T: int, L: int, repeats: int) -> dict:
+    torch.manual_seed(0)
+    emissions, crf = torch.randn(B, T, L) * 3, CRF(L, batch_first=True)
+    lattice = _lattice(crf, emissions)
+    if viterbi(lattice)[1].tolist() != _decode(crf, emissions):
+        raise AssertionError("the peer finds other labels")
+    ours, peer = _interleaved(repeats, lambda: viterbi(lattice), lambda: _decode(crf, emissions))
+    return {
+        "what": "Viterbi",
+        "size": f"(B, T, L) = ({B}, {T}, {L})",
+        "ours_ms": ours,
+        "peer_ms": peer,
+        "peer": "pytorch-crf decode",
+        "ratio": peer / ours,
+    }
+
+
+@torch.no_grad()
+def _lattice(crf: CRF, emissions: torch.Tensor) -> Lattice:
+    unary = emissions.clone()
+    unary[:, 0] += crf.start_transitions
+    unary[:, -1] += crf.end_transitions
+    B, T, L = unary.shape
+    return Lattice(unary, crf.transitions.expand(B, T, L, L), torch.full((B,), T))
+
+
+@torch.no_grad()
+def _decode(crf: CRF, emissions: torch.Tensor) -> list[list[int]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return crf.decode(emissions)
+
+
+def _interleaved(repeats: int, *functions: Callable[[], object]) -> list[float]:
+    """Median milliseconds of each function, taken in turns so that a busy machine slows all of them."""
+    seconds: list[list[float]] = [[] for _ in functions]
+    for _ in range(repeats):
+        for function, times in zip(functions, seconds, strict=True):
+            start = time.perf_counter()
+            function()
+            times.append(time.perf_counter() - start)
+    return [1000 * statistics.median(times) for times in seconds]

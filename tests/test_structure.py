@@ -1,0 +1,140 @@
+"""The folders are stages of one flow: imports point upstream only, and the core needs neither Lightning nor datasets."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import structperc
+
+PACKAGE = Path(structperc.__file__).parent
+STAGES = (
+    ("structures", "errors"),
+    ("data",),
+    ("features",),
+    ("encoders",),
+    ("scorers",),
+    ("chain",),
+    ("nonlocal_features",),
+    ("criteria",),
+    ("optim",),
+    ("rerankers",),
+    ("guided",),
+    ("metrics",),
+    ("training",),
+    ("cli",),
+    ("__main__", "__init__"),
+)
+RANK = {name: rank for rank, names in enumerate(STAGES) for name in names}
+READERS = {"rows", "conll", "conllu", "hub", "synthetic"}  # modules of data that make `datasets.Dataset`
+FILES = sorted(PACKAGE.rglob("*.py"))
+NAMES = [".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in FILES]
+
+BLOCKED = """
+import importlib, sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pytorch_lightning", "lightning", "datasets"):
+            raise ImportError(f"{name} is blocked")
+
+sys.meta_path.insert(0, Blocker())
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+"""
+
+
+def imported(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, "stage" or "stage.module...") of every import from this package, wherever it stands in the file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            inside = node.module == PACKAGE.name
+            names = [f"{node.module}.{alias.name}" for alias in node.names] if inside else [str(node.module)]
+        else:
+            continue
+        for name in names:
+            package, _, rest = name.partition(".")
+            if package == PACKAGE.name:
+                yield node.lineno, rest or "__init__"
+
+
+def stage(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def documented(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """The module, its public classes and functions, and the public methods of these classes."""
+    yield "module", tree
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+            yield node.name, node
+            for part in node.body if isinstance(node, ast.ClassDef) else []:
+                if isinstance(part, ast.FunctionDef) and not part.name.startswith("_"):
+                    yield f"{node.name}.{part.name}", part
+
+
+def test_the_walk_finds_the_package():
+    assert {"structures", "chain.viterbi", "training.tagger", "cli"} <= set(NAMES)
+    tagger = PACKAGE / "training" / "tagger.py"
+    assert {"scorers", "criteria", "chain"} <= {stage(name) for _, name in imported(tagger)}
+
+
+def test_every_folder_and_file_is_a_stage():
+    assert {stage(name) for name in NAMES} <= RANK.keys()
+
+
+@pytest.mark.parametrize(("path", "name"), zip(FILES, NAMES, strict=True), ids=NAMES)
+def test_imports_point_upstream(path, name):
+    own = RANK[stage(name)]
+    wrong = [
+        f"{path.relative_to(PACKAGE.parent)}:{line} imports {other}"
+        for line, other in imported(path)
+        if RANK.get(stage(other), len(STAGES)) > own or (RANK[stage(other)] == own and stage(other) != stage(name))
+    ]
+    assert not wrong
+
+
+def core_modules() -> list[str]:
+    """All modules outside of training, without the readers and without those that only start the program."""
+    kept = [name for name in NAMES if stage(name) != "training" and name != "__main__"]
+    kept = [name for name in kept if not (stage(name) == "data" and name.rpartition(".")[2] in READERS)]
+    return [f"{PACKAGE.name}.{name}".removesuffix(".__init__") for name in kept]
+
+
+def import_blocked(modules: list[str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", BLOCKED, *modules]
+    return subprocess.run(command, capture_output=True, text=True, cwd=PACKAGE.parent, timeout=120, check=False)
+
+
+def test_core_imports_without_lightning_and_datasets():
+    modules = core_modules()
+    packages = {"structperc"} | {f"structperc.{name}" for name in ("chain", "criteria", "optim", "scorers")}
+    packages |= {"structperc.features", "structperc.metrics", "structperc.data.labels", "structperc.data.corpus"}
+    assert packages <= set(modules)
+    done = import_blocked(modules)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("module", ["structperc.training.tagger", "structperc.data.conll"])
+def test_the_block_works(module):
+    done = import_blocked([module])
+    assert done.returncode != 0
+    assert "is blocked" in done.stderr
+
+
+def test_files_are_named_after_what_they_hold():
+    vague = {"utils", "util", "helpers", "helper", "common", "misc", "types", "nonlocal", "base_utils"}
+    assert not {path.stem for path in [*FILES, *PACKAGE.rglob("*/")]} & vague
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_public_names_are_documented(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    bare = [name for name, node in documented(tree) if not ast.get_docstring(node)]  # type: ignore[arg-type]
+    assert not bare
