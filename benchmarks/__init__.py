@@ -2,11 +2,11 @@
 
 A benchmark is a module with `run(smoke) -> rows`; smoke means sizes that take seconds. A row is a dict:
 
-what, size    what is measured and how much of it
-ours, peer    the two figures
-unit          such as "tokens/s" (more is better) or "s/epoch" (less is better)
-ratio         ours / peer
-target        a bound on the ratio (1.5), a bound on ours ("80000 tokens/s"), or None
+what, size    what is measured, and how much of it
+ours, peer    the two figures; peer is None where there is no other side
+unit          of both, such as "tokens/s" or "s/epoch"
+ratio         of both, such that the target says which way is better
+target        a bound on the ratio ("2", "≤ 1.5"), a bound on ours ("80000 tokens/s"), or None; "≥" is understood
 """
 
 BENCHMARKS = ("extraction", "viterbi", "kbest", "epoch")

@@ -1,4 +1,4 @@
-"""The folders are stages of one flow: imports point upstream only, and the core needs neither Lightning nor datasets."""
+"""The folders are stages of one flow: imports point upstream; the core needs neither Lightning nor datasets."""
 
 import ast
 import subprocess

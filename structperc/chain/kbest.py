@@ -1,5 +1,7 @@
 """The k best labellings of each sequence, exactly, by their loss against the best one."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -12,7 +14,9 @@ from structperc.structures import Candidates, Lattice
 
 FEW_LABELS = 16  # up to here the two best are found faster from max-marginals (measured: L = 9, 23, 50)
 
+LONG = 1000  # lists from here on keep their choices in 4 bytes; shorter ones save the conversion
 CACHED = 2**17  # labels scored at a time: long lists are scored in parts that stay in the cache
+
 
 @torch.no_grad()
 def kbest(lattice: Lattice, k: int) -> Candidates:
@@ -46,15 +50,15 @@ def kbest(lattice: Lattice, k: int) -> Candidates:
 
 
 def _losses(lattice: Lattice, walk: Walk) -> list[Tensor]:
-    """-> per step (n, L before, L): what a label costs against the best one; +inf where impossible.
+    """-> per step (n * L before, L): what a label costs against the best one; +inf where impossible.
 
-    At the first step there is no label before: (n, 1, L).
+    At the first step there is no label before: (n, L).
     """
     onward = (full_precision(lattice.unary) + completions(lattice, torch.amax)).flatten(0, 1)
     onward = onward.index_select(0, walk.tokens[0])
     first, *rest = walk.sizes or [0]
     through = edges_at(lattice, walk.edges[0, first:]) + onward[first:].unsqueeze(1)
-    return [_loss(onward[:first].unsqueeze(1)), *_loss(through).split(rest)]
+    return [_loss(onward[:first]), *_loss(through).flatten(0, 1).split([n * onward.shape[1] for n in rest])]
 
 
 def _loss(scores: Tensor) -> Tensor:
@@ -68,22 +72,20 @@ def _search(steps: list[Tensor], walk: Walk, k: int) -> tuple[Tensor, list[Tenso
     Sequences are in the order of the walk. One keeps the list it had at its last token; an empty one, the
     empty path.
     """
-    n, _, L = steps[0].shape
+    (n, L), sizes = steps[0].shape, [*walk.sizes, 0]
     final = steps[0].new_full((len(walk.order), min(k, L ** len(steps))), torch.inf)
     final[:, 0] = 0
     losses, rows, picks = final[:n, :1], torch.arange(n, device=final.device), []
     row_of_pick = rows.unsqueeze(1) * L + torch.arange(L, device=rows.device).repeat(k)
-    compact = torch.int16 if k * L < 2**15 else torch.int32
     for t, n in enumerate(walk.sizes):
-        extended = steps[t].flatten(0, 1).index_select(0, rows).view(n, -1, L)
-        extended.add_(losses.unsqueeze(2))
+        extended = steps[t].index_select(0, rows).add_(losses.reshape(-1, 1))
         losses, pick = _smallest(extended.view(n, -1), k)
-        picks.append(pick.to(compact))
-        ongoing = sum(walk.sizes[t + 1 : t + 2])
-        if ongoing < n:
-            final[ongoing:n, : losses.shape[1]] = losses[ongoing:]
-            losses, pick = losses[:ongoing], pick[:ongoing]
-        rows = row_of_pick[:ongoing].gather(1, pick).flatten()
+        picks.append(pick if k < LONG else pick.to(torch.int32))
+        if n > sizes[t + 1]:
+            ongoing, width = sizes[t + 1], losses.shape[1]
+            final[ongoing:n, :width] = losses[ongoing:]
+            losses, pick, row_of_pick = losses[:ongoing], pick[:ongoing], row_of_pick[:ongoing]
+        rows = row_of_pick.gather(1, pick).view(-1)
     return final, picks
 
 
@@ -100,15 +102,26 @@ def _trace(picks: list[Tensor], lattice: Lattice, walk: Walk, width: int) -> Ten
     chosen = walk.order.new_zeros(T, B, width)
     widths = torch.tensor([1, *(pick.shape[1] for pick in picks)], device=chosen.device)
     last = widths[lattice.lengths.to(chosen.device)[walk.order]].unsqueeze(1) - 1
-    slot = torch.arange(width, device=chosen.device).minimum(last)
-    for t in range(len(picks) - 1, -1, -1):
-        here = slot[: walk.sizes[t]]
-        pick = picks[t].gather(1, here)
-        chosen[t, : len(pick)] = pick
-        torch.div(pick, L, rounding_mode="floor", out=here)
+    slots = torch.arange(width, device=chosen.device).minimum(last)
+    places = torch.arange(B, device=chosen.device).unsqueeze(1)
+    _follow([_array(pick) for pick in picks], L, *(_array(x) for x in (chosen, slots, places)))
     labels = torch.empty_like(chosen).view(B, width, T)
     labels[walk.order] = chosen.remainder_(L).permute(1, 2, 0)
     return labels
+
+
+def _follow(picks: list[Any], L: int, chosen: Any, slots: Any, places: Any) -> None:
+    """Fill `chosen` (T, B, W) with the choices that lead to `slots` (B, W); on tensors or on arrays."""
+    for t in range(len(picks) - 1, -1, -1):
+        n = len(picks[t])
+        pick = picks[t][places[:n], slots[:n]]
+        chosen[t, :n] = pick
+        slots[:n] = pick // L
+
+
+def _array(x: Tensor) -> Any:
+    """On a CPU a numpy call costs a third of a torch call."""
+    return x.numpy() if x.is_cpu else x
 
 
 def _rescored(lattice: Lattice, labels: Tensor, valid: Tensor, k: int) -> Candidates:

@@ -21,9 +21,9 @@ class EncodedCorpus(Dataset[Batch]):
         self.features = features.encode(corpus)
         gold = corpus.columns.get("label")
         self.gold = None if gold is None else labels.encode(gold, corpus.where)
-        sizes = np.diff(corpus.sentences)
-        number = np.arange(len(sizes)) - np.searchsorted(corpus.sentences, corpus.starts[:-1])[_sequence(corpus)]
-        self.sentences = np.repeat(number, sizes)
+        sentence = np.repeat(np.arange(len(corpus.sentences) - 1), np.diff(corpus.sentences))
+        first = np.repeat(corpus.starts[:-1], corpus.lengths)  # first token of each token's sequence
+        self.sentences = sentence - sentence[first]
 
     def __len__(self) -> int:
         return len(self.corpus)
@@ -46,8 +46,3 @@ class EncodedCorpus(Dataset[Batch]):
         for row, start, length in zip(padded, starts, lengths, strict=True):
             row[:length] = values[start : start + length]
         return torch.from_numpy(padded)
-
-
-def _sequence(corpus: Corpus) -> np.ndarray:
-    """(R,) which sequence each sentence belongs to."""
-    return np.searchsorted(corpus.starts, corpus.sentences[:-1], side="right") - 1

@@ -58,7 +58,10 @@ class Inference:
     @torch.no_grad()
     def candidates(self: "Tagger", corpus: Corpus, k: int) -> list[list[Labelling]]:  # type: ignore[misc]
         """As `kbest`, for the sequences of a corpus."""
-        found: dict[int, list[Labelling]] = {}
+        if k < 1:
+            raise InputError(f"k must be >= 1, got {k}")
+        empty = Labelling([], 0.0, 0.0 if self.criterion.probabilistic else None)
+        found = [[empty] for _ in range(len(corpus))]
         for batch in self.batches(corpus):
             lattice = self(batch)
             best = kbest(lattice, k)
@@ -69,7 +72,7 @@ class Inference:
                 logs = [None] * len(scores) if log_z is None else (scores - log_z[b]).tolist()
                 names = [self.labels.decode(path) for path in labels]
                 found[row] = [Labelling(*one) for one in zip(names, scores.tolist(), logs, strict=True)]
-        return [found[row] for row in range(len(corpus))]
+        return found
 
     @torch.no_grad()
     def marginals(self: "Tagger", sentences: Sequence[Sentence]) -> list[Tensor]:  # type: ignore[misc]
@@ -80,21 +83,25 @@ class Inference:
         if not self.criterion.probabilistic:
             name = type(self.criterion).__name__
             raise InputError(f"a tagger trained with {name} has scores, not probabilities; train with Likelihood")
-        found: dict[int, Tensor] = {}
+        found = [torch.zeros(0, len(self.labels)) for _ in sentences]
         for batch in self.batches(self.read(sentences)):
             for row, length, table in zip(batch.rows, batch.lengths, marginals(self(batch)), strict=True):
                 found[int(row)] = table[:length]
-        return [found[i] for i in range(len(sentences))]
+        return found
 
-    def read(self: "Tagger", sentences: Sequence[Sentence], documents: Sequence[int] | None = None) -> Corpus:  # type: ignore[misc]
-        """Sentences as a corpus."""
+    def read(  # type: ignore[misc]
+        self: "Tagger", sentences: Sequence[Sentence], documents: Sequence[int] | None = None
+    ) -> Corpus:
+        """Sentences as a corpus. InputError for a string where a list of words is due."""
+        if text := next((s for s in sentences if isinstance(s, str)), None):
+            raise InputError(f"a sentence is a list of words, not the string {text[:30]!r}; split it into words")
         rows = [s if isinstance(s, Mapping) else {"word": s} for s in sentences]
         return Corpus.from_sentences(rows, documents, "sentence" if documents is None else "document")
 
     def batches(self: "Tagger", corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:  # type: ignore[misc]
-        """Mini-batches of a corpus on the tagger's device, longest sequences first."""
-        rows = self.encode(corpus)
-        for order in LengthBatches(corpus.lengths, batch_size, shuffle=False):
+        """Mini-batches of a corpus on the tagger's device, longest sequences first; none without any token."""
+        rows = self.encode(corpus) if corpus.tokens else []
+        for order in LengthBatches(corpus.lengths, batch_size, shuffle=False) if rows else ():
             yield self.transfer_batch_to_device(rows[order], self.device, 0)
 
 

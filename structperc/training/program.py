@@ -95,7 +95,8 @@ class Program(LightningCLI):
         results = {split: evaluation.compute() for split, evaluation in evaluations.items()}
         for evaluation in evaluations.values():
             print(evaluation.table(), end="\n\n")
-        print(results_table(results))
+        if results:
+            print(results_table(results))
         epochs = self.trainer.current_epoch
         print(f"{epochs} epochs, {seconds:.1f} seconds of training")
         print(f"model: {self.folder / 'model'}")

@@ -36,9 +36,15 @@ class Store(PyTorchModelHubMixin):
             fresh = Path(scratch) / "new"
             fresh.mkdir()
             self._save_pretrained(fresh)
+            old = Path(scratch) / "old"
             if target.exists():
-                os.replace(target, Path(scratch) / "old")
-            os.replace(fresh, target)
+                os.replace(target, old)
+            try:
+                os.replace(fresh, target)
+            except OSError:
+                if old.exists():
+                    old.rename(target)
+                raise
 
     def _save_pretrained(self: "Tagger", save_directory: Path) -> None:  # type: ignore[misc]
         config = {
@@ -63,12 +69,13 @@ class Store(PyTorchModelHubMixin):
                 raise InputError(f"{path}: no saved model here ({name} is missing)")
         try:
             config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
-            tensors = load_file(path / WEIGHTS, device=device)
-        except Exception as error:
-            raise InputError(f"{path}: not a readable model: {error}") from None
-        if config.get("format") != FORMAT:
-            raise InputError(f"{path / CONFIG}: format {config.get('format')}, this version reads {FORMAT}")
-        return _build(cls, config, tensors).to(device)  # type: ignore[arg-type]
+            check_format(config)
+            return _build(cls, config, load_file(path / WEIGHTS, device=device)).to(device)  # type: ignore[arg-type]
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        except Exception as error:  # whatever a damaged file leads to
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise InputError(f"{path}: not a readable model ({reason}); save it again") from None
 
     @classmethod
     def _from_pretrained(cls, *, model_id: str, revision: str | None = None, **options: Any) -> "Tagger":
@@ -77,6 +84,14 @@ class Store(PyTorchModelHubMixin):
         passed_on = ("cache_dir", "force_download", "token", "local_files_only")
         known = {key: options[key] for key in passed_on if key in options}
         return cls.load(snapshot_download(model_id, revision=revision, **known))
+
+
+def check_format(config: Any) -> None:
+    """InputError unless this version can read the configuration."""
+    if not isinstance(config, dict) or "format" not in config:
+        raise InputError(f"{CONFIG} is no configuration of a model (it has no 'format')")
+    if config["format"] != FORMAT:
+        raise InputError(f"{CONFIG} has format {config['format']}, this version reads {FORMAT}")
 
 
 def describe(part: nn.Module) -> dict[str, Any]:
@@ -95,7 +110,7 @@ def rebuild(described: dict[str, Any]) -> nn.Module:
     module, _, name = described["class_path"].rpartition(".")
     try:
         return getattr(importlib.import_module(module), name)(**described["init_args"])
-    except (ImportError, AttributeError):
+    except (ImportError, AttributeError, ValueError):
         raise InputError(f"the saved model uses {described['class_path']}, which cannot be imported") from None
 
 

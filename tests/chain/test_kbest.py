@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from structperc.chain import KBest, kbest, path_score, viterbi
+from structperc.chain.kbest import _array, _follow
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice
 
@@ -109,6 +110,16 @@ def test_leaves_the_lattice_alone(documents: Lattice) -> None:
     found = KBest(5)(Lattice(unary, documents.edge, documents.lengths))
     assert not found.scores.requires_grad
     assert unary.detach().equal(documents.unary)
+
+
+def test_trace_is_the_same_on_tensors_and_arrays() -> None:
+    torch.manual_seed(0)
+    picks = [torch.randint(4 * 3, (n, 4)) for n in (3, 3, 2, 1)]
+    slots, places = torch.randint(4, (3, 4)), torch.arange(3).unsqueeze(1)
+    on_tensors, on_arrays = torch.zeros(2, 5, 3, 4, dtype=torch.int64)
+    _follow([_array(p) for p in picks], 3, *(_array(x) for x in (on_arrays, slots.clone(), places)))
+    _follow(picks, 3, on_tensors, slots, places)
+    assert on_tensors.equal(on_arrays)
 
 
 def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:

@@ -1,0 +1,282 @@
+"""structperc tag and structperc compare, as users run them."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from structperc.chain import KBest
+from structperc.cli import main
+from structperc.criteria import Likelihood
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.features import FeatureExtractor
+from structperc.scorers import SparseLinear
+from structperc.training.tagger import Tagger
+
+WORDS = "Anna\nsleeps\n\nRome\nwaits\nfor\nher\n"
+DOCUMENTS = "-DOCSTART- -X- O\n\nAnna x B-PER\nsleeps y O\n\nRome x B-LOC\n\n-DOCSTART- -X- O\n\nAnna x B-PER\n"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A saved tagger of random weights that reads words, its neighbours included; unit: document."""
+    features = FeatureExtractor(["w[0]", "w[-1]"], cutoff=1)
+    features.fit(Corpus.from_sentences([{"word": WORDS.split()}]))
+    tagger = Tagger(features, SparseLinear(sparse_grad=False), Likelihood(), KBest(1))
+    tagger.allocate(LabelSet.from_corpus(["B-PER", "B-LOC", "O"], "IOB2"))
+    tagger.unit = "document"
+    torch.manual_seed(3)
+    for parameter in tagger.scorer.parameters():
+        torch.nn.init.normal_(parameter)
+    folder = tmp_path_factory.mktemp("commands") / "model"
+    tagger.save(folder)
+    return folder
+
+
+@pytest.fixture
+def tagger(model):
+    return Tagger.load(model)
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes a file; -> its path."""
+
+    def write(text, name="text.txt"):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return tmp_path / name
+
+    return write
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs a command that must do well; -> what it printed."""
+
+    def run(*arguments):
+        capsys.readouterr()
+        assert main([str(argument) for argument in arguments]) == 0
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def fails(capsys):
+    """Runs a command that must fail; -> its one line of complaint."""
+
+    def fails(*arguments):
+        capsys.readouterr()
+        assert main([str(argument) for argument in arguments]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("structperc: error: ")
+        assert err.count("\n") == 1
+        return err
+
+    return fails
+
+
+def columns(text):
+    """Sentences as lists of lists of fields."""
+    return [[line.split() for line in block.split("\n")] for block in text.strip().split("\n\n")]
+
+
+# -- tag ------------------------------------------------------------------------------------------------------
+
+
+def test_tag_adds_the_label_as_last_column(run, file, model, tagger):
+    sentences = [["Anna", "sleeps"], ["Rome", "waits", "for", "her"]]
+    found = columns(run("tag", model, file(WORDS)))
+    assert [[word for word, _ in sentence] for sentence in found] == sentences
+    assert [[label for _, label in sentence] for sentence in found] == tagger.tag(sentences)
+
+
+def test_tag_writes_to_a_file_what_it_would_print(run, file, model, tmp_path):
+    printed = run("tag", model, file(WORDS))
+    assert run("tag", model, file(WORDS), "-o", tmp_path / "out.txt") == ""
+    assert (tmp_path / "out.txt").read_text(encoding="utf-8") == printed
+    best = run("tag", model, file(WORDS), "-k", "2")
+    assert run("tag", model, file(WORDS), "-k", "2", "--output", tmp_path / "out.txt") == ""
+    assert (tmp_path / "out.txt").read_text(encoding="utf-8") == best
+
+
+def test_tag_finds_the_words_in_the_column_that_is_named(run, file, model):
+    turned = "x Anna\ny sleeps\n\nx Rome\ny waits\nz for\ny her\n"
+    plain = columns(run("tag", model, file(WORDS)))
+    found = columns(run("tag", model, file(turned), "--columns", "_", "word"))
+    assert found == plain
+    kept = columns(run("tag", model, file(turned), "--columns", "pos", "word"))
+    assert [[{word, label} for *_, word, label in s] for s in kept] == [[set(pair) for pair in s] for s in plain]
+    assert {len(fields) for sentence in kept for fields in sentence} == {3}
+
+
+def test_tag_takes_the_unit_of_training_unless_told(run, file, model, tagger):
+    path = file(DOCUMENTS)
+    sentences, documents = [["Anna", "sleeps"], ["Rome"], ["Anna"]], [0, 0, 1]
+    together, alone = tagger.tag(sentences, documents), tagger.tag(sentences)
+    assert together != alone
+
+    def labels(*options):
+        return [
+            [fields[-1] for fields in s] for s in columns(run("tag", model, path, *options)) if s[0][0] != "-DOCSTART-"
+        ]
+
+    assert labels() == labels("--unit", "document") == together
+    assert labels("--unit", "sentence") == alone
+
+
+def test_tag_k_prints_every_candidate_with_its_score(run, file, model, tagger):
+    text = run("tag", model, file(WORDS), "-k", "3", "--unit", "sentence")
+    blocks = [block.split("\n") for block in text.strip().split("\n\n")]
+    found = tagger.kbest([["Anna", "sleeps"], ["Rome", "waits", "for", "her"]], 3)
+    assert len(blocks) == 6
+    for (head, *lines), (rank, one) in zip(blocks, [(r, c) for cs in found for r, c in enumerate(cs, 1)], strict=True):
+        match = re.fullmatch(r"# (\d+) score (\S+) log-probability (\S+)", head)
+        assert int(match[1]) == rank
+        assert float(match[2]) == pytest.approx(one.score, rel=1e-5)
+        assert float(match[3]) == pytest.approx(one.log_probability, abs=1e-6)
+        assert [line.split()[1] for line in lines] == one.labels
+
+
+def test_tag_k_says_nothing_of_probabilities_for_a_perceptron(run, file, trained):
+    text = run("tag", trained.folder / "model", file("Anna NNP B-NP\nleft VBD B-VP\n"), "-k", "2")
+    assert text.count("# ") == 2
+    assert "probability" not in text
+
+
+def test_tag_in_a_new_process_gives_the_labels_of_the_run(trained, tmp_path):
+    assert trained.again("predict", "--ckpt_path=best", "--data.predict=dev") == 0
+    predicted = trained.folder / "predictions" / "dev.conll"
+    roles = ["word", "pos", "chunk", "label", "evidence", "predicted"]
+    command = [sys.executable, "-m", "structperc", "tag", str(trained.folder / "model"), str(predicted)]
+    options = ["--columns", *roles, "-o", str(tmp_path / "tagged")]
+    subprocess.run([*command, *options], check=True, timeout=120)
+    rows = [line.split() for line in (tmp_path / "tagged").read_text().splitlines() if line and "DOCSTART" not in line]
+    assert len(rows) > 100
+    assert [row[-1] for row in rows] == [row[-2] for row in rows]
+    assert len({row[-1] for row in rows}) > 1
+
+
+def test_tag_into_a_reader_that_stops_early(model, file):
+    command = [sys.executable, "-m", "structperc", "tag", str(model), str(file(f"{WORDS}\n" * 5000))]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline().startswith("Anna ")
+    process.stdout.close()
+    assert "Traceback" not in process.stderr.read()
+    process.wait(timeout=120)
+
+
+def test_tag_without_a_model(fails, file, tmp_path):
+    assert str(tmp_path / "none") in fails("tag", tmp_path / "none", file(WORDS))
+
+
+def test_tag_without_a_file(fails, model, tmp_path):
+    assert str(tmp_path / "none") in fails("tag", model, tmp_path / "none")
+
+
+@pytest.mark.parametrize("k", ["0", "-1"])
+def test_tag_with_a_k_below_one(fails, file, model, k):
+    assert f"-k must be >= 1, got {k}" in fails("tag", model, file(WORDS), "-k", k)
+
+
+def test_tag_with_too_few_columns(fails, file, trained):
+    message = fails("tag", trained.folder / "model", file(WORDS))
+    assert "text.txt:1" in message
+    assert "pos" in message
+
+
+def test_tag_without_a_column_that_the_model_reads(fails, file, trained):
+    message = fails("tag", trained.folder / "model", file("Anna NNP\n"), "--columns", "word", "pos")
+    assert "'chunk'" in message
+    assert "text.txt" in message
+
+
+def test_tag_without_words(fails, file, model):
+    assert "word" in fails("tag", model, file(WORDS), "--columns", "pos")
+
+
+def test_tag_an_empty_file(fails, file, model):
+    assert "no tokens" in fails("tag", model, file(""))
+
+
+@pytest.mark.parametrize("k", [[], ["-k", "2"]])
+def test_tag_into_a_folder_that_does_not_exist(fails, file, model, tmp_path, k):
+    assert str(tmp_path / "nowhere") in fails("tag", model, file(WORDS), "-o", tmp_path / "nowhere" / "out.txt", *k)
+
+
+@pytest.mark.parametrize("options", [["--unit", "paragraph"], ["-k", "many"], ["--colums", "word"], []])
+def test_tag_called_wrongly(options, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["tag", *(["model", "file"] if options else []), *options])
+    assert stopped.value.code == 2
+    assert "structperc tag: error:" in capsys.readouterr().err
+
+
+# -- compare --------------------------------------------------------------------------------------------------
+
+GOLD = "Anna B-PER\nsleeps O\n\nRome B-LOC\nwaits O\n"
+
+
+def test_compare_of_hand_worked_files(run, file):
+    gold = file(GOLD, "gold.txt")
+    a = file(GOLD.replace("B-LOC", "B-PER"), "a.txt")
+    b = file("Anna O\nsleeps O\n\nRome B-LOC\nwaits B-LOC\n", "b.txt")
+    rows = {line[:20].strip(): line[20:].split() for line in run("compare", a, b, "--gold", gold).splitlines() if line}
+    assert rows[""] == ["a.txt", "b.txt", "difference"]
+    # a: one of two segments right, two found. b: one of two right, two found.
+    assert rows["F1"] == ["50.00", "50.00", "+0.00"]
+    # tokens: a errs at Rome, b at Anna and waits
+    assert rows["token accuracy"] == ["75.00", "50.00", "-25.00"]
+    assert rows["sentence accuracy"] == ["50.00", "0.00", "-50.00"]
+    # only a right: Anna, waits; only b right: Rome; exact binomial over 3
+    assert rows["tokens"] == ["2", "1", "1"]
+    assert rows["sentences"] == ["1", "0", "1"]
+
+
+def test_compare_reads_words_first_and_labels_last(run, file):
+    gold = file(GOLD, "gold.txt")
+    wide = file("Anna NNP B-NP B-PER\nsleeps VBZ B-VP O\n\nRome NNP B-NP B-LOC\nwaits VBZ B-VP O\n", "wide.txt")
+    rows = [line.split() for line in run("compare", gold, wide, "--gold", gold).splitlines()]
+    assert ["F1", "100.00", "100.00", "+0.00"] in rows
+
+
+def test_compare_of_labels_without_segments(run, file):
+    gold, other = file("a NN\nb VB\n", "gold.txt"), file("a NN\nb NN\n", "other.txt")
+    text = run("compare", gold, other, "--gold", gold, "--scheme", "none")
+    assert "F1" not in text
+    assert "50.00" in text
+
+
+def test_compare_in_another_scheme(fails, run, file):
+    gold = file("Anna S-PER\nSmith O\n", "gold.txt")
+    assert "S-PER" in fails("compare", gold, gold, "--gold", gold)
+    assert "100.00" in run("compare", gold, gold, "--gold", gold, "--scheme", "IOBES")
+    assert "IOB7" in fails("compare", gold, gold, "--gold", gold, "--scheme", "IOB7")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [GOLD.replace("Rome", "Roma"), GOLD.replace("\n\n", "\n"), GOLD + "\nmore O\n"],
+    ids=["words", "sentences", "length"],
+)
+def test_compare_of_different_texts(fails, file, other):
+    gold, bad = file(GOLD, "gold.txt"), file(other, "bad.txt")
+    assert "bad.txt" in fails("compare", gold, bad, "--gold", gold)
+    assert "bad.txt" in fails("compare", bad, gold, "--gold", gold)
+
+
+def test_compare_without_a_file(fails, file, tmp_path):
+    gold = file(GOLD, "gold.txt")
+    for arguments in ((gold, tmp_path / "none", gold), (gold, gold, tmp_path / "none")):
+        assert str(tmp_path / "none") in fails("compare", arguments[0], arguments[1], "--gold", arguments[2])
+
+
+def test_compare_needs_gold(file, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["compare", "a", "b"])
+    assert stopped.value.code == 2
+    assert "--gold" in capsys.readouterr().err
