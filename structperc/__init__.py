@@ -1,1 +1,52 @@
-"""structperc."""
+"""Structured prediction over sequences, stage by stage in the order of the data flow.
+
+structures          every tensor that crosses the border between two stages
+data                files, hub data sets, the embedded corpus -> sequences with labels of a tag scheme
+features            tokens -> feature ids
+scorers             ids -> Lattice
+chain               Lattice -> best paths, k best, marginals: exact dynamic programs
+criteria            gold against rivals -> losses
+optim               gradients -> weights
+metrics             labels against gold -> scores
+training            all of it as Lightning modules; saved models
+cli                 the program
+
+Importing `structperc` or any stage before `training` needs neither Lightning nor datasets.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from structperc.chain import kbest, log_partition, marginals, max_marginals, viterbi
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from structperc.structures import Batch, Candidates, Lattice
+
+if TYPE_CHECKING:
+    from structperc.training.tagger import Tagger
+
+__all__ = [
+    "Batch",
+    "Lattice",
+    "Candidates",
+    "Corpus",
+    "LabelSet",
+    "FeatureExtractor",
+    "viterbi",
+    "kbest",
+    "log_partition",
+    "marginals",
+    "max_marginals",
+    "Tagger",
+    "InputError",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """`structperc.Tagger` is found on first use, since it needs Lightning."""
+    if name == "Tagger":
+        from structperc.training.tagger import Tagger
+
+        return Tagger
+    raise AttributeError(f"module 'structperc' has no attribute {name!r}")
