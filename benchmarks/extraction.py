@@ -24,9 +24,7 @@ SAMPLE = 5_000  # tokens for the peer
 
 def run(smoke: bool) -> list[dict]:
     """Return one row: tokens/s of ours and of the peer, which sees the beginning of the corpus only."""
-    corpus, gazetteers, name = (
-        _real() if "STRUCTPERC_DATA" in os.environ else _random(20_000 if smoke else 203_621)
-    )
+    corpus, gazetteers, name = _real() if "STRUCTPERC_DATA" in os.environ else _random(20_000 if smoke else 203_621)
     if smoke:
         corpus = _head(corpus, 20_000)
     extractor = FeatureExtractor(TEMPLATES, TEMPLATES, gazetteers=gazetteers, progress=False)
@@ -75,9 +73,7 @@ def _values(corpus: Corpus, extractor: FeatureExtractor) -> dict[str, list[str]]
             values[attribute] = [function(word) for word in words]
     for attribute, gazetteer in extractor.gazetteers.items():
         column = number_strings(words, 0)
-        values[attribute] = [
-            TAGS[tag] for tag in gazetteer.tag(column.distinct, column.numbers, corpus.sentences)
-        ]
+        values[attribute] = [TAGS[tag] for tag in gazetteer.tag(column.distinct, column.numbers, corpus.sentences)]
     return values
 
 
@@ -110,9 +106,7 @@ def _real() -> tuple[Corpus, dict[str, Gazetteer], str]:
     blocks = (folder / "conll2003" / "eng.train").read_text(encoding="utf-8").split("\n\n")
     rows = [[line.split() for line in block.strip().split("\n")] for block in blocks if block.strip()]
     documents = np.cumsum([row[0][0] == "-DOCSTART-" for row in rows])
-    kept = [
-        (row, document) for row, document in zip(rows, documents, strict=True) if row[0][0] != "-DOCSTART-"
-    ]
+    kept = [(row, document) for row, document in zip(rows, documents, strict=True) if row[0][0] != "-DOCSTART-"]
     sentences = [dict(zip(("word", "pos", "chunk"), zip(*row, strict=True), strict=False)) for row, _ in kept]
     corpus = Corpus.from_sentences(sentences, [document for _, document in kept], "document")
     lists = {attribute: Gazetteer(folder / "gazetteers" / f"{name}.txt") for attribute, name in LISTS.items()}
@@ -122,9 +116,7 @@ def _real() -> tuple[Corpus, dict[str, Gazetteer], str]:
 def _random(tokens: int) -> tuple[Corpus, dict[str, Gazetteer], str]:
     """Return words with frequencies as in text (Zipf) and lists of one to three of them."""
     rng = np.random.default_rng(0)
-    vocabulary = np.array(
-        ["".join(rng.choice(list("abcdeAB1-."), rng.integers(1, 10))) for _ in range(25_000)]
-    )
+    vocabulary = np.array(["".join(rng.choice(list("abcdeAB1-."), rng.integers(1, 10))) for _ in range(25_000)])
     words = vocabulary[rng.zipf(1.2, tokens) % len(vocabulary)]
     columns = {"word": words.tolist()}
     columns |= {role: rng.choice(n, tokens).astype(str).tolist() for role, n in (("pos", 45), ("chunk", 20))}

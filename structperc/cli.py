@@ -1,6 +1,7 @@
 """The command line: fit, validate, test and predict from a YAML file; tag and compare for saved models and files."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -30,6 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(f"structperc: error: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except KeyboardInterrupt:
         print("structperc: interrupted", file=sys.stderr)
         return 1
@@ -56,7 +60,7 @@ def tag(arguments: list[str]) -> int:
     parser.add_argument("--columns", nargs="+", help="roles of the file's columns; default: those the model reads")
     parser.add_argument("--unit", choices=("sentence", "document"), help="default: as the model was trained")
     parser.add_argument("-o", "--output", help="write here instead of to standard output")
-    parser.add_argument("-k", type=int, default=0, help="print the k best labellings with their scores instead")
+    parser.add_argument("-k", type=int, help="print the k best labellings with their scores instead")
     options = parser.parse_args(arguments)
 
     from structperc.training.commands import tag_file

@@ -18,14 +18,23 @@ def allow(lattice: Lattice, mask: Tensor) -> Lattice:
     return lattice._replace(unary=lattice.unary.masked_fill(~mask, -torch.inf))
 
 
-def constrain(lattice: Lattice, start: Tensor, transition: Tensor, end: Tensor) -> Lattice:
-    """Keep what bool masks allow: first labels (L,), pairs (L before, L), last labels (L,).
+def constrain(
+    lattice: Lattice,
+    start: Tensor,
+    transition: Tensor,
+    end: Tensor,
+    first: Tensor | None = None,
+    last: Tensor | None = None,
+) -> Lattice:
+    """Keep the first labels, pairs (label before, label) and last labels that bool masks (L,), (L, L), (L,) allow.
 
-    A stationary edge stays an expanded view.
+    `first` and `last` (B, T) bool say where a labelling begins and ends: by default at the ends of the sequence, for
+    documents also at the borders of their sentences. A stationary edge stays an expanded view.
     """
     steps = torch.arange(lattice.unary.shape[1], device=lattice.unary.device)
-    first, last = steps == 0, steps == lattice.lengths.to(steps.device).unsqueeze(1) - 1
-    barred = (first.unsqueeze(1) & ~start) | (last.unsqueeze(2) & ~end)
+    first = steps == 0 if first is None else first
+    last = steps == lattice.lengths.to(steps.device).unsqueeze(1) - 1 if last is None else last
+    barred = (first.unsqueeze(-1) & ~start) | (last.unsqueeze(-1) & ~end)
     edge = lattice.edge[:1, :1] if is_stationary(lattice.edge) else lattice.edge
     edge = edge.masked_fill(~transition, -torch.inf).expand_as(lattice.edge)
     return Lattice(lattice.unary.masked_fill(barred, -torch.inf), edge, lattice.lengths)

@@ -6,14 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from structperc.chain.path import path_score
-from structperc.chain.recursion import Walk, completions, edges_at, forwards, full_precision
-from structperc.chain.two_best import two_best
+from structperc.chain.sidetracks import Forks, every_token, forks, spread
 from structperc.chain.viterbi import viterbi
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice
 
-FEW_LABELS = 16  # up to here the two best are found faster from max-marginals (measured: L = 9, 23, 50)
-
+MANY = 500  # tokens * labels of a sequence from where on it pays to look for its forks (measured)
 LONG = 1000  # lists from here on keep their choices in 4 bytes; shorter ones save the conversion
 CACHED = 2**17  # labels scored at a time: long lists are scored in parts that stay in the cache
 
@@ -27,11 +25,12 @@ def kbest(lattice: Lattice, k: int) -> Candidates:
     kept (k in all, not k per label), each is extended by L labels, and the k smallest are kept again. This is
     exact: different prefixes have different completions, and the loss of a prefix is the loss of its best
     completion. Each step adds a number that is not negative, so that nothing is lost to rounding near the
-    border, as g + h of an A* search may lose it.
+    border, as g + h of an A* search may lose it. Long sequences are first cut down to the tokens where the k
+    best can differ (`sidetracks`).
 
-    Work O(T (k L + selection)), memory O(T k). The scores are sums over the lattice as given, not the losses.
-    An empty sequence has one candidate, the empty path with score 0. Which of several equal candidates are
-    kept at the border is not defined. Raises InputError for k < 1.
+    Work O(T L^2 + S (k L + selection)) for S <= T such tokens, memory O(T k). The scores are sums over the
+    lattice as given, not the losses. An empty sequence has one candidate, the empty path with score 0. Which of
+    several equal candidates are kept at the border is not defined. Raises InputError for k < 1.
 
     After the tree-trellis search of Soong & Huang (1991) and the lazy lists of Huang & Chiang (2005).
     """
@@ -40,49 +39,35 @@ def kbest(lattice: Lattice, k: int) -> Candidates:
     if k == 1:
         scores, labels = viterbi(lattice)
         return Candidates(labels.unsqueeze(1), scores.unsqueeze(1), scores.isfinite().unsqueeze(1))
-    if k == 2 and lattice.unary.shape[1] and lattice.unary.shape[2] <= FEW_LABELS:
-        return two_best(lattice)
-    walk = forwards(lattice)
-    losses, picks = _search(_losses(lattice, walk), walk, k)
-    labels = _trace(picks, lattice, walk, losses.shape[1])
-    valid = torch.empty_like(losses, dtype=torch.bool).index_copy_(0, walk.order, losses.isfinite())
+    found = forks(lattice, k) if _long(lattice, k) else every_token(lattice)
+    losses, picks = _search(found, k)
+    labels = _trace(picks, found, losses.shape[1], lattice.unary.shape[1])
+    valid = torch.empty_like(losses, dtype=torch.bool).index_copy_(0, found.order, losses.isfinite())
     return _rescored(lattice, labels, valid, k)
 
 
-def _losses(lattice: Lattice, walk: Walk) -> list[Tensor]:
-    """-> per step (n * L before, L): what a label costs against the best one; +inf where impossible.
+def _long(lattice: Lattice, k: int) -> bool:
+    """Whether sequences are so long, on average, that the k best leave most tokens without a choice."""
+    return int(lattice.lengths.sum()) * lattice.unary.shape[2] > (2 * k + MANY) * len(lattice.lengths)
 
-    At the first step there is no label before: (n, L).
+
+def _search(found: Forks, k: int) -> tuple[Tensor, list[Tensor]]:
+    """-> losses (B, W) of whole labellings; per fork (n, w) the choices `prefix * L + label`; w <= W <= k.
+
+    Sequences are in the order of the forks. One keeps the list it had at its last fork; one without any has a
+    single labelling.
     """
-    onward = (full_precision(lattice.unary) + completions(lattice, torch.amax)).flatten(0, 1)
-    onward = onward.index_select(0, walk.tokens[0])
-    first, *rest = walk.sizes or [0]
-    through = edges_at(lattice, walk.edges[0, first:]) + onward[first:].unsqueeze(1)
-    return [_loss(onward[:first]), *_loss(through).flatten(0, 1).split([n * onward.shape[1] for n in rest])]
-
-
-def _loss(scores: Tensor) -> Tensor:
-    best = scores.amax(-1, keepdim=True)
-    return (best - scores).where(scores > -torch.inf, torch.inf)
-
-
-def _search(steps: list[Tensor], walk: Walk, k: int) -> tuple[Tensor, list[Tensor]]:
-    """-> losses (B, W) of whole labellings; per step (n, w) the choices `prefix * L + label`; w <= W <= k.
-
-    Sequences are in the order of the walk. One keeps the list it had at its last token; an empty one, the
-    empty path.
-    """
-    (n, L), sizes = steps[0].shape, [*walk.sizes, 0]
-    final = steps[0].new_full((len(walk.order), min(k, L ** len(steps))), torch.inf)
+    (n, L), sizes = found.losses[0].shape, [*found.sizes, 0]
+    final = found.losses[0].new_full((len(found.order), min(k, L ** len(found.losses))), torch.inf)
     final[:, 0] = 0
     losses, rows, picks = final[:n, :1], torch.arange(n, device=final.device), []
     row_of_pick = rows.unsqueeze(1) * L + torch.arange(L, device=rows.device).repeat(k)
-    for t, n in enumerate(walk.sizes):
-        extended = steps[t].index_select(0, rows).add_(losses.reshape(-1, 1))
+    for s, n in enumerate(found.sizes):
+        extended = found.losses[s].index_select(0, rows).add_(losses.reshape(-1, 1))
         losses, pick = _smallest(extended.view(n, -1), k)
         picks.append(pick if k < LONG else pick.to(torch.int32))
-        if n > sizes[t + 1]:
-            ongoing, width = sizes[t + 1], losses.shape[1]
+        if n > sizes[s + 1]:
+            ongoing, width = sizes[s + 1], losses.shape[1]
             final[ongoing:n, :width] = losses[ongoing:]
             losses, pick, row_of_pick = losses[:ongoing], pick[:ongoing], row_of_pick[:ongoing]
         rows = row_of_pick.gather(1, pick).view(-1)
@@ -96,18 +81,17 @@ def _smallest(losses: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return losses.topk(k, 1, largest=False, sorted=False)
 
 
-def _trace(picks: list[Tensor], lattice: Lattice, walk: Walk, width: int) -> Tensor:
-    """-> labels (B, W, T) of the lists at the last tokens; 0 in the padding."""
-    B, T, L = lattice.unary.shape
-    chosen = walk.order.new_zeros(T, B, width)
-    widths = torch.tensor([1, *(pick.shape[1] for pick in picks)], device=chosen.device)
-    last = widths[lattice.lengths.to(chosen.device)[walk.order]].unsqueeze(1) - 1
-    slots = torch.arange(width, device=chosen.device).minimum(last)
-    places = torch.arange(B, device=chosen.device).unsqueeze(1)
+def _trace(picks: list[Tensor], found: Forks, width: int, T: int) -> Tensor:
+    """-> labels (B, W, T) of the lists at the last forks; 0 in the padding."""
+    order, L = found.order, found.losses[0].shape[1]
+    chosen = order.new_zeros(T if found.labels is None else len(found.losses), len(order), width)
+    widths = torch.tensor([1, *(pick.shape[1] for pick in picks)], device=order.device)
+    slots = torch.arange(width, device=order.device).minimum(widths[found.counts].unsqueeze(1) - 1)
+    places = torch.arange(len(order), device=order.device).unsqueeze(1)
     _follow([_array(pick) for pick in picks], L, *(_array(x) for x in (chosen, slots, places)))
-    labels = torch.empty_like(chosen).view(B, width, T)
-    labels[walk.order] = chosen.remainder_(L).permute(1, 2, 0)
-    return labels
+    at_forks = chosen.new_empty(len(order), width, len(chosen))
+    at_forks[order] = chosen.remainder_(L).permute(1, 2, 0)
+    return spread(found, at_forks)
 
 
 def _follow(picks: list[Any], L: int, chosen: Any, slots: Any, places: Any) -> None:

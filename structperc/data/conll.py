@@ -4,7 +4,6 @@ One token per line, fields separated by ASCII spaces or tabs (other white space 
 empty line after each sentence, documents opened by -DOCSTART- lines.
 """
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -17,7 +16,7 @@ from rich.progress import track
 
 from structperc.data.corpus import Corpus
 from structperc.data.rows import rows
-from structperc.data.text import read_lines
+from structperc.data.text import read_lines, write_lines
 from structperc.errors import InputError
 
 DOCSTART = "-DOCSTART-"
@@ -75,18 +74,7 @@ def write_conll(
     docstart: str = DOCSTART,
 ) -> None:
     """Writes `conll_lines` as UTF-8; the file appears under its name only when it is complete."""
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder {path.parent} does not exist")
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(conll_lines(corpus, roles, predicted, docstart))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_lines(path, conll_lines(corpus, roles, predicted, docstart))
 
 
 def conll_lines(
@@ -117,9 +105,7 @@ def _shown(lines: list[str], name: str) -> Iterable[str]:
     return track(lines, name, console=Console(stderr=True), transient=True)
 
 
-def _blocks(
-    lines: Iterable[str], docstart: str | None, comments: bool
-) -> Iterator[list[tuple[int, list[str]]]]:
+def _blocks(lines: Iterable[str], docstart: str | None, comments: bool) -> Iterator[list[tuple[int, list[str]]]]:
     """Sentences as lists of (line number, fields); an empty list where a document is opened."""
     block: list[tuple[int, list[str]]] = []
     for number, line in enumerate(lines, 1):
@@ -163,11 +149,7 @@ def _roles(columns: Columns) -> dict[str, int]:
     else:
         named = [(role, i) for i, role in enumerate(columns) if role is not None and role != "_"]
     roles = [role for role, _ in named]
-    if (
-        "word" not in roles
-        or len(set(roles)) < len(roles)
-        or not {"document", "sentence", "line"}.isdisjoint(roles)
-    ):
+    if "word" not in roles or len(set(roles)) < len(roles) or not {"document", "sentence", "line"}.isdisjoint(roles):
         raise InputError(
             f"columns must name 'word' and each role once, none 'document', 'sentence' or 'line'; not {roles}"
         )

@@ -43,9 +43,7 @@ class Clusters:
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> "Clusters":
         """Rebuild clusters from `to_json`."""
-        return cls(
-            {word: path for path, words in state["words"].items() for word in words}, state["lower_case"]
-        )
+        return cls({word: path for path, words in state["words"].items() for word in words}, state["lower_case"])
 
 
 def _read(path: str | Path) -> dict[str, str]:

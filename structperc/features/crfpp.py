@@ -35,9 +35,7 @@ def read_crfpp(path: str | Path, columns: Sequence[str]) -> CrfppTemplates:
     for number, line in _lines(path):
         where = f"{path}:{number}"
         if (first := seen.setdefault(_MACRO.sub("%x", line), number)) != number:
-            raise InputError(
-                f"{where}: {line!r} shares features with line {first}; give it an identifier of its own"
-            )
+            raise InputError(f"{where}: {line!r} shares features with line {first}; give it an identifier of its own")
         (templates.node if line[0] == "U" else templates.edge).append(_item(where, line, columns))
     return templates
 
@@ -59,9 +57,7 @@ def _item(where: str, line: str, columns: Sequence[str]) -> str:
         raise InputError(f"{where}: a template starts with U (node) or B (edge), got {line!r}")
     if "%" in _MACRO.sub("", line):
         raise InputError(f"{where}: a macro is written %x[row,column] with integers, got {line!r}")
-    return (
-        "|".join(_part(where, int(row), int(column), columns) for row, column in _MACRO.findall(line)) or BIAS
-    )
+    return "|".join(_part(where, int(row), int(column), columns) for row, column in _MACRO.findall(line)) or BIAS
 
 
 def _part(where: str, row: int, column: int, columns: Sequence[str]) -> str:

@@ -193,9 +193,7 @@ class FeatureExtractor:
 
     def _index(self, kind: str) -> FeatureIndex:
         if not self._indices:
-            raise RuntimeError(
-                "the feature extractor has no index yet; call fit with the training corpus first"
-            )
+            raise RuntimeError("the feature extractor has no index yet; call fit with the training corpus first")
         if kind not in self._indices:
             raise ValueError(f"there are no {kind!r} features; kinds are {', '.join(self._indices)}")
         return self._indices[kind]

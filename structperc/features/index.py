@@ -116,9 +116,7 @@ class FeatureIndex:
     def _one_place(self, view: View, numbers: Sequence[int]) -> Lookup:
         """Templates of one part that meet the same string: a table from strings to rows of ids."""
         parts = [self.templates[number][0] for number in numbers]
-        ids = [
-            self._ids(number)(view.codes[part.attribute]) for number, part in zip(numbers, parts, strict=True)
-        ]
+        ids = [self._ids(number)(view.codes[part.attribute]) for number, part in zip(numbers, parts, strict=True)]
         table = np.stack(ids, 1)
         return lambda piece: table[piece.numbers(parts[0])]
 

@@ -70,9 +70,7 @@ class Sources:
 
     def _column(self, role: str, corpus: Corpus, words: Column) -> Column:
         if role in self._gazetteers:
-            tags = self._gazetteers[role].tag(
-                words.distinct, words.numbers - 2 * self._reach, corpus.sentences
-            )
+            tags = self._gazetteers[role].tag(words.distinct, words.numbers - 2 * self._reach, corpus.sentences)
             return Column(list(TAGS), tags.astype(np.int32) + np.int32(2 * self._reach))
         if role == "label" or role not in corpus.columns:
             roles = ", ".join(role for role in corpus.columns if role != "label")
@@ -90,6 +88,4 @@ def _check_use(names: Sequence[str], gazetteers: Mapping[str, Gazetteer], cluste
         if name not in names:
             raise InputError(f"gazetteers: no template asks for {name!r}; add one or leave the list out")
     if clusters and not any(clusters.attribute(name) for name in names):
-        raise InputError(
-            "clusters: no template asks for a prefix (c4, c10, ...); add one or leave the file out"
-        )
+        raise InputError("clusters: no template asks for a prefix (c4, c10, ...); add one or leave the file out")

@@ -28,9 +28,7 @@ class Vocabulary:
         index: dict[str, int] = {}
         numbers = [index.setdefault(string, len(index)) for string in strings]
         totals = np.bincount(np.array(numbers, np.int64), counts, minlength=len(index))
-        return cls(
-            [value for value, total in zip(index, totals, strict=True) if value and total >= cutoff], reach
-        )
+        return cls([value for value, total in zip(index, totals, strict=True) if value and total >= cutoff], reach)
 
     def encode(self, strings: Sequence[str]) -> np.ndarray:
         """Return the codes of the places beyond the borders, then of `strings`: an array to index with

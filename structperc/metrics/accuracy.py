@@ -50,9 +50,7 @@ class TokenAccuracy(_Accuracy):
         for name in ("tokens", "right_tokens"):
             self.add_state(name, torch.zeros((), dtype=torch.int64), "sum")
 
-    def update(
-        self, predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None
-    ) -> None:
+    def update(self, predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
         """predicted (B, T), gold (B, T), lengths (B,); sentences change nothing."""
         right, total = token_counts(predicted, gold, lengths)
         self.right_tokens = self.right_tokens + right
@@ -74,9 +72,7 @@ class SentenceAccuracy(_Accuracy):
         for name in ("sentences", "right_sentences"):
             self.add_state(name, torch.zeros((), dtype=torch.int64), "sum")
 
-    def update(
-        self, predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None
-    ) -> None:
+    def update(self, predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
         """predicted (B, T), gold (B, T), lengths (B,), sentences (B, T) or None; see `sentence_counts`."""
         right, total = sentence_counts(predicted, gold, lengths, sentences)
         self.right_sentences = self.right_sentences + right

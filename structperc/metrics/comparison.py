@@ -77,9 +77,7 @@ def compare(
     return Comparison(names, segments, mcnemar(right[0][0], right[1][0]), mcnemar(right_a, right_b))
 
 
-def _segments(
-    predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor, labels: LabelSet
-) -> SegmentScores:
+def _segments(predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor, labels: LabelSet) -> SegmentScores:
     metric = SegmentF1(labels)
     metric.update(predicted, gold, lengths, sentences)
     return metric.compute()

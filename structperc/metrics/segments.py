@@ -120,9 +120,7 @@ class SegmentScores(NamedTuple):
     def total(self) -> SegmentScore:
         """Sums over types: scores are micro averages."""
         scores = self.types.values()
-        return SegmentScore(
-            sum(s.correct for s in scores), sum(s.found for s in scores), sum(s.gold for s in scores)
-        )
+        return SegmentScore(sum(s.correct for s in scores), sum(s.found for s in scores), sum(s.gold for s in scores))
 
     @property
     def f1(self) -> float:
@@ -149,8 +147,7 @@ class SegmentScores(NamedTuple):
         correct, found, gold = self.total
         accuracy = 100 * self.correct_tokens / max(self.tokens, 1)
         lines = [
-            f"processed {self.tokens} tokens with {gold} phrases; "
-            f"found: {found} phrases; correct: {correct}.",
+            f"processed {self.tokens} tokens with {gold} phrases; found: {found} phrases; correct: {correct}.",
             f"accuracy: {accuracy:6.2f}%; {_line(self.total)}",
             *(f"{name:>17}: {_line(score)}  {score.found}" for name, score in self.seen.items()),
             f"improper labels: {self.n_improper}",
@@ -185,9 +182,7 @@ class SegmentF1(Metric):
         for name in ("improper", "tokens", "correct_tokens"):
             self.add_state(name, torch.zeros((), dtype=torch.int64), "sum")
 
-    def update(
-        self, predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None
-    ) -> None:
+    def update(self, predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
         """predicted (B, T), gold (B, T), lengths (B,), sentences (B, T) or None; see `segment_counts`."""
         *counts, improper = segment_counts(predicted, gold, lengths, self.labels, sentences)
         correct, total = token_counts(predicted, gold, lengths)

@@ -82,9 +82,7 @@ class AveragedOptimizer(Optimizer):
         for group, saved in zip(self.param_groups, state_dict["param_groups"], strict=True):
             for p, key in zip(group["params"], saved["params"], strict=True):
                 if "sums" in state_dict["state"].get(key, {}):
-                    self.state[p]["sums"] = state_dict["state"][key]["sums"].to(
-                        p.device, torch.float64, copy=True
-                    )
+                    self.state[p]["sums"] = state_dict["state"][key]["sums"].to(p.device, torch.float64, copy=True)
 
 
 def lazy_average(weights: Tensor, sums: Tensor, steps: int) -> Tensor:

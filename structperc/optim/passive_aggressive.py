@@ -43,9 +43,7 @@ class PassiveAggressive(AveragedOptimizer):
 
     def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float:
         if loss is None:
-            raise RuntimeError(
-                "PassiveAggressive needs the loss: call step(closure) with a closure that returns it"
-            )
+            raise RuntimeError("PassiveAggressive needs the loss: call step(closure) with a closure that returns it")
         norm = squared_norm(p.grad for g in self.param_groups for p in g["params"] if p.grad is not None)
         value = float(loss)
         if norm == 0 or value <= 0:

@@ -4,33 +4,35 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from structperc.data.conll import conll_lines, read_conll, write_conll
+from structperc.data.conll import conll_lines, read_conll
 from structperc.data.corpus import Corpus
+from structperc.data.text import write_lines
 from structperc.errors import InputError
 from structperc.metrics import compare
 from structperc.training.tagger import Tagger
 
 
 def tag_file(
-    model: str, file: str, columns: Sequence[str] | None, unit: str | None, output: str | None, k: int
+    model: str, file: str, columns: Sequence[str] | None, unit: str | None, output: str | None, k: int | None
 ) -> None:
     """Label a file of CoNLL columns; write its columns and the predicted label, or with k the k best labellings.
 
-    InputError for a missing file or model, columns that the model needs and the file lacks, and k < 0.
+    InputError for a missing file or model, columns that the model needs and the file lacks, and k < 1.
     """
-    if k < 0:
+    if k is not None and k < 1:
         raise InputError(f"-k must be >= 1, got {k}")
     tagger = Tagger.load(model)
     roles = list(columns or tagger.features.columns)
     corpus = Corpus.from_dataset(read_conll(file, roles), unit or tagger.unit, file)
-    if k:
-        write("".join(candidate_lines(tagger, corpus, k)), output)
-        return
-    predicted = [label for sentence in tagger.label(corpus) for label in sentence]
-    if output is None:
-        sys.stdout.writelines(conll_lines(corpus, predicted=predicted))
+    if k is not None:
+        lines = candidate_lines(tagger, corpus, k)
     else:
-        write_conll(output, corpus, predicted=predicted)
+        lines = conll_lines(corpus, predicted=[label for sentence in tagger.label(corpus) for label in sentence])
+    if output is None:
+        sys.stdout.writelines(lines)
+        sys.stdout.flush()
+    else:
+        write_lines(output, lines)
 
 
 def candidate_lines(tagger: Tagger, corpus: Corpus, k: int) -> Iterator[str]:
@@ -42,14 +44,6 @@ def candidate_lines(tagger: Tagger, corpus: Corpus, k: int) -> Iterator[str]:
             yield f"# {rank} score {labelling.score:.6g}{log_p}\n"
             yield from (f"{w} {label}\n" for w, label in zip(sequence, labelling.labels, strict=True))
             yield "\n"
-
-
-def write(text: str, output: str | None) -> None:
-    """To standard output or to a file."""
-    if output is None:
-        sys.stdout.write(text)
-    else:
-        Path(output).write_text(text, encoding="utf-8")
 
 
 def compare_predictions(a: str, b: str, gold: str, scheme: str) -> str:

@@ -79,7 +79,7 @@ class SequenceData(pl.LightningDataModule):
         return corpus
 
     def encode(self, encoder: Callable[[Corpus], EncodedCorpus], stage: str) -> None:
-        """Turn the splits of a stage into arrays; for fit all there are, so that a bad label is known before training."""
+        """Turn the splits of a stage into arrays; for fit all there are, so that bad labels show before training."""
         for split in self._splits(stage):
             if split not in self._encoded:
                 self._encoded[split] = encoder(self.corpus(split))

@@ -100,8 +100,10 @@ class Inference:
 
     def batches(self: "Tagger", corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:  # type: ignore[misc]
         """Mini-batches of a corpus on the tagger's device, longest sequences first; none without any token."""
-        rows = self.encode(corpus) if corpus.tokens else []
-        for order in LengthBatches(corpus.lengths, batch_size, shuffle=False) if rows else ():
+        if not corpus.tokens:
+            return
+        rows = self.encode(corpus)
+        for order in LengthBatches(corpus.lengths, batch_size, shuffle=False):
             yield self.transfer_batch_to_device(rows[order], self.device, 0)
 
 

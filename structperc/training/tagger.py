@@ -9,7 +9,7 @@ from pytorch_lightning.trainer.states import TrainerFn
 from torch import Tensor
 from torch.optim import Optimizer
 
-from structperc.chain import KBest, allow, constrain, path_score, viterbi
+from structperc.chain import KBest, constrain, path_score, viterbi
 from structperc.criteria import Criterion
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
@@ -65,11 +65,9 @@ class Tagger(pl.LightningModule, Inference, Store):
 
     def forward(self, batch: Batch) -> Lattice:
         """-> Lattice with everything the tag scheme forbids at -inf; no segment crosses the border of a sentence."""
-        lattice = constrain(self.scorer(batch), self.start, self.transition, self.end)
+        lattice = self.scorer(batch)
         borders = sentence_borders(batch.lengths, lattice.unary.shape[1], batch.sentences)
-        opening = self.start | ~borders.first[..., None]
-        closing = self.end | ~borders.last[..., None]
-        return allow(lattice, opening & closing)
+        return constrain(lattice, self.start, self.transition, self.end, borders.first, borders.last)
 
     def training_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
         """-> the summed loss of the batch."""

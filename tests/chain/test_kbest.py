@@ -1,9 +1,12 @@
+import sys
+
 import oracle
 import pytest
 import torch
 
 from structperc.chain import KBest, kbest, path_score, viterbi
 from structperc.chain.kbest import _array, _follow
+from structperc.chain.sidetracks import forks
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice
 
@@ -24,12 +27,21 @@ def check(lattice: Lattice, k: int) -> None:
         assert (found.scores[b, size:] == -torch.inf).all()
 
 
+@pytest.fixture(params=["every token", "forks"])
+def choices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways whatever the length: all tokens as choices, and only those where the k best can differ."""
+    many = 10**9 if request.param == "every token" else -(10**9)
+    monkeypatch.setattr(sys.modules["structperc.chain.kbest"], "MANY", many)
+
+
+@pytest.mark.usefixtures("choices")
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.9, 2])
 def test_matches_enumeration(lattice: Lattice, share: float) -> None:
     _, T, L = lattice.unary.shape
     check(lattice, max(1, round(share * L**T)))
 
 
+@pytest.mark.usefixtures("choices")
 def test_every_k_of_one_lattice() -> None:
     torch.manual_seed(3)
     lattice = Lattice(torch.randn(2, 4, 3).double(), torch.randn(2, 4, 3, 3).double(), torch.tensor([4, 3]))
@@ -75,6 +87,53 @@ def test_half_precision_is_upcast(dtype: torch.dtype, documents: Lattice) -> Non
     exact = kbest(Lattice(half.unary.double(), half.edge.double(), half.lengths), 9)
     assert kbest(half, 9).scores.dtype == torch.float32
     torch.testing.assert_close(kbest(half, 9).scores.double(), exact.scores)
+
+
+@pytest.mark.parametrize("scale", [1, 1e29])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_forks_lose_nothing(scale: float, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(11)
+    unary, edge = torch.randn(5, 90, 7, dtype=dtype), torch.randn(5, 90, 7, 7, dtype=dtype)
+    unary[0], edge[0] = (3 * unary[0]).round(), edge[0].round()  # ties
+    unary[1:3] += 9 * torch.nn.functional.one_hot(torch.randint(7, (2, 90)), 7)  # few choices
+    edge[3][torch.rand(90, 7, 7) < 0.6] = -torch.inf
+    lattice = Lattice(unary * scale, edge * scale, torch.tensor([90, 89, 0, 70, 1]))
+    found = {many: _with(many, lattice, 40, monkeypatch) for many in (10**9, -(10**9))}
+    expected, reduced = found.values()
+    assert reduced.valid.equal(expected.valid)
+    torch.testing.assert_close(reduced.scores / scale, expected.scores / scale)
+    assert distinct(reduced)
+
+
+def _with(many: int, lattice: Lattice, k: int, monkeypatch: pytest.MonkeyPatch) -> Candidates:
+    monkeypatch.setattr(sys.modules["structperc.chain.kbest"], "MANY", many)
+    return kbest(lattice, k)
+
+
+def test_a_single_labelling_has_no_fork() -> None:
+    edge = torch.full((2, 200, 3, 3), -torch.inf)
+    edge[:, :, [0, 1, 2], [1, 2, 0]] = 0
+    unary = torch.randn(2, 200, 3)
+    unary[:, 0, 1:] = -torch.inf
+    lengths = torch.tensor([200, 150])
+    assert forks(Lattice(unary, edge, lengths), 5).sizes == []
+    found = kbest(Lattice(unary, edge, lengths), 5)
+    assert found.valid.tolist() == [[True] + [False] * 4] * 2
+    assert found.labels[1, 0].tolist() == [0, 1, 2] * 50 + [0] * 50
+    unary[1, 149] = -torch.inf
+    assert forks(Lattice(unary, edge, lengths), 5).counts.tolist() == [1, 0]  # the one without any labelling
+    assert kbest(Lattice(unary, edge, lengths), 5).valid.sum(1).tolist() == [1, 0]
+
+
+def test_forks_of_a_hand_worked_lattice() -> None:
+    unary = torch.tensor([[0.0, -1], [0, -9], [0, -2], [0, -9], [0, -4]]).unsqueeze(0)
+    lattice = Lattice(unary, torch.zeros(1, 5, 2, 2), torch.tensor([5]))
+    for k, tokens in ((2, [0]), (3, [0, 2]), (4, [0, 2, 4]), (8, [0, 1, 2, 3, 4])):
+        number = forks(lattice, k).number
+        assert number is not None
+        expected = [sum(fork <= t for fork in tokens) - 1 for t in range(5)]
+        assert number.tolist() == [expected]
+        check(lattice, k)
 
 
 def test_huge_scores_never_bring_an_illegal_candidate() -> None:

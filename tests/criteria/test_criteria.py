@@ -124,9 +124,7 @@ def test_rival_is_the_first_if_wrong_else_the_second():
     )
     gold = torch.tensor([[0, 1], [1, 1]])  # the first candidate; none of them
     scores = torch.tensor([[9.0, 4.0], [9.0, 4.0]])
-    scored = Scored(
-        lattice, gold, candidates, torch.tensor([9.0, 6.0]), scores, torch.zeros(2), torch.zeros(2, 2)
-    )
+    scored = Scored(lattice, gold, candidates, torch.tensor([9.0, 6.0]), scores, torch.zeros(2), torch.zeros(2, 2))
     assert Margin(5.0)(scored).tolist() == [-5.0, 3.0]
     assert Margin(4.9)(scored).tolist() == [0.0, 3.0]
     assert Perceptron()(scored).tolist() == [0.0, 3.0]
@@ -134,9 +132,7 @@ def test_rival_is_the_first_if_wrong_else_the_second():
 
 def test_non_local_scores_choose_the_rival():
     lattice = Lattice(torch.zeros(1, 1, 3), torch.zeros(1, 1, 3, 3), torch.tensor([1]))
-    candidates = Candidates(
-        torch.tensor([[[0], [1], [2]]]), torch.zeros(1, 3), torch.ones(1, 3, dtype=torch.bool)
-    )
+    candidates = Candidates(torch.tensor([[[0], [1], [2]]]), torch.zeros(1, 3), torch.ones(1, 3, dtype=torch.bool))
     scored = Scored(
         lattice,
         torch.tensor([[0]]),

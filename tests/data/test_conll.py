@@ -63,9 +63,7 @@ def test_the_same_rows_however_the_lines_are_written(tmp_path, change):
     assert read(tmp_path, change(NER), ROLES).remove_columns("line").to_list() == plain
 
 
-@pytest.mark.parametrize(
-    "columns", [["word", "_", "_", "label"], {"word": 0, "label": -1}, {"label": 3, "word": -4}]
-)
+@pytest.mark.parametrize("columns", [["word", "_", "_", "label"], {"word": 0, "label": -1}, {"label": 3, "word": -4}])
 def test_columns_by_order_or_position(tmp_path, columns):
     data = read(tmp_path, NER, columns)
     assert data["word"] == [["EU", "rejects"], ["Peter"], ["U.N."]]
@@ -139,9 +137,7 @@ def test_errors_name_file_and_line(tmp_path, text, options, message):
 
 def test_the_progress_bar_stays_off_standard_output(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(conll, "_SLOW", 0)
-    assert (
-        read(tmp_path, "a O\n", progress=True).to_list() == read(tmp_path, "a O\n", progress=False).to_list()
-    )
+    assert read(tmp_path, "a O\n", progress=True).to_list() == read(tmp_path, "a O\n", progress=False).to_list()
     assert capsys.readouterr().out == ""
 
 
@@ -166,9 +162,7 @@ def test_an_edited_file_is_read_anew(tmp_path):
     before = read(tmp_path, "a O\n")
     after = read(tmp_path, "b O\n")
     assert (before["word"], after["word"]) == ([["a"]], [["b"]])
-    upper = [
-        data.map(lambda row: {"word": [w.upper() for w in row["word"]]})["word"] for data in (before, after)
-    ]
+    upper = [data.map(lambda row: {"word": [w.upper() for w in row["word"]]})["word"] for data in (before, after)]
     assert upper == [[["A"]], [["B"]]]
 
 
@@ -184,9 +178,7 @@ def test_errors_of_the_corpus_name_lines(tmp_path):
 def test_what_is_written_reads_the_same(tmp_path, unit):
     corpus = corpus_of(tmp_path, unit=unit)
     write_conll(tmp_path / "b.txt", corpus)
-    assert (tmp_path / "b.txt").read_text() == NER.replace(
-        "-DOCSTART- -X- O O", "-DOCSTART- -X- -X- O"
-    ) + "\n"
+    assert (tmp_path / "b.txt").read_text() == NER.replace("-DOCSTART- -X- O O", "-DOCSTART- -X- -X- O") + "\n"
     again = Corpus.from_dataset(read_conll(tmp_path / "b.txt", list(corpus.columns)), unit)
     assert again.columns == corpus.columns
     assert again.starts.tolist() == corpus.starts.tolist()

@@ -21,8 +21,7 @@ def dataset(documents=(0, 0, 1, 1)):
 
 def same(one, other):
     return one.columns == other.columns and all(
-        np.array_equal(getattr(one, field), getattr(other, field))
-        for field in ("starts", "sentences", "documents")
+        np.array_equal(getattr(one, field), getattr(other, field)) for field in ("starts", "sentences", "documents")
     )
 
 
@@ -99,12 +98,8 @@ def test_places_without_lines():
 
 
 def test_only_columns_of_string_lists_are_read():
-    features = Features(
-        {"id": Value("string"), "word": List(Value("string")), "tag": List(ClassLabel(names=["O"]))}
-    )
-    corpus = Corpus.from_dataset(
-        Dataset.from_dict({"id": ["1"], "word": [["a"]], "tag": [[0]]}, features=features)
-    )
+    features = Features({"id": Value("string"), "word": List(Value("string")), "tag": List(ClassLabel(names=["O"]))})
+    corpus = Corpus.from_dataset(Dataset.from_dict({"id": ["1"], "word": [["a"]], "tag": [[0]]}, features=features))
     assert corpus.columns == {"word": ["a"]}
 
 
@@ -144,9 +139,7 @@ def test_uneven_sentences(sentences, message):
 
 
 def test_documents_must_be_known_and_together():
-    with pytest.raises(
-        InputError, match="f: no column 'document' says where documents begin; set unit: sentence"
-    ):
+    with pytest.raises(InputError, match="f: no column 'document' says where documents begin; set unit: sentence"):
         Corpus.from_dataset(dataset().remove_columns("document"), "document", name="f")
     with pytest.raises(InputError, match="not next to each other"):
         Corpus.from_dataset(dataset().select([0, 2, 1]), "document")

@@ -47,9 +47,7 @@ def read(home, *calls, **environment):
 
 
 def tiny() -> Dataset:
-    features = Features(
-        {"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=["O", "B-PER", "I-PER"]))}
-    )
+    features = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=["O", "B-PER", "I-PER"]))})
     rows = {"tokens": [["Peter", "Pan", "flew"], ["Yes"], []], "ner_tags": [[1, 2, 0], [0], []]}
     return Dataset.from_dict(rows, features=features)
 
@@ -96,9 +94,7 @@ class FakeHub(http.server.BaseHTTPRequestHandler):
             self.answer(404, X_Error_Code="RevisionNotFound")
         elif "/tree/" in path:
             directory = path.endswith("/data") or "recursive=True" in self.path
-            self.json(
-                [self.entry()] if directory else [{"type": "directory", "path": "data", "oid": "c" * 40}]
-            )
+            self.json([self.entry()] if directory else [{"type": "directory", "path": "data", "oid": "c" * 40}])
         elif path.startswith("/api/"):
             self.json({"id": "owner/tiny", "sha": COMMIT, "siblings": [{"rfilename": self.name}]})
         elif path.endswith(self.name):

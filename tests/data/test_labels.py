@@ -138,9 +138,7 @@ def test_borders_are_the_spans_of_every_labelling(scheme):
 
 def test_borders_keep_leading_dimensions_and_accept_no_tokens():
     label_set = LabelSet(("O", "B-A", "I-A"), "IOB2")
-    first, last = label_set.borders(
-        torch.zeros(2, 3, 0, dtype=torch.int64), torch.ones(2, 3, 0, dtype=torch.bool)
-    )
+    first, last = label_set.borders(torch.zeros(2, 3, 0, dtype=torch.int64), torch.ones(2, 3, 0, dtype=torch.bool))
     assert first.shape == last.shape == (2, 3, 0)
     labels = torch.tensor([[[1, 2, 0], [2, 1, 1]]])
     first, last = label_set.borders(labels, torch.tensor([[[True, True, True]]]))
@@ -244,9 +242,7 @@ def test_encode_and_decode():
             label_set.decode([0, bad])
 
 
-@pytest.mark.parametrize(
-    ("where", "place"), [("dev.txt", "dev.txt"), (lambda i: f"dev.txt:{i + 7}", "dev.txt:8")]
-)
+@pytest.mark.parametrize(("where", "place"), [("dev.txt", "dev.txt"), (lambda i: f"dev.txt:{i + 7}", "dev.txt:8")])
 def test_unknown_labels_are_named_with_their_place(where, place):
     label_set = LabelSet(("O", "B-PER", "I-PER"), "IOB2")
     with pytest.raises(InputError) as error:

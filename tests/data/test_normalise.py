@@ -64,9 +64,7 @@ def test_strict(tmp_path, labels, scheme, message):
 def test_labels_of_another_scheme_are_never_repaired(tmp_path):
     with pytest.raises(InputError) as error:
         normalise_labels(corpus_of(tmp_path, ["O", "", "B-A", "E-A"]), "IOB2", "IOB2")
-    assert (
-        str(error.value) == "a.txt:5: label 'E-A' is not of scheme IOB2 (O, B-TYPE, I-TYPE); set the scheme"
-    )
+    assert str(error.value) == "a.txt:5: label 'E-A' is not of scheme IOB2 (O, B-TYPE, I-TYPE); set the scheme"
 
 
 def test_the_column_must_be_there():

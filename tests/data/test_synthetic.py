@@ -37,9 +37,7 @@ def test_shape(sample):
     assert 70 < corpus.tokens / 400 < 90
     assert list(corpus.columns) == ["word", "pos", "chunk", "label", "evidence"]
     for role in ("label", "chunk"):
-        assert all(
-            first_violation(labels, "IOB2") is None for labels in corpus.sentences_of(corpus.columns[role])
-        )
+        assert all(first_violation(labels, "IOB2") is None for labels in corpus.sentences_of(corpus.columns[role]))
     kinds = {kind for kind, _ in zip(corpus.columns["label"], corpus.columns["word"], strict=True)}
     assert kinds >= {"B-PER", "I-PER", "B-LOC", "I-LOC", "B-ORG", "I-ORG", "B-MISC", "O"}
     outside = [e == "O" for e in corpus.columns["evidence"]]

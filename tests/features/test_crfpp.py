@@ -41,9 +41,7 @@ def test_expansion_of_the_crfpp_manual(write):
     extractor = FeatureExtractor.from_crfpp(write(text), ["word", "pos"])
     encoded = extractor.fit_encode(corpus)
     names = extractor.feature_names("node")
-    assert {
-        names[i] for i in encoded.cut([0])[0].ids[encoded.nodes.offsets[2] : encoded.nodes.offsets[3]]
-    } == {
+    assert {names[i] for i in encoded.cut([0])[0].ids[encoded.nodes.offsets[2] : encoded.nodes.offsets[3]]} == {
         "word[0]=the",
         "pos[0]=DT",
         "word[-1]=reckons",

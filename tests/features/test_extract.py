@@ -74,9 +74,9 @@ def corpora_of(words):
     token = st.tuples(st.sampled_from(words), st.sampled_from(["N", "V", ""]))
     sentence = st.lists(token, max_size=5)
     document = st.lists(sentence, min_size=1, max_size=3)
-    return st.tuples(
-        st.lists(document, min_size=1, max_size=4), st.sampled_from(["sentence", "document"])
-    ).map(lambda drawn: make_corpus(*drawn))
+    return st.tuples(st.lists(document, min_size=1, max_size=4), st.sampled_from(["sentence", "document"])).map(
+        lambda drawn: make_corpus(*drawn)
+    )
 
 
 def make_corpus(documents, unit):
@@ -89,9 +89,7 @@ def make_corpus(documents, unit):
     return Corpus.from_sentences(sentences, ids, unit)
 
 
-parts = st.builds(
-    "{}[{}]".format, st.sampled_from(["w", "wl", "p2", "ic", "pos", "go", "c3"]), st.integers(-3, 3)
-)
+parts = st.builds("{}[{}]".format, st.sampled_from(["w", "wl", "p2", "ic", "pos", "go", "c3"]), st.integers(-3, 3))
 conjunctions = st.lists(parts, max_size=3, unique=True).map(lambda drawn: "|".join(drawn) or "bias")
 template_lists = st.lists(conjunctions, min_size=1, max_size=6)
 
@@ -129,9 +127,7 @@ def test_features_equal_those_of_the_naive_extractor(train, other, node, edge, c
 
 
 @settings(max_examples=50)
-@given(
-    corpora_of(["ab", "Ab", "12", "c"]), corpora_of(["ab", "12", "Unseen", "C"]), template_lists, st.data()
-)
+@given(corpora_of(["ab", "Ab", "12", "c"]), corpora_of(["ab", "12", "Unseen", "C"]), template_lists, st.data())
 def test_searched_keys_and_short_pieces_give_the_same(train, other, node, data):
     """What large corpora meet, large key spaces and many pieces, on small ones."""
     extractor = make_extractor(node, [], 1)

@@ -13,9 +13,7 @@ from structperc.features.windows import number_strings
 def tags(gazetteer, *sentences):
     corpus = Corpus.from_sentences([{"word": words} for words in sentences])
     words = number_strings(corpus.columns["word"], 0)
-    return corpus.sentences_of(
-        [TAGS[tag] for tag in gazetteer.tag(words.distinct, words.numbers, corpus.sentences)]
-    )
+    return corpus.sentences_of([TAGS[tag] for tag in gazetteer.tag(words.distinct, words.numbers, corpus.sentences)])
 
 
 def walk(known, words):

@@ -4,9 +4,7 @@ import torch
 from structperc.metrics import SentenceAccuracy, TokenAccuracy, sentence_counts, token_counts
 
 GOLD = torch.tensor([[0, 1, 2, 0, 1], [2, 2, 1, 0, 0], [1, 0, 0, 0, 0]])
-PREDICTED = torch.tensor(
-    [[0, 1, 1, 0, 1], [2, 2, 1, 7, 7], [1, 9, 9, 9, 9]]
-)  # 9 of 9 tokens but one are right
+PREDICTED = torch.tensor([[0, 1, 1, 0, 1], [2, 2, 1, 7, 7], [1, 9, 9, 9, 9]])  # 9 of 9 tokens but one are right
 LENGTHS = torch.tensor([5, 3, 1])
 SENTENCES = torch.tensor([[0, 0, 1, 1, 2], [3, 3, 4, 4, 4], [5, 5, 5, 5, 5]])
 
@@ -24,9 +22,7 @@ def test_documents_count_as_their_sentences_do():
     rows = [(0, 0, 2), (0, 2, 4), (0, 4, 5), (1, 0, 2), (1, 2, 3), (2, 0, 1)]
     metric = SentenceAccuracy()
     for b, start, end in rows:
-        metric.update(
-            PREDICTED[b : b + 1, start:end], GOLD[b : b + 1, start:end], torch.tensor([end - start])
-        )
+        metric.update(PREDICTED[b : b + 1, start:end], GOLD[b : b + 1, start:end], torch.tensor([end - start]))
     assert float(metric.compute()) == pytest.approx(5 / 6, abs=1e-15)
 
 

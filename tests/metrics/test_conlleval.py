@@ -41,9 +41,7 @@ def test_recorded_output(corpora, padded):
         assert (printed == expected) == (name not in READ_AS_IOBES), (name, printed, expected)
 
 
-@pytest.mark.parametrize(
-    ("file", "tokens", "segments"), [("eng.testa", 51362, 5942), ("eng.train", 203621, 23499)]
-)
+@pytest.mark.parametrize(("file", "tokens", "segments"), [("eng.testa", 51362, 5942), ("eng.train", 203621, 23499)])
 def test_real_labels_against_themselves(file, tokens, segments, corpora, padded):
     path = corpora / "conll2003" / file
     if not path.is_file():

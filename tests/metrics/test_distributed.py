@@ -54,8 +54,7 @@ def test_two_processes_give_the_result_of_one(tmp_path):
         "OMP_NUM_THREADS": "1",
     }
     workers = [
-        subprocess.Popen([*arguments, rank], env=environment, stdout=subprocess.PIPE, text=True)
-        for rank in "01"
+        subprocess.Popen([*arguments, rank], env=environment, stdout=subprocess.PIPE, text=True) for rank in "01"
     ]
     try:
         printed = [worker.communicate(timeout=120)[0].strip() for worker in workers]

@@ -47,9 +47,7 @@ def test_metrics_that_start_alike_are_kept_apart():
     accuracies = MetricCollection([TokenAccuracy(), SentenceAccuracy()])
     segments = MetricCollection([SegmentF1(LABELS), OracleF1(LABELS)])
     for predicted, lengths in ((GOLD, torch.tensor([1, 1])), (PREDICTED, LENGTHS)):
-        lists = Candidates(
-            torch.stack([predicted, GOLD], 1), torch.zeros(2, 2), torch.ones(2, 2, dtype=torch.bool)
-        )
+        lists = Candidates(torch.stack([predicted, GOLD], 1), torch.zeros(2, 2), torch.ones(2, 2, dtype=torch.bool))
         accuracies.update(predicted, GOLD, lengths)
         segments.update(predicted=predicted, candidates=lists, gold=GOLD, lengths=lengths)
     assert accuracies.compute() == {

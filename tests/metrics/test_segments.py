@@ -113,9 +113,7 @@ def test_improper_labels_by_hand(scheme, predicted, expected, padded):
 
 def random_rows(scheme, count, seed, longest=9):
     generator = torch.Generator().manual_seed(seed)
-    names = LabelSet.from_corpus(
-        [f"{letter}-{kind}" for letter in SCHEMES[scheme] for kind in "AB"], scheme
-    ).names
+    names = LabelSet.from_corpus([f"{letter}-{kind}" for letter in SCHEMES[scheme] for kind in "AB"], scheme).names
     lengths = torch.randint(0, longest + 1, (count,), generator=generator).tolist()
     return [[names[i] for i in torch.randint(0, len(names), (n,), generator=generator)] for n in lengths]
 
@@ -208,10 +206,7 @@ def test_padding_does_not_matter(padded):
     expected = segment_counts(predicted, gold, lengths, labels)
     padding = torch.arange(gold.shape[1]) >= lengths[:, None]
     for junk in (-100, 3, 10**6):
-        wide = [
-            torch.nn.functional.pad(ids.where(~padding, junk), (0, 3), value=junk)
-            for ids in (predicted, gold)
-        ]
+        wide = [torch.nn.functional.pad(ids.where(~padding, junk), (0, 3), value=junk) for ids in (predicted, gold)]
         for ours, theirs in zip(segment_counts(*wide, lengths, labels), expected, strict=True):
             assert torch.equal(ours, theirs)
 

@@ -80,9 +80,7 @@ def train(data, criterion, batch_size, limit=200_000):
             candidates = kbest(lattice, 2)
             scores = path_score(lattice, torch.cat([batch.gold[:, None], candidates.labels], 1))
             zeros = torch.zeros_like(scores)
-            scored = Scored(
-                lattice, batch.gold, candidates, scores[:, 0], scores[:, 1:], zeros[:, 0], zeros[:, 1:]
-            )
+            scored = Scored(lattice, batch.gold, candidates, scores[:, 0], scores[:, 1:], zeros[:, 0], zeros[:, 1:])
             criterion(scored).sum().backward()
             optimizer.step()
             acting = int(criterion.acts(scored).sum())

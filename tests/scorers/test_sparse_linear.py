@@ -108,9 +108,7 @@ def test_whole_module_gradient_matches_dense_tables():
 
 def test_no_tokens_at_all():
     module = scorer()
-    empty = Batch(
-        ragged([]), ragged([]), torch.zeros(2, dtype=torch.int64), None, torch.zeros(2, 0), torch.arange(2)
-    )
+    empty = Batch(ragged([]), ragged([]), torch.zeros(2, dtype=torch.int64), None, torch.zeros(2, 0), torch.arange(2))
     lattice = module(empty)
     assert lattice.unary.shape == (2, 0, 2)
     assert lattice.edge.shape == (2, 0, 2, 2)
@@ -120,9 +118,7 @@ def test_no_tokens_at_all():
 def test_same_on_cuda():
     module, given = scorer(), batch()
     expected = module(given)
-    on_gpu = Batch(
-        *(SparseFeatures(*(y.cuda() for y in x)) if isinstance(x, SparseFeatures) else x for x in given)
-    )
+    on_gpu = Batch(*(SparseFeatures(*(y.cuda() for y in x)) if isinstance(x, SparseFeatures) else x for x in given))
     lattice = module.cuda()(on_gpu._replace(lengths=given.lengths.cuda()))
     torch.testing.assert_close(lattice.unary.cpu(), expected.unary)
     torch.testing.assert_close(lattice.edge.cpu(), expected.edge)
