@@ -1,6 +1,7 @@
 """The command line: fit, validate, test and predict from a YAML file; tag and compare for saved models and files."""
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -32,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"structperc: error: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
         print("structperc: interrupted", file=sys.stderr)

@@ -42,12 +42,14 @@ class AveragedOptimizer(Optimizer):
         return loss
 
     def _move(self, p: Tensor, size: float, group: dict[str, Any]) -> None:
-        add(p, p.grad, -size)  # type: ignore[arg-type]
+        assert p.grad is not None
+        change = entries(p.grad) if p.grad.is_sparse else p.grad
+        add(p, change, -size)
         if group["average"]:
             state = self.state[p]
             if "sums" not in state:
                 state["sums"] = torch.zeros_like(p, dtype=torch.float64)
-            add(state["sums"], p.grad, -size * group["steps"])  # type: ignore[arg-type]
+            add(state["sums"], change, -size * group["steps"])
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
@@ -90,18 +92,23 @@ def lazy_average(weights: Tensor, sums: Tensor, steps: int) -> Tensor:
     return (weights.double() - sums / steps).to(weights.dtype)
 
 
-def add(target: Tensor, grad: Tensor, scale: float) -> None:
-    """target += scale * grad in place, the product formed in target's dtype; grad dense or sparse COO."""
-    if not grad.is_sparse:
-        target.add_(grad.to(target.dtype), alpha=scale)
-        return
-    if grad.dense_dim() == 0 and target.is_contiguous():
-        index = grad._indices()
-        stride = torch.tensor(target.stride(), device=index.device)
-        flat = (index * stride[:, None]).sum(0)
-        target.view(-1).index_add_(0, flat, grad._values().to(target.dtype), alpha=scale)
+def entries(grad: Tensor) -> tuple[Tensor, Tensor]:
+    """Sparse COO gradient of a contiguous parameter -> places in the flattened parameter, values; both flat."""
+    index, values = grad._indices(), grad._values()
+    sizes = torch.tensor(grad.shape[: grad.sparse_dim()])
+    strides = torch.cat([sizes[1:].flip(0).cumprod(0).flip(0), torch.ones(1, dtype=torch.int64)]).to(index.device)
+    row = (index * strides[:, None]).sum(0)
+    width = values[0].numel() if len(values) else 1
+    return (row[:, None] * width + torch.arange(width, device=row.device)).flatten(), values.flatten()
+
+
+def add(target: Tensor, change: Tensor | tuple[Tensor, Tensor], scale: float) -> None:
+    """target += scale * change in place, in target's precision; `change` is dense or (places, values)."""
+    if isinstance(change, Tensor):
+        target.add_(change.to(target.dtype), alpha=scale)
     else:
-        target.add_(grad.to(target.dtype), alpha=scale)
+        places, values = change
+        target.view(-1).index_add_(0, places, values.to(target.dtype), alpha=scale)
 
 
 def squared_norm(grads: Iterable[Tensor]) -> float:

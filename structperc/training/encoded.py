@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch.utils.data import Dataset
 
 from structperc.data.corpus import Corpus
@@ -31,18 +30,15 @@ class EncodedCorpus(Dataset[Batch]):
     def __getitem__(self, rows: Sequence[int]) -> Batch:
         order = np.asarray(rows, dtype=np.int64)
         nodes, edges = self.features.cut(order.tolist())
+        lengths = self.corpus.lengths[order]
+        steps = np.arange(lengths.max(initial=0))
+        live = steps < lengths[:, None]
+        tokens = np.where(live, self.corpus.starts[order][:, None] + steps, 0)
         return Batch(
             nodes,
             edges,
-            torch.from_numpy(self.corpus.lengths[order]),
-            None if self.gold is None else self._pad(self.gold, order),
-            self._pad(self.sentences, order),
+            torch.from_numpy(lengths),
+            None if self.gold is None else torch.from_numpy(np.where(live, self.gold[tokens], 0)),
+            torch.from_numpy(np.where(live, self.sentences[tokens], 0)),
             torch.from_numpy(order),
         )
-
-    def _pad(self, values: np.ndarray, order: np.ndarray) -> Tensor:
-        starts, lengths = self.corpus.starts[order], self.corpus.lengths[order]
-        padded = np.zeros((len(order), int(lengths.max(initial=0))), dtype=values.dtype)
-        for row, start, length in zip(padded, starts, lengths, strict=True):
-            row[:length] = values[start : start + length]
-        return torch.from_numpy(padded)
