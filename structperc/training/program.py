@@ -18,7 +18,7 @@ from structperc.training.checkpoints import load_weights
 from structperc.training.datamodule import SequenceData
 from structperc.training.inference import flat_labels
 from structperc.training.report import evaluate, results_table, write_json
-from structperc.training.runs import checkpoint, next_run
+from structperc.training.runs import checkpoint, next_run, root_of
 from structperc.training.tagger import Tagger
 
 DEFAULTS: dict[str, Any] = {
@@ -53,7 +53,7 @@ class Program(LightningCLI):
     def before_instantiate_classes(self) -> None:
         """Choose the run's folder; `--ckpt_path last` (or best) means the newest run that has one."""
         config = self.config[self.subcommand]
-        self.root = Path(config.trainer.default_root_dir or Path("runs") / config_name(config))
+        self.root = root_of(Path(config.trainer.default_root_dir or Path("runs") / config_name(config)))
         wanted = config.get("ckpt_path")
         if wanted in ("last", "best"):
             config.ckpt_path = str(checkpoint(self.root, wanted))
@@ -152,6 +152,10 @@ def train(arguments: list[str]) -> int:
         raise InputError(one_line(error)) from None
     except ValueError as error:
         raise cause(error) from None
+    except RuntimeError as error:
+        if "sparse gradients" not in str(error):
+            raise
+        raise InputError(f"model.optimizer: {error}; or set model.scorer.init_args.sparse_grad: false") from None
     return 0
 
 

@@ -11,6 +11,11 @@ def runs(root: Path) -> list[Path]:
     return sorted(found, key=lambda p: int(p.name))
 
 
+def root_of(folder: Path) -> Path:
+    """The root that a folder is or, for a run's own folder (as its saved configuration names it), belongs to."""
+    return folder.parent if folder.name.isdigit() and (folder / "checkpoints").is_dir() else folder
+
+
 def next_run(root: Path) -> Path:
     """The folder of a new run (not yet made)."""
     last = runs(root)

@@ -145,6 +145,10 @@ def test_options_out_of_range(project, options, named):
     assert named in project.fails(*options)
 
 
+def test_optimizer_that_takes_no_sparse_gradients(project):
+    assert "sparse_grad: false" in project.fails("--model.optimizer=torch.optim.Adam")
+
+
 def test_no_command_that_exists(capsys):
     assert main(["fti"]) == 2
     assert "fti" in capsys.readouterr().err

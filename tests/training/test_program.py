@@ -9,6 +9,7 @@ import time
 import pytest
 import torch
 
+from structperc.cli import main
 from structperc.training.runs import next_run
 
 
@@ -106,6 +107,14 @@ def test_a_killed_run_goes_on(runs):
     killed, whole = last(runs.root / "1"), last(runs.root / "2")
     for part in ("state_dict", "optimizer_states"):
         assert_same(killed[part], whole[part])
+
+
+def test_a_saved_configuration_runs_again_beside_its_run(trained):
+    before = {p.name for p in trained.again.root.iterdir()}
+    assert main(["fit", "-c", str(trained.folder / "logs" / "version_0" / "config.yaml")]) == 0
+    (new,) = {p.name for p in trained.again.root.iterdir()} - before
+    assert new.isdigit()
+    assert (trained.again.root / new / "model" / "model.json").is_file()
 
 
 def test_runs_never_share_a_folder(tmp_path):
