@@ -20,40 +20,38 @@ class Criterion(nn.Module):
         """The lattice that training searches for candidates; here the scorer's own."""
         return lattice
 
-    def forward(self, scored: Scored) -> Tensor:
-        """-> losses (B,)."""
+    def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """-> losses (B,), and for which sequences the loss changes weights (B,) bool."""
         raise NotImplementedError
 
-    def acts(self, scored: Scored) -> Tensor:
-        """-> (B,) bool, the sequences that this loss changes weights for."""
-        return torch.ones_like(scored.gold_scores, dtype=torch.bool)
+    def forward(self, scored: Scored) -> Tensor:
+        """-> losses (B,)."""
+        return self.judge(scored)[0]
 
 
 class RivalCriterion(Criterion):
-    """loss = [acts] * (s(rival) - s(gold)); with step 1 its gradient step is Phi(gold) - Phi(rival).
+    """loss = [asks] * (s(rival) - s(gold)); with step 1 its gradient step is Phi(gold) - Phi(rival).
 
-    A subclass says which candidate is the rival and when it acts.
+    A subclass says which candidate is the rival, and at which gap it asks for an update.
     """
 
-    def rival(self, scored: Scored) -> Tensor:
-        """-> (B,) int64 index among the candidates."""
+    def rival(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """-> index among the candidates (B,) int64, and whether that is a rival at all (B,) bool."""
         raise NotImplementedError
 
-    def acts(self, scored: Scored) -> Tensor:
-        """-> (B,) bool."""
+    def asks(self, gap: Tensor) -> Tensor:
+        """gap (B,) = s(gold) - s(rival), without gradients -> (B,) bool."""
         raise NotImplementedError
 
-    def gap(self, scored: Scored) -> Tensor:
-        """s(gold) - s(rival) under the total score -> (B,), differentiable; meaningless where `acts` is False."""
-        total = scored.candidate_scores + scored.candidate_nonlocal
-        rival = total.gather(1, self.rival(scored)[:, None]).squeeze(1)
-        return scored.gold_scores + scored.gold_nonlocal - rival
-
-    def forward(self, scored: Scored) -> Tensor:
-        """-> losses (B,); 0 where the criterion does not act."""
+    def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """-> losses (B,), 0 where no update is asked for; updates asked for (B,) bool."""
         check_candidates(self, scored)
+        rival, exists = self.rival(scored)
+        total = scored.candidate_scores + scored.candidate_nonlocal
+        gap = scored.gold_scores + scored.gold_nonlocal - total.gather(1, rival[:, None]).squeeze(1)
+        acts = exists & self.asks(gap.detach())
         # where() and not a product: the gap of a sequence without rival is infinite
-        return torch.where(self.acts(scored), -self.gap(scored), 0.0)
+        return torch.where(acts, -gap, 0.0), acts
 
 
 def check_candidates(criterion: Criterion, scored: Scored) -> None:

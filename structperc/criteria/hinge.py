@@ -48,11 +48,8 @@ class Hinge(Criterion):
         total = augmented.candidate_scores + augmented.candidate_nonlocal
         return total.gather(1, rival).squeeze(1) - scored.gold_scores - scored.gold_nonlocal
 
-    def forward(self, scored: Scored) -> Tensor:
-        """-> losses (B,) >= 0."""
+    def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """-> losses (B,) >= 0, and where they are positive."""
         violations = self.violations(scored)
-        return torch.where(violations > 0, violations, 0.0)
-
-    def acts(self, scored: Scored) -> Tensor:
-        """-> (B,) bool, True where the hinge is positive."""
-        return self.violations(scored).detach() > 0
+        acts = violations.detach() > 0
+        return torch.where(acts, violations, 0.0), acts

@@ -1,5 +1,6 @@
 """Negative conditional log-likelihood: the CRF criterion."""
 
+import torch
 from torch import Tensor
 
 from structperc.chain import log_partition
@@ -16,6 +17,7 @@ class Likelihood(Criterion):
     probabilistic = True
     rivals_needed = 0
 
-    def forward(self, scored: Scored) -> Tensor:
-        """-> losses (B,) >= 0."""
-        return log_partition(scored.lattice) - scored.gold_scores
+    def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """-> losses (B,) >= 0; every sequence changes weights."""
+        losses = log_partition(scored.lattice) - scored.gold_scores
+        return losses, torch.ones_like(losses, dtype=torch.bool)

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from structperc.criteria.base import RivalCriterion, best, check_candidates, is_gold
+from structperc.criteria.base import RivalCriterion, best, is_gold
 from structperc.errors import InputError
 from structperc.structures import Scored
 
@@ -35,12 +35,11 @@ class Margin(RivalCriterion):
             raise InputError(f"Margin: C must be >= 0, got {C}")
         self.C = C
 
-    def rival(self, scored: Scored) -> Tensor:
-        """-> (B,) index of the best candidate that is not gold."""
-        return best(scored, ~is_gold(scored))
+    def rival(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """The best candidate that is not gold."""
+        others = ~is_gold(scored)
+        return best(scored, others), (scored.candidates.valid & others).any(1)
 
-    def acts(self, scored: Scored) -> Tensor:
-        """-> (B,) bool, True where a rival exists and comes within C of gold."""
-        check_candidates(self, scored)
-        exists = (scored.candidates.valid & ~is_gold(scored)).any(1)
-        return exists & (self.gap(scored).detach() <= self.C)
+    def asks(self, gap: Tensor) -> Tensor:
+        """When the rival comes within C of gold."""
+        return gap <= self.C

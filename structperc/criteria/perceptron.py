@@ -15,11 +15,12 @@ class Perceptron(RivalCriterion):
     delta: margin of the best unit vector).
     """
 
-    def rival(self, scored: Scored) -> Tensor:
-        """-> (B,) index of the best candidate, gold or not."""
-        return best(scored, torch.ones_like(scored.candidates.valid))
+    def rival(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """The best candidate, which is a rival unless it is gold."""
+        index = best(scored, torch.ones_like(scored.candidates.valid))
+        right = is_gold(scored).gather(1, index[:, None]).squeeze(1)
+        return index, ~right & scored.candidates.valid[:, 0]
 
-    def acts(self, scored: Scored) -> Tensor:
-        """-> (B,) bool, True where the best candidate is not gold."""
-        right = is_gold(scored).gather(1, self.rival(scored)[:, None]).squeeze(1)
-        return ~right & scored.candidates.valid[:, 0]
+    def asks(self, gap: Tensor) -> Tensor:
+        """Always: a rival is a mistake."""
+        return torch.ones_like(gap, dtype=torch.bool)

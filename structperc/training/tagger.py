@@ -76,8 +76,8 @@ class Tagger(pl.LightningModule, Inference, Store):
         with torch.no_grad():
             candidates = self.search(self.criterion.augment(lattice, batch.gold))
         scored = self.score(lattice, batch.gold, candidates)
-        losses = self.criterion(scored)
-        self.count(scored)
+        losses, acts = self.criterion.judge(scored)
+        self.count(scored, acts)
         return losses.sum()
 
     def score(self, lattice: Lattice, gold: Tensor, candidates: Candidates) -> Scored:
@@ -123,11 +123,11 @@ class Tagger(pl.LightningModule, Inference, Store):
         """Counts of an epoch start at zero."""
         self._updates, self._wrong, self._tokens = torch.zeros(3, dtype=torch.int64, device=self.device).unbind()
 
-    def count(self, scored: Scored) -> None:
+    def count(self, scored: Scored, acts: Tensor) -> None:
         """Updates, wrong tokens of the best candidate and tokens of this step."""
         T = scored.gold.shape[1]
         live = torch.arange(T, device=self.device) < scored.lattice.lengths[:, None]
-        self._updates = self._updates + self.criterion.acts(scored).sum()
+        self._updates = self._updates + acts.sum()
         self._wrong = self._wrong + ((scored.candidates.labels[:, 0] != scored.gold) & live).sum()
         self._tokens = self._tokens + scored.lattice.lengths.sum()
 

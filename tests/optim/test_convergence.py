@@ -81,9 +81,10 @@ def train(data, criterion, batch_size, limit=200_000):
             scores = path_score(lattice, torch.cat([batch.gold[:, None], candidates.labels], 1))
             zeros = torch.zeros_like(scores)
             scored = Scored(lattice, batch.gold, candidates, scores[:, 0], scores[:, 1:], zeros[:, 0], zeros[:, 1:])
-            criterion(scored).sum().backward()
+            losses, acts = criterion.judge(scored)
+            losses.sum().backward()
             optimizer.step()
-            acting = int(criterion.acts(scored).sum())
+            acting = int(acts.sum())
             updates += acting
             changed |= acting > 0
     return updates, scorer
