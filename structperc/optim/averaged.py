@@ -1,5 +1,6 @@
 """Optimizers that can hand out the average of the weights over all their steps."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -94,12 +95,13 @@ def lazy_average(weights: Tensor, sums: Tensor, steps: int) -> Tensor:
 
 def entries(grad: Tensor) -> tuple[Tensor, Tensor]:
     """Sparse COO gradient of a contiguous parameter -> places in the flattened parameter, values; both flat."""
-    index, values = grad._indices(), grad._values()
-    sizes = torch.tensor(grad.shape[: grad.sparse_dim()])
-    strides = torch.cat([sizes[1:].flip(0).cumprod(0).flip(0), torch.ones(1, dtype=torch.int64)]).to(index.device)
-    row = (index * strides[:, None]).sum(0)
-    width = values[0].numel() if len(values) else 1
-    return (row[:, None] * width + torch.arange(width, device=row.device)).flatten(), values.flatten()
+    places, values = grad._indices()[0], grad._values()
+    for size, index in zip(grad.shape[1:], grad._indices()[1:], strict=False):
+        places = places * size + index
+    if grad.dense_dim():
+        width = math.prod(grad.shape[grad.sparse_dim() :])
+        places = (places[:, None] * width + torch.arange(width, device=places.device)).flatten()
+    return places, values.flatten()
 
 
 def add(target: Tensor, change: Tensor | tuple[Tensor, Tensor], scale: float) -> None:
