@@ -6,6 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from benchmarks.timing import interleaved
 from structperc.chain import kbest
 from structperc.structures import Lattice
 
@@ -33,7 +34,7 @@ def _against_peers(B: int, T: int, L: int, k: int, repeats: int) -> list[dict]:
 
 def _row(what: str, lattice: Lattice, k: int, peer: Callable[..., tuple], repeats: int, target: str) -> dict:
     torch.testing.assert_close(peer(lattice, k)[0], kbest(lattice, k).scores)
-    ours, theirs = _interleaved(repeats, lambda: kbest(lattice, k), lambda: peer(lattice, k))
+    ours, theirs = interleaved(repeats, lambda: kbest(lattice, k), lambda: peer(lattice, k))
     B, T, L = lattice.unary.shape
     return {
         "what": what,
@@ -117,14 +118,3 @@ def _top_k(unary: Tensor, transitions: Tensor, k: int) -> tuple[Tensor, list[lis
             path.append(int(pick[path[-1]]))
         paths.append([slot % L for slot in reversed(path)])
     return final, paths
-
-
-def _interleaved(repeats: int, *functions: Callable[[], object]) -> list[float]:
-    """Least milliseconds of each function, taken in turns so that a busy machine slows all of them."""
-    seconds: list[list[float]] = [[] for _ in functions]
-    for _ in range(repeats):
-        for function, times in zip(functions, seconds, strict=True):
-            start = time.perf_counter()
-            function()
-            times.append(time.perf_counter() - start)
-    return [1000 * min(times) for times in seconds]

@@ -1,12 +1,11 @@
 """Viterbi: the best labelling of padded batches, against `decode` of pytorch-crf."""
 
-import time
 import warnings
-from collections.abc import Callable
 
 import torch
 from torchcrf import CRF
 
+from benchmarks.timing import interleaved
 from structperc.chain import viterbi
 from structperc.structures import Lattice
 
@@ -24,7 +23,7 @@ def _row(B: int, T: int, L: int, repeats: int) -> dict:
     lattice = _lattice(crf, emissions)
     if viterbi(lattice)[1].tolist() != _decode(crf, emissions):
         raise AssertionError("the peer finds other labels")
-    ours, peer = _interleaved(repeats, lambda: viterbi(lattice), lambda: _decode(crf, emissions))
+    ours, peer = interleaved(repeats, lambda: viterbi(lattice), lambda: _decode(crf, emissions))
     return {
         "what": "Viterbi, against pytorch-crf decode",
         "size": f"(B, T, L) = ({B}, {T}, {L})",
@@ -50,14 +49,3 @@ def _decode(crf: CRF, emissions: torch.Tensor) -> list[list[int]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return crf.decode(emissions)
-
-
-def _interleaved(repeats: int, *functions: Callable[[], object]) -> list[float]:
-    """Least milliseconds of each function, taken in turns so that a busy machine slows all of them."""
-    seconds: list[list[float]] = [[] for _ in functions]
-    for _ in range(repeats):
-        for function, times in zip(functions, seconds, strict=True):
-            start = time.perf_counter()
-            function()
-            times.append(time.perf_counter() - start)
-    return [1000 * min(times) for times in seconds]

@@ -204,8 +204,8 @@ class LabelSet:
         opens = (prefix == BEGIN) | (prefix == SINGLE)
         closes = (prefix == END) | (prefix == SINGLE)
         inside = kind >= 0
-        first = inside & (opens | (kind != _shift(kind, 1, -1)) | _shift(closes, 1, False))
-        last = inside & (~_shift(inside, -1, False) | _shift(first, -1, False))
+        first = inside & (opens | (kind != shift(kind, 1, -1)) | shift(closes, 1, False))
+        last = inside & (~shift(inside, -1, False) | shift(first, -1, False))
         return first, last
 
     @cached_property
@@ -269,8 +269,8 @@ def _join(letter: str, kind: str) -> str:
     return f"{letter}-{kind}" if kind else letter
 
 
-def _shift(values: Tensor, by: int, fill: int | bool) -> Tensor:
-    """Values moved by one place to the right (1) or left (-1)."""
+def shift(values: Tensor, by: int, fill: int | bool) -> Tensor:
+    """values (..., T) moved by one to the right (by = 1) or left (by = -1), the gap filled; T may be 0."""
     moved = values.roll(by, -1)
     moved[..., slice(0, 1) if by > 0 else slice(-1, None)] = fill
     return moved

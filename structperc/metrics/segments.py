@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from structperc.data.labels import LabelSet
+from structperc.data.labels import LabelSet, shift
 from structperc.errors import InputError
 from structperc.metrics.accuracy import token_counts
-from structperc.metrics.sentences import SentenceBorders, sentence_borders, shift
+from structperc.metrics.sentences import SentenceBorders, sentence_borders
 
 
 class SegmentCounts(NamedTuple):

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from structperc.data.labels import shift
+
 
 class SentenceBorders(NamedTuple):
     """Real tokens, and the first and last one of each sentence."""
@@ -37,10 +39,3 @@ def right_sentences(right: Tensor, borders: SentenceBorders) -> Tensor:
     answer = borders.first.new_ones(int(borders.first.sum()))
     answer[sentence[wrong]] = False
     return answer
-
-
-def shift(values: Tensor, by: int, fill: int | bool) -> Tensor:
-    """values (..., T) moved by one to the right (by = 1) or left (by = -1), the gap filled; T may be 0."""
-    moved = values.roll(by, -1)
-    moved[..., slice(1) if by > 0 else slice(-1, None)] = fill
-    return moved
