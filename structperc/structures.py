@@ -20,15 +20,25 @@ class SparseFeatures(NamedTuple):
     offsets: Tensor  # (n + 1,) int32
 
 
+class Words(NamedTuple):
+    """Which words of a batch are equal; equal words have equal numbers, in any batch."""
+
+    exact: Tensor  # (B, T) int64, number of the word; 0 in the padding
+    folded: Tensor  # (B, T) int64, number of the case-folded word; 0 in the padding
+
+
 class Batch(NamedTuple):
-    """Sequences as a scorer reads them."""
+    """Sequences as scorers and non-local features read them."""
 
     nodes: SparseFeatures  # features of (token, label)
     edges: SparseFeatures | None  # features of (token, previous label, label); None when no template asks
     lengths: Tensor  # (B,) int64
     gold: Tensor | None  # (B, T) int64, 0 in the padding; None for text without labels
     sentences: Tensor  # (B, T) int64, number of each token's sentence within its sequence; 0 in the padding
+    first: Tensor  # (B, T) bool, first token of a sentence; False in the padding
+    last: Tensor  # (B, T) bool, last token of a sentence
     rows: Tensor  # (B,) int64, which sequence of the corpus each row is
+    words: Words
 
 
 class Lattice(NamedTuple):
@@ -52,7 +62,7 @@ class Scored(NamedTuple):
     """What a criterion compares: gold and candidates under the current weights, with gradients."""
 
     lattice: Lattice
-    gold: Tensor  # (B, T) int64
+    gold: Tensor  # (B, T) int64, 0 in the padding
     candidates: Candidates  # found by the search, without gradients
     gold_scores: Tensor  # (B,) local score of gold
     candidate_scores: Tensor  # (B, K) local scores of the candidates

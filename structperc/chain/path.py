@@ -16,9 +16,12 @@ def path_score(lattice: Lattice, labels: Tensor, rows: Tensor | None = None) -> 
     in float32. Raises InputError when a label of a real token is outside 0..L-1.
     """
     T, L = lattice.unary.shape[1:]
+    real = live(lattice)
     if rows is None:
         rows = torch.arange(len(labels), device=labels.device).view(-1, *[1] * (labels.dim() - 2))
-    real = live(lattice)[rows]
+        real = real.view(len(labels), *[1] * (labels.dim() - 2), T)
+    else:
+        real = real.index_select(0, rows)
     labels = labels.where(real, 0)
     _check(labels, rows, L)
     token = rows.unsqueeze(-1) * T + torch.arange(T, device=labels.device)

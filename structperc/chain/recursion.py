@@ -58,9 +58,9 @@ def walk(lattice: Lattice, counts: np.ndarray, signs: list[int]) -> Walk:
     step, place = alive.nonzero()
     row = order[place]
     ahead, back = row * T + step, row * T + lengths[row] - 1 - step
-    tokens = np.stack([ahead if sign > 0 else back for sign in signs])
-    edges = np.stack([ahead if sign > 0 else back + (step > 0) for sign in signs])
-    sizes = [n for n in alive.sum(1).tolist() if n]
+    tokens = np.array([ahead if sign > 0 else back for sign in signs])
+    edges = np.array([ahead if sign > 0 else back + (step > 0) for sign in signs])
+    sizes = np.bincount(step).tolist()
     on_device = [torch.from_numpy(x).to(lattice.unary.device) for x in (order, tokens, edges)]
     return Walk(on_device[0], on_device[1], on_device[2], sizes, signs)
 

@@ -27,20 +27,21 @@ def viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
         arriving = recurse(unary, edge, halves.sizes, torch.amax)
         states = unary.add_(arriving)
         near, far, far_sizes = _meeting(np.sort(lengths[lengths > 0])[::-1], halves.sizes)
-        best, label = (arriving[:, 0, near] + states[:, 1, far]).max(0)
+        best, label = arriving[:, 0].index_select(1, near).add_(states[:, 1].index_select(1, far)).max(0)
         packed = torch.zeros_like(halves.tokens)
         packed[0, near] = packed[1, far] = label
         packed = _trace(packed, states, edge, halves.sizes, far_sizes)
         scores[halves.order[: len(best)]] = best
         for half in (1, 0):  # the far half of an even length has read one token more than it has labelled
             labels.view(-1).scatter_(0, halves.tokens[half], packed[half])
-    return scores, labels.where((scores > -torch.inf).unsqueeze(1), 0)
+    return scores, labels.masked_fill_((scores == -torch.inf).unsqueeze(1), 0)
 
 
 def _meeting(lengths: np.ndarray, sizes: list[int]) -> tuple[Tensor, Tensor, list[int]]:
     """Lengths in the order of the walk -> packed places of token length // 2 seen from the first and from the
     last token, and how many sequences the far half labels at each step."""
-    starts, place = np.cumsum([0, *sizes]), np.arange(len(lengths))
+    alive, place = np.array(sizes), np.arange(len(lengths))
+    starts = alive.cumsum() - alive
     near, far = lengths // 2, (lengths - 1) // 2
     far_sizes = (far >= np.arange(len(sizes))[:, None]).sum(1).tolist()
     return torch.from_numpy(starts[near] + place), torch.from_numpy(starts[far] + place), far_sizes

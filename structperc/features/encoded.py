@@ -22,13 +22,16 @@ class Ragged(NamedTuple):
         counts = np.concatenate([np.zeros(1, np.int64), *(counts for _, counts in pieces)])
         return cls(ids, np.cumsum(counts))
 
-    def cut(self, spans: Sequence[tuple[int, int]]) -> SparseFeatures:
-        """Return the features of the tokens a, ..., b - 1 of each span (a, b), one span after the other."""
-        ids = [self.ids[self.offsets[a] : self.offsets[b]] for a, b in spans]
-        counts = [self.offsets[a + 1 : b + 1] - self.offsets[a:b] for a, b in spans]
-        offsets = np.cumsum(np.concatenate([np.zeros(1, np.int64), *counts]), dtype=np.int32)
+    def cut(self, starts: np.ndarray, ends: np.ndarray) -> SparseFeatures:
+        """Return the features of the tokens starts[i], ..., ends[i] - 1, for one i after the other."""
+        first, last = self.offsets[starts], self.offsets[ends]
+        ids = [self.ids[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+        stops = [self.offsets[a:b] for a, b in zip((starts + 1).tolist(), (ends + 1).tolist(), strict=True)]
+        offsets = np.concatenate([np.zeros(1, np.int64), *stops])
+        before = np.cumsum(last - first) - last  # what the cut moves the offsets of a span by, less their end
+        offsets[1:] += np.repeat(before, ends - starts)
         return SparseFeatures(
-            torch.from_numpy(np.concatenate([np.empty(0, np.int32), *ids])), torch.from_numpy(offsets)
+            torch.from_numpy(np.concatenate([np.empty(0, np.int32), *ids])), torch.from_numpy(offsets.astype(np.int32))
         )
 
 
@@ -39,10 +42,11 @@ class EncodedFeatures(NamedTuple):
     edges: Ragged | None  # None when no template asks for edges
     starts: np.ndarray  # (S + 1,) int64, sequence s is the tokens starts[s]:starts[s + 1]
 
-    def cut(self, rows: Sequence[int]) -> tuple[SparseFeatures, SparseFeatures | None]:
+    def cut(self, rows: Sequence[int] | np.ndarray) -> tuple[SparseFeatures, SparseFeatures | None]:
         """Return node and edge features of some sequences in the order of `rows`, as `Batch` holds them."""
-        spans = [(int(self.starts[row]), int(self.starts[row + 1])) for row in rows]
-        nodes = self.nodes.cut(spans)
+        order = np.asarray(rows, dtype=np.int64)
+        span = self.starts[order], self.starts[order + 1]
+        nodes = self.nodes.cut(*span)
         if self.edges is None:
             return nodes, None
-        return nodes, nodes if self.edges is self.nodes else self.edges.cut(spans)
+        return nodes, nodes if self.edges is self.nodes else self.edges.cut(*span)

@@ -8,8 +8,9 @@ from torch.utils.data import Dataset
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.words import word_hashes
 from structperc.features import FeatureExtractor
-from structperc.structures import Batch
+from structperc.structures import Batch, Words
 
 
 class EncodedCorpus(Dataset[Batch]):
@@ -19,26 +20,45 @@ class EncodedCorpus(Dataset[Batch]):
         self.corpus = corpus
         self.features = features.encode(corpus)
         gold = corpus.columns.get("label")
-        self.gold = None if gold is None else labels.encode(gold, corpus.where)
-        sentence = np.repeat(np.arange(len(corpus.sentences) - 1), np.diff(corpus.sentences))
-        first = np.repeat(corpus.starts[:-1], corpus.lengths)  # first token of each token's sequence
-        self.sentences = sentence - sentence[first]
+        self.labelled = gold is not None
+        ids = np.zeros(corpus.tokens, np.int64) if gold is None else labels.encode(gold, corpus.where)
+        words = corpus.columns["word"]
+        hashes = word_hashes(words), word_hashes(word.casefold() for word in words)
+        self.tokens = np.stack([ids, *_sentences(corpus), *hashes])  # (6, N), so that one gather pads them all
 
     def __len__(self) -> int:
         return len(self.corpus)
 
     def __getitem__(self, rows: Sequence[int]) -> Batch:
         order = np.asarray(rows, dtype=np.int64)
-        nodes, edges = self.features.cut(order.tolist())
+        nodes, edges = self.features.cut(order)
         lengths = self.corpus.lengths[order]
         steps = np.arange(lengths.max(initial=0))
         live = steps < lengths[:, None]
-        tokens = np.where(live, self.corpus.starts[order][:, None] + steps, 0)
+        places = np.where(live, self.corpus.starts[order][:, None] + steps, 0)
+        padded = torch.from_numpy(self.tokens.take(places, 1) * live)
+        gold, sentences, first, last, exact, folded = padded.unbind()
         return Batch(
             nodes,
             edges,
             torch.from_numpy(lengths),
-            None if self.gold is None else torch.from_numpy(np.where(live, self.gold[tokens], 0)),
-            torch.from_numpy(np.where(live, self.sentences[tokens], 0)),
+            gold if self.labelled else None,
+            sentences,
+            first.bool(),
+            last.bool(),
             torch.from_numpy(order),
+            Words(exact, folded),
         )
+
+
+def _sentences(corpus: Corpus) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(N,) each: number of a token's sentence within its sequence; 1 where a sentence begins; 1 where one ends."""
+    lengths = np.diff(corpus.sentences)
+    sentence = np.repeat(np.arange(len(lengths)), lengths)
+    first = np.diff(sentence, prepend=-1) > 0
+    last = np.diff(sentence, append=len(lengths)) > 0
+    return (
+        sentence - sentence[np.repeat(corpus.starts[:-1], corpus.lengths)],
+        first.astype(np.int64),
+        last.astype(np.int64),
+    )

@@ -10,7 +10,7 @@ from structperc.chain import kbest, path_score
 from structperc.criteria import Margin, Perceptron
 from structperc.optim import Perceptron as PerceptronOptimizer
 from structperc.scorers import SparseLinear
-from structperc.structures import Batch, Scored, SparseFeatures
+from structperc.structures import Batch, Scored, SparseFeatures, Words
 
 WORDS, L = 5, 3
 
@@ -61,7 +61,9 @@ def batch_of(data, rows):
     for i, r in enumerate(rows):
         gold[i, : lengths[i]] = torch.tensor(data.gold[r])
     features = SparseFeatures(ids, torch.arange(len(words) + 1, dtype=torch.int32))
-    return Batch(features, None, lengths, gold, torch.zeros_like(gold), torch.tensor(rows))
+    zeros = torch.zeros_like(gold)
+    first, last = zeros.bool(), zeros.bool()  # not asked for: no scheme
+    return Batch(features, None, lengths, gold, zeros, first, last, torch.tensor(rows), Words(zeros, zeros))
 
 
 def train(data, criterion, batch_size, limit=200_000):

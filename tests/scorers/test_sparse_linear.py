@@ -5,7 +5,7 @@ import torch
 
 from structperc.scorers import SparseLinear
 from structperc.scorers.bags import bag_sum
-from structperc.structures import Batch, SparseFeatures
+from structperc.structures import Batch, SparseFeatures, Words
 
 
 def ragged(lists):
@@ -18,14 +18,17 @@ EDGES = [[1], [0, 2], [], [2], [1, 1], [0]]
 
 
 def batch(edges=True):
-    lengths = torch.tensor([3, 0, 1, 2])
+    lengths, zeros = torch.tensor([3, 0, 1, 2]), torch.zeros(4, 3, dtype=torch.int64)
     return Batch(
         ragged(NODES),
         ragged(EDGES) if edges else None,
         lengths,
         None,
-        torch.zeros(4, 3, dtype=torch.int64),
+        zeros,
+        zeros.bool(),
+        zeros.bool(),
         torch.arange(4),
+        Words(zeros, zeros),
     )
 
 
@@ -108,7 +111,10 @@ def test_whole_module_gradient_matches_dense_tables():
 
 def test_no_tokens_at_all():
     module = scorer()
-    empty = Batch(ragged([]), ragged([]), torch.zeros(2, dtype=torch.int64), None, torch.zeros(2, 0), torch.arange(2))
+    none = torch.zeros(2, 0, dtype=torch.int64)
+    lengths = torch.zeros(2, dtype=torch.int64)
+    borders = none.bool(), none.bool()
+    empty = Batch(ragged([]), ragged([]), lengths, None, none, *borders, torch.arange(2), Words(none, none))
     lattice = module(empty)
     assert lattice.unary.shape == (2, 0, 2)
     assert lattice.edge.shape == (2, 0, 2, 2)
