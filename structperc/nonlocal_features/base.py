@@ -1,0 +1,67 @@
+"""The contract of a non-local feature: a linear score of what it counts in whole labellings."""
+
+from collections.abc import Sequence
+from itertools import combinations_with_replacement, product
+
+import torch
+from torch import Tensor, nn
+
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError
+from structperc.nonlocal_features.segments import Segments
+
+
+class NonlocalFeature(nn.Module):
+    """forward(segments) -> scores (B, K), differentiable in `weight` (F,) float32; 0 where a labelling is not valid.
+
+    A subclass says what its F counts are called and computes them; weights, scores and checks are here. It keeps
+    its options under their own names, from which a saved model is built again. Counts of sequences do not depend on
+    what else is in the batch, nor counts of a labelling on the other labellings.
+    """
+
+    needs_documents = False  # whether it compares sentences, so that single ones show it little
+    weight: nn.Parameter
+
+    def names(self, types: Sequence[str]) -> list[str]:
+        """Names of the F counts for these segment types, such as "phrase(LOC,PER)"."""
+        raise NotImplementedError
+
+    def counts(self, segments: Segments) -> Tensor:
+        """-> (B * K, F) float32, dense or sparse; rows of labellings that are not valid may hold anything finite."""
+        raise NotImplementedError
+
+    def allocate(self, labels: LabelSet) -> None:
+        """Create the weights, all zero. InputError for labels without segments."""
+        if not labels.type_names:
+            raise InputError(
+                f"{type(self).__name__} needs segment labels, such as B-PER, and there are none; remove it"
+            )
+        self.weight = nn.Parameter(torch.zeros(len(self.names(labels.type_names))))
+
+    def forward(self, segments: Segments) -> Tensor:
+        """-> scores (B, K), in full precision. InputError when `counts` has another shape than `names` says."""
+        with torch.autocast(self.weight.device.type, enabled=False):
+            with torch.no_grad():
+                counts = self.counts(segments)
+            self._check(counts, (segments.valid.numel(), len(self.weight)))
+            return (counts @ self.weight).view_as(segments.valid).where(segments.valid, 0)
+
+    def _check(self, counts: Tensor, wanted: tuple[int, int]) -> None:
+        if counts.shape != wanted:
+            name, got = type(self).__name__, tuple(counts.shape)
+            raise InputError(f"{name}.counts has shape {got}, not {wanted}: B * K labellings, one column per name")
+
+
+def ordered_pairs(name: str, types: Sequence[str]) -> list[str]:
+    """Names of counts of pairs (first, second) of types, second fastest: column first * C + second."""
+    return [f"{name}({a},{b})" for a, b in product(types, repeat=2)]
+
+
+def unordered_pairs(name: str, types: Sequence[str]) -> list[str]:
+    """Names of counts of pairs of types in any order, in the columns of `unordered_column`."""
+    return [f"{name}({a},{b})" for a, b in combinations_with_replacement(types, 2)]
+
+
+def unordered_column(a: Tensor, b: Tensor, C: int) -> Tensor:
+    """Column of pairs of types a <= b < C: (0, 0), (0, 1), ... (1, 1), (1, 2), ..."""
+    return a * (2 * C - a - 1) // 2 + b

@@ -1,0 +1,103 @@
+"""Entities of one conjunctive or disjunctive expression."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from structperc.data.labels import shift
+from structperc.data.words import word_hashes
+from structperc.errors import InputError
+from structperc.nonlocal_features.base import NonlocalFeature, unordered_pairs
+from structperc.nonlocal_features.segments import Segments
+from structperc.nonlocal_features.spans import Spans, find_spans
+from structperc.nonlocal_features.text import Text, read
+
+
+class ConjunctionConsistency(NonlocalFeature):
+    """Pairs of entities of one chain, as in "U.S., EU, and Japan", by the pair of their classes in any order.
+
+    "Entities tend to have the same entity class if they are in the same conjunctive or disjunctive expression"
+    (Kazama & Torisawa 2007, section 5). A chain is a maximal run of neighbouring entities of one sentence where all
+    tokens between two neighbours are connectors, and there is at least one. All pairs of its members count, from
+    the numbers of members of each class.
+
+    Args:
+        connectors: the words that connect, compared without their case.
+    """
+
+    connecting: Tensor  # hashes of the connectors
+
+    def __init__(self, connectors: Sequence[str] = (",", "and", "or", "&", "nor")) -> None:
+        super().__init__()
+        if isinstance(connectors, str) or not connectors:
+            raise InputError(f'connectors: give a list of words, such as [",", "and"], not {connectors!r}')
+        self.connectors = list(connectors)
+        hashes = torch.from_numpy(word_hashes(word.casefold() for word in self.connectors))
+        self.register_buffer("connecting", hashes, persistent=False)
+
+    def names(self, types: Sequence[str]) -> list[str]:
+        """ "conjunction(LOC,PER)" and so on, C (C + 1) / 2 of them."""
+        return unordered_pairs("conjunction", types)
+
+    def counts(self, segments: Segments) -> Tensor:
+        """-> (B * K, C (C + 1) / 2)."""
+        C = len(segments.label_set.type_names)
+        connects = torch.isin(segments.batch.words.folded, self.connecting)
+        text = expressions(segments, connects)
+        copies, starts, members = find_chains(find_spans(text, segments.label_set), connects, C)
+        a, b = torch.triu_indices(C, C, device=connects.device)
+        one = (a == b).float()
+        pairs = members[:, a] * (members[:, b] - one) * (1 - one / 2)
+        chain, column = pairs.nonzero().unbind(1)
+        rows, F = starts // connects.shape[1], len(self.weight)
+        places = rows[chain] * F + column
+        sums = text.tally(copies[chain], places, len(connects) * F, pairs[chain, column])
+        return segments.per_labelling(sums, F)
+
+
+class Chains(NamedTuple):
+    """Chains of segments; a segment that nothing connects is one too."""
+
+    copies: Tensor  # (H,) int64, the copy of the text that holds it
+    starts: Tensor  # (H,) int64, b * T + t of its first token
+    members: Tensor  # (H, C) float32, how many segments of each type
+
+
+def find_chains(spans: Spans, connects: Tensor, C: int) -> Chains:
+    """Chain segments of one copy where all tokens between two, at least one, are connectors (B, T)."""
+    connectors = pad(connects.flatten().cumsum(0), (1, 0))
+    between = spans.starts[1:] - spans.ends[:-1]
+    connected = (connectors[spans.starts[1:]] - connectors[spans.ends[:-1]] == between) & (between > 0)
+    apart = ~connected | (spans.copies[1:] != spans.copies[:-1])
+    opens = torch.cat([torch.ones_like(spans.starts[:1], dtype=torch.bool), apart])
+    first = opens.nonzero().squeeze(1)
+    members = ((opens.cumsum(0) - 1) * C + spans.types).bincount(minlength=len(first) * C)
+    return Chains(spans.copies[first], spans.starts[first], members.view(-1, C).float())
+
+
+def expressions(segments: Segments, connects: Tensor) -> Text:
+    """The text of runs of tokens that may be segments, and of connectors (B, T) between them, at least one."""
+    possible, first = segments.possible, segments.batch.first
+    kept = possible | bridges(connects & ~possible, segments.batch.sentences.where(possible, -1))
+    run = (~(kept & shift(kept, 1, False)) | first).flatten().cumsum(0).view_as(kept) - 1
+    connected = torch.zeros(kept.numel(), dtype=torch.bool, device=kept.device)
+    connected[run[kept & connects]] = True
+    kept = kept & connected[run]
+
+    text = segments.text
+    inside = kept.flatten()[text.starts].nonzero().squeeze(1)
+    variants = (text.taken - text.firsts.unsqueeze(1)).index_select(0, inside + 1)
+    return read(segments.labellings, kept, ~first, text.starts[inside], variants, int(text.sizes.max()))
+
+
+def bridges(connects: Tensor, sentences: Tensor) -> Tensor:
+    """Runs of connectors (B, T) between two tokens of one sentence (B, T), which is -1 for what cannot be joined."""
+    T = connects.shape[1]
+    t = torch.arange(T, device=connects.device)
+    before = t.where(~connects, 0).cummax(1).values
+    after = t.where(~connects, T - 1).flip(1).cummin(1).values.flip(1)
+    left, right = sentences.gather(1, before), sentences.gather(1, after)
+    return connects & (left == right) & (left >= 0)

@@ -1,0 +1,29 @@
+"""Same words, and the class that most of them have."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from structperc.nonlocal_features.base import ordered_pairs
+from structperc.nonlocal_features.majority import majority_counts
+from structperc.nonlocal_features.matching import StringFeature
+from structperc.nonlocal_features.segments import Segments
+
+
+class MajorityPhrase(StringFeature):
+    """Entities that are not the only one with their words, counted by (own class, majority class of the others).
+
+    The majority version of phrase consistency (Krishnan & Manning 2006; Kazama & Torisawa 2007, section 5). Each
+    entity counts once. Of classes that equally many of the others have, the entity's own is the majority if it is
+    among them, else the first in the order of the types.
+    """
+
+    def names(self, types: Sequence[str]) -> list[str]:
+        """ "majority_phrase(LOC,ORG)" and so on, the majority second; C * C of them."""
+        return ordered_pairs(self.named("majority_phrase"), types)
+
+    def counts(self, segments: Segments) -> Tensor:
+        """-> (B * K, C * C)."""
+        pairs = self.strings(segments).alike
+        others = pairs.held.index_select(0, pairs.b).sub_((pairs.a == pairs.b).float().unsqueeze(1))
+        return majority_counts(segments, pairs, pairs.a, pairs.types[pairs.b], others)

@@ -1,0 +1,65 @@
+"""The segments of all labellings of a batch, found once and shared by all non-local features."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from structperc.data.labels import LabelSet, shift
+from structperc.nonlocal_features.spans import Spans, find_spans
+from structperc.nonlocal_features.strings import Strings
+from structperc.nonlocal_features.text import Labellings, Text, compare, read
+from structperc.structures import Batch
+
+
+@dataclass(frozen=True)
+class Segments:
+    """The segments of K labellings of each of B sequences, and what features ask about them."""
+
+    batch: Batch
+    label_set: LabelSet
+    valid: Tensor  # (B, K) bool
+    labellings: Labellings
+    possible: Tensor  # (B, T) bool, tokens that are inside of a segment in some labelling, and maybe others
+    text: Text
+    spans: Spans
+
+    @cached_property
+    def exact(self) -> Strings:
+        """Which segments have the same words."""
+        return Strings(self.batch.words.exact, self.text, self.spans, len(self.label_set.type_names))
+
+    @cached_property
+    def folded(self) -> Strings:
+        """Which segments have the same words in upper or lower case."""
+        return Strings(self.batch.words.folded, self.text, self.spans, len(self.label_set.type_names))
+
+    def summed(self, values: Tensor, rows: Tensor, columns: Tensor, F: int) -> Tensor:
+        """Add up values (Q, K) of sequences rows (Q,) in columns (Q,) of F -> counts (B * K, F)."""
+        sums = values.new_zeros(len(self.valid) * F, self.valid.shape[1])
+        return self.per_labelling(sums.index_add_(0, rows * F + columns, values), F)
+
+    def per_labelling(self, sums: Tensor, F: int) -> Tensor:
+        """Sums (B * F, K) -> (B * K, F)."""
+        B, K = self.valid.shape
+        return sums.view(B, F, K).transpose(1, 2).reshape(B * K, F)
+
+
+def find_segments(batch: Batch, labels: Tensor, valid: Tensor, label_set: LabelSet) -> Segments:
+    """Read the segments of labels (B, K, T) int64, of which valid (B, K) bool count; gold is one of the K.
+
+    They are those of `LabelSet.borders`, cut at the borders of sentences. The padding may hold anything, and so may
+    labellings that are not valid. Work O(B K T) for one comparison, then O(K) for each token at which labellings of
+    a sequence differ; what they agree on is read once.
+    """
+    T = labels.shape[2]
+    real = torch.arange(T, device=labels.device) < batch.lengths.unsqueeze(1)
+    labellings = compare(labels, valid, real)
+    reference, varies = labellings.reference, labellings.varies
+    possible = ((label_set.types.to(labels.device)[reference] >= 0) & real) | varies
+    opens = label_set.borders(reference, real)[0] & ~varies & ~shift(varies, 1, False)
+    places = varies.flatten().nonzero().squeeze(1)
+    columns = labellings.labels[places // T, :, places % T]
+    text = read(labellings, possible, ~batch.first & ~opens, places, columns, len(label_set))
+    return Segments(batch, label_set, valid, labellings, possible, text, find_spans(text, label_set))

@@ -1,0 +1,88 @@
+"""Which segments have the same words, and which have the words of others within."""
+
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from structperc.nonlocal_features.hashes import Hashes
+from structperc.nonlocal_features.spans import Spans
+from structperc.nonlocal_features.text import Text, ragged
+
+
+class Pairs(NamedTuple):
+    """Pairs of names, and how often labellings hold these names.
+
+    A name is a string of words with a type: Washington the person and Washington the place are two. A labelling
+    holds a name as often as it has segments of that string and that type.
+    """
+
+    a: Tensor  # (Q,) int64, a name 0 <= u < U
+    b: Tensor  # (Q,) int64, a name of the same sequence
+    rows: Tensor  # (U,) int64, sequence of each name
+    types: Tensor  # (U,) int64, position in `LabelSet.type_names`
+    held: Tensor  # (U, K) float32
+
+
+class Strings:
+    """The G different strings of words that the segments of a batch have, each of one sequence, and their N names."""
+
+    def __init__(self, words: Tensor, text: Text, spans: Spans, C: int) -> None:
+        """Words (B, T) int64; C types."""
+        self.T, self.C, self.text, self.spans, self.hashes = words.shape[1], C, text, spans, Hashes(words)
+        self.numbers, strings = self.hashes(spans.starts, spans.ends).unique(return_inverse=True)  # (G,), (E,)
+        self.names, self.of_spans = (strings * C + spans.types).unique(return_inverse=True)  # (N,), (E,)
+        self.strings = self.names // C  # (N,)
+        self.first = self._of_names(spans.starts, "amin")
+        self.last = self._of_names(spans.starts, "amax")
+        self.lengths = self._of_names(spans.ends - spans.starts, "amax")
+
+    @cached_property
+    def alike(self) -> Pairs:
+        """All (a, b) of one string, also (b, a) and (a, a), that one labelling may have."""
+        strings = torch.arange(len(self.numbers), device=self.numbers.device)
+        return self._pairs(strings, strings)
+
+    @cached_property
+    def within(self) -> Pairs:
+        """All (a, b) where the string of a is a proper contiguous part of that of b, and that one labelling may have.
+
+        Looks up the parts that are as long as some string: work O(words of all strings * different lengths).
+        """
+        sizes = self.lengths.unique()
+        whole, size = (sizes < self.lengths.unsqueeze(1)).nonzero().unbind(1)
+        part, step = ragged(self.lengths[whole] - sizes[size] + 1)
+        whole, size = whole[part], size[part]
+        starts = self.first[whole] + step
+        numbers = self.hashes(starts, starts + sizes[size])
+        found = torch.searchsorted(self.numbers, numbers).clamp_(max=len(self.numbers) - 1)
+        known = (self.numbers[found] == numbers).nonzero().squeeze(1)
+        G = max(1, len(self.numbers))
+        pairs = (found[known] * G + self.strings[whole[known]]).unique()
+        return self._pairs(pairs // G, pairs % G)
+
+    def _pairs(self, a: Tensor, b: Tensor) -> Pairs:
+        """Pairs of strings (R,) -> those pairs of their names that have places which do not overlap."""
+        number = self.names.new_full((len(self.numbers) * self.C,), -1)
+        number[self.names] = torch.arange(len(self.names), device=number.device)
+        number = number.view(-1, self.C)
+        a, b = torch.broadcast_tensors(number[a].unsqueeze(2), number[b].unsqueeze(1))
+        named = ((a >= 0) & (b >= 0)).nonzero(as_tuple=True)
+        a, b = a[named], b[named]
+        behind = self.first + self.lengths
+        apart = ((self.last[b] >= behind[a]) | (self.last[a] >= behind[b])).nonzero().squeeze(1)
+        return self._counted(a[apart], b[apart])
+
+    def _counted(self, a: Tensor, b: Tensor) -> Pairs:
+        """Pairs of names 0 <= n < N, renumbered to those that occur, with their counts."""
+        used = torch.zeros_like(self.names, dtype=torch.bool)
+        used[a] = used[b] = True
+        names, number = used.nonzero().squeeze(1), used.cumsum(0) - 1
+        spans = used[self.of_spans].nonzero().squeeze(1)
+        held = self.text.tally(self.spans.copies[spans], number[self.of_spans[spans]], len(names))
+        return Pairs(number[a], number[b], self.first[names] // self.T, self.names[names] % self.C, held)
+
+    def _of_names(self, values: Tensor, how: str) -> Tensor:
+        """The least ("amin") or largest ("amax") of the values (E,) of the segments of each name -> (N,)."""
+        return values.new_zeros(len(self.names)).scatter_reduce_(0, self.of_spans, values, how, include_self=False)

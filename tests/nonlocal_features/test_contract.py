@@ -1,0 +1,205 @@
+"""What every non-local feature of the package promises."""
+
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+import torch
+from labelled import Case, make_batch, make_case
+from torch import Tensor
+
+import structperc.nonlocal_features as package
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError
+from structperc.nonlocal_features import NonlocalFeature, PhraseConsistency, Segments, find_segments
+from structperc.structures import Batch
+
+
+def subclasses() -> list[type[NonlocalFeature]]:
+    """All features that count something, found by walking the package."""
+    modules = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
+    classes = {cls for module in modules for _, cls in inspect.getmembers(module, inspect.isclass)}
+    features = [cls for cls in classes if issubclass(cls, NonlocalFeature) and cls.counts is not NonlocalFeature.counts]
+    return sorted(features, key=lambda cls: cls.__name__)
+
+
+CLASSES = subclasses()
+every = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+
+
+def ready(cls: type[NonlocalFeature], label_set: LabelSet) -> NonlocalFeature:
+    feature = cls()
+    feature.allocate(label_set)
+    with torch.no_grad():
+        feature.weight.copy_(torch.randint(-9, 10, feature.weight.shape))
+    return feature
+
+
+def segments_of(case: Case) -> Segments:
+    return find_segments(case.batch, case.labels, case.valid, case.label_set)
+
+
+def row(batch: Batch, b: int, T: int) -> Batch:
+    """One sequence of the batch, padded to T tokens."""
+    cut = [x[b : b + 1] for x in (batch.lengths, batch.sentences, batch.first, batch.last, batch.rows)]
+    lengths, sentences, first, last, rows = (x[:, :T] if x.dim() == 2 else x for x in cut)
+    words = type(batch.words)(*(x[b : b + 1, :T] for x in batch.words))
+    return batch._replace(lengths=lengths, sentences=sentences, first=first, last=last, rows=rows, words=words)
+
+
+def test_the_walk_finds_the_features() -> None:
+    assert {cls.__name__ for cls in CLASSES} == {
+        "PhraseConsistency",
+        "SubphraseConsistency",
+        "MajorityPhrase",
+        "MajoritySuperphrase",
+        "ConjunctionConsistency",
+    }
+
+
+@every
+def test_it_is_exported_and_keeps_its_options(cls: type[NonlocalFeature]) -> None:
+    assert cls.__name__ in package.__all__
+    feature = cls()
+    options = {name: getattr(feature, name) for name in inspect.signature(cls).parameters}
+    again = cls(**options)
+    assert {name: getattr(again, name) for name in options} == options
+    assert isinstance(cls.needs_documents, bool)
+    assert not dict(feature.state_dict())  # nothing but weights is saved
+
+
+@every
+def test_weights_start_at_zero_with_a_name_each(cls: type[NonlocalFeature], case: Case) -> None:
+    feature = cls()
+    feature.allocate(case.label_set)
+    names = feature.names(case.label_set.type_names)
+    assert len(set(names)) == len(names) == len(feature.weight)
+    assert feature.weight.dtype == torch.float32
+    assert not feature.weight.any()
+    assert feature.counts(segments_of(case)).shape == (case.valid.numel(), len(names))
+
+
+@every
+def test_scores_and_gradient(cls: type[NonlocalFeature], case: Case) -> None:
+    feature = ready(cls, case.label_set)
+    segments = segments_of(case)
+    counts = feature.counts(segments).unflatten(0, case.valid.shape)
+    scores = feature(segments)
+    naive = [
+        [sum(n * w for n, w in zip(counts[b, k].tolist(), feature.weight.tolist(), strict=True)) for k in range(len(v))]
+        for b, v in enumerate(case.valid)
+    ]
+    expected = torch.tensor(naive).view_as(scores).where(case.valid, 0)
+    assert scores.dtype == torch.float32
+    assert scores.equal(expected)
+
+    pull = torch.randint(-3, 4, scores.shape).float()
+    (gradient,) = torch.autograd.grad((scores * pull).sum(), feature.weight)
+    assert gradient.equal((counts * (pull * case.valid).unsqueeze(2)).sum((0, 1)))
+
+
+@every
+def test_batches_equal_single_sequences_and_labellings(cls: type[NonlocalFeature], case: Case) -> None:
+    feature = ready(cls, case.label_set)
+    scores = feature(segments_of(case))
+    for b, length in enumerate(case.batch.lengths.tolist()):
+        alone = row(case.batch, b, length)
+        labels, valid = case.labels[b : b + 1, :, :length], case.valid[b : b + 1]
+        assert feature(find_segments(alone, labels, valid, case.label_set)).equal(scores[b : b + 1])
+        for k in range(min(5, labels.shape[1])):
+            one = find_segments(alone, labels[:, k : k + 1], valid[:, k : k + 1], case.label_set)
+            assert feature(one).equal(scores[b : b + 1, k : k + 1])
+
+
+@every
+def test_order_of_labellings_does_not_matter(cls: type[NonlocalFeature], case: Case) -> None:
+    feature = ready(cls, case.label_set)
+    order = torch.randperm(case.valid.shape[1])
+    turned = case._replace(labels=case.labels[:, order], valid=case.valid[:, order])
+    assert feature(segments_of(turned)).equal(feature(segments_of(case))[:, order])
+
+
+@every
+def test_half_precision_around_it_changes_nothing(cls: type[NonlocalFeature], case: Case) -> None:
+    feature = ready(cls, case.label_set)
+    with torch.no_grad():
+        feature.weight += 1 / 3
+    expected = feature(segments_of(case))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert feature(segments_of(case)).equal(expected)
+
+
+@every
+def test_labels_without_segments(cls: type[NonlocalFeature]) -> None:
+    with pytest.raises(InputError, match=f"{cls.__name__} needs segment labels"):
+        cls().allocate(LabelSet(("DT", "NN"), "none"))
+
+
+@every
+@pytest.mark.parametrize("documents", [[], [[]], [[], []], [[["a"]]]], ids=["B=0", "T=0", "T=0 twice", "T=1"])
+def test_next_to_nothing(cls: type[NonlocalFeature], documents: list) -> None:
+    batch = make_batch(documents)
+    label_set = LabelSet(("O", "B-PER", "I-PER"))
+    labels = torch.ones(*batch.sentences.shape, 3, dtype=torch.int64).transpose(1, 2)
+    valid = torch.ones(len(documents), 3, dtype=torch.bool)
+    scores = ready(cls, label_set)(find_segments(batch, labels, valid, label_set))
+    assert scores.tolist() == [[0.0] * 3] * len(documents)
+
+
+@every
+def test_nothing_is_valid(cls: type[NonlocalFeature], case: Case) -> None:
+    none = case._replace(valid=torch.zeros_like(case.valid), labels=torch.full_like(case.labels, 999))
+    assert not ready(cls, case.label_set)(segments_of(none)).any()
+
+
+@every
+def test_cuda_equals_cpu(cls: type[NonlocalFeature], cuda: torch.device) -> None:
+    for seed in range(10):
+        case = make_case(seed)
+        feature = ready(cls, case.label_set)
+        expected = feature(segments_of(case))
+        batch = row(case.batch, 0, 0)._replace(  # of the same type, all parts replaced
+            **{name: x.to(cuda) for name, x in case.batch._asdict().items() if isinstance(x, Tensor)},
+            words=type(case.batch.words)(*(x.to(cuda) for x in case.batch.words)),
+        )
+        there = case._replace(batch=batch, labels=case.labels.to(cuda), valid=case.valid.to(cuda))
+        assert feature.to(cuda)(segments_of(there)).cpu().equal(expected)
+
+
+class Shaped(PhraseConsistency):
+    """Returns what it is given."""
+
+    answer: Tensor
+
+    def counts(self, segments: Segments) -> Tensor:
+        return self.answer
+
+
+@pytest.mark.parametrize("shape", [(5, 6), (6, 5), (2, 3, 6), (36,)])
+def test_wrong_shapes(shape: tuple[int, ...]) -> None:
+    label_set = LabelSet(("O", "B-A", "I-A", "B-B", "I-B", "B-C", "I-C"))
+    batch = make_batch([[["a"]], [["b"]]])
+    segments = find_segments(batch, torch.zeros(2, 3, 1, dtype=torch.int64), torch.ones(2, 3) > 0, label_set)
+    feature = Shaped()
+    feature.allocate(label_set)
+    feature.answer = torch.zeros(6, 6)
+    assert feature(segments).shape == (2, 3)
+    feature.answer = torch.zeros(shape)
+    with pytest.raises(InputError) as error:
+        feature(segments)
+    assert str(error.value).startswith(f"Shaped.counts has shape {shape}, not (6, 6)")
+
+
+@pytest.mark.parametrize("sparse", [Tensor.to_sparse, Tensor.to_sparse_csr], ids=["COO", "CSR"])
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+def test_sparse_counts(case: Case, sparse: object) -> None:
+    dense = ready(PhraseConsistency, case.label_set)
+    feature = Shaped()
+    feature.weight = dense.weight
+    segments = segments_of(case)
+    feature.answer = sparse(dense.counts(segments))
+    scores, expected = feature(segments), dense(segments)
+    assert scores.equal(expected)
+    gradients = [torch.autograd.grad(x[:, 0].sum(), dense.weight)[0] for x in (scores, expected)]
+    assert gradients[0].equal(gradients[1])

@@ -1,0 +1,184 @@
+"""What is read from many labellings, each thing once: the same segments, the same strings, and not too much of it."""
+
+from collections import Counter
+from typing import Any
+
+import naive
+import pytest
+import torch
+from labelled import Case, make_batch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from structperc.data.labels import LabelSet, spans
+from structperc.nonlocal_features import (
+    ConjunctionConsistency,
+    MajorityPhrase,
+    MajoritySuperphrase,
+    NonlocalFeature,
+    PhraseConsistency,
+    Segments,
+    SubphraseConsistency,
+    find_segments,
+)
+from structperc.nonlocal_features.hashes import Hashes
+
+LABELS = LabelSet(("O", "B-LOC", "I-LOC", "B-PER", "I-PER"))
+
+
+class Largest(TorchDispatchMode):
+    """Elements of the largest tensor that any operation makes."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, operation: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
+        made = operation(*arguments, **(options or {}))
+        parts = made if isinstance(made, tuple | list) else [made]
+        own = [part.numel() for part in parts if isinstance(part, Tensor) and not part._is_view()]
+        self.elements = max(self.elements, *own, 0)
+        return made
+
+
+def segments_of(case: Case) -> Segments:
+    return find_segments(case.batch, case.labels, case.valid, case.label_set)
+
+
+def case_of(document: list[list[str]], labels: Tensor) -> Case:
+    """One document with labels (K, T)."""
+    return Case([document], make_batch([document]), labels[None], torch.ones(1, len(labels), dtype=torch.bool), LABELS)
+
+
+def features() -> list[NonlocalFeature]:
+    made = [PhraseConsistency(), SubphraseConsistency(), MajorityPhrase(), MajoritySuperphrase()]
+    made.append(ConjunctionConsistency())
+    for feature in made:
+        feature.allocate(LABELS)
+    return made
+
+
+def test_segments_of_each_labelling(case: Case) -> None:
+    found = segments_of(case)
+    T = case.batch.sentences.shape[1]
+    listed = list(zip(*(x.tolist() for x in found.spans), strict=True))
+    common = found.text.common
+    for b, k in case.valid.nonzero().tolist():
+        held = set(found.text.taken[1:, k].tolist())
+        ours = [
+            (case.label_set.type_names[kind], start - b * T, end - b * T)
+            for start, end, kind, copy in listed
+            if start // T == b and (copy < common or copy - common + 1 in held)
+        ]
+        expected, at = [], 0
+        for sentence in case.documents[b]:
+            labels = case.names(b, k)[at : at + len(sentence)]
+            expected += [(kind, start + at, end + at) for kind, start, end in spans(labels)]
+            at += len(sentence)
+        assert sorted(ours, key=lambda span: span[1]) == expected
+
+
+def test_tally_sums_weights(case: Case) -> None:
+    found = segments_of(case)
+    rows = found.spans.starts // max(1, case.batch.sentences.shape[1])
+    weights = torch.randint(-9, 10, rows.shape).float()
+    sums = found.text.tally(found.spans.copies, rows, len(case.documents), weights)
+    K = case.valid.shape[1]
+    assert sums.shape == (len(case.documents), K)
+    copies = (found.spans.copies - found.text.common + 1).clamp(min=0)
+    for b in range(len(case.documents)):
+        for k in range(K):
+            held = torch.isin(copies, found.text.taken[:, k]) & (rows == b)
+            assert sums[b, k] == weights[held].sum()
+
+
+def test_strings_have_the_same_number_when_they_have_the_same_words(case: Case) -> None:
+    T = case.batch.sentences.shape[1]
+    lengths = case.batch.lengths.tolist()
+    parts = [(b, i, j) for b, n in enumerate(lengths) for i in range(n) for j in range(i + 1, min(n, i + 5) + 1)]
+    b, i, j = torch.tensor(parts).reshape(-1, 3).unbind(1)
+    numbers = Hashes(case.batch.words.exact)(b * T + i, b * T + j).tolist()
+    flat = [[word for sentence in document for word in sentence] for document in case.documents]
+    strings = [(b, *flat[b][i:j]) for b, i, j in parts]
+    assert len(set(strings)) == len(set(numbers)) == len(set(zip(strings, numbers, strict=True)))
+
+
+def test_what_labellings_agree_on_is_read_once() -> None:
+    document = [["x"] * 10] * 100
+    labels = torch.tensor([1, 2, 0, 3, 0, 0, 1, 0, 0, 0]).repeat(100).repeat(500, 1)
+    changed = torch.tensor([0, 47, 900])
+    labels[:, changed] = torch.randint(5, (500, 3))
+    text = segments_of(case_of(document, labels)).text
+    assert text.common == 300 - 3  # segments at 0 and 900, and the one at 46, which may go on at 47
+    assert len(text.starts) == 3
+    assert len(text.places) <= 400 + 3 * 5 * 3
+    with Largest() as largest:
+        found = segments_of(case_of(document, labels))
+        for feature in features():
+            feature(found)
+    assert largest.elements <= labels.numel()
+
+
+def test_stretches_of_many_tokens_where_labellings_differ() -> None:
+    torch.manual_seed(0)
+    document = [[*(["x", "y"] * n)[:n], "o"] for n in (1, 2, 3, 5, 9, 40)]
+    labels = torch.cat(
+        [torch.cat([torch.randint(1, 5, (300, len(s) - 1)), torch.zeros(300, 1)], 1) for s in document], 1
+    )
+    case = case_of(document, labels.long())
+    for feature, count in zip(features(), [naive.phrase, naive.subphrase], strict=False):
+        counts = feature.counts(segments_of(case))
+        stem = feature.names(["LOC"])[0].partition("(")[0]
+        for k in range(0, 300, 10):
+            found = {f"{stem}({a},{b})": n for (a, b), n in count(document, case.names(0, k)).items()}
+            assert counts[k].tolist() == [found.get(name, 0) for name in feature.names(LABELS.type_names)]
+
+
+def test_a_segment_of_a_whole_document() -> None:
+    T, K = 1000, 20
+    words = [f"w{i % 97}" for i in range(T)]
+    labels = torch.zeros(K, T, dtype=torch.int64)
+    labels[:, ::10] = 1
+    labels[0], labels[0, 0] = 2, 1  # one entity of 1000 words, then one of 999, then many of one word
+    labels[1], labels[1, 0] = 4, 0
+    case = case_of([words], labels)
+    with Largest() as largest:
+        found = segments_of(case)
+        counts = [feature.counts(found) for feature in features()]
+    assert largest.elements <= 8 * K * T
+    for counted, count in zip(counts, [naive.phrase, naive.subphrase, naive.majority_phrase], strict=False):
+        for k in range(3):
+            assert counted[k].sum() == count([words], case.names(0, k)).total()
+
+
+@pytest.mark.parametrize("n", [100, 400])
+def test_work_is_linear_in_the_number_of_equal_entities(n: int) -> None:
+    labels = torch.tensor([1, 0]).repeat(n).repeat(3, 1)
+    labels[1, 0], labels[2, 2] = 3, 0
+    case = case_of([["x", ","] * n], labels)
+    with Largest() as largest:
+        found = segments_of(case)
+        phrase, _, majority, _, conjunction = (feature.counts(found) for feature in features())
+    assert largest.elements <= 50 * n
+    pairs = n * (n - 1) / 2
+    assert phrase.tolist() == [[pairs, 0, 0], [pairs - n + 1, n - 1, 0], [pairs - n + 1, 0, 0]]
+    assert majority.tolist() == [[n, 0, 0, 0], [n - 1, 0, 1, 0], [n - 1, 0, 0, 0]]
+    assert conjunction[:2].tolist() == phrase[:2].tolist()
+    assert conjunction[2].tolist() == [(n - 2) * (n - 3) / 2, 0, 0]
+
+
+def test_inputs_are_left_alone(case: Case) -> None:
+    before = [x.clone() for x in (case.labels, case.valid, *case.batch.words, case.batch.first)]
+    found = segments_of(case)
+    for feature in (PhraseConsistency(), MajoritySuperphrase("folded"), ConjunctionConsistency()):
+        feature.allocate(case.label_set)
+        first = feature(found)
+        assert feature(found).equal(first)
+    for x, y in zip((case.labels, case.valid, *case.batch.words, case.batch.first), before, strict=True):
+        assert x.equal(y)
+
+
+def test_the_oracle_counts_pairs() -> None:
+    document = [["x", "y", ",", "x"]]
+    labels = ["B-PER", "I-PER", "O", "B-LOC"]
+    assert naive.subphrase(document, labels) == Counter({("LOC", "PER"): 1})
+    assert naive.conjunction(document, labels, [","]) == Counter({("LOC", "PER"): 1})
+    assert naive.phrase(document, ["B-PER", "O", "O", "B-LOC"]) == Counter({("LOC", "PER"): 1})
