@@ -3,7 +3,8 @@
 from structperc.criteria.base import Criterion, RivalCriterion
 from structperc.criteria.hinge import Hinge
 from structperc.criteria.likelihood import Likelihood
+from structperc.criteria.local_and_nonlocal import LocalAndNonlocal
 from structperc.criteria.margin import Margin
 from structperc.criteria.perceptron import Perceptron
 
-__all__ = ["Criterion", "Hinge", "Likelihood", "Margin", "Perceptron", "RivalCriterion"]
+__all__ = ["Criterion", "Hinge", "Likelihood", "LocalAndNonlocal", "Margin", "Perceptron", "RivalCriterion"]

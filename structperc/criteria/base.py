@@ -47,8 +47,7 @@ class RivalCriterion(Criterion):
         """-> losses (B,), 0 where no update is asked for; updates asked for (B,) bool."""
         check_candidates(self, scored)
         rival, exists = self.rival(scored)
-        total = scored.candidate_scores + scored.candidate_nonlocal
-        gap = scored.gold_scores + scored.gold_nonlocal - total.gather(1, rival[:, None]).squeeze(1)
+        gap = total_gap(scored, rival)
         acts = exists & self.asks(gap.detach())
         # where() and not a product: the gap of a sequence without rival is infinite
         return torch.where(acts, -gap, 0.0), acts
@@ -63,13 +62,26 @@ def check_candidates(criterion: Criterion, scored: Scored) -> None:
 
 
 def is_gold(scored: Scored) -> Tensor:
-    """-> (B, K) bool, True where the candidate equals gold at every real token."""
-    T = scored.gold.shape[1]
-    padding = torch.arange(T, device=scored.gold.device) >= scored.lattice.lengths[:, None]
-    return ((scored.candidates.labels == scored.gold[:, None]) | padding[:, None]).all(-1)
+    """-> (B, K) bool, True where the candidate equals gold at every real token; both are 0 in the padding."""
+    return (scored.candidates.labels == scored.gold[:, None]).all(-1)
 
 
 def best(scored: Scored, among: Tensor) -> Tensor:
     """Index (B,) of the candidate of highest total score among (B, K) bool; the earlier one on ties."""
-    total = (scored.candidate_scores + scored.candidate_nonlocal).detach()
-    return total.masked_fill(~(among & scored.candidates.valid), -torch.inf).argmax(1)
+    return highest(scored.candidate_scores + scored.candidate_nonlocal, among & scored.candidates.valid)
+
+
+def highest(scores: Tensor, among: Tensor) -> Tensor:
+    """Index (B,) of the highest of the scores (B, K) among (B, K) bool; the earlier one on ties."""
+    return scores.detach().masked_fill(~among, -torch.inf).argmax(1)
+
+
+def local_gap(scored: Scored, rival: Tensor) -> Tensor:
+    """-> (B,) local score of gold less that of the candidate `rival` (B,)."""
+    return scored.gold_scores - scored.candidate_scores.gather(1, rival[:, None]).squeeze(1)
+
+
+def total_gap(scored: Scored, rival: Tensor) -> Tensor:
+    """-> (B,) total score of gold less that of the candidate `rival` (B,)."""
+    nonlocal_gap = scored.gold_nonlocal - scored.candidate_nonlocal.gather(1, rival[:, None]).squeeze(1)
+    return local_gap(scored, rival) + nonlocal_gap

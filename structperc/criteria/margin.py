@@ -1,4 +1,4 @@
-"""The margin perceptron criterion."""
+"""The margin perceptron, and with non-local features the candidate algorithm."""
 
 from torch import Tensor
 
@@ -8,7 +8,11 @@ from structperc.structures import Scored
 
 
 class Margin(RivalCriterion):
-    """Acts when gold leads its best rival by no more than C. Kazama & Torisawa 2007, Algorithm 3.1.
+    """Acts when gold leads its best rival by no more than C. Kazama & Torisawa 2007, Algorithms 3.1 and 4.1.
+
+    With local features alone, and a search for the two best labellings, it is the margin perceptron (3.1). With
+    non-local features, and a search for the n best by local score, it is the candidate algorithm (4.1): scores
+    are total ones, the rival is the best by total score among the n, and updates move all weights.
 
     loss = [gap <= C] (s(rival) - s(y*)), rival = best candidate that is not gold (the first if it is wrong,
     else the second), gap = s(y*) - s(rival). The loss may be negative: it is the update that counts.

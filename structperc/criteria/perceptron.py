@@ -17,9 +17,9 @@ class Perceptron(RivalCriterion):
 
     def rival(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """The best candidate, which is a rival unless it is gold."""
-        index = best(scored, torch.ones_like(scored.candidates.valid))
-        right = is_gold(scored).gather(1, index[:, None]).squeeze(1)
-        return index, ~right & scored.candidates.valid[:, 0]
+        valid = scored.candidates.valid
+        index = best(scored, valid)
+        return index, (valid & ~is_gold(scored)).gather(1, index[:, None]).squeeze(1)
 
     def asks(self, gap: Tensor) -> Tensor:
         """Always: a rival is a mistake."""

@@ -16,7 +16,7 @@ def load_weights(tagger: "Tagger", path: str | Path) -> None:
     """Put a checkpoint's averaged weights (raw ones, if its optimizer keeps no average) into the tagger."""
     saved = torch.load(path, map_location="cpu", weights_only=True)
     check_vocabulary(saved, tagger.vocabulary())
-    average(saved, [f"scorer.{name}" for name, _ in tagger.scorer.named_parameters()])
+    average(saved, [name for name, _ in tagger.named_parameters()])
     tagger.load_state_dict(saved["state_dict"])
 
 

@@ -57,18 +57,22 @@ class Inference:
 
     @torch.no_grad()
     def candidates(self: "Tagger", corpus: Corpus, k: int) -> list[list[Labelling]]:  # type: ignore[misc]
-        """As `kbest`, for the sequences of a corpus."""
+        """As `kbest`, for the sequences of a corpus.
+
+        With non-local features these are the best by total score among the decoder's candidates, or among the k
+        best by local score where that is more.
+        """
         if k < 1:
             raise InputError(f"k must be >= 1, got {k}")
-        empty = Labelling([], 0.0, 0.0 if self.criterion.probabilistic else None)
+        empty = Labelling([], 0.0, 0.0 if self.probabilistic else None)
         found = [[empty] for _ in range(len(corpus))]
         for batch in self.batches(corpus):
             lattice = self(batch)
-            best = kbest(lattice, k)
-            log_z = log_partition(lattice) if self.criterion.probabilistic else None
+            best = self.rescored(batch, kbest(lattice, max(k, self.decoder.k) if self.nonlocal_features else k))
+            log_z = log_partition(lattice) if self.probabilistic else None
             for b, row in enumerate(batch.rows.tolist()):
-                labels = best.labels[b, best.valid[b], : batch.lengths[b]].cpu()
-                scores = best.scores[b, best.valid[b]]
+                labels = best.labels[b, best.valid[b], : batch.lengths[b]][:k].cpu()
+                scores = best.scores[b, best.valid[b]][:k]
                 logs = [None] * len(scores) if log_z is None else (scores - log_z[b]).tolist()
                 names = [self.labels.decode(path) for path in labels]
                 found[row] = [Labelling(*one) for one in zip(names, scores.tolist(), logs, strict=True)]
@@ -80,9 +84,10 @@ class Inference:
 
         InputError unless the tagger was trained by likelihood: perceptron scores are no log-probabilities.
         """
-        if not self.criterion.probabilistic:
+        if not self.probabilistic:
             name = type(self.criterion).__name__
-            raise InputError(f"a tagger trained with {name} has scores, not probabilities; train with Likelihood")
+            why = "with non-local features" if self.criterion.probabilistic else f"trained with {name}"
+            raise InputError(f"a tagger {why} has scores, not probabilities; train local features with Likelihood")
         found = [torch.zeros(0, len(self.labels)) for _ in sentences]
         for batch in self.batches(self.read(sentences)):
             for row, length, table in zip(batch.rows, batch.lengths, marginals(self(batch)), strict=True):

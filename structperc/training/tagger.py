@@ -1,22 +1,23 @@
 """The tagger: features, scorer, search, criterion and optimizer composed into one LightningModule."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.trainer.states import TrainerFn
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from structperc.chain import KBest, constrain, path_score, viterbi
+from structperc.chain import KBest, constrain, path_score
 from structperc.criteria import Criterion
+from structperc.criteria.base import best
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.metrics import Evaluation
-from structperc.metrics.sentences import sentence_borders
+from structperc.nonlocal_features import NonlocalFeature, find_segments
 from structperc.optim import Perceptron
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Candidates, Lattice, Scored
@@ -29,14 +30,17 @@ from structperc.training.store import Store
 
 
 class Tagger(pl.LightningModule, Inference, Store):
-    """score -> search -> criterion, one optimizer. Sizes come from the training data or from a saved model.
+    """score -> search -> re-score -> criterion, one optimizer. Sizes come from the training data or a saved model.
 
     Args:
         features: templates and resources; its index is built from the training data.
         scorer: batch -> Lattice.
         criterion: what is compared and when it asks for an update.
-        search: Lattice -> Candidates for training; KBest(k) with k at least what the criterion needs.
-        optimizer: made for the scorer's parameters.
+        search: Lattice -> Candidates for training; KBest(n) with n at least what the criterion needs.
+        optimizer: made for the parameters of the scorer and of the non-local features.
+        nonlocal_features: what is counted in whole labellings; their scores are added to those of the lattice.
+        decoder: Lattice -> Candidates for everything but training, KBest(n'), of which the best by total score is
+            taken. By default the best labelling alone; with non-local features set n' to 100 or more.
     """
 
     labels: LabelSet
@@ -51,6 +55,8 @@ class Tagger(pl.LightningModule, Inference, Store):
         criterion: Criterion,
         search: KBest,
         optimizer: Callable[[Iterable[Any]], Optimizer] = Perceptron,
+        nonlocal_features: Sequence[NonlocalFeature] = (),
+        decoder: KBest | None = None,
     ) -> None:
         super().__init__()
         if search.k < criterion.rivals_needed:
@@ -58,6 +64,8 @@ class Tagger(pl.LightningModule, Inference, Store):
             raise InputError(f"model.search.k is {search.k}, but {name} compares gold with rivals: set it >= {needed}")
         self.features, self.scorer, self.criterion, self.search = features, scorer, criterion, search
         self.optimizer = optimizer
+        self.nonlocal_features = nn.ModuleList(nonlocal_features)
+        self.decoder = decoder or KBest(1)
         self.fitted = False
         self.unit = "sentence"
 
@@ -65,9 +73,7 @@ class Tagger(pl.LightningModule, Inference, Store):
 
     def forward(self, batch: Batch) -> Lattice:
         """-> Lattice with everything the tag scheme forbids at -inf; no segment crosses the border of a sentence."""
-        lattice = self.scorer(batch)
-        borders = sentence_borders(batch.lengths, lattice.unary.shape[1], batch.sentences)
-        return constrain(lattice, self.start, self.transition, self.end, borders.first, borders.last)
+        return constrain(self.scorer(batch), self.start, self.transition, self.end, batch.first, batch.last)
 
     def training_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
         """-> the summed loss of the batch."""
@@ -75,24 +81,53 @@ class Tagger(pl.LightningModule, Inference, Store):
         lattice = self(batch)
         with torch.no_grad():
             candidates = self.search(self.criterion.augment(lattice, batch.gold))
-        scored = self.score(lattice, batch.gold, candidates)
+        scored = self.score(batch, lattice, candidates)
         losses, acts = self.criterion.judge(scored)
         self.count(scored, acts)
         return losses.sum()
 
-    def score(self, lattice: Lattice, gold: Tensor, candidates: Candidates) -> Scored:
-        """Gold and candidates under the current weights, with gradients."""
-        scores = path_score(lattice, torch.cat([gold[:, None], candidates.labels], 1))
-        zeros = torch.zeros_like(scores)
-        return Scored(lattice, gold, candidates, scores[:, 0], scores[:, 1:], zeros[:, 0], zeros[:, 1:])
+    def score(self, batch: Batch, lattice: Lattice, candidates: Candidates) -> Scored:
+        """Gold and candidates under the current weights, with gradients; gold is scored as one more candidate."""
+        assert batch.gold is not None
+        labels = torch.cat([batch.gold[:, None], candidates.labels], 1)
+        valid = nn.functional.pad(candidates.valid, (1, 0), value=True)
+        own, more = path_score(lattice, labels), self.nonlocal_scores(batch, labels, valid)
+        return Scored(lattice, batch.gold, candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:])
 
+    def nonlocal_scores(self, batch: Batch, labels: Tensor, valid: Tensor) -> Tensor:
+        """labels (B, K, T) int64, valid (B, K) bool -> (B, K), summed over all non-local features."""
+        scores = valid.new_zeros(valid.shape, dtype=torch.float32)
+        if not self.nonlocal_features:
+            return scores
+        segments = find_segments(batch, labels, valid, self.labels)
+        return scores + sum(feature(segments) for feature in self.nonlocal_features)
+
+    def rescored(self, batch: Batch, candidates: Candidates) -> Candidates:
+        """Candidates with total scores, best first by those; equal totals keep the order of the local scores."""
+        if not self.nonlocal_features:
+            return candidates
+        more = self.nonlocal_scores(batch, candidates.labels, candidates.valid)
+        scores, order = (candidates.scores + more).sort(dim=1, descending=True, stable=True)
+        labels = candidates.labels.gather(1, order[:, :, None].expand_as(candidates.labels))
+        return Candidates(labels, scores, candidates.valid.gather(1, order))
+
+    @torch.no_grad()
     def decode(self, batch: Batch) -> Tensor:
-        """-> best labels (B, T)."""
-        return viterbi(self(batch))[1]
+        """-> best labels (B, T) by total score among the decoder's candidates."""
+        candidates = self.decoder(self(batch))
+        if not self.nonlocal_features:
+            return candidates.labels[:, 0]
+        total = candidates.scores + self.nonlocal_scores(batch, candidates.labels, candidates.valid)
+        return candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
+
+    @property
+    def probabilistic(self) -> bool:
+        """Whether exp(score - log Z) is a probability: trained by likelihood, local features alone."""
+        return self.criterion.probabilistic and not self.nonlocal_features
 
     def configure_optimizers(self) -> Optimizer:
-        """The optimizer over the scorer's parameters."""
-        return self.optimizer(self.scorer.parameters())
+        """The optimizer over all parameters."""
+        return self.optimizer(self.parameters())
 
     # -- sizes and names -------------------------------------------------------------------------------------
 
@@ -100,6 +135,8 @@ class Tagger(pl.LightningModule, Inference, Store):
         """Create weights and constraint masks for these labels and the (fitted) features."""
         self.labels, self.fitted = labels, True
         self.scorer.allocate(self.features.n_node_features, self.features.n_edge_features, len(labels))
+        for feature in self.nonlocal_features:
+            feature.allocate(labels)
         for name, mask in (("start", labels.start), ("transition", labels.transition), ("end", labels.end)):
             self.register_buffer(name, mask, persistent=False)
 
@@ -110,12 +147,21 @@ class Tagger(pl.LightningModule, Inference, Store):
     def setup(self, stage: str) -> None:
         """Learn vocabulary and sizes from the training data unless they are known; encode what the stage reads."""
         data: SequenceData = self.trainer.datamodule  # type: ignore[attr-defined]
+        self._check_unit(data.unit)
         if not self.fitted:
             train = data.corpus("train")
             self.features.fit(train)
             self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
             self.unit = data.unit
         data.encode(self.encode, stage)
+
+    def _check_unit(self, unit: str) -> None:
+        for feature in self.nonlocal_features:
+            if feature.needs_documents and unit == "sentence":
+                name = type(feature).__name__
+                raise InputError(
+                    f"{name} compares mentions across a document, but sequences are sentences: set data.unit: document"
+                )
 
     # -- what is watched -------------------------------------------------------------------------------------
 
@@ -125,11 +171,15 @@ class Tagger(pl.LightningModule, Inference, Store):
 
     def count(self, scored: Scored, acts: Tensor) -> None:
         """Updates, wrong tokens of the best candidate and tokens of this step."""
-        T = scored.gold.shape[1]
-        live = torch.arange(T, device=self.device) < scored.lattice.lengths[:, None]
-        self._updates = self._updates + acts.sum()
-        self._wrong = self._wrong + ((scored.candidates.labels[:, 0] != scored.gold) & live).sum()
-        self._tokens = self._tokens + scored.lattice.lengths.sum()
+        self._wrong += (self._chosen(scored) != scored.gold).sum()  # both are 0 in the padding
+        self._updates += acts.sum()
+        self._tokens += scored.lattice.lengths.sum()
+
+    def _chosen(self, scored: Scored) -> Tensor:
+        labels, valid = scored.candidates.labels, scored.candidates.valid
+        if not self.nonlocal_features:
+            return labels[:, 0]
+        return labels[torch.arange(len(labels), device=labels.device), best(scored, valid)]
 
     def training_error(self) -> float:
         """Share of training tokens that the best candidate got wrong in this epoch."""
@@ -182,7 +232,7 @@ class Tagger(pl.LightningModule, Inference, Store):
         """Refuses weights of other labels or features; outside of training takes the averaged weights."""
         check_vocabulary(checkpoint, self.vocabulary())
         if self.trainer.state.fn != TrainerFn.FITTING:
-            average(checkpoint, [f"scorer.{name}" for name, _ in self.scorer.named_parameters()])
+            average(checkpoint, [name for name, _ in self.named_parameters()])
 
     def vocabulary(self) -> dict[str, Any]:
         """Label names, scheme and number of features: what weights must agree on."""

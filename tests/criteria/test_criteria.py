@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from structperc.chain import kbest, path_score
-from structperc.criteria import Criterion, Hinge, Likelihood, Margin, Perceptron
+from structperc.criteria import Criterion, Hinge, Likelihood, LocalAndNonlocal, Margin, Perceptron
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored
 
-CRITERIA: list[Criterion] = [Perceptron(), Margin(2.0), Hinge(0.7), Likelihood()]
+CRITERIA: list[Criterion] = [Perceptron(), Margin(2.0), Hinge(0.7), Likelihood(), LocalAndNonlocal(2.0)]
 
 
 def random_lattice(seed, B=5, T=4, L=3, lengths=(4, 3, 1, 2, 4)):
@@ -52,7 +52,7 @@ def brute_force(criterion, lattice, gold, b):
     best_other = max(others.values())
     if isinstance(criterion, Perceptron):
         return max(0.0, best_other - everything[right])
-    if isinstance(criterion, Margin):
+    if isinstance(criterion, Margin | LocalAndNonlocal):
         gap = everything[right] - best_other
         return -gap if gap <= criterion.C else 0.0
     if isinstance(criterion, Hinge):
