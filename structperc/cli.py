@@ -1,22 +1,25 @@
-"""The command line: fit, validate, test and predict from a YAML file; tag and compare for saved models and files."""
+"""The command line: fit, validate, test and predict from a YAML file; small commands for saved models and files."""
 
 import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from structperc.errors import InputError
 
 TRAINING = ("fit", "validate", "test", "predict")
 USAGE = """usage: structperc COMMAND ...
 
-  fit       -c FILE                 train, then print results and where the model lies
-  validate  -c FILE --ckpt_path F   scores on the development split
-  test      -c FILE --ckpt_path F   scores on the test split
-  predict   -c FILE --ckpt_path F   write predicted labels as CoNLL columns
-  tag       MODEL FILE              label a file of CoNLL columns with a saved model
-  compare   A B --gold FILE         two prediction files against gold, with McNemar tests
+  fit         -c FILE                 train, then print results and where the model lies
+  validate    -c FILE --ckpt_path F   scores on the development split
+  test        -c FILE --ckpt_path F   scores on the test split
+  predict     -c FILE --ckpt_path F   write predicted labels as CoNLL columns
+  tag         MODEL FILE              label a file of CoNLL columns with a saved model
+  compare     A B --gold FILE         two prediction files against gold, with McNemar tests
+  weights     MODEL                   the largest weights of a saved model, by name
+  candidates  MODEL FILE              scores for several lengths of the list of candidates
+  explain     MODEL FILE              why non-local features changed decisions
 
 structperc COMMAND --help says more."""
 
@@ -47,11 +50,9 @@ def run(command: str, rest: list[str]) -> int:
         from structperc.training.program import train
 
         return train([command, *rest])
-    if command == "tag":
-        return tag(rest)
-    if command == "compare":
-        return compare_files(rest)
-    raise InputError(f"unknown command {command!r}; known are {', '.join((*TRAINING, 'tag', 'compare'))}")
+    if command in COMMANDS:
+        return COMMANDS[command](rest)
+    raise InputError(f"unknown command {command!r}; known are {', '.join((*TRAINING, *COMMANDS))}")
 
 
 def tag(arguments: list[str]) -> int:
@@ -84,3 +85,76 @@ def compare_files(arguments: list[str]) -> int:
 
     print(compare_predictions(options.a, options.b, options.gold, options.scheme))
     return 0
+
+
+def show_weights(arguments: list[str]) -> int:
+    """structperc weights MODEL: the largest weights by name, sums by label and template."""
+    parser = argparse.ArgumentParser("structperc weights", description="Show the largest weights of a saved model.")
+    parser.add_argument("model", help="folder of a saved model")
+    parser.add_argument("--top", type=int, default=20, help="weights, label pairs and templates per list (default 20)")
+    parser.add_argument("--plot", metavar="FILE", help="write a figure with bars: .png, .svg, .pdf")
+    parser.add_argument("--csv", metavar="FILE", help="write all weights that are listed")
+    options = parser.parse_args(arguments)
+
+    from structperc.training.weights import weights_file
+
+    print(weights_file(options.model, options.top, options.plot, options.csv))
+    return 0
+
+
+def score_candidates(arguments: list[str]) -> int:
+    """structperc candidates MODEL FILE: scores for several lengths of the list of candidates."""
+    parser = argparse.ArgumentParser(
+        "structperc candidates", description="Scores of the n best, re-scored, for several n from one search."
+    )
+    _labelled_file(parser)
+    lengths = [1, 20, 100, 400, 800, 1600, 6400]
+    text = f"lengths of the list (default {' '.join(map(str, lengths))})"
+    parser.add_argument("--n", nargs="+", type=int, default=lengths, help=text)
+    parser.add_argument("--plot", metavar="FILE", help="write a figure with curves: .png, .svg, .pdf")
+    parser.add_argument("--csv", metavar="FILE", help="write the table")
+    options = parser.parse_args(arguments)
+
+    from structperc.training.nbest import nbest_file
+
+    reading = (options.columns, options.unit, options.labels)
+    print(nbest_file(options.model, options.file, options.n, *reading, options.plot, options.csv))
+    return 0
+
+
+def explain_decisions(arguments: list[str]) -> int:
+    """structperc explain MODEL FILE: what non-local features changed, and by which counts."""
+    parser = argparse.ArgumentParser(
+        "structperc explain", description="Show which decisions non-local features changed, and why."
+    )
+    _labelled_file(parser)
+    parser.add_argument("--document", type=int, help="number of the one to explain, from 1; default: all that changed")
+    parser.add_argument("--n", type=int, help="candidates; default: as many as the model decodes with, or 100")
+    parser.add_argument("--html", metavar="FILE", help="write a page for the browser, too")
+    options = parser.parse_args(arguments)
+
+    from structperc.training.explain import explain_file
+
+    reading = (options.columns, options.unit, options.labels)
+    for line in explain_file(options.model, options.file, options.document, options.n, *reading, options.html):
+        print(line)
+    return 0
+
+
+def _labelled_file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="folder of a saved model")
+    parser.add_argument("file", help="one token per line, blank lines between sentences")
+    columns = "roles of the file's columns, gold is `label`; default: those the model reads, then others, gold last"
+    parser.add_argument("--columns", nargs="+", help=columns)
+    parser.add_argument("--unit", choices=("sentence", "document"), help="default: as the model was trained")
+    schemes = ("IOB1", "IOB2", "IOBES", "BILOU")
+    parser.add_argument("--labels", choices=schemes, help="tag scheme of gold in the file; default: the model's")
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "tag": tag,
+    "compare": compare_files,
+    "weights": show_weights,
+    "candidates": score_candidates,
+    "explain": explain_decisions,
+}

@@ -35,6 +35,7 @@ NOTICES = (
     "Checkpoint directory .* exists and is not empty",  # a resumed run goes on in its own folder
     "The number of training batches",
     ".*LeafSpec.* is deprecated",
+    "Found .* module.* in eval mode at the start of training",  # the first model of a re-ranker
     "The '.*_dataloader' does not have many workers",  # batches are cut from arrays in memory
 )
 
@@ -85,7 +86,7 @@ class Program(LightningCLI):
 
     def after_fit(self) -> None:
         """Save the best epoch's model, score every split, say where things lie."""
-        seconds = time.perf_counter() - self.started
+        self.seconds = time.perf_counter() - self.started
         best = self.checkpoints.best_model_path
         if best:
             load_weights(self.model, best)
@@ -97,10 +98,16 @@ class Program(LightningCLI):
             print(evaluation.table(), end="\n\n")
         if results:
             print(results_table(results))
-        epochs = self.trainer.current_epoch
-        print(f"{epochs} epochs, {seconds:.1f} seconds of training")
+        epochs, spent = self.trainer.current_epoch, self.spent()
+        seconds = sum(spent.values())
+        print(f"{epochs} epochs, {seconds:.1f} seconds of training{by_part(spent)}")
         print(f"model: {self.folder / 'model'}")
-        write_json(self.folder / "results.json", {"epochs": epochs, "seconds": seconds, **results})
+        parts = {"seconds_by_part": spent} if len(spent) > 1 else {}
+        write_json(self.folder / "results.json", {"epochs": epochs, "seconds": seconds, **parts, **results})
+
+    def spent(self) -> dict[str, float]:
+        """Seconds of training by part; here there is one part."""
+        return {"training": self.seconds}
 
     def after_validate(self) -> None:
         """Print the full table."""
@@ -128,6 +135,11 @@ def config_name(config: Namespace) -> str:
     return str(Path(*path.parts[path.parts.index("configs") + 1 :])) if "configs" in path.parts else path.name
 
 
+def by_part(seconds: dict[str, float]) -> str:
+    """ " (folds 70.1, first model 16.0, ...)"; nothing for a single part."""
+    return f" ({', '.join(f'{part} {spent:.1f}' for part, spent in seconds.items())})" if len(seconds) > 1 else ""
+
+
 def quieten() -> None:
     """Hide notices that users can do nothing about."""
     for notice in NOTICES:
@@ -135,12 +147,12 @@ def quieten() -> None:
     logging.getLogger("pytorch_lightning.utilities.rank_zero").addFilter(lambda r: "litlogger" not in r.getMessage())
 
 
-def train(arguments: list[str]) -> int:
+def train(arguments: list[str], program: type[Program] = Program, tagger: type[Tagger] = Tagger) -> int:
     """Runs a training command; every mistake in options or configuration becomes an InputError."""
     quieten()
     try:
-        Program(
-            Tagger,
+        program(
+            tagger,
             SequenceData,
             subclass_mode_data=True,
             seed_everything_default=1,

@@ -20,9 +20,9 @@ from structperc.features import FeatureExtractor
 if TYPE_CHECKING:
     from structperc.training.tagger import Tagger
 
-FORMAT = 1
+FORMAT = 2
 CONFIG, WEIGHTS = "model.json", "model.safetensors"
-PARTS = ("scorer", "criterion", "search")
+PARTS = ("scorer", "criterion", "search", "decoder")
 
 
 class Store(PyTorchModelHubMixin):
@@ -49,20 +49,34 @@ class Store(PyTorchModelHubMixin):
     def _save_pretrained(self: "Tagger", save_directory: Path) -> None:  # type: ignore[misc]
         config = {
             "format": FORMAT,
+            "class": path_of(type(self)),
             "labels": list(self.labels.names),
             "scheme": self.labels.scheme,
             "unit": self.unit,
-            **{part: describe(getattr(self, part)) for part in PARTS},
+            **self.description(),
             "features": self.features.state_dict_json(),
         }
-        tensors = {f"scorer.{name}": p.detach().cpu().contiguous() for name, p in self.scorer.named_parameters()}
+        tensors = {name: p.detach().cpu().contiguous() for name, p in self.named_parameters()}
         arrays = {f"features.{name}": torch.from_numpy(a) for name, a in self.features.state_arrays().items()}
         (save_directory / CONFIG).write_text(json.dumps(config, ensure_ascii=False), encoding="utf-8")
         save_file({**tensors, **arrays}, save_directory / WEIGHTS)
 
+    def description(self: "Tagger") -> dict[str, Any]:  # type: ignore[misc]
+        """Class and options of every part but the features, as plain JSON types."""
+        parts: dict[str, Any] = {part: describe(getattr(self, part)) for part in PARTS}
+        return {**parts, "nonlocal_features": [describe(feature) for feature in self.nonlocal_features]}
+
+    @classmethod
+    def from_description(cls, description: dict[str, Any], features: FeatureExtractor) -> "Tagger":
+        """The tagger, without weights, that `description` described."""
+        return cls(features=features, **rebuild_parts(description))  # type: ignore[return-value]
+
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu") -> "Tagger":
-        """A saved tagger, ready to tag. InputError when the folder holds no model or one of another format."""
+        """A saved tagger of this class or one derived from it, ready to tag.
+
+        InputError when the folder holds no model, one of another format or one of another class.
+        """
         path = Path(folder)
         for name in (CONFIG, WEIGHTS):
             if not (path / name).is_file():
@@ -70,7 +84,8 @@ class Store(PyTorchModelHubMixin):
         try:
             config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
             check_format(config)
-            return _build(cls, config, load_file(path / WEIGHTS, device=device)).to(device)  # type: ignore[arg-type]
+            kind = class_of(config, cls)  # type: ignore[arg-type]
+            return _build(kind, config, load_file(path / WEIGHTS, device=device)).to(device)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         except Exception as error:  # whatever a damaged file leads to
@@ -94,32 +109,58 @@ def check_format(config: Any) -> None:
         raise InputError(f"{CONFIG} has format {config['format']}, this version reads {FORMAT}")
 
 
-def describe(part: nn.Module) -> dict[str, Any]:
-    """{class_path, init_args} of a module that keeps its options under their own names."""
-    cls = type(part)
-    parameters = inspect.signature(cls).parameters.values()
+def class_of(config: dict[str, Any], wanted: "type[Tagger]") -> "type[Tagger]":
+    """The class that was saved, `wanted` where none is named. InputError when it is no `wanted`."""
+    kind = named(config["class"]) if "class" in config else wanted
+    if not issubclass(kind, wanted):
+        raise InputError(f"this is a {kind.__name__}, not a {wanted.__name__}; load it with {kind.__name__}.load")
+    return kind
+
+
+def path_of(cls: type) -> str:
+    """Dotted path of a class."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def named(path: str) -> Any:
+    """What a dotted path names. InputError when it cannot be imported."""
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError):
+        raise InputError(f"the saved model uses {path}, which cannot be imported") from None
+
+
+def describe(part: Any) -> dict[str, Any]:
+    """{class_path, init_args} of an object that keeps its options under their own names; modules within it too."""
+    parameters = inspect.signature(type(part)).parameters.values()
     options = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    values = {option: getattr(part, option) for option in options}
     return {
-        "class_path": f"{cls.__module__}.{cls.__qualname__}",
-        "init_args": {o: getattr(part, o) for o in options},
+        "class_path": path_of(type(part)),
+        "init_args": {o: describe(value) if isinstance(value, nn.Module) else value for o, value in values.items()},
     }
 
 
-def rebuild(described: dict[str, Any]) -> nn.Module:
-    """The module that `describe` described."""
-    module, _, name = described["class_path"].rpartition(".")
-    try:
-        return getattr(importlib.import_module(module), name)(**described["init_args"])
-    except (ImportError, AttributeError, ValueError):
-        raise InputError(f"the saved model uses {described['class_path']}, which cannot be imported") from None
+def rebuild(described: dict[str, Any]) -> Any:
+    """The object that `describe` described."""
+    options = {
+        option: rebuild(value) if isinstance(value, dict) and "class_path" in value else value
+        for option, value in described["init_args"].items()
+    }
+    return named(described["class_path"])(**options)
+
+
+def rebuild_parts(description: dict[str, Any]) -> dict[str, Any]:
+    """The parts of a tagger, as its class takes them."""
+    parts: dict[str, Any] = {part: rebuild(description[part]) for part in PARTS}
+    return {**parts, "nonlocal_features": [rebuild(feature) for feature in description["nonlocal_features"]]}
 
 
 def _build(cls: "type[Tagger]", config: dict[str, Any], tensors: dict[str, torch.Tensor]) -> "Tagger":
     prefix = "features."
     arrays = {name[len(prefix) :]: t.cpu().numpy() for name, t in tensors.items() if name.startswith(prefix)}
-    features = FeatureExtractor.from_state(config["features"], arrays)
-    parts: dict[str, Any] = {part: rebuild(config[part]) for part in PARTS}
-    tagger = cls(features=features, **parts)
+    tagger = cls.from_description(config, FeatureExtractor.from_state(config["features"], arrays))
     tagger.allocate(LabelSet(tuple(config["labels"]), config["scheme"]))
     tagger.unit = config["unit"]
     tagger.load_state_dict({name: t for name, t in tensors.items() if not name.startswith(prefix)})

@@ -1,7 +1,7 @@
 """The tagger: features, scorer, search, criterion and optimizer composed into one LightningModule."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytorch_lightning as pl
 import torch
@@ -136,7 +136,7 @@ class Tagger(pl.LightningModule, Inference, Store):
         self.labels, self.fitted = labels, True
         self.scorer.allocate(self.features.n_node_features, self.features.n_edge_features, len(labels))
         for feature in self.nonlocal_features:
-            feature.allocate(labels)
+            cast(NonlocalFeature, feature).allocate(labels)
         for name, mask in (("start", labels.start), ("transition", labels.transition), ("end", labels.end)):
             self.register_buffer(name, mask, persistent=False)
 
@@ -159,9 +159,7 @@ class Tagger(pl.LightningModule, Inference, Store):
         for feature in self.nonlocal_features:
             if feature.needs_documents and unit == "sentence":
                 name = type(feature).__name__
-                raise InputError(
-                    f"{name} compares mentions across a document, but sequences are sentences: set data.unit: document"
-                )
+                raise InputError(f"{name} compares the sentences of a document: set data.unit: document")
 
     # -- what is watched -------------------------------------------------------------------------------------
 
