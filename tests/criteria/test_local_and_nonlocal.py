@@ -1,4 +1,4 @@
-"""Algorithm 4.2 of Kazama & Torisawa (2007): the criterion against the steps as the paper lists them, and its bounds."""
+"""Algorithm 4.2 of Kazama & Torisawa (2007): against the steps as the paper lists them; its bounds on updates."""
 
 import itertools
 
@@ -204,7 +204,7 @@ def test_toy_documents_need_non_local_weights():
     assert not (wrong_a + wrong_b).any()
 
 
-@pytest.mark.parametrize("C", [0.0, 5.0, 30.0])
+@pytest.mark.parametrize("C", [0.0, 10.0])
 @pytest.mark.parametrize("criterion", [Margin, lambda C: LocalAndNonlocal(C, local="conservative")])
 def test_bound_and_margin_where_non_local_weights_are_needed(criterion, C):
     """All labellings as candidates: gold is always among them, and the total model must do the work."""
@@ -235,7 +235,7 @@ def separable(seed):
 
 
 @pytest.mark.parametrize("first", ["total", "local"])
-@pytest.mark.parametrize("n", [2, 5, 100])
+@pytest.mark.parametrize("n", [2, 20])
 @pytest.mark.parametrize("C", [0.0, 10.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_bound_and_margin_of_both_parts_together(seed, C, n, first):
