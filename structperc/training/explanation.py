@@ -1,0 +1,96 @@
+"""What an explanation of a decision holds: candidates, the counts in which they differ, the segments that changed."""
+
+from typing import NamedTuple
+
+from structperc.data.labels import Span
+
+VERDICTS = {"repaired": "repaired", "damaged": "damaged", "changed": "wrong before and after"}
+
+
+class Candidate(NamedTuple):
+    """One labelling of the list. Ranks count from 1."""
+
+    labels: list[str]  # T names
+    local_rank: int  # by local score: the rank before
+    rank: int  # by total score: the rank after
+    local: float  # local score
+    total: float  # local + Explanation.same + its products, in this order
+    is_gold: bool
+
+
+class Term(NamedTuple):
+    """A count of a non-local feature in which the candidates differ."""
+
+    name: str  # "phrase(LOC,PER)"
+    weight: float
+    counts: list[float]  # of each candidate
+
+    @property
+    def products(self) -> list[float]:
+        """weight * count of each candidate, what they add to the total scores."""
+        return [self.weight * count for count in self.counts]
+
+
+class Change(NamedTuple):
+    """Neighbouring segments of one sentence that the two decisions read differently; spans count from its start."""
+
+    place: str  # "file:line" of the first token
+    words: list[str]  # of the sentence
+    before: list[Span]  # chosen by local score
+    after: list[Span]  # chosen by total score
+    gold: list[Span] | None  # those that overlap; None when gold is not known
+
+    @property
+    def border(self) -> tuple[int, int]:
+        """First token of these segments, and the token behind them."""
+        both = [*self.before, *self.after]
+        return min(span.start for span in both), max(span.end for span in both)
+
+    @property
+    def verdict(self) -> str:
+        """Where gold is known: "repaired" (after is gold), "damaged" (before is gold) or "changed" (neither)."""
+        if self.gold == self.after:
+            return "repaired"
+        return "damaged" if self.gold == self.before else "changed"
+
+
+class Explanation(NamedTuple):
+    """The decision on one document.
+
+    The total score of a candidate is local + same + the sum of its products, in double precision; its rank is that
+    of the tagger, in single precision, so that totals that differ by rounding alone may seem out of order.
+    """
+
+    row: int  # which sequence of the corpus, from 0
+    place: str  # "file:line" of its first token
+    n: int  # candidates there were, at most as many as asked for
+    candidates: list[Candidate]  # by local rank: the local decision, the new one, some others, gold if it is there
+    same: float  # what all of them get from counts in which they do not differ
+    terms: list[Term]  # what moved the decision most comes first
+    changes: list[Change]
+
+    @property
+    def before(self) -> int:
+        """Which of the candidates has the best local score."""
+        return 0
+
+    @property
+    def after(self) -> int:
+        """Which of the candidates has the best total score."""
+        return min(range(len(self.candidates)), key=lambda i: self.candidates[i].rank)
+
+
+class Summary(NamedTuple):
+    """Decisions on a corpus."""
+
+    documents: int
+    changed: int
+    verdicts: dict[str, int] | None  # number of changes with each verdict; None without gold
+    changes: int
+
+    def line(self) -> str:
+        """One sentence."""
+        text = f"{self.changed} of {self.documents} documents changed, in {self.changes} places"
+        if self.verdicts is None:
+            return text
+        return text + ": " + ", ".join(f"{count} {VERDICTS[name]}" for name, count in self.verdicts.items())

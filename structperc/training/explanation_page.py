@@ -1,0 +1,67 @@
+"""Explanations of decisions as one HTML page that needs nothing else, for light and dark screens."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+
+from structperc.training.explanation import Change, Explanation
+from structperc.training.explanation_text import context, headline, readings, score_rows, verdict
+
+STYLE = """
+:root { color-scheme: light dark; --line: #c8c8c8; --mark: #ffe08a; --good: #14733b; --bad: #b3261e; --dim: #5f5f5f; }
+@media (prefers-color-scheme: dark) {
+  :root { --line: #4a4a4a; --mark: #6b5300; --good: #6fd08c; --bad: #ff8a80; --dim: #a8a8a8; }
+}
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
+section { border-top: 1px solid var(--line); margin-top: 2rem; }
+h2 { font-size: 1.1rem; }
+mark { background: var(--mark); color: inherit; padding: 0 .2em; border-radius: .2em; }
+table { border-collapse: collapse; margin: .5rem 0 1rem; font-variant-numeric: tabular-nums; }
+th, td { border-bottom: 1px solid var(--line); padding: .2rem .7rem; text-align: right; font-weight: normal; }
+th:first-child { text-align: left; }
+thead th, tr.total > * { font-weight: bold; }
+dl { display: grid; grid-template-columns: max-content auto; gap: 0 1rem; margin: .2rem 0 1rem 1rem; }
+dd { margin: 0; }
+dt, .place { color: var(--dim); }
+.repaired { color: var(--good); }
+.damaged { color: var(--bad); }
+.wide { overflow-x: auto; }
+"""
+
+
+def page_lines(explanations: Iterable[Explanation], title: str, notes: Sequence[str] = ()) -> Iterator[str]:
+    """The page, line by line with their ends; all text is escaped."""
+    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+    yield f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
+    yield from (f"<p>{escape(note)}</p>\n" for note in notes)
+    for explanation in explanations:
+        yield from _section(explanation)
+    yield "</body>\n</html>\n"
+
+
+def _section(explanation: Explanation) -> Iterator[str]:
+    yield f"<section>\n<h2>{escape(headline(explanation))}</h2>\n"
+    for change in explanation.changes:
+        yield from _change(change)
+    yield '<div class="wide"><table>\n'
+    heading, *rows = score_rows(explanation)
+    yield f"<thead>{_row(heading, 'th')}</thead>\n<tbody>\n"
+    for row in rows:
+        yield _row(row, "td", "total" if row[0] == "total score" else "") + "\n"
+    yield "</tbody>\n</table></div>\n</section>\n"
+
+
+def _change(change: Change) -> Iterator[str]:
+    before, own, after = map(escape, context(change))
+    yield f'<p><span class="place">{escape(change.place)}</span> {before} <mark>{own}</mark> {after}</p>\n<dl>\n'
+    for who, text in readings(change):
+        yield f"<dt>{who}</dt><dd>{escape(text)}</dd>\n"
+    if verdict(change):
+        yield f'<dt></dt><dd class="{change.verdict}">{escape(verdict(change))}</dd>\n'
+    yield "</dl>\n"
+
+
+def _row(cells: Sequence[str], tag: str, kind: str = "") -> str:
+    name, *values = map(escape, cells)
+    opening = f'<tr class="{kind}">' if kind else "<tr>"
+    return opening + f"<th>{name}</th>" + "".join(f"<{tag}>{value}</{tag}>" for value in values) + "</tr>"

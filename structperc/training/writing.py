@@ -1,0 +1,43 @@
+"""Results of the small commands as files: tables, figures."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from structperc.data.text import write_lines
+from structperc.errors import InputError
+
+
+def check_targets(*paths: str | None) -> None:
+    """InputError for a file in a folder that does not exist, before work begins."""
+    for path in paths:
+        if path is not None and not Path(path).parent.is_dir():
+            raise InputError(f"{path}: the folder {Path(path).parent} does not exist")
+
+
+def check_figure(path: str | None) -> None:
+    """`check_targets`; InputError also for a file name whose ending matplotlib does not know."""
+    check_targets(path)
+    known = Figure().canvas.get_supported_filetypes()
+    if path is not None and Path(path).suffix[1:].lower() not in known:
+        raise InputError(f"{path}: a figure cannot be written as {Path(path).suffix!r}; end it in .png, .svg or .pdf")
+
+
+def write_csv(path: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a table with a header line, complete or not at all."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    write_lines(path, [text.getvalue()])
+
+
+def write_figure(path: str, figure: Figure) -> None:
+    """Write a figure in the format that the file's ending names."""
+    try:
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise InputError(f"{path}: cannot write this file ({error.strerror})") from None
