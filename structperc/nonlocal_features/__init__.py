@@ -1,9 +1,10 @@
-"""Labellings of whole documents -> scores of what only shows when all labels are known.
+"""Labellings of whole documents -> scores of what shows only when all labels are known.
 
-`find_segments` reads the segments of all candidates of a batch, each thing once (text.py: what candidates have in
-common and where they differ; spans.py, segments.py), and which of them have the same words (strings.py). Each feature
-is an nn.Module (base.py) that counts pairs or majorities of segments and scores the counts with its weights; one file
-per feature.
+`find_segments` reads the candidates of a batch once for all features: text.py keeps what they have in common apart
+from where they differ, spans.py and segments.py find the segments in it, hashes.py and strings.py which of them have
+the same words. base.py is the contract of a feature: it names and counts something, the base has the weights and
+gives the scores (B, K). matching.py is what features of equal words share, majority.py what the majority features
+share; each feature is one more file.
 """
 
 from structperc.nonlocal_features.base import NonlocalFeature

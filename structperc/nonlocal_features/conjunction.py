@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from structperc.data.labels import shift
 from structperc.data.words import word_hashes
 from structperc.errors import InputError
 from structperc.nonlocal_features.base import NonlocalFeature, unordered_pairs
@@ -39,7 +38,7 @@ class ConjunctionConsistency(NonlocalFeature):
         self.register_buffer("connecting", hashes, persistent=False)
 
     def names(self, types: Sequence[str]) -> list[str]:
-        """ "conjunction(LOC,PER)" and so on, C (C + 1) / 2 of them."""
+        """C (C + 1) / 2 names, such as "conjunction(LOC,PER)"."""
         return unordered_pairs("conjunction", types)
 
     def counts(self, segments: Segments) -> Tensor:
@@ -80,24 +79,23 @@ def find_chains(spans: Spans, connects: Tensor, C: int) -> Chains:
 
 def expressions(segments: Segments, connects: Tensor) -> Text:
     """The text of runs of tokens that may be segments, and of connectors (B, T) between them, at least one."""
-    possible, first = segments.possible, segments.batch.first
-    kept = possible | bridges(connects & ~possible, segments.batch.sentences.where(possible, -1))
-    run = (~(kept & shift(kept, 1, False)) | first).flatten().cumsum(0).view_as(kept) - 1
-    connected = torch.zeros(kept.numel(), dtype=torch.bool, device=kept.device)
+    kept = segments.possible | bridges(connects, segments.possible)
+    run = (~kept).flatten().cumsum(0).view_as(kept)
+    connected = torch.zeros(kept.numel() + 1, dtype=torch.bool, device=kept.device)
     connected[run[kept & connects]] = True
     kept = kept & connected[run]
 
     text = segments.text
     inside = kept.flatten()[text.starts].nonzero().squeeze(1)
     variants = (text.taken - text.firsts.unsqueeze(1)).index_select(0, inside + 1)
-    return read(segments.labellings, kept, ~first, text.starts[inside], variants, int(text.sizes.max()))
+    return read(segments.labellings, kept, segments.batch.first, text.starts[inside], variants, int(text.sizes.max()))
 
 
-def bridges(connects: Tensor, sentences: Tensor) -> Tensor:
-    """Runs of connectors (B, T) between two tokens of one sentence (B, T), which is -1 for what cannot be joined."""
+def bridges(connects: Tensor, possible: Tensor) -> Tensor:
+    """Runs of connectors (B, T), themselves no segments, between two tokens that may be segments (B, T)."""
     T = connects.shape[1]
     t = torch.arange(T, device=connects.device)
+    connects = connects & ~possible
     before = t.where(~connects, 0).cummax(1).values
     after = t.where(~connects, T - 1).flip(1).cummin(1).values.flip(1)
-    left, right = sentences.gather(1, before), sentences.gather(1, after)
-    return connects & (left == right) & (left >= 0)
+    return connects & possible.gather(1, before) & possible.gather(1, after)

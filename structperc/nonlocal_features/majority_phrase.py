@@ -19,7 +19,7 @@ class MajorityPhrase(StringFeature):
     """
 
     def names(self, types: Sequence[str]) -> list[str]:
-        """ "majority_phrase(LOC,ORG)" and so on, the majority second; C * C of them."""
+        """C * C names, the majority second, such as "majority_phrase(LOC,ORG)"."""
         return ordered_pairs(self.named("majority_phrase"), types)
 
     def counts(self, segments: Segments) -> Tensor:

@@ -18,7 +18,7 @@ class MajoritySuperphrase(StringFeature):
     """
 
     def names(self, types: Sequence[str]) -> list[str]:
-        """ "majority_superphrase(LOC,ORG)" and so on, the majority second; C * C of them."""
+        """C * C names, the majority second, such as "majority_superphrase(LOC,ORG)"."""
         return ordered_pairs(self.named("majority_superphrase"), types)
 
     def counts(self, segments: Segments) -> Tensor:

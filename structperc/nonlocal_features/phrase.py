@@ -18,7 +18,7 @@ class PhraseConsistency(StringFeature):
     """
 
     def names(self, types: Sequence[str]) -> list[str]:
-        """ "phrase(LOC,PER)" and so on, C (C + 1) / 2 of them."""
+        """C (C + 1) / 2 names, such as "phrase(LOC,PER)"."""
         return unordered_pairs(self.named("phrase"), types)
 
     def counts(self, segments: Segments) -> Tensor:

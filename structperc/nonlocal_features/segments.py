@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from structperc.data.labels import LabelSet, shift
-from structperc.nonlocal_features.spans import Spans, find_spans
+from structperc.nonlocal_features.spans import Spans, find_spans, opens
 from structperc.nonlocal_features.strings import Strings
 from structperc.nonlocal_features.text import Labellings, Text, compare, read
 from structperc.structures import Batch
@@ -21,7 +21,7 @@ class Segments:
     label_set: LabelSet
     valid: Tensor  # (B, K) bool
     labellings: Labellings
-    possible: Tensor  # (B, T) bool, tokens that are inside of a segment in some labelling, and maybe others
+    possible: Tensor  # (B, T) bool, tokens that may be inside of a segment
     text: Text
     spans: Spans
 
@@ -34,6 +34,12 @@ class Segments:
     def folded(self) -> Strings:
         """Which segments have the same words in upper or lower case."""
         return Strings(self.batch.words.folded, self.text, self.spans, len(self.label_set.type_names))
+
+    def tallied(self, columns: Tensor, F: int) -> Tensor:
+        """Count what each labelling holds of `spans`: columns (E,) of F, -1 for those left out -> counts (B * K, F)."""
+        kept = (columns >= 0).nonzero().squeeze(1)
+        groups = self.spans.starts[kept] // self.possible.shape[1] * F + columns[kept]
+        return self.per_labelling(self.text.tally(self.spans.copies[kept], groups, len(self.valid) * F), F)
 
     def summed(self, values: Tensor, rows: Tensor, columns: Tensor, F: int) -> Tensor:
         """Add up values (Q, K) of sequences rows (Q,) in columns (Q,) of F -> counts (B * K, F)."""
@@ -50,16 +56,16 @@ def find_segments(batch: Batch, labels: Tensor, valid: Tensor, label_set: LabelS
     """Read the segments of labels (B, K, T) int64, of which valid (B, K) bool count; gold is one of the K.
 
     They are those of `LabelSet.borders`, cut at the borders of sentences. The padding may hold anything, and so may
-    labellings that are not valid. Work O(B K T) for one comparison, then O(K) for each token at which labellings of
-    a sequence differ; what they agree on is read once.
+    labellings that are not valid. One comparison looks at all B K T labels; the rest of the work is O(K) for each
+    token at which labellings of a sequence differ, and what they agree on is read once.
     """
     T = labels.shape[2]
     real = torch.arange(T, device=labels.device) < batch.lengths.unsqueeze(1)
     labellings = compare(labels, valid, real)
     reference, varies = labellings.reference, labellings.varies
     possible = ((label_set.types.to(labels.device)[reference] >= 0) & real) | varies
-    opens = label_set.borders(reference, real)[0] & ~varies & ~shift(varies, 1, False)
+    parted = batch.first | (opens(reference, label_set) & ~varies & ~shift(varies, 1, False))
     places = varies.flatten().nonzero().squeeze(1)
     columns = labellings.labels[places // T, :, places % T]
-    text = read(labellings, possible, ~batch.first & ~opens, places, columns, len(label_set))
+    text = read(labellings, possible, parted, places, columns, len(label_set))
     return Segments(batch, label_set, valid, labellings, possible, text, find_spans(text, label_set))

@@ -1,5 +1,6 @@
 """The segments in a text of labellings."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -20,9 +21,22 @@ class Spans(NamedTuple):
 
 def find_spans(text: Text, label_set: LabelSet) -> Spans:
     """Read the segments by the rule of `LabelSet.borders`; none goes on in the next copy."""
-    first, last = label_set.borders(text.labels, torch.ones_like(text.labels, dtype=torch.bool))
     types = label_set.types.to(text.labels.device)[text.labels]
-    begins = text.copies != shift(text.copies, 1, -1)
-    starts = ((first | begins) & (types >= 0)).nonzero().squeeze(1)
-    ends = ((last | shift(begins, -1, True)) & (types >= 0)).nonzero().squeeze(1)
+    inside = types >= 0
+    first = inside & (opens(text.labels, label_set) | (text.copies != shift(text.copies, 1, -1)))
+    last = inside & ~shift(inside & ~first, -1, False)
+    starts, ends = first.nonzero().squeeze(1), last.nonzero().squeeze(1)
     return Spans(text.places[starts], text.places[ends] + 1, types[starts], text.copies[starts])
+
+
+def opens(labels: Tensor, label_set: LabelSet) -> Tensor:
+    """Tokens whose label begins a segment after the label before, labels (..., T) -> (..., T) bool."""
+    return _opening(label_set).to(labels.device)[shift(labels, 1, 0) * len(label_set) + labels]
+
+
+@lru_cache(maxsize=8)
+def _opening(label_set: LabelSet) -> Tensor:
+    """(L * L,) bool: whether the label j begins a segment after i, at i * L + j: `borders` of all pairs."""
+    ids = torch.arange(len(label_set))
+    pairs = torch.cartesian_prod(ids, ids)
+    return label_set.borders(pairs, torch.ones_like(pairs, dtype=torch.bool))[0][:, 1]

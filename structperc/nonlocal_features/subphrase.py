@@ -18,7 +18,7 @@ class SubphraseConsistency(StringFeature):
     """
 
     def names(self, types: Sequence[str]) -> list[str]:
-        """ "subphrase(LOC,ORG)" and so on, the part first; C * C of them."""
+        """C * C names, the class of the part first, such as "subphrase(LOC,ORG)"."""
         return ordered_pairs(self.named("subphrase"), types)
 
     def counts(self, segments: Segments) -> Tensor:

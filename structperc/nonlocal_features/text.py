@@ -79,14 +79,14 @@ def compare(labels: Tensor, valid: Tensor, real: Tensor) -> Labellings:
     return Labellings(labels, chosen, reference, differs & real)
 
 
-def read(labellings: Labellings, kept: Tensor, joined: Tensor, places: Tensor, columns: Tensor, size: int) -> Text:
+def read(labellings: Labellings, kept: Tensor, parted: Tensor, places: Tensor, columns: Tensor, size: int) -> Text:
     """The text of all stretches.
 
-    kept (B, T): tokens of stretches; joined (B, T): those in one stretch with the token before, if both are kept.
+    kept (B, T): tokens of stretches, neighbours in one unless parted (B, T) from the token before.
     columns (N, K): numbers below `size` that tell the labellings of a stretch apart, given at places (N,), ascending.
     """
     K, T = labellings.labels.shape[1:]
-    opens = kept & ~(joined & shift(kept, 1, False))
+    opens = kept & (parted | ~shift(kept, 1, False))
     starts = opens.flatten().nonzero().squeeze(1)
     lengths = (opens.flatten().cumsum(0)[kept.flatten()] - 1).bincount(minlength=len(starts))
     differing, inverse = (torch.searchsorted(starts, places, right=True) - 1).unique_consecutive(return_inverse=True)

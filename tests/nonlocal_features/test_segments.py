@@ -117,6 +117,14 @@ def test_what_labellings_agree_on_is_read_once() -> None:
     assert largest.elements <= labels.numel()
 
 
+def test_neighbouring_segments_are_read_apart() -> None:
+    labels = torch.ones(40, 100, dtype=torch.int64)
+    labels[:, 50] = torch.randint(1, 5, (40,))
+    text = segments_of(case_of([["x"] * 100], labels)).text
+    assert (text.common, len(text.starts)) == (97, 1)  # only the token and its neighbours may be one segment
+    assert len(text.places) <= 97 + 4 * 3
+
+
 def test_stretches_of_many_tokens_where_labellings_differ() -> None:
     torch.manual_seed(0)
     document = [[*(["x", "y"] * n)[:n], "o"] for n in (1, 2, 3, 5, 9, 40)]

@@ -1,0 +1,37 @@
+"""The feature that docs/nonlocal_features.md shows is a working one."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import torch
+from labelled import Case
+from naive import entities
+
+from structperc.nonlocal_features import find_segments
+
+PAGE = Path(__file__).parents[2] / "docs" / "nonlocal_features.md"
+
+
+def test_the_example_counts_what_it_says(case: Case) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    names: dict = {}
+    exec(code, names)
+    feature = names["Lengths"]()
+    feature.allocate(case.label_set)
+    counts = feature.counts(find_segments(case.batch, case.labels, case.valid, case.label_set))
+    columns = feature.names(case.label_set.type_names)
+    K = case.labels.shape[1]
+    for b, document in enumerate(case.documents):
+        for k in case.valid[b].nonzero().squeeze(1).tolist():
+            found = entities(document, case.names(b, k))
+            expected = Counter(f"length({e.type},{len(e.words) if len(e.words) < 4 else 'more'})" for e in found)
+            assert counts[b * K + k].tolist() == [expected[name] for name in columns]
+
+
+def test_segments_of_column_minus_one_are_left_out(case: Case) -> None:
+    segments = find_segments(case.batch, case.labels, case.valid, case.label_set)
+    types, C = segments.spans.types, len(case.label_set.type_names)
+    kept = segments.tallied(types.where(types != 0, -1), C)
+    assert not kept[:, 0].any()
+    assert torch.equal(kept[:, 1:], segments.tallied(types, C)[:, 1:])
