@@ -15,6 +15,7 @@ USAGE = """usage: structperc COMMAND ...
   validate    -c FILE --ckpt_path F   scores on the development split
   test        -c FILE --ckpt_path F   scores on the test split
   predict     -c FILE --ckpt_path F   write predicted labels as CoNLL columns
+  rerank      -c FILE                 train first models by jack-knifing, then a re-ranker of their candidates
   tag         MODEL FILE              label a file of CoNLL columns with a saved model
   compare     A B --gold FILE         two prediction files against gold, with McNemar tests
   weights     MODEL                   the largest weights of a saved model, by name
@@ -50,9 +51,13 @@ def run(command: str, rest: list[str]) -> int:
         from structperc.training.program import train
 
         return train([command, *rest])
+    if command == "rerank":
+        from structperc.training.reranking import rerank
+
+        return rerank(rest)
     if command in COMMANDS:
         return COMMANDS[command](rest)
-    raise InputError(f"unknown command {command!r}; known are {', '.join((*TRAINING, *COMMANDS))}")
+    raise InputError(f"unknown command {command!r}; known are {', '.join((*TRAINING, 'rerank', *COMMANDS))}")
 
 
 def tag(arguments: list[str]) -> int:

@@ -12,6 +12,7 @@ import yaml
 from structperc.data.text import expand
 from structperc.errors import InputError
 from structperc.training.program import Program, train
+from structperc.training.reranking import rerank
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 FILES = sorted(CONFIGS.rglob("*.yaml"))
@@ -31,7 +32,8 @@ def program(monkeypatch, tmp_path):
         if not build:
             monkeypatch.setattr(Program, "instantiate_classes", lambda self: None)
         root = f"--trainer.default_root_dir={tmp_path}"
-        assert train(["fit", "-c", str(path), root, "--trainer.accelerator=cpu"]) == 0
+        start = rerank if "first" in yaml.safe_load(path.read_text(encoding="utf-8"))["model"] else train
+        assert start(["fit", "-c", str(path), root, "--trainer.accelerator=cpu"]) == 0
         return programs[0]
 
     return stopped

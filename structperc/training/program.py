@@ -17,6 +17,7 @@ from structperc.errors import InputError
 from structperc.training.checkpoints import load_weights
 from structperc.training.datamodule import SequenceData
 from structperc.training.inference import flat_labels
+from structperc.training.last_epoch import LastEpoch
 from structperc.training.report import evaluate, results_table, write_json
 from structperc.training.runs import checkpoint, next_run, root_of
 from structperc.training.tagger import Tagger
@@ -24,7 +25,6 @@ from structperc.training.tagger import Tagger
 DEFAULTS: dict[str, Any] = {
     "checkpoint.monitor": "dev/score",
     "checkpoint.mode": "max",
-    "checkpoint.save_last": True,
     "checkpoint.filename": "best",
     "checkpoint.enable_version_counter": False,
     "trainer.devices": 1,
@@ -47,7 +47,7 @@ class Program(LightningCLI):
     """
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """Checkpoints of the best and of the last epoch."""
+        """The checkpoint of the best epoch; that of the last one has nothing to set."""
         parser.add_lightning_class_args(ModelCheckpoint, "checkpoint")
         parser.set_defaults(DEFAULTS)
 
@@ -72,7 +72,7 @@ class Program(LightningCLI):
 
     @property
     def checkpoints(self) -> ModelCheckpoint:
-        """The callback that keeps the best and the last epoch."""
+        """The callback that keeps the best epoch."""
         callback = self.trainer.checkpoint_callback
         assert isinstance(callback, ModelCheckpoint)
         return callback
@@ -82,6 +82,7 @@ class Program(LightningCLI):
         self.datamodule.corpus("train")
         if not self.datamodule.has("dev"):
             self.checkpoints.monitor = None
+        self.trainer.callbacks.append(LastEpoch(self.folder / "checkpoints"))  # type: ignore[attr-defined]
         self.started = time.perf_counter()
 
     def after_fit(self) -> None:

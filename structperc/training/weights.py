@@ -11,6 +11,8 @@ from torch import Tensor
 from structperc.errors import InputError
 from structperc.features.templates import template_name
 from structperc.nonlocal_features import NonlocalFeature
+from structperc.rerankers import FirstScore, LocalFeatures
+from structperc.scorers import SparseLinear
 from structperc.training.figures import plot_weights
 from structperc.training.tagger import Tagger
 from structperc.training.writing import check_figure, check_targets, write_csv, write_figure
@@ -81,7 +83,7 @@ def weights(tagger: Tagger, top: int = 20) -> list[Group]:
     for table in _local(tagger):
         columns = _columns(table, top) if table.name != "transition" else []
         groups.append(Group(_sums(table), _largest(table, top), columns, _templates(tagger, table)))
-    return groups + [Group(_sums(table), _all(table), [], []) for table in _nonlocal(tagger)]
+    return groups + [Group(_sums(table), _all(table), [], []) for table in _single(tagger)]
 
 
 def weights_file(model: str, top: int, plot: str | None, csv: str | None) -> str:
@@ -100,7 +102,9 @@ def weights_file(model: str, top: int, plot: str | None, csv: str | None) -> str
 
 
 def _local(tagger: Tagger) -> Iterator[_Table]:
-    scorer, names = tagger.scorer, list(tagger.labels.names)
+    scorer, names = _linear(tagger), list(tagger.labels.names)
+    if scorer is None:
+        return
     pairs = [f"{a} {b}" for a in names for b in names]
     yield _Table("node", scorer.node.detach(), names, partial(_feature_names, tagger, "node"))
     if scorer.edge is not None:
@@ -109,7 +113,17 @@ def _local(tagger: Tagger) -> Iterator[_Table]:
         yield _Table("transition", scorer.transition.detach().view(1, -1), pairs, partial(_looked_up, [""]))
 
 
-def _nonlocal(tagger: Tagger) -> Iterator[_Table]:
+def _linear(tagger: Tagger) -> SparseLinear | None:
+    """The scorer of local features, which a re-ranker holds one level down or does not have."""
+    scorer = tagger.scorer.scorer if isinstance(tagger.scorer, LocalFeatures) else tagger.scorer
+    return scorer if isinstance(scorer, SparseLinear) else None
+
+
+def _single(tagger: Tagger) -> Iterator[_Table]:
+    """The weight of the first model's score, then those of the non-local features."""
+    if isinstance(tagger.scorer, FirstScore):
+        weight = tagger.scorer.weight.detach().unsqueeze(1)
+        yield _Table("FirstScore", weight, [""], partial(_looked_up, ["first score"]))
     for feature in cast(Iterable[NonlocalFeature], tagger.nonlocal_features):
         names = feature.names(tagger.labels.type_names)
         yield _Table(title(feature), feature.weight.detach().unsqueeze(1), [""], partial(_looked_up, names))
@@ -129,7 +143,8 @@ def _listed(default: object) -> object:
 
 def _feature_names(tagger: Tagger, kind: str, rows: Tensor) -> list[str]:
     """Names of a few features: those of all of a large model take long."""
-    keep = torch.zeros(len(getattr(tagger.scorer, kind)), dtype=torch.bool)
+    size = tagger.features.n_node_features if kind == "node" else tagger.features.n_edge_features
+    keep = torch.zeros(size, dtype=torch.bool)
     keep[rows.cpu()] = True
     return tagger.features.subset(kind, keep.numpy()).feature_names(kind)
 

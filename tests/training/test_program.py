@@ -122,3 +122,10 @@ def test_runs_never_share_a_folder(tmp_path):
     for name in ("1", "2", "10", "notes"):
         (tmp_path / name).mkdir()
     assert next_run(tmp_path).name == "11"
+
+
+def test_last_is_the_last_epoch_also_when_an_earlier_one_was_best(runs):
+    """The epoch of the lowest score is the first."""
+    assert runs("fit", "--trainer.max_epochs=3", "--checkpoint.mode=min") == 0
+    assert torch.load(runs.root / "1" / "checkpoints" / "best.ckpt", weights_only=True)["epoch"] == 0
+    assert last(runs.root / "1")["epoch"] == 2

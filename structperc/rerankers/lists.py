@@ -1,0 +1,149 @@
+"""The n best labellings of every sequence of a corpus under a first model, kept as compact arrays."""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from structperc.errors import InputError
+from structperc.structures import Candidates
+
+TENSORS = ("labels", "scores", "valid", "gold_scores", "starts")
+
+
+class Listed(NamedTuple):
+    """The lists of B sequences, padded."""
+
+    candidates: Candidates  # scores are the first model's
+    gold_scores: Tensor  # (B,) the first model's score of gold
+
+
+@dataclass(frozen=True)
+class CandidateLists:
+    """Lists of S sequences with N tokens in all; sequence s is the tokens starts[s]:starts[s + 1]."""
+
+    labels: Tensor  # (N, K) uint8 or int32, label of each token in each candidate; 0 where not valid
+    scores: Tensor  # (S, K) the first model's, -inf where not valid
+    valid: Tensor  # (S, K) bool
+    gold_scores: Tensor  # (S,) the first model's score of gold
+    starts: Tensor  # (S + 1,) int64
+
+    def __post_init__(self) -> None:
+        S, K = self.scores.shape
+        wanted = {"labels": (int(self.starts[-1]), K), "valid": (S, K), "gold_scores": (S,), "starts": (S + 1,)}
+        for name, shape in wanted.items():
+            if getattr(self, name).shape != shape:
+                raise InputError(f"candidate lists: {name} has shape {tuple(getattr(self, name).shape)}, not {shape}")
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def k(self) -> int:
+        """Candidates per sequence, K."""
+        return self.scores.shape[1]
+
+    @property
+    def lengths(self) -> Tensor:
+        """(S,) int64 tokens per sequence."""
+        return self.starts.diff()
+
+    @classmethod
+    def collect(
+        cls, lengths: Sequence[int], k: int, n_labels: int, parts: Iterable[tuple[Tensor, Listed]]
+    ) -> "CandidateLists":
+        """From (rows (B,), their lists) of mini-batches; a sequence that no part names keeps an empty list."""
+        starts = torch.tensor([0, *lengths], dtype=torch.int64).cumsum(0)
+        lists = cls(
+            torch.zeros(int(starts[-1]), k, dtype=torch.uint8 if n_labels <= 256 else torch.int32),
+            torch.full((len(lengths), k), -torch.inf),
+            torch.zeros(len(lengths), k, dtype=torch.bool),
+            torch.zeros(len(lengths)),
+            starts,
+        )
+        for rows, (candidates, gold_scores) in parts:
+            places, live = lists._places(rows.cpu())
+            lists.labels[places[live]] = candidates.labels.transpose(1, 2).cpu()[live].to(lists.labels.dtype)
+            lists.scores[rows], lists.valid[rows] = candidates.scores.float().cpu(), candidates.valid.cpu()
+            lists.gold_scores[rows] = gold_scores.float().cpu()
+        return lists
+
+    def contain(self, labels: Tensor) -> Tensor:
+        """Labels (N,) of one labelling per sequence -> (S,) bool, whether that is among the candidates."""
+        wrong = (self.labels != labels.unsqueeze(1)).long()
+        sequence = torch.arange(len(self)).repeat_interleave(self.lengths)
+        errors = wrong.new_zeros(self.valid.shape).index_add_(0, sequence, wrong)
+        return ((errors == 0) & self.valid).any(1)
+
+    def cut(self, rows: Tensor) -> Listed:
+        """The lists of sequences rows (B,), padded to the longest of them."""
+        places, live = self._places(rows)
+        labels = (self.labels[places].long() * live.unsqueeze(2)).transpose(1, 2)
+        return Listed(Candidates(labels, self.scores[rows], self.valid[rows]), self.gold_scores[rows])
+
+    def take(self, rows: Tensor) -> "CandidateLists":
+        """The lists of sequences rows (B,), in that order."""
+        places, live = self._places(rows)
+        starts = torch.cat([rows.new_zeros(1), self.lengths[rows].cumsum(0)])
+        return CandidateLists(
+            self.labels[places[live]], self.scores[rows], self.valid[rows], self.gold_scores[rows], starts
+        )
+
+    @classmethod
+    def concat(cls, parts: Sequence["CandidateLists"]) -> "CandidateLists":
+        """One after the other; all of the same K."""
+        lengths = torch.cat([part.lengths for part in parts])
+        starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+        arrays = {name: torch.cat([getattr(part, name) for part in parts]) for name in TENSORS if name != "starts"}
+        return cls(**arrays, starts=starts)
+
+    def _places(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """-> places among the N tokens (B, T), 0 in the padding; live (B, T) bool."""
+        lengths = self.lengths[rows]
+        steps = torch.arange(int(lengths.max()) if len(rows) else 0)
+        live = steps < lengths.unsqueeze(1)
+        return (self.starts[rows].unsqueeze(1) + steps) * live, live
+
+    # -- files -----------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path, about: dict[str, Any]) -> None:
+        """Write one safetensors file; the JSON of `about` is in its header. It appears whole or not at all."""
+        target = Path(path)
+        tensors = {name: getattr(self, name).contiguous() for name in TENSORS}
+        header = {"about": json.dumps(about), "digest": _digest(tensors)}
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
+            save_file(tensors, Path(scratch) / "new", header)
+            os.replace(Path(scratch) / "new", target)
+
+    @classmethod
+    def load(cls, path: str | Path) -> tuple["CandidateLists", dict[str, Any]]:
+        """-> the lists and what was said about them. InputError for a missing or damaged file."""
+        if not Path(path).is_file():
+            raise InputError(f"{path}: no such file")
+        try:
+            with safe_open(path, "pt") as file:
+                header, tensors = file.metadata(), {name: file.get_tensor(name) for name in TENSORS}
+            if header["digest"] != _digest(tensors):
+                raise InputError("its checksum is wrong")
+            return cls(**tensors), json.loads(header["about"])
+        except Exception as error:  # whatever a damaged file leads to
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise InputError(f"{path}: not readable candidate lists ({reason}); delete it") from None
+
+
+def _digest(tensors: dict[str, Tensor]) -> str:
+    """Checksum of names, types, shapes and contents."""
+    total = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        total.update(tensor.numpy().tobytes())
+    return total.hexdigest()
