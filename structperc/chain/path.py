@@ -1,5 +1,7 @@
 """The score of given labellings: sums of gathered entries, the only place where gradients enter."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -26,11 +28,37 @@ def path_score(lattice: Lattice, labels: Tensor, rows: Tensor | None = None) -> 
     _check(labels, rows, L)
     token = rows.unsqueeze(-1) * T + torch.arange(T, device=labels.device)
     pair = labels[..., :-1] * L + labels[..., 1:]
-    if is_stationary(lattice.edge):
-        edge = lattice.edge[0, 0]
-    else:
-        edge, pair = lattice.edge, pair + token[..., 1:] * L**2
-    return _total(lattice.unary, labels + token * L, real) + _total(edge, pair, real[..., 1:])
+    if not is_stationary(lattice.edge):
+        pair = pair + token[..., 1:] * L**2
+    return _Sum.apply(lattice.unary, lattice.edge, labels + token * L, pair, real)
+
+
+class _Sum(torch.autograd.Function):
+    """Sums of entries of both tables along labellings, where real; the gradient of an entry adds up its uses.
+
+    Written out since a graph of its dozen operations costs more than they do themselves on small lattices.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, unary: Tensor, edge: Tensor, labels: Tensor, pairs: Tensor, real: Tensor) -> Tensor:
+        ctx.save_for_backward(labels, pairs, real)
+        ctx.tables = unary.shape, unary.dtype, edge.shape, edge.dtype, is_stationary(edge)
+        return _total(unary, labels, real) + _total(_table(edge), pairs, real[..., 1:])
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        labels, pairs, real = ctx.saved_tensors
+        unary, unary_type, edge, edge_type, stationary = ctx.tables
+        uses = torch.where(real, grad.unsqueeze(-1), 0)
+        own, steps = grad.new_zeros(unary), grad.new_zeros(edge)
+        own.view(-1).index_add_(0, labels.flatten(), uses.flatten())
+        (steps[:1, :1] if stationary else steps).view(-1).index_add_(0, pairs.flatten(), uses[..., 1:].flatten())
+        return own.to(unary_type), steps.to(edge_type), None, None, None
+
+
+def _table(edge: Tensor) -> Tensor:
+    return edge[0, 0] if is_stationary(edge) else edge
 
 
 def _total(scores: Tensor, entries: Tensor, real: Tensor) -> Tensor:

@@ -49,6 +49,7 @@ class SequenceData(pl.LightningDataModule):
         self.batch_size, self.seed, self.predict_split = batch_size, seed, predict
         self._corpora: dict[str, Corpus | None] = {}
         self._encoded: dict[str, EncodedCorpus] = {}
+        self._encoder: Callable[[Corpus], EncodedCorpus] | None = None
 
     def read(self, split: str) -> tuple[str, Dataset] | None:
         """Name (for messages) and rows of a split as the source has it; None when it has no such split."""
@@ -79,7 +80,12 @@ class SequenceData(pl.LightningDataModule):
         return corpus
 
     def encode(self, encoder: Callable[[Corpus], EncodedCorpus], stage: str) -> None:
-        """Turn the splits of a stage into arrays; for fit all there are, so that bad labels show before training."""
+        """Turn the splits of a stage into arrays; for fit all there are, so that bad labels show before training.
+
+        Arrays are kept for the same encoder; another tagger has other feature numbers and encodes anew.
+        """
+        if encoder != self._encoder:
+            self._encoder, self._encoded = encoder, {}
         for split in self._splits(stage):
             if split not in self._encoded:
                 self._encoded[split] = encoder(self.corpus(split))

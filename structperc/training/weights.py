@@ -131,7 +131,8 @@ def _single(tagger: Tagger) -> Iterator[_Table]:
 
 def title(feature: NonlocalFeature) -> str:
     """Class and those options that are not the default: "PhraseConsistency(match='folded')"."""
-    options = inspect.signature(type(feature)).parameters.values()
+    parameters = inspect.signature(type(feature)).parameters.values()
+    options = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     given = {option.name: getattr(feature, option.name) for option in options}
     special = [f"{o.name}={given[o.name]!r}" for o in options if given[o.name] not in (o.default, _listed(o.default))]
     return f"{type(feature).__name__}({', '.join(special)})" if special else type(feature).__name__

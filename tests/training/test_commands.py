@@ -149,7 +149,7 @@ def test_tag_k_says_nothing_of_probabilities_for_a_perceptron(run, file, trained
 
 
 def test_tag_gives_the_labels_of_the_run(run, trained, tmp_path):
-    assert trained.again("predict", "--ckpt_path=best", "--data.predict=dev") == 0
+    assert trained.again("predict", f"--ckpt_path={trained.folder}/checkpoints/best.ckpt", "--data.predict=dev") == 0
     predicted = trained.folder / "predictions" / "dev.conll"
     roles = ["word", "pos", "chunk", "label", "evidence", "predicted"]
     run("tag", trained.folder / "model", predicted, "--columns", *roles, "-o", tmp_path / "tagged")

@@ -8,6 +8,7 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.training.encoded import EncodedCorpus
+from structperc.training.sources import Synthetic
 
 SENTENCES = [
     {"word": ["Anna", "met", "Bo"], "label": ["B-PER", "O", "B-PER"]},
@@ -68,3 +69,23 @@ def test_unknown_label_names_its_place():
     features.fit(corpus)
     with pytest.raises(InputError, match=r"dev.txt.*B-GPE"):
         EncodedCorpus(corpus, features, LabelSet(("O", "B-PER", "I-PER")))
+
+
+def test_another_encoder_encodes_anew():
+    data = Synthetic(train=4, dev=2, test=2)
+    taggers = [encoder(["w[0]"], data), encoder(["w[0]", "pos[0]"], data)]
+    data.encode(taggers[0], "fit")
+    kept = data.encoded("train")
+    data.encode(taggers[0], "test")
+    assert data.encoded("train") is kept
+    data.encode(taggers[1], "fit")
+    assert len(data.encoded("train").features.nodes.ids) > len(kept.features.nodes.ids)
+
+
+def encoder(templates, data):
+    features, labels = (
+        FeatureExtractor(templates, cutoff=1),
+        LabelSet.from_corpus(data.corpus("train").columns["label"], "IOB2"),
+    )
+    features.fit(data.corpus("train"))
+    return lambda corpus: EncodedCorpus(corpus, features, labels)

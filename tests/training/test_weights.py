@@ -13,7 +13,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.nonlocal_features import ConjunctionConsistency, MajorityPhrase, PhraseConsistency
+from structperc.nonlocal_features import ConjunctionConsistency, MajorityPhrase, NonlocalFeature, PhraseConsistency
 from structperc.scorers import SparseLinear
 from structperc.training.figures import plot_weights
 from structperc.training.tagger import Tagger
@@ -171,6 +171,17 @@ def saved(tmp_path):
     folder = tmp_path / "model"
     made(EDGES["others"], True, [PhraseConsistency(), PhraseConsistency(match="folded")]).save(folder)
     return folder
+
+
+class Plain(NonlocalFeature):
+    """A feature without options, as users write them."""
+
+    def names(self, types):
+        return [f"plain({kind})" for kind in types]
+
+
+def test_a_feature_without_options_is_called_by_its_class():
+    assert title(Plain()) == "Plain"
 
 
 def test_text_names_every_listed_weight(saved, capsys):
