@@ -1,0 +1,75 @@
+"""How much of decoding time the scores of non-local features take, for lists of n' candidates of whole documents.
+
+A tagger with all non-local features of Kazama & Torisawa 2007 is trained for one epoch, so that its lattices are those
+of a real model, and lists the candidates of the development documents. Decoding is the search and the scoring.
+"""
+
+import os
+from pathlib import Path
+
+from structperc.chain import KBest
+from structperc.criteria import LocalAndNonlocal
+from structperc.data.labels import LabelSet
+from structperc.features import FeatureExtractor
+from structperc.nonlocal_features import (
+    ConjunctionConsistency,
+    MajorityPhrase,
+    MajoritySuperphrase,
+    PhraseConsistency,
+    SubphraseConsistency,
+)
+from structperc.scorers import SparseLinear
+from structperc.training.datamodule import SequenceData
+from structperc.training.nbest import Seconds, nbest_scores
+from structperc.training.sampler import LengthBatches
+from structperc.training.sources import Conll, Synthetic
+from structperc.training.tagger import Tagger
+
+FEATURES = (PhraseConsistency, SubphraseConsistency, MajorityPhrase, MajoritySuperphrase, ConjunctionConsistency)
+
+
+def run(smoke: bool) -> list[dict]:
+    """Return the share of each n' in per cent, after a run that warms up."""
+    data, name = _data(smoke)
+    tagger = _trained(data)
+    dev = data.corpus("dev")
+    nbest_scores(tagger, dev, [20], progress=False)
+    size = f"{len(dev)} documents, {dev.tokens} tokens of {name}"
+    return [_row(nbest_scores(tagger, dev, [n], not smoke).seconds, n, size) for n in ((20,) if smoke else (100, 6400))]
+
+
+def _row(seconds: Seconds, n: int, size: str) -> dict:
+    return {
+        "what": f"non-local scores, n' = {n}, share of decoding",
+        "size": size,
+        "ours": 100 * seconds.nonlocal_scores / (seconds.search + seconds.nonlocal_scores),
+        "peer": None,
+        "ratio": None,
+        "unit": "%",
+        "target": "≤ 30 %",
+    }
+
+
+def _trained(data: SequenceData) -> Tagger:
+    train = data.corpus("train")
+    features = FeatureExtractor(["kazama2007"], ["kazama2007"], progress=False)
+    features.fit(train)
+    added = [feature() for feature in FEATURES]
+    tagger = Tagger(features, SparseLinear(False), LocalAndNonlocal(100), KBest(20), nonlocal_features=added)
+    tagger.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
+    rows, optimizer = tagger.encode(train), tagger.configure_optimizers()
+    tagger.on_train_epoch_start()
+    for batch in LengthBatches(rows.corpus.lengths, 8, shuffle=True):
+        optimizer.zero_grad()
+        tagger.training_step(rows[batch]).backward()
+        optimizer.step()
+    return tagger
+
+
+def _data(smoke: bool) -> tuple[SequenceData, str]:
+    """CoNLL-2003 where there is a folder of corpora, else the embedded corpus; documents."""
+    if smoke or "STRUCTPERC_DATA" not in os.environ:
+        return Synthetic(train=40, dev=10, test=1, unit="document"), "the embedded corpus"
+    files, columns = {"train": "eng.train", "dev": "eng.testa"}, ["word", "pos", "chunk", "label"]
+    folder = Path(os.environ["STRUCTPERC_DATA"]) / "conll2003"
+    return Conll(str(folder), files, columns, labels="IOB1", scheme="IOB2", unit="document"), "CoNLL-2003"
