@@ -5,8 +5,10 @@ data                files, hub data sets, the embedded corpus -> sequences with 
 features            tokens -> feature ids
 scorers             ids -> Lattice
 chain               Lattice -> best paths, k best, marginals: exact dynamic programs
+nonlocal_features   candidates -> counts of what only whole labellings show -> scores
 criteria            gold against rivals -> losses
 optim               gradients -> weights
+rerankers           candidate lists and the scores of second models
 metrics             labels against gold -> scores
 training            all of it as Lightning modules; saved models
 cli                 the program

@@ -121,7 +121,7 @@ def _sequence(corpus: Corpus, row: int) -> Corpus:
 def _search(tagger: Tagger, batch: Batch, n: int) -> tuple[Candidates, Tensor]:
     """-> the n best by local score of one sequence, total scores (n,)."""
     moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
-    candidates = kbest(tagger(moved), n)
+    candidates = tagger.rated(moved, kbest(tagger(moved), n))
     more = tagger.nonlocal_scores(moved, candidates.labels, candidates.valid)
     return candidates, (candidates.scores + more)[0]
 

@@ -180,7 +180,7 @@ def _rescored(tagger: Tagger, batch: Batch, k: int, watch: _Watch) -> tuple[Cand
     watch.stop(0)
     more = tagger.nonlocal_scores(batch, candidates.labels, candidates.valid)
     watch.stop(1)
-    return candidates, candidates.scores + more
+    return candidates, tagger.rated(batch, candidates).scores + more
 
 
 # -- counts ---------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from pytorch_lightning.utilities import move_data_to_device
@@ -14,6 +14,7 @@ from structperc.criteria import Criterion
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from structperc.metrics import oracle
 from structperc.nonlocal_features import NonlocalFeature
 from structperc.optim import Perceptron
 from structperc.rerankers import CandidateLists, Listed, LocalScore
@@ -42,6 +43,13 @@ class Reranker(Tagger):
         optimizer: made for the parameters of the second model.
         decoder: its k is n', the number of candidates everywhere else; by default n.
         jackknife: how the first models are trained.
+        correct: what rivals are compared with where gold is not in the list: "closest", the candidate of highest
+            segment F1 (Collins 2002, Ranking Algorithms for Named-Entity Extraction), or "gold" all the same. As gold
+            is outside of a list because the first model scores it low, "gold" teaches re-ranking 1 to distrust that
+            score.
+
+    Raises:
+        InputError: parts that make no re-ranker.
     """
 
     scorer: LocalScore  # type: ignore[assignment]
@@ -56,6 +64,7 @@ class Reranker(Tagger):
         optimizer: Callable[[Iterable[Any]], Optimizer] = Perceptron,
         decoder: KBest | None = None,
         jackknife: JackKnife | None = None,
+        correct: Literal["closest", "gold"] = "closest",
     ) -> None:
         decoder = decoder or KBest(search.k)
         super().__init__(first.features, scorer, criterion, search, optimizer, nonlocal_features, decoder)  # type: ignore[arg-type]
@@ -63,6 +72,9 @@ class Reranker(Tagger):
         # After all modules that learn: checkpoints number the parameters that the optimizer has from the start.
         self.first = first
         self.jackknife = jackknife or JackKnife()
+        if correct not in ("closest", "gold"):
+            raise InputError(f"model.correct must be closest or gold, got {correct!r}")
+        self.correct = correct
         self.lists: CandidateLists | None = None
         self.fingerprint: str | None = None
 
@@ -125,29 +137,33 @@ class Reranker(Tagger):
         return losses.sum()
 
     def score_list(self, batch: Batch, listed: Listed) -> Scored:
-        """Gold and the candidates of a list under the second model, with gradients."""
-        assert batch.gold is not None
+        """What is correct and the candidates of a list under the second model, with gradients."""
         candidates = listed.candidates
-        labels = torch.cat([batch.gold[:, None], candidates.labels], 1)
+        gold, gold_scores = self._correct(batch, listed)
+        labels = torch.cat([gold[:, None], candidates.labels], 1)
         valid = torch.nn.functional.pad(candidates.valid, (1, 0), value=True)
-        first = torch.cat([listed.gold_scores[:, None], candidates.scores], 1)
+        first = torch.cat([gold_scores[:, None], candidates.scores], 1)
         own, more = self.local_scores(batch, labels, first, valid), self.nonlocal_scores(batch, labels, valid)
         lattice = self._unknown(batch)
-        return Scored(lattice, batch.gold, candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:])
+        return Scored(lattice, gold, candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:])
+
+    def _correct(self, batch: Batch, listed: Listed) -> tuple[Tensor, Tensor]:
+        """-> labels (B, T), scores (B,) of the first model."""
+        assert batch.gold is not None
+        if self.correct == "gold":
+            return batch.gold, listed.gold_scores
+        closest = oracle(listed.candidates, batch.gold, batch.lengths, self.labels, batch.sentences)
+        rows = torch.arange(len(closest), device=closest.device)
+        return listed.candidates.labels[rows, closest], listed.candidates.scores[rows, closest]
 
     def local_scores(self, batch: Batch, labels: Tensor, first: Tensor, valid: Tensor) -> Tensor:
         """The second model's local scores: labels (B, K, T), the first model's scores and validity (B, K) -> (B, K)."""
         return self.scorer(batch, labels, first.where(valid, 0))
 
-    def rescored(self, batch: Batch, candidates: Candidates) -> Candidates:
-        """The first model's candidates with total scores, best first; equal totals keep the first model's order."""
+    def rated(self, batch: Batch, candidates: Candidates) -> Candidates:
+        """The first model's candidates, in its order, with the second model's local scores."""
         local = self.local_scores(batch, candidates.labels, candidates.scores, candidates.valid)
-        return super().rescored(batch, candidates._replace(scores=local.where(candidates.valid, -torch.inf)))
-
-    @torch.no_grad()
-    def decode(self, batch: Batch) -> Tensor:
-        """-> best labels (B, T) by total score among the first model's n' best."""
-        return self.rescored(batch, self.decoder(self(batch))).labels[:, 0]
+        return candidates._replace(scores=local.where(candidates.valid, -torch.inf))
 
     def configure_optimizers(self) -> Optimizer:
         """The optimizer over the second model's parameters."""

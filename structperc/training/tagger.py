@@ -102,12 +102,16 @@ class Tagger(pl.LightningModule, Inference, Store):
         segments = find_segments(batch, labels, valid, self.labels)
         return scores + sum(feature(segments) for feature in self.nonlocal_features)
 
+    def rated(self, batch: Batch, candidates: Candidates) -> Candidates:
+        """Candidates, in their order, with the local scores that count: here those by which they were found."""
+        return candidates
+
     def rescored(self, batch: Batch, candidates: Candidates) -> Candidates:
-        """Candidates with total scores, best first by those; equal totals keep the order of the local scores."""
+        """Candidates with total scores, best first by those; equal totals keep the order they had."""
         if not self.nonlocal_features:
             return candidates
         more = self.nonlocal_scores(batch, candidates.labels, candidates.valid)
-        scores, order = (candidates.scores + more).sort(dim=1, descending=True, stable=True)
+        scores, order = (self.rated(batch, candidates).scores + more).sort(dim=1, descending=True, stable=True)
         labels = candidates.labels.gather(1, order[:, :, None].expand_as(candidates.labels))
         return Candidates(labels, scores, candidates.valid.gather(1, order))
 
@@ -117,7 +121,8 @@ class Tagger(pl.LightningModule, Inference, Store):
         candidates = self.decoder(self(batch))
         if not self.nonlocal_features:
             return candidates.labels[:, 0]
-        total = candidates.scores + self.nonlocal_scores(batch, candidates.labels, candidates.valid)
+        more = self.nonlocal_scores(batch, candidates.labels, candidates.valid)
+        total = self.rated(batch, candidates).scores + more
         return candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
 
     @property

@@ -24,7 +24,10 @@ from structperc.rerankers import FirstScore, LocalFeatures
 from structperc.scorers import SparseLinear
 from structperc.training import jackknife
 from structperc.training.bayes_point import BayesPoint
+from structperc.training.explain import explain
 from structperc.training.jackknife import JackKnife
+from structperc.training.nbest import nbest_scores
+from structperc.training.report import evaluate
 from structperc.training.reranker import Reranker
 from structperc.training.reranking import rerank
 from structperc.training.sources import Synthetic
@@ -51,6 +54,7 @@ def make_reranker(cache, local=LOCAL["first score"], **options):
         "nonlocal_features": [PhraseConsistency(), ConjunctionConsistency()],
         "decoder": KBest(6),
         "jackknife": JackKnife(folds=3, epochs=2, cache=str(cache)),
+        "correct": "gold",
         **options,
     }
     return Reranker(scorer=local(), **parts)
@@ -151,6 +155,48 @@ def test_training_compares_the_total_scores_of_the_lists(reranker, data):
                 )
                 wanted = total_by_hand(reranker, one, words, labels, first)
                 assert float(total[b, k]) == pytest.approx(wanted, rel=1e-4, abs=1e-3)
+
+
+def f1(labels, wanted):
+    """Of two lists of label names, from the spans as sets."""
+    found, gold = set(spans(labels)), set(spans(wanted))
+    return 1.0 if found == gold else 2 * len(found & gold) / (len(found) + len(gold))
+
+
+@each_local
+def test_where_gold_is_not_listed_the_closest_candidate_is_correct(cache, data, local):
+    made = make_reranker(cache, local, correct="closest")
+    made.train_first(data, **TRAINER)
+    data.encode(made.encode, "fit")
+    rows, outside = data.encoded("train"), 0
+    for row in range(len(rows)):
+        batch = rows[[row]]
+        listed = made.lists.cut(batch.rows)
+        scored = made.score_list(batch, listed)
+        names = [made.labels.decode(path) for path in listed.candidates.labels[0][listed.candidates.valid[0]]]
+        wanted = made.labels.decode(batch.gold[0])
+        outside += wanted not in names
+        chosen = names.index(made.labels.decode(scored.gold[0]))
+        assert f1(names[chosen], wanted) == max(f1(one, wanted) for one in names)
+        assert float(scored.gold_scores[0]) == float(scored.candidate_scores[0, chosen])
+        assert float(scored.gold_nonlocal[0]) == float(scored.candidate_nonlocal[0, chosen])
+        if wanted in names:
+            assert names[chosen] == wanted
+    assert outside
+
+
+def test_commands_on_rerankers_rate_candidates_as_it_does(reranker, data):
+    corpus = data.corpus("dev")
+    for row in range(len(corpus)):
+        one = explain(reranker, corpus, row, n=6)
+        (best,) = [candidate for candidate in one.candidates if candidate.rank == 1]
+        batch = data.encoded("dev")[[row]]
+        assert best.labels == reranker.labels.decode(reranker.decode(batch)[0])
+        assert best.total == pytest.approx(
+            float(reranker.rescored(batch, kbest(reranker(batch), 6)).scores[0, 0]), abs=0.01
+        )
+    chosen = nbest_scores(reranker, corpus, [6], progress=False).rows[0].chosen
+    assert chosen.f1 == pytest.approx(evaluate(reranker, data, "dev").compute()["score"])
 
 
 def test_decoding_takes_the_best_total_among_the_first_models_candidates(reranker, data):
