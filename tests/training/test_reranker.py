@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from structperc.chain import KBest, kbest, path_score
+from structperc.cli import main
 from structperc.criteria import Hinge, Likelihood, LocalAndNonlocal, Margin
 from structperc.data.labels import spans
 from structperc.errors import InputError
@@ -666,3 +667,9 @@ def test_same_lists_and_choices_on_cuda(tmp_path, data):
         fit(made, data, 1, accelerator=accelerator)
         found.append(made.cpu().label(data.corpus("dev")))
     assert found[0] == found[1]
+
+
+def test_it_is_a_command_of_the_program(tmp_path, capsys):
+    options = ["-c", str(CONFIGS / "reranking1.yaml"), f"--trainer.default_root_dir={tmp_path}", "--model.search.k=1"]
+    assert main(["rerank", *options]) == 2
+    assert "a list to choose from has at least 2 candidates" in capsys.readouterr().err
