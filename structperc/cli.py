@@ -31,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given or given[0] in ("-h", "--help"):
         print(USAGE)
         return 0
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.append(os.getcwd())  # configurations may name classes in the folder one starts from
     try:
         return run(given[0], given[1:])
     except InputError as error:

@@ -2,6 +2,7 @@
 
 import io
 import re
+import subprocess
 import sys
 
 import pytest
@@ -286,3 +287,11 @@ def test_compare_needs_gold(file, capsys):
         main(["compare", "a", "b"])
     assert stopped.value.code == 2
     assert "--gold" in capsys.readouterr().err
+
+
+def test_classes_in_the_folder_one_starts_from_are_found(tmp_path):
+    """As the installed script, whose search path has no present folder."""
+    (tmp_path / "own.py").write_text("class Mine:\n    pass\n")
+    code = "from structperc.cli import main; main(['weights', 'nothing']); import own"
+    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
