@@ -49,7 +49,7 @@ class SequenceData(pl.LightningDataModule):
         self.batch_size, self.seed, self.predict_split = batch_size, seed, predict
         self._corpora: dict[str, Corpus | None] = {}
         self._encoded: dict[str, EncodedCorpus] = {}
-        self._encoder: Callable[[Corpus], EncodedCorpus] | None = None
+        self._encoders: dict[str, Callable[[Corpus], EncodedCorpus]] = {}
 
     def read(self, split: str) -> tuple[str, Dataset] | None:
         """Name (for messages) and rows of a split as the source has it; None when it has no such split."""
@@ -84,11 +84,10 @@ class SequenceData(pl.LightningDataModule):
 
         Arrays are kept for the same encoder; another tagger has other feature numbers and encodes anew.
         """
-        if encoder != self._encoder:
-            self._encoder, self._encoded = encoder, {}
         for split in self._splits(stage):
-            if split not in self._encoded:
+            if self._encoders.get(split) != encoder:
                 self._encoded[split] = encoder(self.corpus(split))
+                self._encoders[split] = encoder
 
     def _splits(self, stage: str) -> list[str]:
         if stage == "fit":
