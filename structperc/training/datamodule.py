@@ -29,7 +29,8 @@ class SequenceData(pl.LightningDataModule):
             segments, such as parts of speech.
         labels: scheme that the source is written in; default: as `scheme`.
         strict: refuse illegal label sequences instead of repairing and counting them.
-        batch_size: sequences per step.
+        batch_size: sequences per step of training.
+        eval_batch_size: sequences at a time where nothing is learned; results do not depend on it.
         seed: of the order in which training sequences are seen.
         predict: split that `predict` labels.
     """
@@ -41,12 +42,14 @@ class SequenceData(pl.LightningDataModule):
         labels: Scheme | None = None,
         strict: bool = False,
         batch_size: int = 8,
+        eval_batch_size: int = 16,
         seed: int = 1,
         predict: str = "dev",
     ) -> None:
         super().__init__()
         self.unit, self.scheme, self.source_scheme, self.strict = unit, scheme, labels or scheme, strict
-        self.batch_size, self.seed, self.predict_split = batch_size, seed, predict
+        self.batch_size, self.eval_batch_size = batch_size, eval_batch_size
+        self.seed, self.predict_split = seed, predict
         self._corpora: dict[str, Corpus | None] = {}
         self._encoded: dict[str, EncodedCorpus] = {}
         self._encoders: dict[str, Callable[[Corpus], EncodedCorpus]] = {}
@@ -101,7 +104,8 @@ class SequenceData(pl.LightningDataModule):
     def loader(self, split: str, shuffle: bool = False) -> "DataLoader[Batch]":
         """Mini-batches of a split."""
         rows = self._encoded[split]
-        order = LengthBatches(rows.corpus.lengths, self.batch_size, shuffle, self.seed)
+        size = self.batch_size if shuffle else self.eval_batch_size
+        order = LengthBatches(rows.corpus.lengths, size, shuffle, self.seed)
         return DataLoader(rows, batch_size=None, sampler=order)
 
     def train_dataloader(self) -> "DataLoader[Batch]":

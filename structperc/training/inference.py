@@ -11,6 +11,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.structures import Batch
+from structperc.training.parts import parts
 from structperc.training.sampler import LengthBatches
 
 if TYPE_CHECKING:
@@ -66,9 +67,10 @@ class Inference:
             raise InputError(f"k must be >= 1, got {k}")
         empty = Labelling([], 0.0, 0.0 if self.probabilistic else None)
         found = [[empty] for _ in range(len(corpus))]
-        for batch in self.batches(corpus):
+        n = max(k, self.decoder.k) if self.nonlocal_features else k
+        for batch in (part for whole in self.batches(corpus) for part in parts(whole, n)):
             lattice = self(batch)
-            best = self.rescored(batch, kbest(lattice, max(k, self.decoder.k) if self.nonlocal_features else k))
+            best = self.rescored(batch, kbest(lattice, n))
             log_z = log_partition(lattice) if self.probabilistic else None
             for b, row in enumerate(batch.rows.tolist()):
                 labels = best.labels[b, best.valid[b], : batch.lengths[b]][:k].cpu()

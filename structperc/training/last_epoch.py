@@ -1,6 +1,7 @@
 """The checkpoint that interrupted training continues from."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytorch_lightning as pl
@@ -18,6 +19,10 @@ class LastEpoch(ModelCheckpoint):
         super().__init__(dirpath=folder, filename="last", enable_version_counter=False)
 
     def _save_checkpoint(self, trainer: pl.Trainer, filepath: str) -> None:
-        part = f"{filepath}.part"
-        super()._save_checkpoint(trainer, part)
+        part, best = f"{filepath}.part", trainer.checkpoint_callback
+        if isinstance(best, ModelCheckpoint) and best._last_global_step_saved == trainer.global_step:
+            shutil.copyfile(best._last_checkpoint_saved, part)  # the same state, a moment ago; a copy takes a fifth
+            self._last_global_step_saved, self._last_checkpoint_saved = trainer.global_step, filepath
+        else:
+            super()._save_checkpoint(trainer, part)
         os.replace(part, filepath)

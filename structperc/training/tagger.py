@@ -26,6 +26,7 @@ from structperc.training.checkpoints import average, check_vocabulary
 from structperc.training.datamodule import SequenceData
 from structperc.training.encoded import EncodedCorpus
 from structperc.training.inference import Inference
+from structperc.training.parts import parts
 from structperc.training.store import Store
 
 
@@ -118,6 +119,9 @@ class Tagger(pl.LightningModule, Inference, Store):
     @torch.no_grad()
     def decode(self, batch: Batch) -> Tensor:
         """-> best labels (B, T) by total score among the decoder's candidates."""
+        return torch.cat([self._decode(part) for part in parts(batch, self.decoder.k)])
+
+    def _decode(self, batch: Batch) -> Tensor:
         candidates = self.decoder(self(batch))
         if not self.nonlocal_features:
             return candidates.labels[:, 0]

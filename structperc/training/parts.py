@@ -1,0 +1,40 @@
+"""A batch in parts, so that the candidates of many long sequences fit into memory."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from structperc.structures import Batch, SparseFeatures, Words
+
+PLACES = 2**22  # sequences x candidates x tokens at a time: 32 MiB for their labels, some ten times that in all
+
+
+def parts(batch: Batch, k: int) -> Iterator[Batch]:
+    """The sequences of a batch in their order, as many at a time as k candidates of each allow, at least one."""
+    B, T = batch.sentences.shape
+    size = max(1, PLACES // max(1, k * T))
+    if size >= B:
+        yield batch
+        return
+    ends = torch.nn.functional.pad(batch.lengths.cumsum(0), (1, 0)).tolist()  # in tokens
+    for start in range(0, B, size):
+        stop = min(start + size, B)
+        tokens = ends[start], ends[stop]
+        yield Batch(
+            _features(batch.nodes, *tokens),
+            None if batch.edges is None else _features(batch.edges, *tokens),
+            batch.lengths[start:stop],
+            None if batch.gold is None else batch.gold[start:stop],
+            batch.sentences[start:stop],
+            batch.first[start:stop],
+            batch.last[start:stop],
+            batch.rows[start:stop],
+            Words(batch.words.exact[start:stop], batch.words.folded[start:stop]),
+        )
+
+
+def _features(features: SparseFeatures, start: int, stop: int) -> SparseFeatures:
+    """Those of the tokens start, ..., stop - 1."""
+    offsets: Tensor = features.offsets[start : stop + 1]
+    return SparseFeatures(features.ids[int(offsets[0]) : int(offsets[-1])], offsets - offsets[0])
