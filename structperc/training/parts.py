@@ -20,17 +20,19 @@ def parts(batch: Batch, k: int) -> Iterator[Batch]:
     ends = torch.nn.functional.pad(batch.lengths.cumsum(0), (1, 0)).tolist()  # in tokens
     for start in range(0, B, size):
         stop = min(start + size, B)
+        rows = slice(start, stop)
+        places = rows, slice(0, int(batch.lengths[rows].max()))
         tokens = ends[start], ends[stop]
         yield Batch(
             _features(batch.nodes, *tokens),
             None if batch.edges is None else _features(batch.edges, *tokens),
-            batch.lengths[start:stop],
-            None if batch.gold is None else batch.gold[start:stop],
-            batch.sentences[start:stop],
-            batch.first[start:stop],
-            batch.last[start:stop],
-            batch.rows[start:stop],
-            Words(batch.words.exact[start:stop], batch.words.folded[start:stop]),
+            batch.lengths[rows],
+            None if batch.gold is None else batch.gold[places],
+            batch.sentences[places],
+            batch.first[places],
+            batch.last[places],
+            batch.rows[rows],
+            Words(batch.words.exact[places], batch.words.folded[places]),
         )
 
 

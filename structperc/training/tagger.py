@@ -119,7 +119,9 @@ class Tagger(pl.LightningModule, Inference, Store):
     @torch.no_grad()
     def decode(self, batch: Batch) -> Tensor:
         """-> best labels (B, T) by total score among the decoder's candidates."""
-        return torch.cat([self._decode(part) for part in parts(batch, self.decoder.k)])
+        found = [self._decode(part) for part in parts(batch, self.decoder.k)]
+        T = batch.sentences.shape[1]
+        return torch.cat([nn.functional.pad(labels, (0, T - labels.shape[1])) for labels in found])
 
     def _decode(self, batch: Batch) -> Tensor:
         candidates = self.decoder(self(batch))
