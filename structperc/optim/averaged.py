@@ -69,7 +69,7 @@ class AveragedOptimizer(Optimizer):
             for p in group["params"]:
                 if "sums" in self.state[p] and group["steps"]:
                     raw[p] = p.clone()
-                    p.copy_(lazy_average(p, self.state[p]["sums"], group["steps"]))
+                    average_into(p, self.state[p]["sums"], group["steps"])
         return raw
 
     @staticmethod
@@ -91,6 +91,12 @@ class AveragedOptimizer(Optimizer):
 def lazy_average(weights: Tensor, sums: Tensor, steps: int) -> Tensor:
     """Average of the weights over all steps, in the dtype of `weights`: w_N - sums / N."""
     return (weights.double() - sums / steps).to(weights.dtype)
+
+
+def average_into(weights: Tensor, sums: Tensor, steps: int) -> None:
+    """`lazy_average` in place, in parts that stay in the cache."""
+    for part, own in zip(weights.view(-1).split(2**17), sums.view(-1).split(2**17), strict=True):
+        part.copy_(lazy_average(part, own, steps))
 
 
 def entries(grad: Tensor) -> tuple[Tensor, Tensor]:

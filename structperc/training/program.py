@@ -16,8 +16,8 @@ from structperc.data.conll import write_conll
 from structperc.errors import InputError
 from structperc.training.checkpoints import load_weights
 from structperc.training.datamodule import SequenceData
+from structperc.training.epochs import BestEpoch, LastEpoch
 from structperc.training.inference import flat_labels
-from structperc.training.last_epoch import LastEpoch
 from structperc.training.report import evaluate, results_table, write_json
 from structperc.training.runs import checkpoint, next_run, root_of
 from structperc.training.tagger import Tagger
@@ -48,7 +48,7 @@ class Program(LightningCLI):
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """The checkpoint of the best epoch; that of the last one has nothing to set."""
-        parser.add_lightning_class_args(ModelCheckpoint, "checkpoint")
+        parser.add_lightning_class_args(BestEpoch, "checkpoint")
         parser.set_defaults(DEFAULTS)
 
     def before_instantiate_classes(self) -> None:

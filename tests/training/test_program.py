@@ -129,3 +129,13 @@ def test_last_is_the_last_epoch_also_when_an_earlier_one_was_best(runs):
     assert runs("fit", "--trainer.max_epochs=3", "--checkpoint.mode=min") == 0
     assert torch.load(runs.root / "1" / "checkpoints" / "best.ckpt", weights_only=True)["epoch"] == 0
     assert last(runs.root / "1")["epoch"] == 2
+
+
+def test_best_and_last_share_a_file_only_while_they_are_the_same(runs):
+    assert runs("fit", "--trainer.max_epochs=1") == 0
+    folder = runs.root / "1" / "checkpoints"
+    assert (folder / "best.ckpt").samefile(folder / "last.ckpt")
+    assert runs("fit", "--trainer.max_epochs=2", "--checkpoint.mode=min") == 0
+    folder = runs.root / "2" / "checkpoints"
+    assert not (folder / "best.ckpt").samefile(folder / "last.ckpt")
+    assert sorted(path.name for path in folder.iterdir()) == ["best.ckpt", "last.ckpt"]

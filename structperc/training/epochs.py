@@ -1,0 +1,49 @@
+"""The checkpoints of the best and of the last epoch, each replaced in one step."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import ModelCheckpoint
+
+
+class BestEpoch(ModelCheckpoint):
+    """ModelCheckpoint whose files appear whole: a run that is killed while it writes leaves the file before."""
+
+    def _save_checkpoint(self, trainer: pl.Trainer, filepath: str) -> None:
+        part = f"{filepath}.part"
+        super()._save_checkpoint(trainer, part)
+        os.replace(part, filepath)
+        self._last_checkpoint_saved = filepath
+
+
+class LastEpoch(BestEpoch):
+    """`last.ckpt` after every epoch.
+
+    ModelCheckpoint's own `save_last` writes only where the epoch is also among the best (Lightning 2.6), so that a
+    resumed run would repeat all epochs since then.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        super().__init__(dirpath=folder, filename="last", enable_version_counter=False)
+
+    def _save_checkpoint(self, trainer: pl.Trainer, filepath: str) -> None:
+        best = trainer.checkpoint_callback
+        if isinstance(best, BestEpoch) and best._last_global_step_saved == trainer.global_step:
+            # This step's state has just been written; as files are replaced and never changed, one may serve both.
+            part = f"{filepath}.part"
+            _linked(best._last_checkpoint_saved, part)
+            os.replace(part, filepath)
+            self._last_global_step_saved, self._last_checkpoint_saved = trainer.global_step, filepath
+        else:
+            super()._save_checkpoint(trainer, filepath)
+
+
+def _linked(source: str, target: str) -> None:
+    """One file under two names, or a copy where the file system has no links."""
+    Path(target).unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
