@@ -30,8 +30,8 @@ class SequenceData(pl.LightningDataModule):
         labels: scheme that the source is written in; default: as `scheme`.
         strict: refuse illegal label sequences instead of repairing and counting them.
         batch_size: sequences per step of training.
-        eval_batch_size: sequences at a time where nothing is learned. Decisions do not depend on it, apart from which of
-            several labellings of equal score are the last of a list of candidates.
+        eval_batch_size: sequences at a time where nothing is learned. Decisions do not depend on it, apart from
+            which of several labellings of equal score are the last of a list of candidates.
         seed: of the order in which training sequences are seen.
         predict: split that `predict` labels.
     """
