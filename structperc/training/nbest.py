@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 from tqdm.auto import tqdm
@@ -21,13 +20,12 @@ from structperc.metrics import SegmentF1, oracle
 from structperc.metrics.segments import SegmentScores
 from structperc.structures import Batch, Candidates
 from structperc.training.figures import plot_lists
+from structperc.training.parts import parts
 from structperc.training.reading import read_gold
 from structperc.training.tagger import Tagger
 from structperc.training.writing import check_figure, check_targets, write_csv, write_figure
 
-SEQUENCES = 64  # at a time
-PLACES = 2**22  # sequences * candidates * tokens at a time: 32 MiB for their labels, some ten times that in all
-COMPARED = 2**20  # the same for the search of the best candidate, which needs more of each
+COMPARED = 2**20  # sequences * candidates * tokens whose F1 is compared at a time
 N = "n'"
 
 
@@ -75,7 +73,7 @@ def nbest_scores(tagger: Tagger, corpus: Corpus, sizes: Sequence[int], progress:
     counts = [_Counts(n, tagger.labels) for n in sizes]
     started, watch = time.perf_counter(), _Watch(tagger.device)
     with tqdm(desc="searching", total=len(corpus), delay=2, leave=False, disable=not progress) as bar:
-        for batch in _batches(tagger, corpus, sizes[-1]):
+        for batch in (part for whole in tagger.batches(corpus) for part in parts(whole, sizes[-1])):
             candidates, totals = _rescored(tagger, batch, sizes[-1], watch)
             _count(counts, batch, candidates, totals, tagger.labels)
             bar.update(len(batch.rows))
@@ -159,16 +157,6 @@ class _Watch:
     def _wait(self) -> None:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
-
-
-def _batches(tagger: Tagger, corpus: Corpus, k: int) -> Iterator[Batch]:
-    """Sequences of similar length, longest first, as many as the bounds allow."""
-    rows = tagger.encode(corpus)
-    order = np.argsort(-corpus.lengths, kind="stable")
-    while len(order):
-        size = min(SEQUENCES, max(1, PLACES // (k * max(1, int(corpus.lengths[order[0]])))))
-        yield tagger.transfer_batch_to_device(rows[order[:size].tolist()], tagger.device, 0)
-        order = order[size:]
 
 
 @torch.no_grad()

@@ -1,11 +1,14 @@
 """A small run of the program, in a folder of its own."""
 
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from structperc.cli import main
+
+sys.path.append(str(Path(__file__).parent))  # nested.py
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 SMALL = [
@@ -47,3 +50,19 @@ def trained(tmp_path_factory):
     small = Runs(tmp_path_factory.mktemp("trained") / "runs")
     assert small("fit", "--trainer.max_epochs=2") == 0
     return Trained(small.root / "1", small)
+
+
+@pytest.fixture
+def fails(capsys):
+    """Runs a command that must fail; -> its one line of complaint."""
+
+    def fails(*arguments):
+        capsys.readouterr()
+        assert main([str(argument) for argument in arguments]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("structperc: error: ")
+        assert err.count("\n") == 1
+        return err
+
+    return fails

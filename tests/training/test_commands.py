@@ -65,22 +65,6 @@ def run(capsys):
     return run
 
 
-@pytest.fixture
-def fails(capsys):
-    """Runs a command that must fail; -> its one line of complaint."""
-
-    def fails(*arguments):
-        capsys.readouterr()
-        assert main([str(argument) for argument in arguments]) == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert err.startswith("structperc: error: ")
-        assert err.count("\n") == 1
-        return err
-
-    return fails
-
-
 def columns(text):
     """Sentences as lists of lists of fields."""
     return [[line.split() for line in block.split("\n")] for block in text.strip().split("\n\n")]

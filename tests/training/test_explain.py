@@ -2,6 +2,7 @@
 
 import html.parser
 import re
+from functools import partial
 
 import pytest
 import torch
@@ -404,17 +405,8 @@ def run(capsys):
 
 
 @pytest.fixture
-def fails(capsys):
-    def fails(*arguments):
-        capsys.readouterr()
-        assert main(["explain", *map(str, arguments)]) == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert err.startswith("structperc: error: ")
-        assert err.count("\n") == 1
-        return err
-
-    return fails
+def fails(fails):
+    return partial(fails, "explain")
 
 
 def test_command_explains_all_changed_documents(run, model, file, dev, changed):

@@ -2,6 +2,7 @@
 
 import csv
 import math
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -19,7 +20,7 @@ from structperc.features import FeatureExtractor
 from structperc.metrics import OracleF1, SegmentF1
 from structperc.nonlocal_features import ConjunctionConsistency, PhraseConsistency
 from structperc.scorers import SparseLinear
-from structperc.training import nbest
+from structperc.training import nbest, parts
 from structperc.training.nbest import nbest_scores
 from structperc.training.tagger import Tagger
 
@@ -168,7 +169,7 @@ def test_longer_lists_hold_more(tagger, dev):
 @pytest.mark.parametrize(("places", "compared"), [(1, 1), (1000, 300), (10**9, 10**9)])
 def test_parts_change_nothing(tagger, dev, monkeypatch, places, compared):
     wanted = nbest_scores(tagger, dev, SIZES).rows
-    monkeypatch.setattr(nbest, "PLACES", places)
+    monkeypatch.setattr(parts, "PLACES", places)
     monkeypatch.setattr(nbest, "COMPARED", compared)
     assert nbest_scores(tagger, dev, SIZES).rows == wanted
 
@@ -274,17 +275,8 @@ def run(capsys):
 
 
 @pytest.fixture
-def fails(capsys):
-    def fails(*arguments):
-        capsys.readouterr()
-        assert main(["candidates", *map(str, arguments)]) == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert err.startswith("structperc: error: ")
-        assert err.count("\n") == 1
-        return err
-
-    return fails
+def fails(fails):
+    return partial(fails, "candidates")
 
 
 def cells(row):

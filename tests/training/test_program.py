@@ -8,6 +8,7 @@ import time
 
 import pytest
 import torch
+from nested import assert_same
 
 from structperc.cli import main
 from structperc.training.runs import next_run
@@ -15,22 +16,6 @@ from structperc.training.runs import next_run
 
 def last(run):
     return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
-
-
-def assert_same(a, b):
-    """Bitwise equality of nested checkpoints parts."""
-    if isinstance(a, torch.Tensor):
-        assert a.dtype == b.dtype
-        assert torch.equal(a, b)
-    elif isinstance(a, dict):
-        assert a.keys() == b.keys()
-        for key in a:
-            assert_same(a[key], b[key])
-    elif isinstance(a, list | tuple):
-        for x, y in zip(a, b, strict=True):
-            assert_same(x, y)
-    else:
-        assert a == b
 
 
 def test_fit_prints_results_and_where_the_model_lies(trained):

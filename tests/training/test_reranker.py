@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import pytorch_lightning as pl
 import torch
+from nested import assert_same
 from safetensors.torch import load_file
 
 from structperc.chain import KBest, kbest, path_score
@@ -537,22 +538,6 @@ def test_two_epochs_equal_one_resumed_bit_for_bit(runs, tmp_path, number):
     assert_same(a["optimizer_states"], b["optimizer_states"])
     models = [load_file(made.root / str(number) / "1" / "model" / "model.safetensors") for made in (whole, resumed)]
     assert_same(*models)
-
-
-def assert_same(a, b):
-    """Bitwise equality of nested parts of checkpoints."""
-    if isinstance(a, torch.Tensor):
-        assert a.dtype == b.dtype
-        assert torch.equal(a, b)
-    elif isinstance(a, dict):
-        assert a.keys() == b.keys()
-        for key in a:
-            assert_same(a[key], b[key])
-    elif isinstance(a, list):
-        for x, y in zip(a, b, strict=True):
-            assert_same(x, y)
-    else:
-        assert a == b
 
 
 def test_the_saved_model_has_the_averages_of_the_best_checkpoint(runs):
