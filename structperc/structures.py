@@ -45,8 +45,9 @@ class Lattice(NamedTuple):
     """Scores of labels and label pairs. -inf marks what is impossible; NaN is not a score."""
 
     unary: Tensor  # (B, T, L) label j at t; start scores live at t = 0, end scores at the last position
-    edge: Tensor  # (B, T, L, L) label i at t-1 followed by j at t; t = 0 is never read.
-    #               A stationary transition matrix is an expanded view (stride 0), never a copy.
+    edge: Tensor  # (B, T, L, L) label i at t-1 followed by j at t; t = 0 is never read. Or (1, 1, L, L): one
+    #               stationary transition matrix for all tokens, whose gradient then is as small as it is.
+    #               An expanded view (stride 0) of one is read as such, too.
     lengths: Tensor  # (B,) int64, 0 <= length <= T
 
 

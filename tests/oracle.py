@@ -13,11 +13,12 @@ def labellings(length: int, size: int) -> list[tuple[int, ...]]:
 
 
 def score(lattice: Lattice, row: int, labelling: tuple[int, ...]) -> float:
+    edge = lattice.edge.expand(*lattice.unary.shape, -1)
     total = 0.0
     for t, y in enumerate(labelling):
         total += float(lattice.unary[row, t, y])
         if t > 0:
-            total += float(lattice.edge[row, t, labelling[t - 1], y])
+            total += float(edge[row, t, labelling[t - 1], y])
     return total
 
 

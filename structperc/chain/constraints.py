@@ -29,12 +29,12 @@ def constrain(
     """Keep the first labels, pairs (label before, label) and last labels that bool masks (L,), (L, L), (L,) allow.
 
     `first` and `last` (B, T) bool say where a labelling begins and ends: by default at the ends of the sequence, for
-    documents also at the borders of their sentences. A stationary edge stays an expanded view.
+    documents also at the borders of their sentences. A stationary edge stays one matrix.
     """
     steps = torch.arange(lattice.unary.shape[1], device=lattice.unary.device)
     first = steps == 0 if first is None else first
     last = steps == lattice.lengths.to(steps.device).unsqueeze(1) - 1 if last is None else last
     barred = (first.unsqueeze(-1) & ~start) | (last.unsqueeze(-1) & ~end)
     edge = lattice.edge[:1, :1] if is_stationary(lattice.edge) else lattice.edge
-    edge = edge.masked_fill(~transition, -torch.inf).expand_as(lattice.edge)
+    edge = edge.masked_fill(~transition, -torch.inf)
     return Lattice(lattice.unary.masked_fill(barred, -torch.inf), edge, lattice.lengths)

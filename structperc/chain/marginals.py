@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structperc.chain.recursion import before_and_after, completions, full_precision, live
+from structperc.chain.recursion import before_and_after, completions, every_edge, full_precision, live
 from structperc.structures import Lattice
 
 
@@ -37,7 +37,7 @@ class _LogPartition(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             nodes = (rows * _node_probabilities(lattice, before, after)).to(unary.dtype)
         if ctx.needs_input_grad[1]:
-            pairs = (rows.unsqueeze(3) * _edge_probabilities(lattice, before, after)).to(edge.dtype)
+            pairs = (rows.unsqueeze(3) * _edge_probabilities(lattice, before, after)).sum_to_size(edge.shape).to(edge.dtype)
         return nodes, pairs, None
 
 
@@ -99,9 +99,10 @@ def _node_probabilities(lattice: Lattice, before: Tensor, after: Tensor) -> Tens
 def _edge_probabilities(lattice: Lattice, before: Tensor, after: Tensor) -> Tensor:
     unary = full_precision(lattice.unary)
     real = live(lattice)
-    pairs = after.new_zeros(lattice.edge.shape)
+    edge = every_edge(lattice)
+    pairs = after.new_zeros(edge.shape)
     ahead, behind = (unary + after)[:, 1:].unsqueeze(2), (before + unary)[:, :-1].unsqueeze(3)
-    scores = behind + full_precision(lattice.edge[:, 1:]) + ahead
+    scores = behind + full_precision(edge[:, 1:]) + ahead
     pairs[:, 1:] = normalised(scores.flatten(2), real[:, 1:]).view_as(scores)
     return pairs
 
@@ -116,7 +117,7 @@ def _conditionals(lattice: Lattice, after: Tensor) -> tuple[Tensor, Tensor]:
     """log p(y_0) (B, 1, L), log p(y_t | y_{t-1}) (B, T, L, L); -inf where impossible and in the padding."""
     real = live(lattice)
     ahead = full_precision(lattice.unary) + after
-    later = full_precision(lattice.edge) + ahead.unsqueeze(2)
+    later = full_precision(every_edge(lattice)) + ahead.unsqueeze(2)
     return _log_normalised(ahead[:, :1], real[:, :1]), _log_normalised(later, real.unsqueeze(2))
 
 

@@ -167,6 +167,11 @@ def edges_at(lattice: Lattice, places: Tensor) -> Tensor:
     return full_precision(lattice.edge.flatten(0, 1).index_select(0, places))
 
 
+def every_edge(lattice: Lattice) -> Tensor:
+    """-> (B, T, L, L), an expanded view of a stationary matrix."""
+    return lattice.edge.expand(*lattice.unary.shape, -1)
+
+
 def live(lattice: Lattice) -> Tensor:
     """-> (B, T) bool, True at real tokens."""
     steps = torch.arange(lattice.unary.shape[1], device=lattice.unary.device)
@@ -179,5 +184,5 @@ def full_precision(x: Tensor) -> Tensor:
 
 
 def is_stationary(edge: Tensor) -> bool:
-    """Whether one transition matrix is expanded over all sequences and tokens."""
+    """Whether one transition matrix serves all sequences and tokens."""
     return edge.numel() > 0 and all(edge.stride(d) == 0 or edge.shape[d] == 1 for d in (0, 1))

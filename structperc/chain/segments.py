@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from structperc.chain.marginals import normalised
-from structperc.chain.recursion import before_and_after, full_precision, live
+from structperc.chain.recursion import before_and_after, every_edge, full_precision, live
 from structperc.structures import Lattice
 
 
@@ -90,7 +90,7 @@ def _terms(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor
     rows = segments.rows.unsqueeze(1)
     label = labels[rows, places]
     terms = full_precision(lattice.unary[rows, places, label])
-    terms[:, 1:] += full_precision(lattice.edge[rows, places[:, 1:], label[:, :-1], label[:, 1:]])
+    terms[:, 1:] += full_precision(every_edge(lattice)[rows, places[:, 1:], label[:, :-1], label[:, 1:]])
     return terms.where(inside, 0), places, inside
 
 
@@ -99,7 +99,7 @@ def _completed(
 ) -> Tensor:
     """Extend labels fixed on segments (S, T) to the best whole labellings, leftwards and rightwards."""
     rows, starts, ends = segments
-    unary, edge = full_precision(lattice.unary), full_precision(lattice.edge)
+    unary, edge = full_precision(lattice.unary), full_precision(every_edge(lattice))
     inwards, onwards = before + unary, unary + after
     for t in range(int(starts.max()) - 1 if len(rows) else -1, -1, -1):
         best = (inwards[rows, t] + edge[rows, t + 1, :, paths[:, t + 1]]).argmax(1)

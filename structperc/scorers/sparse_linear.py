@@ -39,7 +39,7 @@ class SparseLinear(nn.Module):
         self.transition = nn.Parameter(torch.zeros(n_labels, n_labels)) if self.transitions else None
 
     def forward(self, batch: Batch) -> Lattice:
-        """-> Lattice with unary (B, T, L) and edge (B, T, L, L); both are 0 in the padding."""
+        """-> Lattice with unary (B, T, L) and edge (B, T, L, L), (1, 1, L, L) without edge features; 0 in the padding."""
         B = batch.lengths.numel()
         T = int(batch.lengths.max()) if B else 0
         L = self.node.shape[1]
@@ -52,7 +52,7 @@ class SparseLinear(nn.Module):
         L = self.node.shape[1]
         stationary = self.node.new_zeros(1, 1, L, L) if self.transition is None else self.transition.view(1, 1, L, L)
         if self.edge is None or batch.edges is None:
-            return stationary.expand(B, T, L, L)
+            return stationary
         observed = spread(bag_sum(self.edge, batch.edges, self.sparse_grad), places, B * T).view(B, T, L, L)
         return observed if self.transition is None else observed + stationary
 

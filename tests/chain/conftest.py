@@ -8,7 +8,7 @@ from structperc.structures import Lattice
 
 sys.path.append(str(Path(__file__).parents[1]))  # the oracle
 
-KINDS = ["dense", "stationary", "ties", "equal", "impossible", "short", "poisoned"]
+KINDS = ["dense", "stationary", "matrix", "ties", "equal", "impossible", "short", "poisoned"]
 
 
 def make(kind: str, seed: int) -> Lattice:
@@ -21,6 +21,8 @@ def make(kind: str, seed: int) -> Lattice:
     lengths[torch.randperm(5)[:2]] = torch.tensor([0, 1])
     if kind in ("stationary", "short"):
         edge = edge[0, 0].expand(5, T, L, L)
+    if kind == "matrix":
+        edge = edge[:1, :1] if T else edge.new_zeros(1, 1, L, L)
     if kind == "ties":
         unary, edge = unary.round(), edge.round()
     if kind == "equal":
