@@ -4,9 +4,16 @@ from structperc.chain.constraints import allow, constrain
 from structperc.chain.kbest import KBest, kbest
 from structperc.chain.marginals import edge_marginals, entropy, log_partition, marginals, sample
 from structperc.chain.masks import compact, scatter
-from structperc.chain.max_marginals import max_marginals
+from structperc.chain.max_marginals import best_before_and_after, max_marginals
 from structperc.chain.path import path_score
-from structperc.chain.segments import Segments, best_with, best_without, segment_marginals
+from structperc.chain.segments import (
+    Segments,
+    best_with,
+    best_without,
+    score_with,
+    score_without,
+    segment_marginals,
+)
 from structperc.chain.viterbi import Viterbi, viterbi
 
 __all__ = [
@@ -25,8 +32,11 @@ __all__ = [
     "entropy",
     "sample",
     "max_marginals",
+    "best_before_and_after",
     "Segments",
     "best_with",
     "best_without",
+    "score_with",
+    "score_without",
     "segment_marginals",
 ]

@@ -5,7 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structperc.chain.recursion import before_and_after, completions, every_edge, full_precision, live
+from structperc.chain.recursion import before_and_after, completions, every_edge, full_precision, live, narrowed
+from structperc.chain.scaled import Prefixes, log_sum, node_probabilities, pair_sums, prefixes, unpacked
 from structperc.structures import Lattice
 
 
@@ -14,37 +15,71 @@ def log_partition(lattice: Lattice) -> Tensor:
 
     Differentiable once (RuntimeError under create_graph=True): the gradients are the marginals, computed by
     forward-backward and not through the loop. Without any legal labelling log Z = -inf and the gradient is 0.
+    With a stationary edge the sums are products of probabilities in float64 where these cannot underflow, and the
+    gradient of the matrix is as small as the matrix; otherwise, and with dense edges, sums of logarithms.
     """
-    return _LogPartition.apply(*lattice)
+    return _LogPartition.apply(*narrowed(lattice))
 
 
 class _LogPartition(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
         lattice = Lattice(unary, edge, lengths)
-        before, after = before_and_after(lattice, torch.logsumexp)
-        ctx.save_for_backward(unary, edge, lengths, before, after)
-        return _total(lattice, after)
+        ctx.save_for_backward(*lattice)
+        ctx.products, ctx.logs = prefixes(lattice), None
+        if ctx.products is not None:
+            return log_sum(lattice, ctx.products).to(full_precision(unary).dtype)
+        ctx.logs = before_and_after(lattice, torch.logsumexp)
+        return _total(lattice, ctx.logs[1])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
             raise RuntimeError("log_partition has first derivatives only; leave out create_graph=True")
-        unary, edge, lengths, before, after = ctx.saved_tensors
-        lattice = Lattice(unary, edge, lengths)
-        rows = grads[0].view(-1, 1, 1)
-        nodes = pairs = None
-        if ctx.needs_input_grad[0]:
-            nodes = (rows * _node_probabilities(lattice, before, after)).to(unary.dtype)
-        if ctx.needs_input_grad[1]:
-            pairs = (rows.unsqueeze(3) * _edge_probabilities(lattice, before, after)).sum_to_size(edge.shape).to(edge.dtype)
-        return nodes, pairs, None
+        lattice = Lattice(*ctx.saved_tensors)
+        with_pairs = ctx.needs_input_grad[1]
+        nodes = None if ctx.products is None else node_probabilities(ctx.products)
+        if nodes is not None:
+            own, pairs = _expected_by_products(lattice, ctx.products, nodes, grads[0], with_pairs)
+        else:
+            before, after = ctx.logs or before_and_after(lattice, torch.logsumexp)
+            own, pairs = _expected_by_logs(lattice, before, after, grads[0], with_pairs)
+        return own.to(lattice.unary.dtype), None if pairs is None else pairs.to(lattice.edge.dtype), None
+
+
+def _expected_by_products(
+    lattice: Lattice, found: Prefixes, nodes: Tensor, weights: Tensor, with_pairs: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Probabilities of labels and pairs, each sequence's times its weight (B,), in the shapes of the tables.
+
+    Node probabilities (N, L) are overwritten.
+    """
+    rows = found.walk.tokens[0] // lattice.unary.shape[1]
+    nodes.mul_(weights.index_select(0, rows).unsqueeze(1))
+    pairs = pair_sums(found, nodes).view_as(lattice.edge) if with_pairs else None
+    return unpacked(lattice, found, nodes.to(lattice.unary.dtype)), pairs
+
+
+def _expected_by_logs(
+    lattice: Lattice, before: Tensor, after: Tensor, weights: Tensor, with_pairs: bool
+) -> tuple[Tensor, Tensor | None]:
+    """The same by log-sums."""
+    weights = weights.view(-1, 1, 1)
+    nodes = weights * _node_probabilities(lattice, before, after)
+    if not with_pairs:
+        return nodes, None
+    pairs = weights.unsqueeze(3) * _edge_probabilities(lattice, before, after)
+    return nodes, pairs.sum_to_size(lattice.edge.shape)
 
 
 @torch.no_grad()
 def marginals(lattice: Lattice) -> Tensor:
     """p(y_t = y | x) -> (B, T, L); 0 where impossible, in the padding, and without a legal labelling."""
-    return _node_probabilities(lattice, *before_and_after(lattice, torch.logsumexp))
+    found = prefixes(lattice)
+    nodes = None if found is None else node_probabilities(found)
+    if found is None or nodes is None:
+        return _node_probabilities(lattice, *before_and_after(lattice, torch.logsumexp))
+    return unpacked(lattice, found, nodes.to(full_precision(lattice.unary).dtype))
 
 
 @torch.no_grad()

@@ -172,6 +172,11 @@ def every_edge(lattice: Lattice) -> Tensor:
     return lattice.edge.expand(*lattice.unary.shape, -1)
 
 
+def narrowed(lattice: Lattice) -> Lattice:
+    """An expanded view of one transition matrix as the (1, 1, L, L) it is: so large is its gradient, too."""
+    return lattice._replace(edge=lattice.edge[:1, :1]) if is_stationary(lattice.edge) else lattice
+
+
 def live(lattice: Lattice) -> Tensor:
     """-> (B, T) bool, True at real tokens."""
     steps = torch.arange(lattice.unary.shape[1], device=lattice.unary.device)

@@ -8,9 +8,12 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from structperc.chain.marginals import normalised
-from structperc.chain.recursion import before_and_after, every_edge, full_precision, live
+from structperc.chain.max_marginals import best_before_and_after
+from structperc.chain.recursion import before_and_after, every_edge, full_precision, is_stationary, live, narrowed
+from structperc.errors import InputError
 from structperc.structures import Lattice
 
 
@@ -22,12 +25,47 @@ class Segments(NamedTuple):
     ends: Tensor  # (S,) int64
 
 
+def score_with(
+    lattice: Lattice, labels: Tensor, segments: Segments, passes: tuple[Tensor, Tensor] | None = None
+) -> Tensor:
+    """Score of the best labelling that agrees with `labels` (B, T) on the segment -> (S,); -inf where there is none.
+
+    Differentiable once: the gradient is that of the score of the labelling that `best_with` finds, without keeping
+    any labelling. `passes` is `best_before_and_after(lattice)`, given where several scores share it. Raises
+    InputError for a label outside 0..L-1 and for a segment that is empty or not within its sequence.
+    """
+    _check(lattice, labels, segments)
+    before, after = passes or best_before_and_after(lattice)
+    rows, starts, ends = segments
+    inner = _terms(lattice, labels, segments)[0].sum(1)
+    into = _entries(before, _nodes(lattice, rows, starts, labels[rows, starts]))
+    out = _entries(after, _nodes(lattice, rows, ends - 1, labels[rows, ends - 1]))
+    scores = inner + (into + out)
+    return scores.where(scores > -torch.inf, -torch.inf)
+
+
+def score_without(
+    lattice: Lattice, labels: Tensor, segments: Segments, passes: tuple[Tensor, Tensor] | None = None
+) -> Tensor:
+    """Score of the best labelling that differs from `labels` (B, T) in the segment -> (S,); -inf where there is none.
+
+    As `score_with`; the labelling is that of `best_without`: the first token among equals, then the lowest label.
+    """
+    _check(lattice, labels, segments)
+    before, after = passes or best_before_and_after(lattice)
+    best, starts, others = _pivots(lattice, before, after, labels, segments)
+    nodes = _nodes(lattice, segments.rows, starts, others)
+    scores = _entries(before, nodes) + _entries(lattice.unary, nodes) + _entries(after, nodes)
+    return scores.where(best > -torch.inf, -torch.inf)
+
+
 @torch.no_grad()
 def best_with(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
     """Best labelling that agrees with `labels` (B, T) on the segment -> scores (S,), labellings (S, T).
 
     -inf and labels 0 where there is none. `path_score(lattice, labellings, segments.rows)` has the gradients.
     """
+    _check(lattice, labels, segments)
     before, after = before_and_after(lattice, torch.amax)
     rows, starts, ends = segments
     terms, places, inside = _terms(lattice, labels, segments)
@@ -45,17 +83,11 @@ def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[
     Its score is the largest max-marginal of another label at a token of the segment. -inf and labels 0 where
     there is none. `path_score(lattice, labellings, segments.rows)` has the gradients.
     """
+    _check(lattice, labels, segments)
     before, after = before_and_after(lattice, torch.amax)
-    real = live(lattice)
-    others = (before + full_precision(lattice.unary) + after).where(real.unsqueeze(2), -torch.inf)
-    others.scatter_(2, labels.where(real, 0).unsqueeze(2), -torch.inf)
-    score, other = others.max(2)
-    rows = segments.rows.unsqueeze(1)
-    places, inside = _places(segments)
-    scores, at = score[rows, places].where(inside, -torch.inf).max(1)
-    starts = segments.starts + at
-    fixed = labels.new_zeros(len(at), labels.shape[1])
-    fixed.scatter_(1, starts.unsqueeze(1), other[segments.rows, starts].unsqueeze(1))
+    scores, starts, others = _pivots(lattice, before, after, labels, segments)
+    fixed = labels.new_zeros(len(starts), labels.shape[1])
+    fixed.scatter_(1, starts.unsqueeze(1), others.unsqueeze(1))
     pivot = Segments(segments.rows, starts, starts + 1)
     return scores, _completed(lattice, before, after, pivot, fixed, scores)
 
@@ -66,6 +98,7 @@ def segment_marginals(lattice: Lattice, labels: Tensor, segments: Segments) -> T
 
     p(first label) times the conditional probabilities of the next ones, so that long sums never meet.
     """
+    _check(lattice, labels, segments)
     before, after = before_and_after(lattice, torch.logsumexp)
     nodes = normalised(before + full_precision(lattice.unary) + after, live(lattice))
     rows, starts, _ = segments
@@ -87,11 +120,58 @@ def _places(segments: Segments) -> tuple[Tensor, Tensor]:
 def _terms(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor, Tensor]:
     """-> the segment's own terms (S, M), without the edge into its start; its tokens; which are inside."""
     places, inside = _places(segments)
-    rows = segments.rows.unsqueeze(1)
+    rows, L = segments.rows.unsqueeze(1), lattice.unary.shape[2]
     label = labels[rows, places]
-    terms = full_precision(lattice.unary[rows, places, label])
-    terms[:, 1:] += full_precision(every_edge(lattice)[rows, places[:, 1:], label[:, :-1], label[:, 1:]])
-    return terms.where(inside, 0), places, inside
+    nodes = _nodes(lattice, rows, places, label)
+    pairs = label[:, :-1] * L + label[:, 1:]
+    if not is_stationary(lattice.edge):
+        pairs = pairs + nodes[:, 1:] // L * L**2
+    steps = pad(_entries(narrowed(lattice).edge, pairs), (1, 0))
+    return (_entries(lattice.unary, nodes) + steps).where(inside, 0), places, inside
+
+
+@torch.no_grad()
+def _pivots(
+    lattice: Lattice, before: Tensor, after: Tensor, labels: Tensor, segments: Segments
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The best other label in each segment -> scores (S,), its token (S,), the label (S,); first among equals."""
+    real = live(lattice)
+    through = (before + full_precision(lattice.unary) + after).where(real.unsqueeze(2), -torch.inf)
+    score, other = through.scatter_(2, labels.where(real, 0).unsqueeze(2), -torch.inf).max(2)
+    places, inside = _places(segments)
+    scores, at = score[segments.rows.unsqueeze(1), places].where(inside, -torch.inf).max(1)
+    tokens = segments.starts + at
+    return scores, tokens, other[segments.rows, tokens]
+
+
+def _nodes(lattice: Lattice, rows: Tensor, places: Tensor, labels: Tensor) -> Tensor:
+    """Where labels stand in a flattened (B * T * L)."""
+    _, T, L = lattice.unary.shape
+    return (rows * T + places) * L + labels
+
+
+def _entries(table: Tensor, places: Tensor) -> Tensor:
+    """Entries at places of the flattened table; the gradient of an entry adds up its uses."""
+    return full_precision(table.reshape(-1).index_select(0, places.flatten())).view(places.shape)
+
+
+def _check(lattice: Lattice, labels: Tensor, segments: Segments) -> None:
+    L = lattice.unary.shape[2]
+    rows, starts, ends = segments
+    wrong = (starts < 0) | (starts >= ends) | (ends > lattice.lengths.to(rows.device)[rows])
+    if wrong.any():
+        row, start, end = (int(x[wrong][0]) for x in segments)
+        raise InputError(
+            f"segment {start}..{end} of sequence {row} with {int(lattice.lengths[row])} tokens is empty or reaches "
+            "beyond it; give segments 0 <= start < end <= length"
+        )
+    wrong = ((labels < 0) | (labels >= L)) & live(lattice)
+    if wrong.any():
+        row, token = wrong.nonzero()[0].tolist()
+        raise InputError(
+            f"label {int(labels[row, token])} at token {token} of sequence {row} is outside 0..{L - 1}; give real "
+            "tokens labels of the lattice"
+        )
 
 
 def _completed(

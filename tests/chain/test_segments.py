@@ -1,8 +1,21 @@
+from collections.abc import Callable
+
 import oracle
 import pytest
 import torch
 
-from structperc.chain import Segments, best_with, best_without, path_score, segment_marginals, viterbi
+from structperc.chain import (
+    Segments,
+    best_before_and_after,
+    best_with,
+    best_without,
+    path_score,
+    score_with,
+    score_without,
+    segment_marginals,
+    viterbi,
+)
+from structperc.errors import InputError
 from structperc.structures import Lattice
 
 
@@ -24,6 +37,112 @@ def labelling(lattice: Lattice) -> torch.Tensor:
 
 def agrees(y: tuple[int, ...], labels: torch.Tensor, start: int, end: int) -> bool:
     return list(y[start:end]) == labels[start:end].tolist()
+
+
+BOTH = [(score_with, best_with), (score_without, best_without)]
+
+
+def gradients(lattice: Lattice, measure: Callable[[Lattice], torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """Of a weighted sum of the finite scores that it gives."""
+    unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
+    scores = measure(Lattice(unary, edge, lattice.lengths))
+    weights = torch.arange(1, len(scores) + 1, device=scores.device)
+    return torch.autograd.grad((scores * weights).sum(), (unary, edge))
+
+
+def spans(lattice: Lattice, longest: int) -> Segments:
+    """Segments of random lengths that follow one another through all sequences."""
+    found = []
+    for b, n in enumerate(lattice.lengths.tolist()):
+        start = 0
+        while start < n:
+            end = min(n, start + int(torch.randint(1, longest + 1, ())))
+            found.append((b, start, end))
+            start = end
+    return Segments(*torch.tensor(found).unbind(1))
+
+
+@pytest.mark.parametrize(("score", "search"), BOTH)
+def test_scores_are_those_of_the_best_labellings_with_their_gradients(
+    lattice: Lattice, score: Callable, search: Callable
+) -> None:
+    segments, labels = every_segment(lattice), labelling(lattice)
+    expected, paths = search(lattice, labels, segments)
+    assert score(lattice, labels, segments).equal(expected)
+
+    def along_paths(moved: Lattice) -> torch.Tensor:
+        return path_score(moved, paths, segments.rows).where(expected > -torch.inf, 0)
+
+    found = gradients(lattice, lambda moved: score(moved, labels, segments))
+    for grad, wanted in zip(found, gradients(lattice, along_paths), strict=True):
+        assert grad.equal(wanted)  # sums of integers
+
+
+@pytest.mark.parametrize(("score", "search"), BOTH)
+@pytest.mark.parametrize("stationary", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_long_documents(
+    documents: Lattice, stationary: bool, dtype: torch.dtype, score: Callable, search: Callable
+) -> None:
+    edge = documents.edge[:1, 1:2] if stationary else documents.edge
+    lattice = Lattice(documents.unary.to(dtype), edge.to(dtype), documents.lengths)
+    segments, labels = spans(lattice, 20), labelling(lattice)
+    expected, paths = search(lattice, labels, segments)
+    torch.testing.assert_close(score(lattice, labels, segments), expected)
+    found = gradients(lattice, lambda moved: score(moved, labels, segments))
+    for grad, wanted in zip(
+        found, gradients(lattice, lambda moved: path_score(moved, paths, segments.rows)), strict=True
+    ):
+        assert grad.dtype == dtype
+        assert grad.equal(wanted)
+
+
+@pytest.mark.parametrize("score", [score_with, score_without])
+@pytest.mark.parametrize("shape", [(1, 1, 3, 3), (3, 4, 3, 3)])
+def test_gradcheck(score: Callable, shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    unary = torch.randn(3, 4, 3, dtype=torch.float64, requires_grad=True)
+    edge = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    lengths = torch.tensor([4, 1, 3])
+    labels = labelling(Lattice(unary, edge, lengths))
+    segments = every_segment(Lattice(unary, edge, lengths))
+    assert torch.autograd.gradcheck(lambda u, e: score(Lattice(u, e, lengths), labels, segments), (unary, edge))
+
+
+def test_passes_may_be_shared(documents: Lattice) -> None:
+    segments, labels = spans(documents, 5), labelling(documents)
+
+    def apart(lattice: Lattice) -> torch.Tensor:
+        return score_without(lattice, labels, segments) - score_with(lattice, labels, segments)
+
+    def together(lattice: Lattice) -> torch.Tensor:
+        passes = best_before_and_after(lattice)
+        return score_without(lattice, labels, segments, passes) - score_with(lattice, labels, segments, passes)
+
+    assert together(documents).equal(apart(documents))
+    for found, expected in zip(gradients(documents, together), gradients(documents, apart), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+def test_one_label_has_no_other() -> None:
+    unary = torch.randn(1, 3, 1, requires_grad=True)
+    lattice = Lattice(unary, torch.zeros(1, 1, 1, 1), torch.tensor([3]))
+    segments = Segments(*torch.tensor([[0], [0], [2]]))
+    scores = score_without(lattice, torch.zeros(1, 3, dtype=torch.int64), segments)
+    assert scores.item() == -torch.inf
+    scores.sum().backward()
+    assert not unary.grad.any()
+
+
+@pytest.mark.parametrize("measure", [score_with, score_without, best_with, best_without, segment_marginals])
+def test_wrong_segments_and_labels_are_named(documents: Lattice, measure: Callable) -> None:
+    labels = labelling(documents)
+    for span in ((1, 5, 5), (1, 17, 18), (1, -1, 2), (2, 0, 1)):
+        with pytest.raises(InputError, match=f"segment {span[1]}..{span[2]} of sequence {span[0]} with"):
+            measure(documents, labels, Segments(*torch.tensor(span).view(3, 1)))
+    labels[3, 20] = 5
+    with pytest.raises(InputError, match=r"label 5 at token 20 of sequence 3 is outside 0\.\.4"):
+        measure(documents, labels, spans(documents, 5))
 
 
 @pytest.mark.parametrize("differ", [False, True])
@@ -79,6 +198,10 @@ def test_no_segments(documents: Lattice) -> None:
     assert best_with(documents, labels, none)[1].shape == (0, 310)
     assert best_without(documents, labels, none)[0].shape == (0,)
     assert segment_marginals(documents, labels, none).shape == (0,)
+    for score in (score_with, score_without):
+        own, pairs = gradients(documents, lambda lattice, score=score: score(lattice, labels, none))
+        assert not own.any()
+        assert not pairs.any()
 
 
 def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:
@@ -94,3 +217,8 @@ def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:
     for search in (best_with, best_without):
         for found, expected in zip(search(*moved), search(documents, labels, segments), strict=True):
             torch.testing.assert_close(found.cpu(), expected)
+    for score in (score_with, score_without):
+        found = gradients(moved[0], lambda lattice, score=score: score(lattice, *moved[1:]))
+        expected = gradients(documents, lambda lattice, score=score: score(lattice, labels, segments))
+        for grad, wanted in zip(found, expected, strict=True):
+            torch.testing.assert_close(grad.cpu(), wanted)
