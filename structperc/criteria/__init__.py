@@ -1,10 +1,40 @@
 """Compared scores -> losses (B,). A criterion never searches and never writes weights."""
 
 from structperc.criteria.base import Criterion, RivalCriterion
+from structperc.criteria.corpus_level import CorpusCriterion
 from structperc.criteria.hinge import Hinge
 from structperc.criteria.likelihood import Likelihood
 from structperc.criteria.local_and_nonlocal import LocalAndNonlocal
 from structperc.criteria.margin import Margin
+from structperc.criteria.mce import MCE
+from structperc.criteria.mce_f import MCEF
+from structperc.criteria.measures import Measure, PowerMean, PowerRatio, SoftMax, Strongest
 from structperc.criteria.perceptron import Perceptron
+from structperc.criteria.priors import Prior
+from structperc.criteria.smoothing import Logistic, Sigmoid, Smoothing
+from structperc.criteria.units import Pointwise, Segmentwise, Units
 
-__all__ = ["Criterion", "Hinge", "Likelihood", "LocalAndNonlocal", "Margin", "Perceptron", "RivalCriterion"]
+__all__ = [
+    "Criterion",
+    "RivalCriterion",
+    "Perceptron",
+    "Margin",
+    "Hinge",
+    "LocalAndNonlocal",
+    "Likelihood",
+    "MCE",
+    "Measure",
+    "Strongest",
+    "SoftMax",
+    "PowerMean",
+    "PowerRatio",
+    "Smoothing",
+    "Sigmoid",
+    "Logistic",
+    "CorpusCriterion",
+    "MCEF",
+    "Units",
+    "Segmentwise",
+    "Pointwise",
+    "Prior",
+]

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from structperc.data.labels import LabelSet
 from structperc.structures import Lattice, Scored
 
 
@@ -15,6 +16,10 @@ class Criterion(nn.Module):
 
     rivals_needed = 1  # candidates the search must deliver per sequence
     probabilistic = False  # True when training makes exp(score - log Z) a probability
+    corpus_level = False  # True when the objective is no sum over sequences: see CorpusCriterion
+
+    def allocate(self, labels: LabelSet) -> None:
+        """Learn what the labels mean; most criteria compare scores alone and need not."""
 
     def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
         """The lattice that training searches for candidates; here the scorer's own."""

@@ -1,38 +1,65 @@
 """Criteria against hand-worked numbers, brute force over all labellings, and gradcheck."""
 
+import inspect
 import itertools
+import json
 import math
 
 import pytest
 import torch
+from batches import random_gold, random_lattice, row, scored_of
 
-from structperc.chain import kbest, path_score
-from structperc.criteria import Criterion, Hinge, Likelihood, LocalAndNonlocal, Margin, Perceptron
+import structperc.criteria as package
+from structperc.chain import kbest
+from structperc.criteria import (
+    MCE,
+    MCEF,
+    CorpusCriterion,
+    Criterion,
+    Hinge,
+    Likelihood,
+    LocalAndNonlocal,
+    Logistic,
+    Margin,
+    Perceptron,
+    Pointwise,
+    PowerMean,
+    PowerRatio,
+    Sigmoid,
+    SoftMax,
+    Strongest,
+)
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored
-
-CRITERIA: list[Criterion] = [Perceptron(), Margin(2.0), Hinge(0.7), Likelihood(), LocalAndNonlocal(2.0)]
-
-
-def random_lattice(seed, B=5, T=4, L=3, lengths=(4, 3, 1, 2, 4)):
-    generator = torch.Generator().manual_seed(seed)
-    unary = torch.randn(B, T, L, generator=generator, dtype=torch.float64)
-    edge = torch.randn(B, T, L, L, generator=generator, dtype=torch.float64)
-    return Lattice(unary, edge, torch.tensor(lengths))
+from structperc.training.store import describe, rebuild
 
 
-def random_gold(lattice, seed=0):
-    B, T, L = lattice.unary.shape
-    gold = torch.randint(0, L, (B, T), generator=torch.Generator().manual_seed(seed))
-    return gold.where(torch.arange(T) < lattice.lengths[:, None], 0)
+def mce_f(*args, **options):
+    """At totals that are given, so that losses depend on the sequence alone."""
+    criterion = MCEF(*args, **options)
+    criterion.totals = torch.tensor([3.0, 2.0, 1.5], dtype=torch.float64)
+    return criterion
 
 
-def scored_of(lattice, gold, criterion, k):
-    with torch.no_grad():
-        candidates = kbest(criterion.augment(lattice, gold), k)
-    scores = path_score(lattice, torch.cat([gold[:, None], candidates.labels], 1))
-    zeros = torch.zeros_like(scores)
-    return Scored(lattice, gold, candidates, scores[:, 0], scores[:, 1:], zeros[:, 0], zeros[:, 1:])
+SUMS: list[Criterion] = [
+    Perceptron(),
+    Margin(2.0),
+    Hinge(0.7),
+    Likelihood(),
+    LocalAndNonlocal(2.0),
+    MCE(),
+    MCE(Strongest(), Logistic(2.0, 0.3)),
+    MCE(SoftMax(), Sigmoid(0.7, -0.2)),
+    MCE(SoftMax(2.5, normalised=False), Logistic(0.5)),
+    MCE(PowerMean(1.5), Logistic()),
+    MCE(PowerRatio(0.8), Sigmoid(2.0, -2.0)),
+]
+CRITERIA: list[Criterion] = [*SUMS, mce_f(), mce_f(2.0, Sigmoid(0.8, 0.1), Pointwise())]
+
+
+def name_of(criterion):
+    parts = [type(part).__name__ for part in criterion.modules()]
+    return "-".join(parts)
 
 
 def labellings(lattice, b):
@@ -58,11 +85,34 @@ def brute_force(criterion, lattice, gold, b):
     if isinstance(criterion, Hinge):
         cost = {path: sum(a != b for a, b in zip(path, right, strict=True)) for path in everything}
         return max(everything[path] + criterion.cost * cost[path] for path in everything) - everything[right]
+    if isinstance(criterion, MCE):
+        return smoothed(criterion.smoothing, misclassification(criterion.measure, everything, right))
     return math.log(sum(math.exp(score) for score in everything.values())) - everything[right]
 
 
+def misclassification(measure, everything, right):
+    """d from the scores of all labellings; lists hold the two best ones."""
+    gold, rivals = everything[right], [score for path, score in everything.items() if path != right]
+    if isinstance(measure, Strongest):
+        return max(rivals) - gold
+    if isinstance(measure, SoftMax):
+        A = 1 / len(rivals) if measure.normalised else 1
+        return math.log(A * sum(math.exp(measure.psi * score) for score in rivals)) / measure.psi - gold
+    listed = sorted(everything, key=lambda path: -everything[path])[:2]
+    listed = [everything[path] for path in listed if path != right]
+    total = sum(map(math.exp, [gold, *listed])) if isinstance(measure, PowerMean) else 1
+    g, others = math.exp(gold) / total, [math.exp(score) / total for score in listed]
+    mean = (sum(other**measure.psi for other in others) / len(others)) ** (1 / measure.psi)
+    return mean - g if isinstance(measure, PowerMean) else mean / g
+
+
+def smoothed(smoothing, d):
+    x = smoothing.alpha * d + smoothing.beta
+    return 1 / (1 + math.exp(-x)) if isinstance(smoothing, Sigmoid) else math.log(1 + math.exp(x)) / smoothing.alpha
+
+
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("criterion", CRITERIA, ids=lambda c: type(c).__name__)
+@pytest.mark.parametrize("criterion", SUMS, ids=name_of)
 def test_losses_equal_brute_force(criterion, seed):
     lattice = random_lattice(seed)
     gold = random_gold(lattice, seed)
@@ -73,18 +123,17 @@ def test_losses_equal_brute_force(criterion, seed):
     torch.testing.assert_close(losses, torch.tensor(expected, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("criterion", CRITERIA, ids=lambda c: type(c).__name__)
+@pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
 def test_batch_equals_singles(criterion):
     lattice, k = random_lattice(3), max(1, criterion.rivals_needed)
     gold = random_gold(lattice)
     together = criterion(scored_of(lattice, gold, criterion, k))
     for b in range(5):
-        single = Lattice(*(x[b : b + 1] for x in lattice))
-        alone = criterion(scored_of(single, gold[b : b + 1], criterion, k))
+        alone = criterion(scored_of(row(lattice, b), gold[b : b + 1], criterion, k))
         torch.testing.assert_close(together[b : b + 1], alone)
 
 
-@pytest.mark.parametrize("criterion", CRITERIA, ids=lambda c: type(c).__name__)
+@pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
 def test_gradcheck(criterion):
     lattice = random_lattice(11, B=3, T=3, L=2, lengths=(3, 1, 2))
     gold = random_gold(lattice, 4)
@@ -95,6 +144,19 @@ def test_gradcheck(criterion):
 
     unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
     assert torch.autograd.gradcheck(losses, (unary, edge))
+
+
+@pytest.mark.parametrize("criterion", [c for c in CRITERIA if c.corpus_level], ids=name_of)
+def test_gradcheck_of_the_objective_of_a_corpus(criterion):
+    lattice = random_lattice(12, B=3, T=3, L=3, lengths=(3, 1, 2))
+    gold = random_gold(lattice, 4)
+
+    def objective(unary, edge):
+        scored = scored_of(Lattice(unary, edge, lattice.lengths), gold, criterion, criterion.rivals_needed)
+        return criterion.objective(criterion.counts(scored).sum(0))
+
+    unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
+    assert torch.autograd.gradcheck(objective, (unary, edge))
 
 
 @pytest.mark.parametrize("criterion", [Perceptron(), Margin(2.0), Hinge(0.7)], ids=lambda c: type(c).__name__)
@@ -150,7 +212,7 @@ def test_sequence_with_one_possible_labelling_asks_for_nothing():
     unary = torch.tensor([[[1.0, -torch.inf]]], requires_grad=True)
     lattice = Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([1]))
     gold = torch.zeros(1, 1, dtype=torch.int64)
-    for criterion in (Perceptron(), Margin(3.0), Hinge(), Likelihood()):
+    for criterion in CRITERIA:
         loss = criterion(scored_of(lattice, gold, criterion, 2)).sum()
         assert loss.item() == 0
         (gradient,) = torch.autograd.grad(loss, unary)
@@ -170,8 +232,33 @@ def test_bad_options_are_named():
         Hinge(0)
 
 
-def test_contract_covers_every_criterion_of_the_package():
-    import structperc.criteria as package
+@pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
+def test_an_empty_sequence_asks_for_nothing(criterion):
+    lattice = random_lattice(0, B=2, lengths=(0, 4))
+    unary = lattice.unary.requires_grad_()
+    losses, acts = criterion.judge(scored_of(lattice, random_gold(lattice), criterion, 2))
+    assert losses[0].item() == 0
+    assert not acts[0] or isinstance(criterion, Likelihood)
+    (gradient,) = torch.autograd.grad(losses.sum(), unary)
+    assert not gradient[0].any()
 
-    concrete = {name for name in package.__all__ if name not in ("Criterion", "RivalCriterion")}
-    assert concrete == {type(c).__name__ for c in CRITERIA}
+
+@pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
+def test_survives_a_description_in_json(criterion):
+    again = rebuild(json.loads(json.dumps(describe(criterion))))
+    if isinstance(criterion, CorpusCriterion):
+        again.totals = criterion.totals
+        again.allocate(criterion.labels)
+    lattice = random_lattice(2)
+    scored = scored_of(lattice, random_gold(lattice), criterion, 2)
+    assert torch.equal(again(scored), criterion(scored))
+    assert again.rivals_needed == criterion.rivals_needed
+
+
+def test_contract_covers_every_criterion_and_part_of_the_package():
+    classes = [value for value in vars(package).values() if inspect.isclass(value)]
+    bases = {base for cls in classes for base in cls.__mro__[1:]}
+    parts = (Criterion, package.Measure, package.Smoothing, package.Units)
+    concrete = {cls for cls in classes if issubclass(cls, parts) and cls not in bases}
+    covered = {type(part) for criterion in CRITERIA for part in criterion.modules()}
+    assert concrete == covered

@@ -1,0 +1,126 @@
+"""Minimum classification error counted as an F-score: segments found, missed and made up, softly."""
+
+import torch
+from torch import Tensor
+
+from structperc.chain import Segments, best_before_and_after, score_with, score_without
+from structperc.chain.recursion import live
+from structperc.criteria.base import check_candidates, highest, is_gold
+from structperc.criteria.corpus_level import CorpusCriterion
+from structperc.criteria.smoothing import Sigmoid
+from structperc.criteria.units import Segmentwise, Units
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError
+from structperc.structures import Lattice, Scored
+
+LEAST = 1e-6  # share of gold segments found that the objective reckons with at least
+
+
+class MCEF(CorpusCriterion):
+    """minimise (gamma^2 FN + FP) / ((gamma^2 + 1) TP) over the corpus; F_gamma = 1 / (1 + that) for true counts.
+
+    Suzuki, McDermott & Isozaki 2006, Eq. 13-16. A unit s (a segment, or with Pointwise a token) has
+    d(s) = -(best score of a labelling with gold's labels on s) + (best score of one with others there), and
+
+    * for every unit of gold, TP counts 1 - l(d(s)) and FN counts l(d(s));
+    * for every unit of y~ that gold has not, FP counts l(d(s)); y~ is the best labelling that is not gold (the
+      paper's stand-in, for psi = inf, for all possible segments).
+
+    Scores are local ones. As alpha grows, the counts tend to those of the Viterbi labelling, of which y~ is the best
+    but one if it is right. What follows s is left open, as in Eq. 15: when it is B-X, I-X in gold, a labelling that
+    says so and goes on with I-X finds it here, though the evaluation sees a longer segment. IOBES marks the end.
+
+    Differs: TP is taken as at least 10^-6 of the gold units, so that the objective stays finite.
+
+    Args:
+        gamma: weight of recall against precision; 1 is F1.
+        smoothing: l, between 0 and 1 so that TP stays positive; by default Sigmoid().
+        units: what is counted; by default Segmentwise().
+        memory: see `CorpusCriterion`; of batches seen before the first gold unit none asks for an update.
+
+    Raises:
+        InputError: gamma is not positive, the smoothing is no Sigmoid; in `allocate`: labels without segments; in
+            `objective`: a corpus without segments.
+        ValueError: the search gives fewer than two candidates.
+    """
+
+    rivals_needed = 2
+    n_counts = 3  # TP, FN, FP
+
+    smoothing: Sigmoid
+    units: Units
+    labels: LabelSet
+
+    def __init__(
+        self,
+        gamma: float = 1.0,
+        smoothing: Sigmoid | None = None,
+        units: Units | None = None,
+        memory: float = 0.95,
+    ) -> None:
+        super().__init__(memory)
+        if not gamma > 0:
+            raise InputError(f"MCEF: gamma must be > 0, got {gamma}")
+        if not isinstance(smoothing, Sigmoid | None):
+            raise InputError(f"MCEF: smoothing must be a Sigmoid, between 0 and 1, got {type(smoothing).__name__}")
+        self.gamma, self.smoothing, self.units = gamma, smoothing or Sigmoid(), units or Segmentwise()
+
+    def allocate(self, labels: LabelSet) -> None:
+        """The labels whose segments are counted; InputError when they have none."""
+        if not labels.type_names:
+            raise InputError("MCEF counts segments, but the labels have none: use MCE")
+        self.labels = labels
+
+    def counts(self, scored: Scored) -> Tensor:
+        """-> (B, 3), TP, FN and FP of each sequence."""
+        check_candidates(self, scored)
+        gold, made_up = self._units(scored)
+        d = _misclassification(scored.lattice, scored.gold, _joined(gold, made_up))
+        right, wrong = self.smoothing.complement(d), self.smoothing(d)
+        n, zeros = len(gold.rows), d.new_zeros(len(scored.gold))
+        return torch.stack(
+            [
+                zeros.index_add(0, gold.rows, right[:n]),
+                zeros.index_add(0, gold.rows, wrong[:n]),
+                zeros.index_add(0, made_up.rows, wrong[n:]),
+            ],
+            1,
+        )
+
+    def objective(self, totals: Tensor) -> Tensor:
+        """TP, FN and FP of the corpus (3,) -> scalar, Eq. 16."""
+        if not self.defined(totals):
+            raise InputError("MCEF: the training data have no segment to find: check data.scheme and the label column")
+        found, missed, made_up = totals
+        found = torch.maximum(found, LEAST * (found + missed))
+        return (self.gamma**2 * missed + made_up) / ((self.gamma**2 + 1) * found)
+
+    def defined(self, totals: Tensor) -> bool:
+        """Whether there is a gold unit: to find or to miss."""
+        return bool(totals[0] + totals[1] > 0)
+
+    def _units(self, scored: Scored) -> tuple[Segments, Segments]:
+        """-> units of gold, and those of the best labelling but gold that gold has not."""
+        real = live(scored.lattice)
+        others = scored.candidates.valid & ~is_gold(scored)
+        rival = highest(scored.candidate_scores, others).view(-1, 1, 1).expand(-1, -1, real.shape[1])
+        labels = scored.candidates.labels.gather(1, rival).squeeze(1)
+        gold, kinds = self.units(scored.gold, real, self.labels)
+        found, found_kinds = self.units(labels, real & others.any(1, keepdim=True), self.labels)
+        new = ~torch.isin(self._keys(found, found_kinds, real), self._keys(gold, kinds, real))
+        return gold, Segments(*(part[new] for part in found))
+
+    def _keys(self, units: Segments, kinds: Tensor, real: Tensor) -> Tensor:
+        """One number for row, tokens and kind (U,)."""
+        T = real.shape[1] + 1
+        return ((units.rows * T + units.starts) * T + units.ends) * len(self.labels) + kinds
+
+
+def _joined(*units: Segments) -> Segments:
+    return Segments(*(torch.cat(parts) for parts in zip(*units, strict=True)))
+
+
+def _misclassification(lattice: Lattice, gold: Tensor, units: Segments) -> Tensor:
+    """d of each unit (U,); -inf where only gold's labels are legal. Eq. 15 in Eq. 5."""
+    passes = best_before_and_after(lattice)
+    return score_without(lattice, gold, units, passes) - score_with(lattice, gold, units, passes)

@@ -1,0 +1,146 @@
+"""Misclassification measures d: by how much gold loses against its rivals; d >= 0 is a mistake."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from structperc.criteria.base import best, is_gold, total_gap
+from structperc.criteria.rivals import log_number_of_rivals, log_rivals
+from structperc.errors import InputError
+from structperc.structures import Scored
+
+
+class Measure(nn.Module):
+    """forward(scored) -> d (B,), differentiable, and whether gold has a rival at all (B,) bool; d is 0 without."""
+
+    rivals_needed = 0  # candidates the search must deliver per sequence
+
+    def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """-> d (B,), exists (B,) bool."""
+        raise NotImplementedError
+
+
+class Strongest(Measure):
+    """d = -s(y*) + max over y != y* of s(y), in total scores. Suzuki, McDermott & Isozaki 2006, Eq. 5 (psi = inf).
+
+    The rival is the best candidate that is not gold: exact for local scores and a search for two candidates.
+    """
+
+    rivals_needed = 2
+
+    def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """-> d (B,), exists (B,) bool."""
+        others = scored.candidates.valid & ~is_gold(scored)
+        exists = others.any(1)
+        return torch.where(exists, -total_gap(scored, best(scored, others)), 0.0), exists
+
+
+class SoftMax(Measure):
+    """d = -s(y*) + 1/psi log( A sum over y != y* of exp(psi s(y)) ). Suzuki, McDermott & Isozaki 2006, Eq. 7.
+
+    The sum runs over all legal labellings, so that it needs no candidates; A = 1 / their number but one, which is
+    1 / (L^T - 1) without a tag scheme. It uses local scores only. The gradient (Eq. 12) is the expectation of
+    Phi(y) - Phi(y*) under p(y) ~ exp(psi s(y)), y != y*. As psi grows, d tends to that of `Strongest`.
+
+    Without A, psi = 1 and the smoothing Logistic(1, 0) the criterion is the likelihood (the paper's appendix). With
+    A, d is that of the average rival: for small psi it lies far below 0 in long sequences, where a sigmoid is flat.
+
+    Args:
+        psi: weight of strong rivals against many.
+        normalised: whether A is used; otherwise it is 1.
+
+    Raises:
+        InputError: psi is not positive, or infinite.
+    """
+
+    def __init__(self, psi: float = 1.0, normalised: bool = True) -> None:
+        super().__init__()
+        _check_psi(self, psi)
+        self.psi, self.normalised = psi, normalised
+
+    def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """-> d (B,), exists (B,) bool."""
+        total = log_rivals(scored.lattice, scored.gold, self.psi)
+        exists = total.detach() > -torch.inf
+        if self.normalised:
+            total = total - log_number_of_rivals(scored.lattice).to(total.dtype)
+        return torch.where(exists, total / self.psi, 0.0), exists
+
+
+class PowerMean(Measure):
+    """d = -g* + (A sum over rivals of g^psi)^(1/psi), g = p(y). Suzuki, McDermott & Isozaki 2006, appendix.
+
+    Rivals are the candidates but gold, A = 1 / their number, scores total ones. Differs: the paper leaves g open
+    though powers ask for g >= 0; here g is the probability exp(s(y)) / (sum over gold and rivals of exp(s)), so
+    that d lies between -1 and 1.
+
+    Args:
+        psi: weight of strong rivals against many.
+
+    Raises:
+        InputError: psi is not positive, or infinite.
+    """
+
+    rivals_needed = 2
+
+    def __init__(self, psi: float = 1.0) -> None:
+        super().__init__()
+        _check_psi(self, psi)
+        self.psi = psi
+
+    def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """-> d (B,), exists (B,) bool."""
+        leads, exists = _leads(scored)
+        gold = -torch.cat([torch.zeros_like(leads[:, :1]), leads], 1).logsumexp(1)
+        return torch.where(exists, (_log_mean(leads, self.psi) + gold).exp() - gold.exp(), 0.0), exists
+
+
+class PowerRatio(Measure):
+    """d = (A sum over rivals of g^psi)^(1/psi) / g*, g = exp(s(y)) > 0. Suzuki, McDermott & Isozaki 2006, appendix.
+
+    Rivals are the candidates but gold, A = 1 / their number, scores total ones. A factor of all g cancels: they may
+    be probabilities. d is positive, and 1 where gold equals the mean of its rivals: give the smoothing
+    beta = -alpha to have its step there. Beyond the root of the largest float d stays as it is, without a slope.
+
+    Args:
+        psi: weight of strong rivals against many.
+
+    Raises:
+        InputError: psi is not positive, or infinite.
+    """
+
+    rivals_needed = 2
+
+    def __init__(self, psi: float = 1.0) -> None:
+        super().__init__()
+        _check_psi(self, psi)
+        self.psi = psi
+
+    def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """-> d (B,), exists (B,) bool."""
+        leads, exists = _leads(scored)
+        log = _log_mean(leads, self.psi)
+        most = math.log(torch.finfo(log.dtype).max) / 2
+        return torch.where(exists, log.clamp(max=most).exp(), 0.0), exists
+
+
+def _leads(scored: Scored) -> tuple[Tensor, Tensor]:
+    """-> (B, K) total score of each rival less gold's, -inf for what is no rival, and where there are any (B,)."""
+    rivals = scored.candidates.valid & ~is_gold(scored)
+    gold = scored.gold_scores + scored.gold_nonlocal
+    leads = scored.candidate_scores + scored.candidate_nonlocal - gold.unsqueeze(1)
+    exists = rivals.any(1)
+    # 0 in rows without any: the logarithm of an empty sum has no gradient
+    return leads.where(rivals, torch.where(exists, -torch.inf, 0.0).unsqueeze(1)), exists
+
+
+def _log_mean(leads: Tensor, psi: float) -> Tensor:
+    """log( A sum exp(psi lead) )^(1/psi) over leads (B, K) > -inf -> (B,)."""
+    number = (leads.detach() > -torch.inf).sum(1)
+    return ((psi * leads).logsumexp(1) - number.log()) / psi
+
+
+def _check_psi(measure: Measure, psi: float) -> None:
+    if not 0 < psi < math.inf:
+        raise InputError(f"{type(measure).__name__}: psi must be > 0 and finite, got {psi}; Strongest is psi = inf")

@@ -1,0 +1,59 @@
+"""What keeps weights small: the negative logarithm of their prior, up to a constant."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from structperc.errors import InputError
+
+PART = 2**18  # weights summed at a time: the copy in float64 stays in the cache
+
+
+class Prior(nn.Module):
+    """forward(parameters) -> ||w||_phi^phi / (phi C). Suzuki, McDermott & Isozaki 2006, Eq. 2 and 9.
+
+    phi = 2 is a Gaussian of variance C (sigma^2 in Kazama & Torisawa 2007), phi = 1 a Laplacian of scale C. The
+    gradient is w / C or sign(w) / C, 0 at w = 0. Added to the loss of a whole corpus.
+
+    Args:
+        C: width of the prior; the larger, the freer the weights. The papers try 10^-5 ... 10^5.
+        phi: norm, 1 or 2.
+
+    Raises:
+        InputError: C is not positive, phi is neither 1 nor 2.
+    """
+
+    def __init__(self, C: float, phi: int = 2) -> None:
+        super().__init__()
+        if not C > 0:
+            raise InputError(f"Prior: C must be > 0, got {C}")
+        if phi not in (1, 2):
+            raise InputError(f"Prior: phi must be 1 or 2, got {phi}")
+        self.C, self.phi = C, phi
+
+    def forward(self, parameters: Iterable[Tensor]) -> Tensor:
+        """-> () float64, differentiable once; 0 for no parameters."""
+        total = torch.zeros((), dtype=torch.float64)
+        for weights in parameters:
+            total = _Power.apply(weights, self.phi).to(total.device) + total
+        return total / (self.phi * self.C)
+
+
+class _Power(torch.autograd.Function):
+    """Sum of |w|^phi in float64. Written out since tables are large: no copies of them but the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, weights: Tensor, phi: int) -> Tensor:
+        ctx.save_for_backward(weights)
+        ctx.phi = phi
+        parts = weights.reshape(-1).split(PART)
+        return torch.stack([torch.linalg.vector_norm(part.double(), phi) ** phi for part in parts]).sum()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (weights,) = ctx.saved_tensors
+        slope = weights.sign() if ctx.phi == 1 else weights * 2
+        return slope.mul_(grad.to(weights)), None

@@ -1,0 +1,49 @@
+"""Smooth stand-ins for the 0-1 loss, of the misclassification measure d: d >= 0 is a mistake."""
+
+import torch
+from torch import Tensor, nn
+
+from structperc.errors import InputError
+
+
+class Smoothing(nn.Module):
+    """forward(d) -> l(d), element by element, growing with d. Suzuki, McDermott & Isozaki 2006, Eq. 8.
+
+    Args:
+        alpha: steepness; the larger, the closer to the step.
+        beta: moves the step to d = -beta / alpha.
+
+    Raises:
+        InputError: alpha is not positive.
+    """
+
+    def __init__(self, alpha: float = 1.0, beta: float = 0.0) -> None:
+        super().__init__()
+        if not alpha > 0:
+            raise InputError(f"{type(self).__name__}: alpha must be > 0, got {alpha}")
+        self.alpha, self.beta = alpha, beta
+
+    def forward(self, d: Tensor) -> Tensor:
+        """-> l(d), as d; infinite d have the limit, and no slope where l levels out."""
+        raise NotImplementedError
+
+
+class Sigmoid(Smoothing):
+    """l_sig = 1 / (1 + exp(-alpha d - beta)), between 0 and 1: what is wrong beyond hope weighs no more."""
+
+    def forward(self, d: Tensor) -> Tensor:
+        """-> l_sig(d); its derivative is alpha l (1 - l)."""
+        return torch.sigmoid(self.alpha * d + self.beta)
+
+    def complement(self, d: Tensor) -> Tensor:
+        """-> 1 - l_sig(d), which keeps its digits where l_sig rounds to 1."""
+        return torch.sigmoid(-self.alpha * d - self.beta)
+
+
+class Logistic(Smoothing):
+    """l_log = log(1 + exp(alpha d + beta)) / alpha: without bound, convex in d; the derivative is l_sig."""
+
+    def forward(self, d: Tensor) -> Tensor:
+        """-> l_log(d)."""
+        # not softplus, which leaves out the small term of large sums
+        return -nn.functional.logsigmoid(-self.alpha * d - self.beta) / self.alpha

@@ -1,0 +1,288 @@
+"""Misclassification measures and smoothing of Suzuki, McDermott & Isozaki (2006): limits, identities, hard cases."""
+
+import math
+
+import oracle
+import pytest
+import torch
+from batches import random_gold, random_lattice, row, scored_of
+
+from structperc.chain import edge_marginals, log_partition, marginals, path_score
+from structperc.criteria import MCE, Likelihood, Logistic, PowerMean, PowerRatio, Sigmoid, SoftMax, Strongest
+from structperc.criteria.rivals import log_number_of_rivals, log_rivals
+from structperc.errors import InputError
+from structperc.structures import Candidates, Lattice, Scored
+
+
+def sum_over_rivals(lattice, gold, b, psi):
+    """log sum of exp(psi (s - s*)) over all labellings but gold, and how many there are."""
+    n = int(lattice.lengths[b])
+    own = tuple(gold[b, :n].tolist())
+    best = oracle.score(lattice, b, own)
+    leads = [psi * (score - best) for score, labelling in oracle.ranked(lattice, b) if labelling != own]
+    return (torch.tensor(leads, dtype=torch.float64).logsumexp(0).item() if leads else -math.inf), len(leads)
+
+
+def lattices(kind, seed):
+    lattice = random_lattice(seed, B=6, lengths=(4, 3, 1, 2, 0, 4))
+    unary, edge, lengths = lattice
+    if kind == "stationary":
+        edge = edge[:1, :1]
+    if kind == "expanded":
+        edge = edge[:1, :1].expand_as(edge)
+    if kind == "ties":
+        unary, edge = unary.round(), edge.round()
+    if kind == "poisoned":
+        padding = torch.arange(4) >= lengths[:, None]
+        unary[padding], edge[padding], edge[:, 0] = torch.nan, torch.nan, torch.nan
+    gold = random_gold(lattice, seed)
+    if kind == "impossible":  # gold stays possible
+        keep = torch.zeros_like(unary, dtype=torch.bool).scatter_(2, gold[:, :, None], True)
+        unary = unary.masked_fill((torch.rand(unary.shape) < 0.5) & ~keep, -torch.inf)
+        before = torch.nn.functional.one_hot(gold.roll(1, 1), 3).bool()
+        edge = edge.masked_fill((torch.rand(edge.shape) < 0.5) & ~(before[..., None] & keep[:, :, None]), -torch.inf)
+    return Lattice(unary, edge, lengths), gold
+
+
+@pytest.mark.parametrize("psi", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("kind", ["dense", "stationary", "expanded", "ties", "poisoned", "impossible"])
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_over_rivals_equal_enumeration(kind, seed, psi):
+    torch.manual_seed(seed)
+    lattice, gold = lattices(kind, seed)
+    expected = [sum_over_rivals(lattice, gold, b, psi) for b in range(6)]
+    totals = log_rivals(lattice, gold, psi)
+    torch.testing.assert_close(totals, torch.tensor([total for total, _ in expected], dtype=torch.float64))
+    numbers = torch.tensor([float(number) for _, number in expected], dtype=torch.float64)
+    torch.testing.assert_close(log_number_of_rivals(lattice).exp(), numbers)
+
+
+@pytest.mark.parametrize("kind", ["dense", "stationary", "expanded", "poisoned", "impossible"])
+def test_gradient_equals_enumeration(kind):
+    torch.manual_seed(1)
+    lattice, gold = lattices(kind, 1)
+    unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
+    if kind == "expanded":
+        edge = lattice.edge[:1, :1].clone().requires_grad_()
+    given = Lattice(unary, edge.expand_as(lattice.edge), lattice.lengths)
+    SoftMax(1.7)(scored_of(given, gold, MCE(SoftMax(1.7)), 1))[0].sum().backward()
+    expected_unary, expected_edge = torch.zeros_like(lattice.unary), torch.zeros(6, 4, 3, 3, dtype=torch.float64)
+    for b in range(6):
+        n = int(lattice.lengths[b])
+        own = tuple(gold[b, :n].tolist())
+        rivals = [(score, y) for score, y in oracle.ranked(lattice, b) if y != own]
+        weights = torch.tensor([1.7 * score for score, _ in rivals], dtype=torch.float64).softmax(0).tolist()
+        if rivals:
+            for p, y in [*zip(weights, [y for _, y in rivals], strict=True), (-1.0, own)]:
+                for t in range(n):
+                    expected_unary[b, t, y[t]] += p
+                    if t:
+                        expected_edge[b, t, y[t - 1], y[t]] += p
+    torch.testing.assert_close(unary.grad, expected_unary)
+    stationary = len(edge) == 1
+    torch.testing.assert_close(edge.grad, expected_edge.sum((0, 1), keepdim=True) if stationary else expected_edge)
+
+
+@pytest.mark.parametrize("edge", [torch.zeros(1, 1, 4, 4), torch.zeros(3, 0, 4, 4)], ids=["stationary", "dense"])
+def test_no_tokens_and_no_rivals(edge):
+    lattice = Lattice(torch.zeros(3, 0, 4), edge, torch.zeros(3, dtype=torch.int64))
+    assert (log_rivals(lattice, torch.zeros(3, 0, dtype=torch.int64), 1.0) == -torch.inf).all()
+    assert (log_number_of_rivals(lattice) == -torch.inf).all()
+
+
+def test_gradient_is_that_of_the_paper():
+    """Eq. 12, times psi / psi: (sum of exp(psi g) F(y) - Z F(y*)) / (Z - exp(psi g*))."""
+    psi, lattice = 0.8, random_lattice(4)
+    gold = random_gold(lattice, 4)
+    unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
+    scored = scored_of(Lattice(unary, edge, lattice.lengths), gold, MCE(SoftMax(psi)), 1)
+    SoftMax(psi)(scored)[0].sum().backward()
+    scaled = Lattice(psi * lattice.unary, psi * lattice.edge, lattice.lengths)
+    share = torch.exp(path_score(scaled, gold) - log_partition(scaled))  # exp(psi g*) / Z
+    own = Lattice(unary.detach().clone().requires_grad_(), edge.detach().clone().requires_grad_(), lattice.lengths)
+    path_score(own, gold).sum().backward()
+    for got, expected, mine in (
+        (unary.grad, marginals(scaled), own.unary.grad),
+        (edge.grad, edge_marginals(scaled), own.edge.grad),
+    ):
+        weight = 1 / (1 - share).view(-1, *[1] * (got.dim() - 1))
+        torch.testing.assert_close(got, weight * (expected - mine))
+
+
+@pytest.mark.parametrize("kind", ["dense", "stationary", "impossible"])
+def test_likelihood_is_a_special_case(kind):
+    lattice, gold = lattices(kind, 3)
+    results = []
+    for criterion in (MCE(SoftMax(1.0, normalised=False), Logistic(1.0, 0.0)), Likelihood()):
+        unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
+        losses = criterion(scored_of(Lattice(unary, edge, lattice.lengths), gold, criterion, 1))
+        losses.sum().backward()
+        results.append((losses.detach(), unary.grad, edge.grad))
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("best_is_gold", [False, True])
+def test_the_strongest_rival_is_the_limit(best_is_gold):
+    lattice = random_lattice(5)
+    gold = random_gold(lattice, 5)
+    if best_is_gold:
+        gold = torch.tensor(
+            [list(oracle.ranked(lattice, b)[0][1]) + [0] * (4 - n) for b, n in enumerate([4, 3, 1, 2, 4])]
+        )
+    scored = scored_of(lattice, gold, MCE(), 2)
+    limit, _ = Strongest()(scored)
+    assert (limit < 0).all() == best_is_gold
+    for psi in (1.0, 10.0, 1000.0):
+        above = SoftMax(psi, normalised=False)(scored)[0] - limit
+        below = SoftMax(psi)(scored)[0] - limit
+        slack = log_number_of_rivals(lattice) / psi
+        assert ((above >= -1e-9) & (above <= slack + 1e-9)).all()
+        assert ((below <= 1e-9) & (below >= -slack - 1e-9)).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("psi", [1.0, 30.0])
+@pytest.mark.parametrize("stationary", [False, True])
+def test_gold_that_holds_nearly_all_mass(stationary, psi, dtype):
+    exact = random_lattice(6)
+    exact = exact._replace(edge=exact.edge[:1, :1]) if stationary else exact
+    gold = random_gold(exact, 6)
+    lead = 50.0 * torch.nn.functional.one_hot(gold, 3)
+    exact = exact._replace(unary=exact.unary + lead)
+    unary = exact.unary.to(dtype).requires_grad_()
+    lattice = Lattice(unary, exact.edge.to(dtype), exact.lengths)
+    d, exists = SoftMax(psi, normalised=False)(scored_of(lattice, gold, MCE(SoftMax()), 1))
+    expected = [sum_over_rivals(exact, gold, b, psi)[0] / psi for b in range(5)]
+    assert exists.all()
+    torch.testing.assert_close(d.double(), torch.tensor(expected, dtype=torch.float64), atol=2e-5, rtol=1e-6)
+    d.sum().backward()
+    assert unary.grad.isfinite().all()
+    torch.testing.assert_close(unary.grad.sum(), unary.grad.new_zeros(()), atol=1e-5, rtol=0)
+    assert (unary.grad.gather(2, gold[:, :, None]).sum(1) < -0.99).all()  # some label of the best rivals is not gold's
+
+
+def test_a_rival_exists_or_the_loss_is_zero():
+    unary = torch.zeros(3, 2, 2, dtype=torch.float64)
+    unary[0, :, 1] = -torch.inf  # one labelling; two; none but the empty one
+    unary[1, 0, 1] = -torch.inf
+    unary.requires_grad_()
+    lattice = Lattice(unary, torch.zeros(1, 1, 2, 2, dtype=torch.float64), torch.tensor([2, 2, 0]))
+    gold = torch.zeros(3, 2, dtype=torch.int64)
+    for measure in (Strongest(), SoftMax(), SoftMax(3.0, normalised=False), PowerMean(), PowerRatio()):
+        for smoothing in (Sigmoid(), Logistic()):
+            losses, acts = MCE(measure, smoothing).judge(scored_of(lattice, gold, MCE(), 3))
+            assert acts.tolist() == [False, True, False]
+            assert losses[0] == losses[2] == 0
+            assert losses[1] > 0
+            (gradient,) = torch.autograd.grad(losses.sum(), unary)
+            assert gradient.isfinite().all()
+            assert not gradient[::2].any()
+            assert gradient[1].any()
+
+
+def random_list(seed, K=4, B=6):
+    """Total scores of gold and of candidates, in two parts; gold in the list (first), outside of it, invalid rows."""
+    generator = torch.Generator().manual_seed(seed)
+    lattice = Lattice(torch.zeros(B, 1, K + 1), torch.zeros(1, 1, K + 1, K + 1), torch.ones(B, dtype=torch.int64))
+    labels = torch.arange(K).view(1, K, 1).repeat(B, 1, 1)
+    valid = torch.rand(B, K, generator=generator) < 0.7
+    valid[:, 0] = True
+    valid[0, 1:] = False
+    gold = torch.tensor([0, 0, 0, K, K, K]).unsqueeze(1)
+    local, more = (torch.randn(B, K + 1, generator=generator, dtype=torch.float64) for _ in range(2))
+    own = gold.squeeze(1)
+    rows = torch.arange(B)
+    candidates = Candidates(labels, local[:, :K], valid)
+    return Scored(lattice, gold, candidates, local[rows, own], local[:, :K], more[rows, own], more[:, :K])
+
+
+@pytest.mark.parametrize("psi", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_measures_of_lists_equal_naive_arithmetic(seed, psi):
+    scored = random_list(seed)
+    total = scored.candidate_scores + scored.candidate_nonlocal
+    for b in range(6):
+        gold = math.exp(scored.gold_scores[b] + scored.gold_nonlocal[b])
+        listed = zip(scored.candidates.labels[b, :, 0].tolist(), scored.candidates.valid[b], total[b], strict=True)
+        rivals = [math.exp(score) for label, valid, score in listed if valid and label != scored.gold[b, 0]]
+        one = Scored(row(scored.lattice, b), *(x[b : b + 1] if torch.is_tensor(x) else None for x in scored[1:]))
+        one = one._replace(candidates=Candidates(*(x[b : b + 1] for x in scored.candidates)))
+        for measure in (Strongest(), PowerMean(psi), PowerRatio(psi)):
+            d, exists = measure(one)
+            assert exists.item() == (len(rivals) > 0)
+            if rivals:
+                mean = (sum(g**psi for g in rivals) / len(rivals)) ** (1 / psi)
+                expected = {
+                    Strongest: math.log(max(rivals) / gold),
+                    PowerMean: (mean - gold) / (gold + sum(rivals)),
+                    PowerRatio: mean / gold,
+                }
+                assert d.item() == pytest.approx(expected[type(measure)])
+            torch.testing.assert_close(measure(scored)[0][b : b + 1], d)
+
+
+@pytest.mark.parametrize("smoothing", [Sigmoid(), Sigmoid(5.0), Logistic()])
+def test_a_hopeless_ratio_keeps_finite_gradients(smoothing):
+    scored = random_list(0)
+    own = (scored.gold_scores.float() - 1e4).requires_grad_()
+    losses = MCE(PowerRatio(), smoothing)(scored._replace(gold_scores=own))
+    (gradient,) = torch.autograd.grad(losses.sum(), own)
+    assert losses.isfinite().all()
+    assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_smoothing_at_its_ends(dtype):
+    d = torch.tensor([-torch.inf, -1e4, -1.0, 0.0, 1.0, 1e4, torch.inf], dtype=dtype, requires_grad=True)
+    alpha, beta = 2.0, 0.5
+    x = [-math.inf, -math.inf, -1.5, 0.5, 2.5, math.inf, math.inf]
+    share = torch.tensor([1 / (1 + math.exp(-v)) if v > -math.inf else 0.0 for v in x], dtype=dtype)
+    sigmoid, logistic = Sigmoid(alpha, beta), Logistic(alpha, beta)
+    torch.testing.assert_close(sigmoid(d), share)
+    torch.testing.assert_close(sigmoid.complement(d), 1 - share)
+    torch.testing.assert_close(torch.autograd.grad(sigmoid(d).sum(), d)[0], alpha * share * (1 - share))
+    inner = [math.log(1 + math.exp(v)) / alpha for v in x[2:5]]
+    torch.testing.assert_close(logistic(d), torch.tensor([0, 0, *inner, 1e4 + beta / alpha, math.inf], dtype=dtype))
+    torch.testing.assert_close(torch.autograd.grad(logistic(d).sum(), d)[0], share)
+
+
+def test_smoothing_keeps_small_values():
+    d = torch.tensor([-40.0, 40.0])
+    assert Sigmoid()(d)[0].item() == pytest.approx(math.exp(-40))
+    assert Sigmoid().complement(d)[1].item() == pytest.approx(math.exp(-40))
+    assert Logistic()(d).tolist() == pytest.approx([math.exp(-40), 40.0])
+    assert Logistic()(torch.tensor(25.0, dtype=torch.float64)).item() == pytest.approx(math.log1p(math.exp(25)), abs=0)
+
+
+def test_as_steepness_grows_the_loss_counts_wrong_sequences():
+    lattice = random_lattice(8)
+    gold = random_gold(lattice, 8)
+    gold[0] = torch.tensor(oracle.ranked(lattice, 0)[0][1])
+    losses = MCE(smoothing=Sigmoid(1e6))(scored_of(lattice, gold, MCE(), 2))
+    wrong = [
+        oracle.ranked(lattice, b)[0][1] != tuple(gold[b, : int(n)].tolist()) for b, n in enumerate(lattice.lengths)
+    ]
+    assert losses.tolist() == [float(w) for w in wrong]
+    assert 0 < sum(wrong) < 5
+
+
+def test_bad_options_are_named():
+    for make, name in (
+        (lambda: Sigmoid(0.0), "Sigmoid: alpha"),
+        (lambda: Logistic(-1.0), "Logistic: alpha"),
+        (lambda: Logistic(math.nan), "Logistic: alpha"),
+        (lambda: SoftMax(0.0), "SoftMax: psi"),
+        (lambda: SoftMax(math.inf), "SoftMax: psi .* Strongest"),
+        (lambda: PowerMean(-1.0), "PowerMean: psi"),
+        (lambda: PowerRatio(math.inf), "PowerRatio: psi"),
+    ):
+        with pytest.raises(InputError, match=name):
+            make()
+
+
+def test_asks_for_the_candidates_that_the_measure_compares():
+    lattice = random_lattice(0)
+    assert [MCE(m).rivals_needed for m in (None, SoftMax(), PowerMean(), PowerRatio())] == [2, 0, 2, 2]
+    with pytest.raises(ValueError, match=r"MCE needs a rival: search gave K=1; set search.k >= 2"):
+        MCE()(scored_of(lattice, random_gold(lattice), MCE(), 1))

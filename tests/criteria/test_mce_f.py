@@ -1,0 +1,216 @@
+"""The F-score criterion: soft counts against enumeration, their limits, the gradient of the corpus objective."""
+
+import oracle
+import pytest
+import torch
+from batches import random_gold, random_lattice, scored_of
+
+from structperc.chain import constrain, kbest
+from structperc.criteria import MCE, MCEF, Logistic, Pointwise, Segmentwise, Sigmoid
+from structperc.data.labels import LabelSet, spans
+from structperc.errors import InputError
+from structperc.metrics.segments import segment_counts
+from structperc.structures import Lattice
+
+SETS = {
+    3: LabelSet(("O", "B-X", "I-X")),
+    5: LabelSet(("O", "B-X", "I-X", "B-Y", "I-Y")),
+}
+IOBES = LabelSet(("O", "B-X", "I-X", "E-X", "S-X"), "IOBES")
+
+
+def criterion_for(labels, **options):
+    criterion = MCEF(**options)
+    criterion.allocate(labels)
+    return criterion
+
+
+def units_of(labelling, labels, units):
+    """{(start, end, kind)} of a tuple of label ids."""
+    names = labels.decode(labelling)
+    if isinstance(units, Pointwise):
+        return {(t, t + 1, name) for t, name in enumerate(names) if name != "O"}
+    return {(span.start, span.end, span.type) for span in spans(names)}
+
+
+def brute_counts(lattice, gold, b, criterion):
+    ranked = oracle.ranked(lattice, b)
+    own = tuple(gold[b, : int(lattice.lengths[b])].tolist())
+
+    def smooth(unit):
+        start, end, _ = unit
+        right = oracle.best([(s, y) for s, y in ranked if y[start:end] == own[start:end]])
+        wrong = oracle.best([(s, y) for s, y in ranked if y[start:end] != own[start:end]])
+        return criterion.smoothing(torch.tensor(wrong - right, dtype=torch.float64)).item()
+
+    others = [y for _, y in ranked if y != own]
+    wanted = units_of(own, criterion.labels, criterion.units)
+    found = units_of(others[0], criterion.labels, criterion.units) if others else set()
+    losses = [smooth(unit) for unit in wanted]
+    return [sum(1 - loss for loss in losses), sum(losses), sum(smooth(unit) for unit in found - wanted)]
+
+
+def masked(lattice, labels):
+    return constrain(lattice, labels.start, labels.transition, labels.end)
+
+
+def legal(lattice, labels, seed):
+    """A labelling of each sequence that the scheme allows."""
+    noise = random_lattice(seed + 100, *lattice.unary.shape, lattice.lengths.tolist())
+    return kbest(masked(noise, labels), 1).labels[:, 0]
+
+
+@pytest.mark.parametrize("units", [Segmentwise(), Pointwise()], ids=["segments", "tokens"])
+@pytest.mark.parametrize("constrained", [False, True])
+@pytest.mark.parametrize("L", [3, 5])
+@pytest.mark.parametrize("seed", range(4))
+def test_soft_counts_equal_enumeration(seed, L, constrained, units):
+    lattice = random_lattice(seed, B=7, L=L, lengths=(4, 3, 1, 2, 4, 0, 1))
+    gold = legal(lattice, SETS[L], seed) if constrained else random_gold(lattice, seed)
+    if seed == 3:  # gold is best: y~ is the second
+        gold = kbest(masked(lattice, SETS[L]) if constrained else lattice, 1).labels[:, 0]
+    if constrained:
+        lattice = masked(lattice, SETS[L])
+    criterion = criterion_for(SETS[L], smoothing=Sigmoid(0.7, 0.2), units=units)
+    counts = criterion.counts(_scored(lattice, gold))
+    expected = [brute_counts(lattice, gold, b, criterion) for b in range(7)]
+    torch.testing.assert_close(counts, torch.tensor(expected, dtype=torch.float64))
+    assert (counts.sum(0) > 0).all()
+    assert not counts[5].any()
+
+
+def _scored(lattice, gold, k=2):
+    return scored_of(lattice, gold, MCE(), k)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_steep_counts_are_those_of_the_evaluation(seed):
+    """Where labels mark the ends of segments, what follows a segment makes no difference."""
+    lattice = masked(random_lattice(seed, B=6, T=5, L=5, lengths=(5, 4, 1, 2, 5, 3)), IOBES)
+    gold = legal(lattice, IOBES, seed)
+    gold[0] = kbest(lattice, 1).labels[0, 0]
+    counts = criterion_for(IOBES, smoothing=Sigmoid(1e9)).counts(_scored(lattice, gold))
+    correct, found, wanted, _ = segment_counts(kbest(lattice, 1).labels[:, 0], gold, lattice.lengths, IOBES)
+    expected = torch.cat([correct, wanted - correct, found - correct], 1)
+    torch.testing.assert_close(counts, expected.double())
+    assert expected.any(0).all()
+
+
+def test_what_follows_a_segment_is_left_open():
+    """Gold B-X O, best labelling B-X I-X: Eq. 15 finds B-X there, and its tokens make no false segment."""
+    unary = torch.tensor([[[0.0, 9.0, 0.0], [3.0, 0.0, 5.0]]])
+    lattice = Lattice(unary, torch.zeros(1, 1, 3, 3), torch.tensor([2]))
+    gold = torch.tensor([[1, 0]])
+    counts = criterion_for(SETS[3], smoothing=Sigmoid(1e3)).counts(_scored(lattice, gold))
+    assert counts.tolist() == [[1, 0, 1]]  # (0, 2) differs from gold at its second token
+    counts = criterion_for(SETS[3], smoothing=Sigmoid(1e3)).counts(_scored(lattice, torch.tensor([[1, 2]])))
+    assert counts.tolist() == [[1, 0, 0]]
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0])
+def test_objective_ranks_as_the_f_score(gamma):
+    found, missed, made_up = 6.0, 3.0, 2.0
+    precision, recall = found / (found + made_up), found / (found + missed)
+    f_score = (gamma**2 + 1) * precision * recall / (gamma**2 * precision + recall)
+    objective = MCEF(gamma).objective(torch.tensor([found, missed, made_up], dtype=torch.float64))
+    assert f_score == pytest.approx(1 / (1 + objective.item()))
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0])
+def test_rates_are_those_of_the_paper(gamma):
+    """d F / d l is (gamma^2 Z_D + (gamma^2 + 1) Z_N) / Z_D^2 for a gold segment, 1 / Z_D for others."""
+    totals = torch.tensor([6.0, 3.0, 2.0], dtype=torch.float64)
+    found, missed, made_up = MCEF(gamma).rates(totals)
+    Z_N, Z_D = gamma**2 * totals[1] + totals[2], (gamma**2 + 1) * totals[0]
+    torch.testing.assert_close(missed - found, (gamma**2 * Z_D + (gamma**2 + 1) * Z_N) / Z_D**2)
+    torch.testing.assert_close(made_up, 1 / Z_D)
+
+
+class Model:
+    """Batches of sequences of words; a table of words by labels and one of label pairs, in one vector."""
+
+    def __init__(self, seed=0, words=5, L=3):
+        generator = torch.Generator().manual_seed(seed)
+        self.words, self.L = words, L
+        self.weights = torch.randn(words * L + L * L, generator=generator, dtype=torch.float64)
+        self.batches = []
+        for lengths in ((4, 2, 0), (3,), (1, 5, 5, 2)):
+            x = torch.randint(0, words, (len(lengths), max(lengths)), generator=generator)
+            gold = torch.randint(0, L, x.shape, generator=generator)
+            real = torch.arange(x.shape[1]) < torch.tensor(lengths)[:, None]
+            self.batches.append((x, gold.where(real, 0), torch.tensor(lengths)))
+
+    def scored(self, weights):
+        table, edge = weights[: self.words * self.L].view(-1, self.L), weights[self.words * self.L :]
+        for x, gold, lengths in self.batches:
+            yield _scored(Lattice(table[x], edge.view(1, 1, self.L, self.L), lengths), gold)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("units", [Segmentwise(), Pointwise()], ids=["segments", "tokens"])
+def test_gradients_of_all_batches_are_that_of_the_corpus(units, seed):
+    model = Model(seed)
+    criterion = criterion_for(SETS[3], gamma=1.5, smoothing=Sigmoid(0.8, -0.1), units=units)
+
+    @torch.no_grad()
+    def objective(weights):
+        return criterion.objective(sum(criterion.counts(s).sum(0) for s in model.scored(weights))).item()
+
+    weights = model.weights.clone().requires_grad_()
+    with torch.no_grad():
+        criterion.totals = sum(criterion.counts(s).sum(0) for s in model.scored(weights))
+    losses = 0.0
+    for scored in model.scored(weights):
+        loss = criterion(scored).sum()
+        loss.backward()
+        losses += loss.item()
+    step = 1e-6 * torch.eye(len(weights), dtype=torch.float64)
+    differences = [(objective(model.weights + e) - objective(model.weights - e)) / 2e-6 for e in step]
+    torch.testing.assert_close(weights.grad, torch.tensor(differences, dtype=torch.float64), atol=1e-7, rtol=1e-6)
+    assert losses == pytest.approx(0, abs=1e-9)  # the objective is a quotient of counts: twice the corpus, same value
+
+
+def test_batches_without_segments_ask_for_nothing_until_one_is_seen():
+    criterion = criterion_for(SETS[3])
+    lattice = random_lattice(1, B=2, lengths=(4, 3))
+    losses, acts = criterion.judge(_scored(lattice, torch.zeros(2, 4, dtype=torch.int64)))
+    assert not losses.any()
+    assert not acts.any()
+    losses, acts = criterion.judge(_scored(lattice, torch.tensor([[1, 2, 0, 0], [0, 1, 0, 0]])))
+    assert losses.isfinite().all()
+    assert acts.all()
+
+
+def test_a_hopeless_start_has_a_finite_objective():
+    unary = torch.tensor([[[0.0, -400.0, 300.0]]], requires_grad=True)
+    lattice = Lattice(unary, torch.zeros(1, 1, 3, 3), torch.tensor([1]))
+    criterion = criterion_for(SETS[3])
+    loss = criterion(_scored(lattice, torch.tensor([[1]]))).sum()
+    assert loss.isfinite()
+    assert torch.autograd.grad(loss, unary)[0].isfinite().all()
+    assert criterion.objective(torch.tensor([0.0, 4.0, 2.0], dtype=torch.float64)).item() == pytest.approx(6 / 8e-6)
+
+
+def test_one_legal_labelling_is_found_without_doubt():
+    unary = torch.tensor([[[-torch.inf, 1.0, -torch.inf]]], requires_grad=True)
+    lattice = Lattice(unary, torch.zeros(1, 1, 3, 3), torch.tensor([1]))
+    counts = criterion_for(SETS[3]).counts(_scored(lattice, torch.tensor([[1]])))
+    assert counts.tolist() == [[1, 0, 0]]
+    assert not torch.autograd.grad(counts.sum(), unary)[0].any()
+
+
+def test_bad_options_are_named():
+    with pytest.raises(InputError, match="MCEF: gamma must be > 0"):
+        MCEF(0.0)
+    with pytest.raises(InputError, match=r"MCEF: smoothing must be a Sigmoid.*got Logistic"):
+        MCEF(smoothing=Logistic())
+    with pytest.raises(InputError, match="MCEF counts segments, but the labels have none: use MCE"):
+        criterion_for(LabelSet(("DT", "NN"), "none"))
+    with pytest.raises(InputError, match="MCEF counts segments"):
+        criterion_for(LabelSet(("O",)))
+    with pytest.raises(InputError, match="no segment to find"):
+        MCEF().objective(torch.tensor([0.0, 0.0, 3.0]))
+    lattice = random_lattice(0)
+    alone = _scored(lattice, random_gold(lattice), 1)
+    with pytest.raises(ValueError, match="MCEF needs a rival: search gave K=1"):
+        criterion_for(SETS[3]).counts(alone)
