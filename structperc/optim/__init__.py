@@ -1,6 +1,29 @@
-"""Gradients (and the closure's loss) -> weights. Every optimizer is a torch.optim.Optimizer."""
+"""Gradients (and the closure's loss) -> weights. Every optimizer is a torch.optim.Optimizer.
 
+After each mini-batch: Perceptron, PassiveAggressive, GPD, and torch's own. After each pass over the corpus, with
+objective and gradient of the whole: LBFGS, OWLQN, QuickProp. One after the other: Phases.
+"""
+
+from structperc.optim.full_batch import Diverged, FullBatch, check_finite
+from structperc.optim.gpd import GPD
+from structperc.optim.lbfgs import LBFGS
+from structperc.optim.owlqn import OWLQN
 from structperc.optim.passive_aggressive import PassiveAggressive
 from structperc.optim.perceptron import Perceptron
+from structperc.optim.phases import Phases
+from structperc.optim.quickprop import QuickProp
+from structperc.optim.served import ServedWeights
 
-__all__ = ["Perceptron", "PassiveAggressive"]
+__all__ = [
+    "Perceptron",
+    "PassiveAggressive",
+    "GPD",
+    "LBFGS",
+    "OWLQN",
+    "QuickProp",
+    "Phases",
+    "FullBatch",
+    "ServedWeights",
+    "Diverged",
+    "check_finite",
+]

@@ -1,16 +1,17 @@
 """Optimizers that can hand out the average of the weights over all their steps."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
+
+from structperc.optim.served import ServedWeights
 
 
-class AveragedOptimizer(Optimizer):
+class AveragedOptimizer(ServedWeights):
     """Base of the additive learners: a step adds a delta to the weights; the average is kept lazily.
 
     With w_s the weights after step s and N steps, the average (1/N) sum_s w_s equals w_N - sums / N, where
@@ -52,51 +53,21 @@ class AveragedOptimizer(Optimizer):
                 state["sums"] = torch.zeros_like(p, dtype=torch.float64)
             add(state["sums"], change, -size * group["steps"])
 
-    @contextmanager
-    def averaged(self) -> Iterator[None]:
+    def averaged(self) -> AbstractContextManager[None]:
         """Within the block the parameters hold their averages; afterwards, also on an error, the raw weights."""
-        raw = self.swap_in_average()
-        try:
-            yield
-        finally:
-            self.restore(raw)
+        return self.served()
 
-    @torch.no_grad()
-    def swap_in_average(self) -> dict[Tensor, Tensor]:
-        """Put the averages into the parameters; -> what `restore` needs to put the raw weights back."""
-        raw = {}
-        for group in self.param_groups:
-            for p in group["params"]:
-                if "sums" in self.state[p] and group["steps"]:
-                    raw[p] = p.clone()
-                    average_into(p, self.state[p]["sums"], group["steps"])
-        return raw
-
-    @staticmethod
-    @torch.no_grad()
-    def restore(raw: dict[Tensor, Tensor]) -> None:
-        """Put raw weights back, bit for bit."""
-        for p, weights in raw.items():
-            p.copy_(weights)
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As torch's, but keeps `sums` in float64: torch casts state to the parameter's dtype."""
-        super().load_state_dict(state_dict)
-        for group, saved in zip(self.param_groups, state_dict["param_groups"], strict=True):
-            for p, key in zip(group["params"], saved["params"], strict=True):
-                if "sums" in state_dict["state"].get(key, {}):
-                    self.state[p]["sums"] = state_dict["state"][key]["sums"].to(p.device, torch.float64, copy=True)
+    def _served(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
+        kept = "sums" in self.state[p] and group["steps"]
+        return lazy_average(p, self.state[p]["sums"], group["steps"]) if kept else None
 
 
 def lazy_average(weights: Tensor, sums: Tensor, steps: int) -> Tensor:
-    """Average of the weights over all steps, in the dtype of `weights`: w_N - sums / N."""
-    return (weights.double() - sums / steps).to(weights.dtype)
-
-
-def average_into(weights: Tensor, sums: Tensor, steps: int) -> None:
-    """`lazy_average` in place, in parts that stay in the cache."""
-    for part, own in zip(weights.view(-1).split(2**17), sums.view(-1).split(2**17), strict=True):
-        part.copy_(lazy_average(part, own, steps))
+    """Average of the weights over all steps, in the dtype of `weights`: w_N - sums / N. In parts that fit the cache."""
+    average = torch.empty(weights.shape, dtype=weights.dtype, device=weights.device)
+    for part, last, own in zip(*(x.flatten().split(2**17) for x in (average, weights, sums)), strict=True):
+        part.copy_(last.double() - own / steps)
+    return average
 
 
 def entries(grad: Tensor) -> tuple[Tensor, Tensor]:

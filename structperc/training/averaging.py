@@ -1,32 +1,33 @@
-"""Averaged weights for everything that is looked at; raw weights for everything that learns."""
+"""Averaged or best weights for everything that is looked at; raw weights for everything that learns."""
 
 import pytorch_lightning as pl
 from torch import Tensor
 
-from structperc.optim.averaged import AveragedOptimizer
+from structperc.optim import ServedWeights
 
 
 class AveragedWeights(pl.Callback):
-    """Swaps the optimizers' averages in while the trainer validates, tests or predicts, and back out after it.
+    """Swaps the weights that optimizers serve in while the trainer validates, tests or predicts, and out after it.
 
-    Checkpoints are written outside of these phases and hold raw weights and sums, so that training resumes
-    exactly. The tagger adds this callback by itself.
+    These are averages, or in full-batch training the weights of lowest objective. Checkpoints are written outside
+    of these phases and hold raw weights and the optimizers' states, so that training resumes exactly. The tagger
+    adds this callback by itself.
     """
 
     def __init__(self) -> None:
         self._raw: list[dict[Tensor, Tensor]] = []
 
     def _swap_in(self, trainer: pl.Trainer) -> None:
-        optimizers = [o for o in trainer.optimizers if isinstance(o, AveragedOptimizer)]
-        self._raw = [optimizer.swap_in_average() for optimizer in optimizers]
+        optimizers = [o for o in trainer.optimizers if isinstance(o, ServedWeights)]
+        self._raw = [optimizer.swap_in() for optimizer in optimizers]
 
     def _swap_out(self) -> None:
         for raw in self._raw:
-            AveragedOptimizer.restore(raw)
+            ServedWeights.restore(raw)
         self._raw = []
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Averages in."""
+        """Served weights in."""
         self._swap_in(trainer)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -34,7 +35,7 @@ class AveragedWeights(pl.Callback):
         self._swap_out()
 
     def on_test_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Averages in."""
+        """Served weights in."""
         self._swap_in(trainer)
 
     def on_test_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -42,7 +43,7 @@ class AveragedWeights(pl.Callback):
         self._swap_out()
 
     def on_predict_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Averages in."""
+        """Served weights in."""
         self._swap_in(trainer)
 
     def on_predict_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

@@ -1,4 +1,4 @@
-"""Lightning checkpoints: raw weights and sums inside, averages out."""
+"""Lightning checkpoints: raw weights and the state of optimizers inside, the weights that they serve out."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def load_weights(tagger: "Tagger", path: str | Path) -> None:
-    """Put a checkpoint's averaged weights (raw ones, if its optimizer keeps no average) into the tagger."""
+    """Put the weights that a checkpoint's optimizer serves (raw ones, if it knows no others) into the tagger."""
     saved = torch.load(path, map_location="cpu", weights_only=True)
     check_vocabulary(saved, tagger.vocabulary())
-    average(saved, [name for name, _ in tagger.named_parameters()])
+    serve(saved, [name for name, _ in tagger.named_parameters()])
     tagger.load_state_dict(saved["state_dict"])
 
 
@@ -31,8 +31,10 @@ def check_vocabulary(checkpoint: dict[str, Any], own: dict[str, Any]) -> None:
             )
 
 
-def average(checkpoint: dict[str, Any], names: list[str]) -> None:
-    """Replace the raw weights of a checkpoint by the averages that its optimizer states hold, in place.
+def serve(checkpoint: dict[str, Any], names: list[str]) -> None:
+    """Replace the raw weights of a checkpoint, in place, by those that its optimizer states serve.
+
+    These are the average where a state holds `sums`, and where it holds `best` that.
 
     `names`: the parameters' names in the order in which the optimizers received them.
     """
@@ -40,6 +42,8 @@ def average(checkpoint: dict[str, Any], names: list[str]) -> None:
     for optimizer in checkpoint.get("optimizer_states", []):
         for group in optimizer["param_groups"]:
             for key in group["params"]:
-                sums = optimizer["state"].get(key, {}).get("sums")
-                if sums is not None and group["steps"]:
-                    weights[names[key]] = lazy_average(weights[names[key]], sums, group["steps"])
+                state = optimizer["state"].get(key, {})
+                if "best" in state:
+                    weights[names[key]] = state["best"]
+                elif "sums" in state and group["steps"]:
+                    weights[names[key]] = lazy_average(weights[names[key]], state["sums"], group["steps"])

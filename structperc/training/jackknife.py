@@ -20,7 +20,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.text import expand
 from structperc.errors import InputError
-from structperc.optim.averaged import AveragedOptimizer
+from structperc.optim import ServedWeights
 from structperc.rerankers import CandidateLists, Listed
 from structperc.training.bayes_point import seed_all
 from structperc.training.datamodule import SequenceData
@@ -175,8 +175,8 @@ class _Training:
             )
             trainer.fit(tagger, datamodule=TrainingPart(corpus, self.data))
         for optimizer in trainer.optimizers:
-            if isinstance(optimizer, AveragedOptimizer):
-                optimizer.swap_in_average()
+            if isinstance(optimizer, ServedWeights):
+                optimizer.swap_in()
         return tagger.eval()
 
 

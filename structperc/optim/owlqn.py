@@ -1,0 +1,89 @@
+"""L-BFGS for objectives with an L1 term."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from structperc.errors import InputError
+from structperc.optim.limited_memory import dot
+from structperc.optim.line_search import Backtracking
+from structperc.optim.quasi_newton import QuasiNewton
+
+
+class OWLQN(QuasiNewton):
+    """Orthant-wise limited-memory quasi-Newton, Andrew & Gao 2007: minimises f(w) + |w|_1 / C, many weights exactly 0.
+
+    The closure gives the smooth f and its gradient; the L1 term is added here, `objective` and `lowest` include it.
+    It is the term of a prior with phi = 1, which must then not be part of f as well. A step stays within one
+    orthant; weights that would leave it become 0. Differs: pairs without positive curvature are not remembered.
+
+    Stops as LBFGS does, with the gradient of least length among those that the kink at 0 allows (the paper's
+    pseudo-gradient).
+
+    Args:
+        params: parameters, one group.
+        C: of the L1 term; the smaller, the more weights are 0.
+        history: pairs of vectors that stand for the Hessian of f.
+        c1: sufficient decrease of a step.
+        max_linesearch: largest number of evaluations of one line search.
+        tolerance: see LBFGS.
+        period: see LBFGS.
+        epsilon: see LBFGS.
+
+    Raises:
+        InputError: an option out of its range; more than one group of parameters.
+    """
+
+    advice = "set a smaller C"
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        C: float = 1.0,
+        history: int = 10,
+        c1: float = 1e-4,
+        max_linesearch: int = 20,
+        tolerance: float = 1e-5,
+        period: int = 10,
+        epsilon: float = 1e-5,
+    ) -> None:
+        if not C > 0:
+            raise InputError(f"OWLQN: C must be > 0, got {C}")
+        if not 0 < c1 < 1:
+            raise InputError(f"OWLQN: c1 must be 0 < c1 < 1, got {c1}")
+        super().__init__(params, {"C": C, "c1": c1}, history, max_linesearch, tolerance, period, epsilon)
+
+    def _value(self, value: float, point: Tensor) -> float:
+        return value + float(torch.linalg.vector_norm(point, 1, dtype=torch.float64)) / self.param_groups[0]["C"]
+
+    def _start_search(self, objective: float, slope: float, step: float) -> Backtracking:
+        group = self.param_groups[0]
+        return Backtracking(group["c1"], group["max_linesearch"], self._noise(objective), objective, step)
+
+    def _resume_search(self, numbers: dict[str, Any]) -> Backtracking:
+        return Backtracking(**numbers)
+
+    def _measure(self, point: Tensor, gradient: Tensor) -> float:
+        """The change that the pseudo-gradient promises for the step that was really taken."""
+        return dot(self._uphill(), point - self._kept["point"])
+
+    def _uphill(self) -> Tensor:
+        return pseudo_gradient(self._kept["point"], self._kept["gradient"], 1 / self.param_groups[0]["C"])
+
+    def _direction(self, uphill: Tensor) -> Tensor:
+        direction = super()._direction(uphill)
+        return direction.masked_fill_(direction.sign() != -uphill.sign(), 0.0)
+
+    def _at(self, step: float) -> Tensor:
+        point = super()._at(step)
+        orthant = torch.where(self._kept["point"] == 0, -self._uphill(), self._kept["point"])
+        return point.masked_fill_(point.sign() != orthant.sign(), 0.0)
+
+
+def pseudo_gradient(point: Tensor, gradient: Tensor, strength: float) -> Tensor:
+    """Of f + strength * |w|_1 at w = point (n,), f having that gradient (n,) -> (n,). Andrew & Gao 2007, Eq. 4."""
+    smooth = gradient + strength * point.sign()
+    at_zero = gradient.sign() * (gradient.abs() - strength).clamp(min=0)
+    return torch.where(point == 0, at_zero, smooth)

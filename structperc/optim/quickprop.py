@@ -1,0 +1,104 @@
+"""QuickProp: a parabola per weight."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from structperc.errors import InputError
+from structperc.optim.full_batch import FullBatch, settled
+
+
+class QuickProp(FullBatch):
+    """Fahlman 1988, "An empirical study of learning speed in back-propagation networks".
+
+    Per weight w, with the slope S = gradient + decay * w now, S' one step ago and d' the step between:
+
+    * where d' = 0 (and at first): step -lr * S;
+    * else to the minimum of the parabola through both slopes: step S / (S' - S) * d', at most growth * |d'| and
+      exactly growth * d' where the parabola opens downwards or has its minimum farther away (S has the sign of S'
+      and is larger than growth / (1 + growth) of it);
+    * and -lr * S in addition where S still asks for a step in the direction of d'.
+
+    This is Fahlman's own program, of the variants in use: the condition of the last point is the direction of d' and
+    S, which the paper words as S and S' having one sign. Differs: one lr for all weights, not divided by fan-in.
+
+    The objective is a sum over the corpus, and so is its gradient: twice the data ask for half the lr. A first value
+    is 0.1 / number of sequences. QuickProp does not look at the objective, which may rise now and then; the weights
+    of the lowest one are kept. Stops when the lowest objective since the first step fell by no more than `tolerance`
+    times itself in `period` evaluations.
+
+    Args:
+        params: parameters, one group.
+        lr: factor of the slope.
+        growth: longest step in units of the one before.
+        decay: weight decay, also where the objective has a prior of its own.
+        tolerance: see above.
+        period: see above.
+
+    Raises:
+        InputError: an option out of its range; more than one group of parameters.
+    """
+
+    advice = "set a smaller lr"
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float,
+        growth: float = 1.75,
+        decay: float = 0.0,
+        tolerance: float = 1e-5,
+        period: int = 10,
+    ) -> None:
+        for name, value in {"lr": lr, "growth": growth}.items():
+            if not value > 0:
+                raise InputError(f"QuickProp: {name} must be > 0, got {value}")
+        for name, value in {"decay": decay, "tolerance": tolerance}.items():
+            if not value >= 0:
+                raise InputError(f"QuickProp: {name} must be >= 0, got {value}")
+        if period < 1:
+            raise InputError(f"QuickProp: period must be >= 1, got {period}")
+        options = {"lr": lr, "growth": growth, "decay": decay, "tolerance": tolerance, "period": period}
+        super().__init__(params, {**options, "values": []})
+
+    def _advance(self, objective: float, point: Tensor, gradient: Tensor) -> None:
+        group, kept = self.param_groups[0], self.state[self._parameters()[0]]
+        self._report(f"step {group['evaluations']}")
+        if self._stands(objective):
+            self._finish(self._reason())
+            return
+        slope = gradient.add_(point, alpha=group["decay"])
+        if "slope" in kept:
+            step = quickprop_step(slope, kept["slope"], kept["step"], group["lr"], group["growth"])
+        else:
+            step = slope * -group["lr"]
+        kept.update(slope=slope, step=step)
+        self._put(point + step)
+
+    def _stands(self, objective: float) -> bool:
+        """Whether the lowest objective since the first step has settled.
+
+        The start does not count: where gold and its rivals tie, as at weights of zero, an objective may jump up first.
+        """
+        group = self.param_groups[0]
+        if group["evaluations"] == 1:
+            return False
+        lowest = min([objective, *group["values"][-1:]])
+        return settled(group["values"], lowest, group["period"], group["tolerance"])
+
+    def _reason(self) -> str:
+        group = self.param_groups[0]
+        if group["objective"] - group["lowest"] > group["tolerance"] * abs(group["lowest"]):
+            return f"no progress in {group['period']} evaluations, above the lowest objective: try a smaller lr"
+        return f"converged: in {group['period']} evaluations the objective fell by less than {group['tolerance']:g}"
+
+
+def quickprop_step(slope: Tensor, before: Tensor, step: Tensor, lr: float, growth: float) -> Tensor:
+    """slope S (n,), the one before S' (n,) and the step d' (n,) between -> next step (n,)."""
+    downhill = slope * step.sign()  # below 0 where S asks for the direction of d'
+    flat = downhill <= growth / (1 + growth) * before * step.sign()
+    parabola = torch.where(flat, growth, slope / (before - slope)).clamp_(-growth, growth)
+    linear = torch.where(downhill < 0, slope, 0.0).where(step != 0, slope)
+    return torch.where(step != 0, parabola * step, 0.0).sub_(linear, alpha=lr)

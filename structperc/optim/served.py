@@ -1,0 +1,58 @@
+"""Weights to look at may be others than weights to learn with: one protocol for optimizers that tell them apart."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+
+class ServedWeights(Optimizer):
+    """Base of optimizers that hand out other weights than those that the next step starts from.
+
+    Averaging learners serve the average over all steps, full-batch methods the evaluated weights of lowest
+    objective. A subclass gives `_served(p)`.
+    """
+
+    def _served(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
+        """-> what to look at in place of the raw weights p, in their dtype; None where that is p itself."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def swap_in(self) -> dict[Tensor, Tensor]:
+        """Put the served weights into the parameters; -> what `restore` needs to put the raw weights back."""
+        raw = {}
+        for group in self.param_groups:
+            for p in group["params"]:
+                served = self._served(p, group)
+                if served is not None:
+                    raw[p] = p.clone()
+                    p.copy_(served)
+        return raw
+
+    @staticmethod
+    @torch.no_grad()
+    def restore(raw: dict[Tensor, Tensor]) -> None:
+        """Put raw weights back, bit for bit."""
+        for p, weights in raw.items():
+            p.copy_(weights)
+
+    @contextmanager
+    def served(self) -> Iterator[None]:
+        """Within the block the parameters hold the served weights; afterwards, also on an error, the raw ones."""
+        raw = self.swap_in()
+        try:
+            yield
+        finally:
+            self.restore(raw)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """As torch's, but tensors come back as copies in the dtype they had: torch casts them to the parameter's."""
+        super().load_state_dict({**state_dict, "state": {}})
+        for group, saved in zip(self.param_groups, state_dict["param_groups"], strict=True):
+            for p, key in zip(group["params"], saved["params"], strict=True):
+                if key in state_dict["state"]:
+                    state = state_dict["state"][key].items()
+                    self.state[p] = {name: value.to(p.device, copy=True) for name, value in state}

@@ -1,0 +1,221 @@
+"""One optimizer after another: whose steps, whose state, whose weights; also in Lightning and from YAML."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import pytest
+import pytorch_lightning as pl
+import torch
+from jsonargparse import ArgumentParser
+from torch.optim import Optimizer
+
+from structperc.optim import GPD, LBFGS, Perceptron, Phases, QuickProp
+from structperc.training.checkpoints import serve
+
+FIRST, THEN = partial(GPD, lr=0.02, decay_steps=5), partial(QuickProp, lr=0.02)
+
+
+def parameter():
+    return torch.nn.Parameter(torch.tensor([1.0, -2.0, 0.5]))
+
+
+def step(p, optimizer):
+    def closure():
+        optimizer.zero_grad()
+        value = (p - 0.3).pow(4).sum() + (p * p).sum()
+        value.backward()
+        return value.detach()
+
+    optimizer.step(closure)
+
+
+def run(p, optimizer, epochs):
+    """Three steps an epoch, or one."""
+    for epoch in epochs:
+        optimizer.begin_epoch(epoch)
+        for _ in range(1 if optimizer.full_batch else 3):
+            step(p, optimizer)
+
+
+def test_first_one_then_the_other():
+    p, q = parameter(), parameter()
+    phases = Phases([p], FIRST, 2, THEN)
+    run(p, phases, range(5))
+    gpd = FIRST([q])
+    for _ in range(6):
+        step(q, gpd)
+    quickprop = THEN([q])
+    for _ in range(3):
+        step(q, quickprop)
+    assert torch.equal(p, q)
+    assert phases.news == quickprop.news
+    with phases.served(), quickprop.served():
+        assert torch.equal(p, q)
+
+
+def test_what_is_said_is_what_the_active_one_says():
+    p = parameter()
+    phases = Phases([p], FIRST, 2, THEN)
+    for epoch in range(2):
+        phases.begin_epoch(epoch)
+        assert isinstance(phases.active, GPD)
+        assert not phases.full_batch
+        assert phases.finished is phases.news is None
+        assert phases.param_groups[0]["decay_steps"] == 5
+        assert phases.swap_in() == {}
+    phases.begin_epoch(2)
+    assert isinstance(phases.active, QuickProp)
+    assert phases.full_batch
+    assert phases.advice == "set a smaller lr"
+    assert phases.param_groups[0]["growth"] == 1.75
+    for _ in range(100):
+        step(p, phases)
+    assert "converged" in phases.finished
+    assert phases.state[p]["best"].equal(p.detach())
+
+
+def test_other_optimizers_serve_what_they_learn_with():
+    p = parameter()
+    phases = Phases([p], partial(torch.optim.SGD, lr=0.1), 1, partial(torch.optim.Adam, lr=0.1))
+    run(p, phases, range(3))
+    assert phases.finished is phases.news is None
+    assert phases.swap_in() == {}
+    assert isinstance(phases.active, torch.optim.Adam)
+
+
+def test_the_second_starts_from_the_weights_that_the_first_serves():
+    p, q = parameter(), parameter()
+    phases, alone = Phases([p], partial(Perceptron, lr=0.02), 2, LBFGS), Perceptron([q], lr=0.02)
+    run(p, phases, range(2))
+    for _ in range(6):
+        step(q, alone)
+    assert torch.equal(p, q)
+    phases.begin_epoch(2)
+    with alone.averaged():
+        assert torch.equal(p, q)
+
+
+def test_a_full_batch_optimizer_that_is_finished_makes_way():
+    p = parameter()
+    phases = Phases([p], partial(LBFGS, epsilon=1e-3), 1000, partial(GPD, lr=1e-3, decay_steps=1))
+    for epoch in range(1000):
+        phases.begin_epoch(epoch)
+        if isinstance(phases.active, GPD):
+            break
+        assert phases.finished is None  # the trainer must not stop
+        step(p, phases)
+    assert 2 < epoch < 50
+    best = p.detach().clone()
+    step(p, phases)
+    torch.testing.assert_close(p.detach(), best, atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("stop", range(6))
+def test_resume_is_exact_in_either_phase(stop):
+    p = parameter()
+    phases = Phases([p], partial(GPD, lr=0.02, decay_steps=5, average=True), 3, THEN)
+    run(p, phases, range(stop))
+    q, state = torch.nn.Parameter(p.detach().clone()), phases.state_dict()
+    served = {"state_dict": {"w": p.detach().clone()}, "optimizer_states": [state]}
+    serve(served, ["w"])
+    with phases.served():
+        assert torch.equal(served["state_dict"]["w"], p.detach())
+    resumed = Phases([q], partial(GPD, lr=0.02, decay_steps=5, average=True), 3, THEN)
+    resumed.load_state_dict(state)
+    run(p, phases, range(stop, 7))
+    run(q, resumed, range(stop, 7))
+    assert torch.equal(p, q)
+    assert phases.news == resumed.news
+
+
+def test_groups():
+    p, q = parameter(), parameter()
+    groups = [{"params": [p], "lr": 0.2}, {"params": [q]}]
+    phases = Phases(groups, FIRST, 1, partial(torch.optim.SGD, lr=0.05))
+    assert [group["lr"] for group in phases.param_groups] == [0.2, 0.02]
+    phases.begin_epoch(1)
+    assert [group["lr"] for group in phases.param_groups] == [0.2, 0.05]
+    assert groups == [{"params": [p], "lr": 0.2}, {"params": [q]}]
+
+
+# -- Lightning ------------------------------------------------------------------------------------------------
+
+
+class Module(pl.LightningModule):
+    """Fits a line; one batch an epoch, so that it is the corpus."""
+
+    def __init__(self, optimizer):
+        super().__init__()
+        self.optimizer, self.line = optimizer, torch.nn.Linear(2, 1)
+
+    def configure_optimizers(self):
+        return self.optimizer(self.parameters())
+
+    def on_train_epoch_start(self):
+        self.trainer.optimizers[0].begin_epoch(self.current_epoch)
+
+    def training_step(self, batch, index):
+        x, y = batch
+        return (self.line(x)[:, 0] - y).square().sum()
+
+
+def fit(folder, epochs, resume=None):
+    pl.seed_everything(0)
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(20, 2, generator=generator)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, x[:, 0] - 2 * x[:, 1] + 3), batch_size=20)
+    module = Module(partial(Phases, first=partial(GPD, lr=0.005, decay_steps=10), epochs=2, then=LBFGS))
+    options = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
+    trainer = pl.Trainer(max_epochs=epochs, default_root_dir=folder, enable_checkpointing=False, **options)
+    trainer.fit(module, loader, ckpt_path=resume)
+    return trainer, module
+
+
+@pytest.mark.parametrize("stop", [1, 2, 4])
+def test_lightning_resumes_it_exactly(tmp_path, stop):
+    trainer, module = fit(tmp_path, 7)
+    half, _ = fit(tmp_path, stop)
+    half.save_checkpoint(tmp_path / "half.ckpt")
+    resumed, other = fit(tmp_path, 7, tmp_path / "half.ckpt")
+    assert isinstance(trainer.optimizers[0].active, LBFGS)
+    assert trainer.optimizers[0].news == resumed.optimizers[0].news
+    for a, b in zip(module.parameters(), other.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+# -- YAML -----------------------------------------------------------------------------------------------------
+
+
+class Holder:
+    """As the tagger takes its optimizer."""
+
+    def __init__(self, optimizer: Callable[[Iterable[Any]], Optimizer] = Perceptron):
+        self.optimizer = optimizer
+
+
+YAML = """
+holder:
+  optimizer:
+    class_path: structperc.optim.Phases
+    init_args:
+      first:
+        class_path: structperc.optim.GPD
+        init_args: {lr: 0.02, decay_steps: 5}
+      epochs: 2
+      then:
+        class_path: structperc.optim.QuickProp
+        init_args: {lr: 0.02}
+"""
+
+
+def test_one_setting_of_a_configuration():
+    parser = ArgumentParser()
+    parser.add_class_arguments(Holder, "holder")
+    holder = parser.instantiate_classes(parser.parse_string(YAML)).holder
+    p, q = parameter(), parameter()
+    made, expected = holder.optimizer([p]), Phases([q], FIRST, 2, THEN)
+    assert isinstance(made, Phases)
+    run(p, made, range(5))
+    run(q, expected, range(5))
+    assert torch.equal(p, q)
