@@ -17,10 +17,12 @@ USAGE = """usage: structperc COMMAND ...
   predict     -c FILE --ckpt_path F   write predicted labels as CoNLL columns
   rerank      -c FILE                 train first models by jack-knifing, then a re-ranker of their candidates
   tag         MODEL FILE              label a file of CoNLL columns with a saved model
-  compare     A B --gold FILE         two prediction files against gold, with McNemar tests
+  sweep       -c FILE --grid KEY=V,V  train once per value, choose on development data
+  compare     A B [C ...]             runs or prediction files against gold, with McNemar tests
   weights     MODEL                   the largest weights of a saved model, by name
   candidates  MODEL FILE              scores for several lengths of the list of candidates
   explain     MODEL FILE              why non-local features changed decisions
+  reliability MODEL [MODEL ...] FILE  confidence against accuracy, by token and by segment
 
 structperc COMMAND --help says more."""
 
@@ -80,17 +82,44 @@ def tag(arguments: list[str]) -> int:
 
 
 def compare_files(arguments: list[str]) -> int:
-    """structperc compare A B --gold FILE: scores of both and McNemar's p-values."""
-    parser = argparse.ArgumentParser("structperc compare", description="Compare two prediction files.")
-    parser.add_argument("a", help="CoNLL columns, label last")
-    parser.add_argument("b", help="CoNLL columns, label last")
-    parser.add_argument("--gold", required=True, help="CoNLL columns, label last")
+    """structperc compare A B [C ...]: scores of each and McNemar's p-values of each pair."""
+    parser = argparse.ArgumentParser("structperc compare", description="Compare runs or prediction files.")
+    what = "folder of a run, e.g. runs/quickstart/1, or a file of CoNLL columns, label last"
+    parser.add_argument("systems", nargs="+", metavar="RUN-OR-FILE", help=what)
+    parser.add_argument("--gold", help="CoNLL columns, label last; default: the last column but one of the predictions")
+    parser.add_argument("--split", default="test", help="which predictions of a run: test or dev (default test)")
     parser.add_argument("--scheme", default="IOB2", help="IOB1, IOB2, IOBES, BILOU or none (default IOB2)")
+    parser.add_argument("--gamma", type=float, default=1.0, help="of the F measure; above 1 recall counts more")
     options = parser.parse_args(arguments)
 
     from structperc.training.commands import compare_predictions
 
-    print(compare_predictions(options.a, options.b, options.gold, options.scheme))
+    print(compare_predictions(options.systems, options.gold, options.scheme, options.split, options.gamma))
+    return 0
+
+
+def sweep_values(arguments: list[str]) -> int:
+    """structperc sweep -c FILE --grid KEY=V1,V2: a training per value, the best on development data."""
+    parser = argparse.ArgumentParser(
+        "structperc sweep",
+        allow_abbrev=False,
+        description="Train a configuration once per value of some options, choose the best on development data.",
+        epilog="Further options are those of fit, for all trainings, such as --trainer.max_epochs=20.",
+    )
+    parser.add_argument("-c", "--config", action="append", required=True, metavar="FILE", help="as of fit")
+    grid = "an option and its values, e.g. model.prior.init_args.C=0.01,0.1,1; again for a second option"
+    parser.add_argument("--grid", action="append", required=True, metavar="KEY=V1,V2", help=grid)
+    held = "choose on the last N training sequences, then train on all with the chosen value"
+    parser.add_argument("--holdout", type=int, default=0, metavar="N", help=held)
+    seeds = "train each point with each of these seeds; points are chosen by their mean score"
+    parser.add_argument("--seeds", nargs="+", type=int, metavar="SEED", help=seeds)
+    parser.add_argument("--root", metavar="FOLDER", help="of the sweep; default: sweep-KEY among the runs of the file")
+    options, rest = parser.parse_known_args(arguments)
+
+    from structperc.training.sweep import sweep
+
+    for line in sweep(options.config, options.grid, options.holdout, options.seeds, options.root, rest):
+        print(line, flush=True)
     return 0
 
 
@@ -148,8 +177,29 @@ def explain_decisions(arguments: list[str]) -> int:
     return 0
 
 
-def _labelled_file(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help="folder of a saved model")
+def show_reliability(arguments: list[str]) -> int:
+    """structperc reliability MODEL [MODEL ...] FILE: is what is said with confidence 0.8 right in 8 of 10 cases."""
+    parser = argparse.ArgumentParser(
+        "structperc reliability", description="Confidence of predicted labels and segments against their accuracy."
+    )
+    _labelled_file(parser, several=True)
+    parser.add_argument("--bins", type=int, default=10, help="of equal width (default 10)")
+    parser.add_argument("--plot", metavar="FILE", help="write reliability diagrams: .png, .svg, .pdf")
+    parser.add_argument("--csv", metavar="FILE", help="write the bins")
+    options = parser.parse_args(arguments)
+
+    from structperc.training.reliability import reliability_file
+
+    reading = (options.columns, options.unit, options.labels)
+    print(reliability_file(options.models, options.file, options.bins, *reading, options.plot, options.csv))
+    return 0
+
+
+def _labelled_file(parser: argparse.ArgumentParser, several: bool = False) -> None:
+    if several:
+        parser.add_argument("models", nargs="+", metavar="model", help="folders of saved models")
+    else:
+        parser.add_argument("model", help="folder of a saved model")
     parser.add_argument("file", help="one token per line, blank lines between sentences")
     columns = "roles of the file's columns, gold is `label`; default: those the model reads, then others, gold last"
     parser.add_argument("--columns", nargs="+", help=columns)
@@ -160,8 +210,10 @@ def _labelled_file(parser: argparse.ArgumentParser) -> None:
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "tag": tag,
+    "sweep": sweep_values,
     "compare": compare_files,
     "weights": show_weights,
     "candidates": score_candidates,
     "explain": explain_decisions,
+    "reliability": show_reliability,
 }

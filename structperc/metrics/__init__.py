@@ -1,15 +1,21 @@
 """Labels against gold -> scores. Integer counts are summed over batches and processes and divided once.
 
-segments.py, accuracy.py     counts and their metrics
-oracle.py                    the best of each k-best list
-evaluation.py                all of them for a tagger
-significance.py, comparison.py    two systems
-sentences.py                 borders of sentences inside documents
+segments.py, f_measure.py, accuracy.py     counts and their metrics
+oracle.py                                  the best of each k-best list
+evaluation.py                              all of them for a tagger
+significance.py                            McNemar's test
+systems.py, comparison.py, comparisons.py  what a system got right; two systems; any number of systems
+confidence.py, calibration.py              how sure a model is, and how often it is right when it is so sure
+sentences.py                               borders of sentences inside documents
 """
 
 from structperc.metrics.accuracy import SentenceAccuracy, TokenAccuracy, sentence_counts, token_counts
+from structperc.metrics.calibration import Calibration, Reliability, bin_sums
 from structperc.metrics.comparison import Comparison, compare
+from structperc.metrics.comparisons import Comparisons, compare_all
+from structperc.metrics.confidence import segment_confidence, token_confidence
 from structperc.metrics.evaluation import Evaluation
+from structperc.metrics.f_measure import f_measure
 from structperc.metrics.oracle import OracleF1, oracle
 from structperc.metrics.segments import SegmentCounts, SegmentF1, SegmentScore, SegmentScores, segment_counts
 from structperc.metrics.significance import McNemar, mcnemar
@@ -21,6 +27,7 @@ __all__ = [
     "SentenceAccuracy",
     "SegmentCounts",
     "segment_counts",
+    "f_measure",
     "SegmentScore",
     "SegmentScores",
     "SegmentF1",
@@ -31,4 +38,11 @@ __all__ = [
     "mcnemar",
     "Comparison",
     "compare",
+    "Comparisons",
+    "compare_all",
+    "token_confidence",
+    "segment_confidence",
+    "bin_sums",
+    "Calibration",
+    "Reliability",
 ]

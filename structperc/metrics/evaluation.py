@@ -4,6 +4,7 @@ from torchmetrics import MetricCollection
 
 from structperc.data.labels import LabelSet
 from structperc.metrics.accuracy import SentenceAccuracy, TokenAccuracy
+from structperc.metrics.f_measure import check_gamma
 from structperc.metrics.segments import SegmentF1
 
 
@@ -11,24 +12,33 @@ class Evaluation(MetricCollection):
     """Segment F1 where the labels have a tag scheme, token accuracy and sentence accuracy.
 
     update(predicted (B, T), gold (B, T), lengths (B,), sentences (B, T) or None) as of each of them.
+
+    Args:
+        labels: their names and tag scheme.
+        gamma: of the F measure of segments (Eq. 13 of Suzuki et al. 2006, see `f_measure`); 1 is that of conlleval.
+
+    Raises:
+        InputError: gamma is not positive.
     """
 
-    def __init__(self, labels: LabelSet) -> None:
+    def __init__(self, labels: LabelSet, gamma: float = 1.0) -> None:
+        check_gamma(gamma)
         metrics = {"tokens": TokenAccuracy(), "sentences": SentenceAccuracy()}
         segments = {} if labels.scheme == "none" else {"segments": SegmentF1(labels)}
         super().__init__({**segments, **metrics}, compute_groups=False)
+        self.gamma = gamma
 
     def compute(self) -> dict[str, float]:
-        """-> shares in 0..1; `score`, to choose models by: segment F1, or token accuracy without segments."""
+        """-> shares in 0..1; `score`, to choose models by: segment F_gamma, or token accuracy without segments."""
         tokens, sentences = float(self["tokens"].compute()), float(self["sentences"].compute())
         shares = {"token_accuracy": tokens, "sentence_accuracy": sentences}
         if "segments" not in self:
             return {"score": tokens, **shares}
         segments = self["segments"].compute()
-        return {"score": segments.f1, "precision": segments.precision, "recall": segments.recall, **shares}
+        return {"score": segments.f(self.gamma), "precision": segments.precision, "recall": segments.recall, **shares}
 
     def table(self) -> str:
         """The table of segments, where there are any, and both accuracies."""
         tokens, sentences = float(self["tokens"].compute()), float(self["sentences"].compute())
-        segments = [self["segments"].compute().table()] if "segments" in self else []
+        segments = [self["segments"].compute().table(self.gamma)] if "segments" in self else []
         return "\n".join([*segments, f"token accuracy: {tokens:.2%}", f"sentence accuracy: {sentences:.2%}"])

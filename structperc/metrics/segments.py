@@ -10,6 +10,7 @@ from torchmetrics import Metric
 from structperc.data.labels import LabelSet, shift
 from structperc.errors import InputError
 from structperc.metrics.accuracy import token_counts
+from structperc.metrics.f_measure import f_measure
 from structperc.metrics.sentences import SentenceBorders, sentence_borders
 
 
@@ -40,7 +41,7 @@ def segment_counts(
     if predicted.dim() == 3:
         gold, borders = gold[:, None], SentenceBorders(*(part[:, None] for part in borders))
     predicted, gold = (_masked(ids, borders.real, len(labels)) for ids in (predicted, gold))
-    found, wanted = (_segments(ids, borders, labels) for ids in (predicted, gold))
+    found, wanted = (opened_segments(ids, borders, labels) for ids in (predicted, gold))
     correct = torch.where((found.kind == wanted.kind) & (found.end == wanted.end), found.kind, -1)
     n = len(labels.type_names)
     return SegmentCounts(
@@ -51,9 +52,22 @@ def segment_counts(
     )
 
 
-class _Segments(NamedTuple):
+class OpenedSegments(NamedTuple):
+    """The segments of labellings, each where it opens."""
+
     kind: Tensor  # (..., T) type of the segment that opens here, -1 where none does
     end: Tensor  # (..., T) last token of the segment that opens here
+
+
+def opened_segments(ids: Tensor, borders: SentenceBorders, labels: LabelSet) -> OpenedSegments:
+    """Segments of labels (..., T) int64 as `segment_counts` reads them; the padding holds some label."""
+    kind = torch.where(borders.real, labels.types.to(ids.device)[ids], -1)
+    first, last = labels.borders(ids, borders.real)
+    first = first | (borders.first & (kind >= 0))
+    last = last | (borders.last & (kind >= 0))
+    T = ids.shape[-1]
+    t = torch.where(last, torch.arange(T, device=ids.device), T)
+    return OpenedSegments(torch.where(first, kind, -1), t.flip(-1).cummin(-1).values.flip(-1))
 
 
 def _masked(ids: Tensor, real: Tensor, L: int) -> Tensor:
@@ -61,16 +75,6 @@ def _masked(ids: Tensor, real: Tensor, L: int) -> Tensor:
     if ((ids < 0) | (ids >= L)).any():
         raise ValueError(f"label ids must be 0..{L - 1}, got {int(ids.min())}..{int(ids.max())}")
     return ids
-
-
-def _segments(ids: Tensor, borders: SentenceBorders, labels: LabelSet) -> _Segments:
-    kind = torch.where(borders.real, labels.types.to(ids.device)[ids], -1)
-    first, last = labels.borders(ids, borders.real)
-    first = first | (borders.first & (kind >= 0))
-    last = last | (borders.last & (kind >= 0))
-    T = ids.shape[-1]
-    t = torch.where(last, torch.arange(T, device=ids.device), T)
-    return _Segments(torch.where(first, kind, -1), t.flip(-1).cummin(-1).values.flip(-1))
 
 
 def _per_type(kind: Tensor, n: int) -> Tensor:
@@ -107,6 +111,10 @@ class SegmentScore(NamedTuple):
         """Harmonic mean of both: 2 correct / (found + gold)."""
         return 2 * self.correct / max(self.found + self.gold, 1)
 
+    def f(self, gamma: float = 1.0) -> float:
+        """F_gamma, see `f_measure`; InputError for gamma <= 0."""
+        return f_measure(*self, gamma=gamma)
+
 
 class SegmentScores(NamedTuple):
     """Counts of a corpus, per type and in all. Types that nobody saw count 0 and are not in the table."""
@@ -127,6 +135,10 @@ class SegmentScores(NamedTuple):
         """F1 of all segments, in 0..1."""
         return self.total.f1
 
+    def f(self, gamma: float = 1.0) -> float:
+        """F_gamma of all segments, in 0..1; see `f_measure`."""
+        return self.total.f(gamma)
+
     @property
     def precision(self) -> float:
         """Precision of all segments, in 0..1."""
@@ -142,22 +154,22 @@ class SegmentScores(NamedTuple):
         """Types with a gold or a predicted segment."""
         return {name: score for name, score in self.types.items() if score.found or score.gold}
 
-    def table(self) -> str:
-        """The lines that conlleval prints, and one with the number of improper labels."""
+    def table(self, gamma: float = 1.0) -> str:
+        """The lines that conlleval prints, and one with the number of improper labels; F_gamma is FB and gamma."""
         correct, found, gold = self.total
         accuracy = 100 * self.correct_tokens / max(self.tokens, 1)
         lines = [
             f"processed {self.tokens} tokens with {gold} phrases; found: {found} phrases; correct: {correct}.",
-            f"accuracy: {accuracy:6.2f}%; {_line(self.total)}",
-            *(f"{name:>17}: {_line(score)}  {score.found}" for name, score in self.seen.items()),
+            f"accuracy: {accuracy:6.2f}%; {_line(self.total, gamma)}",
+            *(f"{name:>17}: {_line(score, gamma)}  {score.found}" for name, score in self.seen.items()),
             f"improper labels: {self.n_improper}",
         ]
         return "\n".join(lines)
 
 
-def _line(score: SegmentScore) -> str:
-    precision, recall, f1 = (100 * share for share in (score.precision, score.recall, score.f1))
-    return f"precision: {precision:6.2f}%; recall: {recall:6.2f}%; FB1: {f1:6.2f}"
+def _line(score: SegmentScore, gamma: float) -> str:
+    precision, recall, f = (100 * share for share in (score.precision, score.recall, score.f(gamma)))
+    return f"precision: {precision:6.2f}%; recall: {recall:6.2f}%; FB{gamma:g}: {f:6.2f}"
 
 
 class SegmentF1(Metric):

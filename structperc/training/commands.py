@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from structperc.data.conll import conll_lines, read_conll
 from structperc.data.corpus import Corpus
 from structperc.data.text import write_lines
 from structperc.errors import InputError
-from structperc.metrics import compare
+from structperc.metrics import compare, compare_all
+from structperc.training.predictions import gold_column, last_column, predictions_of, short_names
 from structperc.training.tagger import Tagger
 
 
@@ -46,19 +46,29 @@ def candidate_lines(tagger: Tagger, corpus: Corpus, k: int) -> Iterator[str]:
             yield "\n"
 
 
-def compare_predictions(a: str, b: str, gold: str, scheme: str) -> str:
-    """The table of `compare` for three files with the label in their last columns."""
-    words, labels = last_column(gold)
-    systems = []
-    for path in (a, b):
+def compare_predictions(
+    places: Sequence[str], gold: str | None, scheme: str = "IOB2", split: str = "test", gamma: float = 1.0
+) -> str:
+    """The table of `compare` for two, of `compare_all` for more prediction files or folders of runs.
+
+    The label is in the last column of each file, of the gold file too; without one gold is the last column but one
+    of the prediction files, which must agree on it. InputError for a single place, files of different texts, and as
+    of `compare` and `gold_column`.
+    """
+    if len(places) < 2:
+        raise InputError(f"compare needs two or more prediction files or folders of runs, got {' '.join(places)}")
+    paths = [str(predictions_of(place, split)) for place in places]
+    words, labels = last_column(gold) if gold is not None else gold_column(paths[0])
+    predictions = []
+    for path in paths:
         own_words, predicted = last_column(path)
         if own_words != words:
-            raise InputError(f"{path}: its sentences or words are not those of {gold}")
-        systems.append(predicted)
-    return compare(labels, systems[0], systems[1], scheme, (Path(a).name, Path(b).name)).table()
-
-
-def last_column(path: str) -> tuple[list[list[str]], list[list[str]]]:
-    """Words (first column) and labels (last column) of a file, by sentence."""
-    corpus = Corpus.from_dataset(read_conll(path, {"word": 0, "label": -1}), "sentence", path)
-    return corpus.sentences_of(corpus.columns["word"]), corpus.sentences_of(corpus.columns["label"])
+            raise InputError(f"{path}: its sentences or words are not those of {gold or paths[0]}")
+        if gold is None and gold_column(path)[1] != labels:
+            raise InputError(f"{path}: its gold labels are not those of {paths[0]}; set --gold FILE")
+        predictions.append(predicted)
+    names = short_names(places)
+    if len(places) == 2:
+        a, b = predictions
+        return compare(labels, a, b, scheme, (names[0], names[1]), gamma).table()
+    return compare_all(labels, predictions, names, scheme, gamma).table()

@@ -12,7 +12,8 @@ from structperc.data.corpus import Corpus
 from structperc.data.normalise import normalise_labels
 from structperc.errors import InputError
 from structperc.structures import Batch
-from structperc.training.encoded import EncodedCorpus
+from structperc.training.encoded import EncodedCorpus, FixedBatches
+from structperc.training.holdout import held_out
 from structperc.training.sampler import LengthBatches
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -32,8 +33,15 @@ class SequenceData(pl.LightningDataModule):
         batch_size: sequences per step of training.
         eval_batch_size: sequences at a time where nothing is learned. Decisions do not depend on it, apart from
             which of several labellings of equal score are the last of a list of candidates.
+        shuffle: see training sequences in a new order every epoch; else the same mini-batches of sequences of one
+            length, which makes full-batch training faster. They are kept: twice the memory for features.
         seed: of the order in which training sequences are seen.
         predict: split that `predict` labels.
+        holdout: so many of the last training sequences (sentences or documents, as `unit` says) are the development
+            split of a source that has none, and are left out of training.
+
+    Raises:
+        InputError: holdout is negative.
     """
 
     def __init__(
@@ -44,13 +52,17 @@ class SequenceData(pl.LightningDataModule):
         strict: bool = False,
         batch_size: int = 8,
         eval_batch_size: int = 16,
+        shuffle: bool = True,
         seed: int = 1,
         predict: str = "dev",
+        holdout: int = 0,
     ) -> None:
         super().__init__()
+        if holdout < 0:
+            raise InputError(f"data.holdout must be >= 0, got {holdout}: it is a number of training sequences")
         self.unit, self.scheme, self.source_scheme, self.strict = unit, scheme, labels or scheme, strict
-        self.batch_size, self.eval_batch_size = batch_size, eval_batch_size
-        self.seed, self.predict_split = seed, predict
+        self.batch_size, self.eval_batch_size, self.shuffle = batch_size, eval_batch_size, shuffle
+        self.seed, self.predict_split, self.holdout = seed, predict, holdout
         self._corpora: dict[str, Corpus | None] = {}
         self._encoded: dict[str, EncodedCorpus] = {}
         self._encoders: dict[str, Callable[[Corpus], EncodedCorpus]] = {}
@@ -68,9 +80,20 @@ class SequenceData(pl.LightningDataModule):
     def has(self, split: str) -> bool:
         """Whether the source has this split."""
         if split not in self._corpora:
-            found = self.read(split)
-            self._corpora[split] = None if found is None else self._prepared(*found)
+            self._corpora.update(self._held_out() if self.holdout and split in ("train", "dev") else self._read(split))
         return self._corpora[split] is not None
+
+    def _read(self, split: str) -> dict[str, Corpus | None]:
+        found = self.read(split)
+        return {split: None if found is None else self._prepared(*found)}
+
+    def _held_out(self) -> dict[str, Corpus | None]:
+        """The training data as train and dev split."""
+        if self.read("dev") is not None:
+            raise InputError(f"data.holdout is {self.holdout}, but there is a dev split: leave out one of them")
+        whole = self._read("train")["train"]
+        train, dev = (None, None) if whole is None else held_out(whole, self.holdout)
+        return {"train": train, "dev": dev}
 
     def _prepared(self, name: str, rows: Dataset) -> Corpus:
         corpus = Corpus.from_dataset(rows, self.unit, name)
@@ -110,8 +133,10 @@ class SequenceData(pl.LightningDataModule):
         return DataLoader(rows, batch_size=None, sampler=order)
 
     def train_dataloader(self) -> "DataLoader[Batch]":
-        """Shuffled anew each epoch."""
-        return self.loader("train", shuffle=True)
+        """Shuffled anew each epoch, or always the same mini-batches."""
+        if self.shuffle:
+            return self.loader("train", shuffle=True)
+        return DataLoader(FixedBatches(self._encoded["train"], self.batch_size), batch_size=None)
 
     def val_dataloader(self) -> Any:
         """The dev split; no validation when there is none."""

@@ -8,19 +8,23 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import pytorch_lightning as pl
 from jsonargparse import ArgumentError, Namespace
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 
-from structperc.data.conll import write_conll
 from structperc.errors import InputError
+from structperc.optim import ServedWeights
 from structperc.training.checkpoints import load_weights
 from structperc.training.datamodule import SequenceData
 from structperc.training.epochs import BestEpoch, LastEpoch
 from structperc.training.inference import flat_labels
-from structperc.training.report import evaluate, results_table, write_json
+from structperc.training.predictions import write_predictions
+from structperc.training.report import label_split, results_table, write_json
 from structperc.training.runs import checkpoint, next_run, root_of
 from structperc.training.tagger import Tagger
+
+logger = logging.getLogger("pytorch_lightning.structperc")
 
 DEFAULTS: dict[str, Any] = {
     "checkpoint.monitor": "dev/score",
@@ -34,6 +38,7 @@ NOTICES = (
     "LightningCLI's args parameter",
     "Checkpoint directory .* exists and is not empty",  # a resumed run goes on in its own folder
     "The number of training batches",
+    "Total length of .* across ranks is zero",  # no development data, so none to validate with
     ".*LeafSpec.* is deprecated",
     "Found .* module.* in eval mode at the start of training",  # the first model of a re-ranker
     "The '.*_dataloader' does not have many workers",  # batches are cut from arrays in memory
@@ -78,25 +83,27 @@ class Program(LightningCLI):
         return callback
 
     def before_fit(self) -> None:
-        """Without development data the last epoch is the best."""
+        """Without development data the weights that training ends with are the best."""
         self.datamodule.corpus("train")
         if not self.datamodule.has("dev"):
             self.checkpoints.monitor = None
-        self.trainer.callbacks.append(LastEpoch(self.folder / "checkpoints"))  # type: ignore[attr-defined]
+        last = LastEpoch(self.folder / "checkpoints", self.checkpoints._every_n_epochs)
+        self.trainer.callbacks.append(last)  # type: ignore[attr-defined]
         self.started = time.perf_counter()
 
     def after_fit(self) -> None:
-        """Save the best epoch's model, score every split, say where things lie."""
+        """Save the best epoch's model, score and label every split, say where things lie."""
         self.seconds = time.perf_counter() - self.started
-        best = self.checkpoints.best_model_path
-        if best:
-            load_weights(self.model, best)
+        if self.checkpoints.monitor is None:
+            serve(self.trainer)
+        elif self.checkpoints.best_model_path:
+            load_weights(self.model, self.checkpoints.best_model_path)
         self.model.save(self.folder / "model")
         splits = [split for split in ("dev", "test") if self.datamodule.has(split)]
-        evaluations = {split: evaluate(self.model, self.datamodule, split) for split in splits}
-        results = {split: evaluation.compute() for split, evaluation in evaluations.items()}
-        for evaluation in evaluations.values():
-            print(evaluation.table(), end="\n\n")
+        labelled = {split: label_split(self.model, self.datamodule, split) for split in splits}
+        results = {split: one.evaluation.compute() for split, one in labelled.items()}
+        for one in labelled.values():
+            print(one.evaluation.table(), end="\n\n")
         if results:
             print(results_table(results))
         epochs, spent = self.trainer.current_epoch, self.spent()
@@ -105,6 +112,16 @@ class Program(LightningCLI):
         print(f"model: {self.folder / 'model'}")
         parts = {"seconds_by_part": spent} if len(spent) > 1 else {}
         write_json(self.folder / "results.json", {"epochs": epochs, "seconds": seconds, **parts, **results})
+        for split, one in labelled.items():
+            self._keep_predictions(split, one.labels)
+
+    def _keep_predictions(self, split: str, predicted: list[str]) -> None:
+        """Write them into the run's folder; words that no column file can hold cost a warning, not the run."""
+        try:
+            path = write_predictions(self.folder, split, self.datamodule.corpus(split), predicted)
+            print(f"predictions: {path}")
+        except InputError as error:
+            logger.warning("no predictions are written: %s", error)
 
     def spent(self) -> dict[str, float]:
         """Seconds of training by part; here there is one part."""
@@ -121,10 +138,14 @@ class Program(LightningCLI):
         split = self.datamodule.predict_split
         corpus = self.datamodule.corpus(split)
         predicted = flat_labels(corpus, self.model.labels, self.trainer.predict_loop.predictions)
-        path = self.folder / "predictions" / f"{split}.conll"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_conll(path, corpus, predicted=predicted)
-        print(f"predictions: {path}")
+        print(f"predictions: {write_predictions(self.folder, split, corpus, predicted)}")
+
+
+def serve(trainer: pl.Trainer) -> None:
+    """Leave in the model what its optimizers hand out: averages, or the weights of the lowest objective."""
+    for optimizer in trainer.optimizers:
+        if isinstance(optimizer, ServedWeights):
+            optimizer.swap_in()
 
 
 def config_name(config: Namespace) -> str:
@@ -150,9 +171,15 @@ def quieten() -> None:
 
 def train(arguments: list[str], program: type[Program] = Program, tagger: type[Tagger] = Tagger) -> int:
     """Runs a training command; every mistake in options or configuration becomes an InputError."""
+    run(arguments, program, tagger)
+    return 0
+
+
+def run(arguments: list[str], program: type[Program] = Program, tagger: type[Tagger] = Tagger) -> Program:
+    """As `train`; -> the program when it has run."""
     quieten()
     try:
-        program(
+        return program(
             tagger,
             SequenceData,
             subclass_mode_data=True,
@@ -169,7 +196,6 @@ def train(arguments: list[str], program: type[Program] = Program, tagger: type[T
         if "sparse gradients" not in str(error):
             raise
         raise InputError(f"model.optimizer: {error}; or set model.scorer.init_args.sparse_grad: false") from None
-    return 0
 
 
 def cause(error: BaseException) -> BaseException:

@@ -2,24 +2,40 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from tqdm.auto import tqdm
 
+from structperc.data.text import write_lines
 from structperc.metrics import Evaluation
 from structperc.training.datamodule import SequenceData
+from structperc.training.inference import flat_labels
 from structperc.training.tagger import Tagger
 
 
+class Labelled(NamedTuple):
+    """A split as a tagger labels it."""
+
+    evaluation: Evaluation
+    labels: list[str]  # of all N tokens
+
+
 @torch.no_grad()
-def evaluate(tagger: Tagger, data: SequenceData, split: str) -> Evaluation:
-    """Labels a split with the tagger's present weights and counts."""
-    evaluation = Evaluation(tagger.labels).to(tagger.device)
+def label_split(tagger: Tagger, data: SequenceData, split: str) -> Labelled:
+    """Labels a split with the tagger's present weights and counts; the split is encoded and has gold labels."""
+    evaluation, parts = Evaluation(tagger.labels).to(tagger.device), []
     for batch in tqdm(data.loader(split), desc=f"scoring {split}", leave=False, delay=2):
         moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
-        evaluation.update(tagger.decode(moved), moved.gold, moved.lengths, moved.sentences)
-    return evaluation
+        best = tagger.decode(moved)
+        evaluation.update(best, moved.gold, moved.lengths, moved.sentences)
+        parts.append((batch.rows, best))
+    return Labelled(evaluation, flat_labels(data.corpus(split), tagger.labels, parts))
+
+
+def evaluate(tagger: Tagger, data: SequenceData, split: str) -> Evaluation:
+    """The scores of `label_split`."""
+    return label_split(tagger, data, split).evaluation
 
 
 def results_table(results: dict[str, dict[str, float]]) -> str:
@@ -31,5 +47,5 @@ def results_table(results: dict[str, dict[str, float]]) -> str:
 
 
 def write_json(path: Path, results: dict[str, Any]) -> None:
-    """Results as JSON, readable by people too."""
-    path.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    """Results as JSON, readable by people too; the file appears under its name only when it is complete."""
+    write_lines(path, [json.dumps(results, indent=2, ensure_ascii=False), "\n"])

@@ -128,8 +128,8 @@ class Synthetic(SequenceData):
     Args:
         corpus_seed: of the corpus; `seed` is that of the order of training.
         train: number of training documents.
-        dev: number of development documents.
-        test: number of test documents.
+        dev: number of development documents, 0 for no such split.
+        test: number of test documents, 0 for no such split.
         ambiguity: how much is undecidable locally, 0..1.
         unseen: share of names that training does not show, 0..1.
         options: those of `SequenceData`.
@@ -146,8 +146,12 @@ class Synthetic(SequenceData):
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        self.splits = synthetic_splits(corpus_seed, train=train, dev=dev, test=test, ambiguity=ambiguity, unseen=unseen)
+        sizes = {"train": train, "dev": dev, "test": test}
+        made = synthetic_splits(
+            corpus_seed, train=train, dev=dev or 1, test=test or 1, ambiguity=ambiguity, unseen=unseen
+        )
+        self.splits = {split: rows for split, rows in made.items() if sizes[split]}
 
     def read(self, split: str) -> tuple[str, Dataset] | None:
         """The split."""
-        return f"embedded corpus ({split})", self.splits[split]
+        return (f"embedded corpus ({split})", self.splits[split]) if split in self.splits else None

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from structperc.data.labels import LabelSet
-from structperc.metrics import Evaluation, OracleF1, SegmentF1, SentenceAccuracy, TokenAccuracy
+from structperc.metrics import Calibration, Evaluation, OracleF1, SegmentF1, SentenceAccuracy, TokenAccuracy
 from structperc.structures import Candidates
 
 LABELS = LabelSet(("O", "B-P", "I-P", "B-L", "I-L"))
@@ -29,14 +29,16 @@ def data():
 def results(shards):
     predicted, lists, gold, lengths, sentences = data()
     metrics = [SegmentF1(LABELS), TokenAccuracy(), SentenceAccuracy(), Evaluation(LABELS)]
-    oracle = OracleF1(LABELS)
+    oracle, calibration = OracleF1(LABELS), Calibration(4)
     for s in shards:
         rest = (gold[s], lengths[s], sentences[s])
         for metric in metrics:
             metric.update(predicted[s], *rest)
         scores = torch.zeros(lists[s].shape[:2])
         oracle.update(Candidates(lists[s], scores, scores == 0), *rest)
-    return repr([metric.compute() for metric in (*metrics, oracle)])
+        right = (predicted[s] == gold[s]).flatten()
+        calibration.update(gold[s].flatten() / 4, right)  # sums of these are exact in any order
+    return repr([metric.compute() for metric in (*metrics, oracle, calibration)])
 
 
 def work(rank, meeting_point):

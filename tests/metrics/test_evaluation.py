@@ -3,6 +3,7 @@ import torch
 from torchmetrics import MetricCollection
 
 from structperc.data.labels import LabelSet
+from structperc.errors import InputError
 from structperc.metrics import Evaluation, OracleF1, SegmentF1, SentenceAccuracy, TokenAccuracy
 from structperc.structures import Candidates
 
@@ -32,6 +33,21 @@ def test_without_segments_the_score_is_token_accuracy():
     evaluation.update(PREDICTED, GOLD, LENGTHS)
     assert evaluation.compute() == {"score": 5 / 6, "token_accuracy": 5 / 6, "sentence_accuracy": 0.5}
     assert evaluation.table() == "token accuracy: 83.33%\nsentence accuracy: 50.00%"
+
+
+def test_recall_counts_more_with_a_higher_gamma():
+    """Two of two found segments are right, three are wanted."""
+    for gamma, expected in ((0.5, 1.25 * 2 / (0.25 * 3 + 2)), (1.0, 0.8), (2.0, 5 * 2 / (4 * 3 + 2))):
+        evaluation = Evaluation(LABELS, gamma)
+        evaluation.update(PREDICTED, GOLD, LENGTHS)
+        assert evaluation.compute()["score"] == pytest.approx(expected, abs=1e-15)
+        assert f"FB{gamma:g}: {100 * expected:6.2f}" in evaluation.table()
+
+
+@pytest.mark.parametrize("gamma", [0.0, -1.0, float("inf"), float("nan")])
+def test_gamma_out_of_range(gamma):
+    with pytest.raises(InputError, match="gamma must be > 0"):
+        Evaluation(LABELS, gamma)
 
 
 def test_table_ends_with_the_accuracies():

@@ -1,6 +1,7 @@
 """structperc tag and structperc compare, as users run them."""
 
 import io
+import json
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.features import FeatureExtractor
 from structperc.scorers import SparseLinear
+from structperc.training.predictions import short_names
 from structperc.training.tagger import Tagger
 
 WORDS = "Anna\nsleeps\n\nRome\nwaits\nfor\nher\n"
@@ -136,7 +138,7 @@ def test_tag_k_says_nothing_of_probabilities_for_a_perceptron(run, file, trained
 def test_tag_gives_the_labels_of_the_run(run, trained, tmp_path):
     assert trained.again("predict", f"--ckpt_path={trained.folder}/checkpoints/best.ckpt", "--data.predict=dev") == 0
     predicted = trained.folder / "predictions" / "dev.conll"
-    roles = ["word", "pos", "chunk", "label", "evidence", "predicted"]
+    roles = ["word", "pos", "chunk", "evidence", "label", "predicted"]
     run("tag", trained.folder / "model", predicted, "--columns", *roles, "-o", tmp_path / "tagged")
     rows = [line.split() for line in (tmp_path / "tagged").read_text().splitlines() if line and "DOCSTART" not in line]
     assert len(rows) > 100
@@ -266,11 +268,107 @@ def test_compare_without_a_file(fails, file, tmp_path):
         assert str(tmp_path / "none") in fails("compare", arguments[0], arguments[1], "--gold", arguments[2])
 
 
-def test_compare_needs_gold(file, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(["compare", "a", "b"])
-    assert stopped.value.code == 2
-    assert "--gold" in capsys.readouterr().err
+PREDICTED = "Anna NNP B-PER B-PER\nsleeps VBZ O O\n\nRome NNP B-LOC B-PER\nwaits VBZ O O\n"
+
+
+def test_compare_finds_gold_beside_the_predictions(run, file):
+    gold, a = file(GOLD, "gold.txt"), file(PREDICTED, "a.txt")
+    b = file(PREDICTED.replace("B-LOC B-PER", "B-LOC B-LOC"), "b.txt")
+    assert run("compare", a, b) == run("compare", a, b, "--gold", gold)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOLD,  # words and one label
+        "Anna NNP B-PER\nsleeps VBZ O\n\nRome NNP B-LOC\nwaits VBZ O\n",  # other labels
+        "Anna B-NP B-PER\nsleeps O O\n\nRome B-NP B-LOC\nwaits O O\n",  # no label but O in common
+    ],
+    ids=["words", "pos", "chunks"],
+)
+def test_compare_needs_gold(fails, file, text):
+    a, good = file(text, "a.txt"), file(PREDICTED, "b.txt")
+    for places in ((a, a), (good, a), (a, good)):
+        message = fails("compare", *places)
+        assert "a.txt: its last column but one holds no gold labels" in message
+        assert "--gold" in message
+
+
+def test_compare_of_different_gold(fails, file):
+    a, b = file(PREDICTED, "a.txt"), file(PREDICTED.replace("B-LOC B-PER", "O B-PER"), "b.txt")
+    assert "b.txt: its gold labels are not those of" in fails("compare", a, b)
+
+
+def test_compare_accepts_predictions_of_nothing(run, file):
+    a, b = file(PREDICTED, "a.txt"), file(re.sub(r"\S+\n", "O\n", PREDICTED), "b.txt")
+    assert "token accuracy" in run("compare", a, b)
+
+
+def test_compare_several(run, file):
+    gold = file(GOLD, "gold.txt")
+    a, b = file(GOLD.replace("B-LOC", "B-PER"), "a.txt"), file(GOLD.replace("B-PER", "O"), "b.txt")
+    text = run("compare", a, b, gold, "--gold", gold, "--gamma", "2")
+    rows = {line.split()[0]: line.split()[1:] for line in text.splitlines()[1:4]}
+    assert text.splitlines()[0].split() == ["F2", "precision", "recall", "tokens", "sentences"]
+    # a: one of two found is right, two are wanted; b: one of one
+    assert rows["a.txt"] == ["50.00", "50.00", "50.00", "75.00", "50.00"]
+    assert rows["b.txt"] == ["55.56", "100.00", "50.00", "75.00", "50.00"]
+    assert rows["gold.txt"] == ["100.00"] * 5
+    pairs = [line.split()[:2] for line in text.splitlines()[-3:]]
+    assert pairs == [["a.txt", "b.txt"], ["a.txt", "gold.txt"], ["b.txt", "gold.txt"]]
+
+
+def test_compare_runs(run, trained, tmp_path):
+    """The folder of a run stands for its predictions; names are as long as they must be."""
+    other = tmp_path / "other" / "1"
+    (other / "predictions").mkdir(parents=True)
+    for split in ("dev", "test"):
+        text = (trained.folder / "predictions" / f"{split}.conll").read_text()
+        (other / "predictions" / f"{split}.conll").write_text(re.sub(r"\S+\n", "O\n", text))
+    text = run("compare", trained.folder, other)
+    assert text.splitlines()[0].split() == ["runs/1", "other/1", "difference"]
+    files = [folder / "predictions" / "test.conll" for folder in (trained.folder, other)]
+    assert run("compare", *files) == run("compare", trained.folder, files[1]) == text
+    score = json.loads((trained.folder / "results.json").read_text())["dev"]["score"]
+    rows = {
+        line[:20].strip(): line[20:].split()
+        for line in run("compare", trained.folder, other, "--split", "dev").splitlines()
+    }
+    assert rows["F1"] == [f"{100 * score:.2f}", "0.00", f"{-100 * score:+.2f}"]
+
+
+def test_compare_a_run_without_predictions(fails, trained, tmp_path):
+    assert "no predictions/test.conll in this folder" in fails("compare", trained.folder, tmp_path)
+    (tmp_path / "predictions").mkdir()
+    (tmp_path / "predictions" / "dev.conll").write_text(PREDICTED)
+    assert "it has those of dev: set --split" in fails("compare", trained.folder, tmp_path)
+
+
+def test_compare_one_with_nothing(fails, file):
+    assert "two or more" in fails("compare", file(PREDICTED), "--gold", file(GOLD, "gold.txt"))
+
+
+def test_compare_with_a_bad_gamma(fails, file):
+    a = file(PREDICTED)
+    assert "gamma must be > 0" in fails("compare", a, a, "--gamma", "0")
+    assert "gamma must be > 0" in fails("compare", a, a, a, "--gamma", "-1")
+
+
+@pytest.mark.parametrize(
+    ("places", "names"),
+    [
+        (["x/a.txt", "y/b.txt"], ["a.txt", "b.txt"]),
+        (["x/a.txt", "y/a.txt"], ["x/a.txt", "y/a.txt"]),
+        (["a.txt", "a.txt"], ["a.txt", "a.txt"]),
+        (["runs/ml/1", "runs/mce/1"], ["ml/1", "mce/1"]),
+        (["runs/ml/1/model"], ["ml/1"]),
+        (["runs/ml/1/predictions/dev.conll", "runs/ml/2"], ["ml/1", "ml/2"]),
+        (["1", "2"], ["1", "2"]),
+        (["model"], ["model"]),
+    ],
+)
+def test_short_names(places, names):
+    assert short_names(places) == names
 
 
 def test_classes_in_the_folder_one_starts_from_are_found(tmp_path):

@@ -11,6 +11,8 @@ import torch
 from nested import assert_same
 
 from structperc.cli import main
+from structperc.errors import InputError
+from structperc.training import program
 from structperc.training.runs import next_run
 
 
@@ -65,6 +67,39 @@ def test_score_of_the_best_checkpoint_is_that_of_its_averaged_weights(trained, c
     printed = capsys.readouterr().out
     results = json.loads((trained.folder / "results.json").read_text())
     assert f"FB1:  {100 * results['test']['score']:.2f}" in printed
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_fit_writes_the_predictions_of_its_model(trained, split):
+    """Those that predict writes, with the scores that fit printed."""
+    path = trained.folder / "predictions" / f"{split}.conll"
+    written = path.read_text()
+    assert trained.again("predict", "--ckpt_path=best", f"--data.predict={split}") == 0
+    assert path.read_text() == written
+    rows = [line.split() for line in written.splitlines() if line and "DOCSTART" not in line]
+    right = sum(row[-1] == row[-2] for row in rows) / len(rows)
+    assert right == json.loads((trained.folder / "results.json").read_text())[split]["token_accuracy"]
+
+
+def test_words_that_no_column_holds_do_not_cost_the_run(runs, monkeypatch, caplog):
+    def refuse(*_):
+        raise InputError("'two words' cannot be a CoNLL field")
+
+    monkeypatch.setattr(program, "write_predictions", refuse)
+    with caplog.at_level("WARNING"):
+        assert runs("fit", "--trainer.max_epochs=1") == 0
+    assert "no predictions are written: 'two words'" in caplog.text
+    assert (runs.root / "1" / "results.json").is_file()
+
+
+def test_held_out_sequences_choose_the_epoch_and_are_not_trained_on(runs):
+    assert runs("fit", "--trainer.max_epochs=1", "--data.dev=0", "--data.holdout=5") == 0
+    assert runs("fit", "--trainer.max_epochs=1", "--data.dev=0", "--data.train=15") == 0
+    held, plain = runs.root / "1", runs.root / "2"
+    assert "dev" in json.loads((held / "results.json").read_text())
+    assert (held / "predictions" / "dev.conll").is_file()
+    assert not (plain / "predictions" / "dev.conll").exists()
+    assert last(held)["global_step"] == last(plain)["global_step"] == 4  # 15 documents in batches of 4
 
 
 def test_predict_writes_columns(trained, capsys):

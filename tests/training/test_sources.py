@@ -2,6 +2,7 @@
 
 import pytest
 
+from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.training.sources import Conll, Conllu, Synthetic
 
@@ -61,6 +62,67 @@ def test_treebank(folder, tags, expected):
     assert data.scheme == "none"
     assert corpus.columns["word"] == ["vamos", "nos", "a", "casa"]
     assert corpus.columns["label"] == expected.split()
+
+
+# -- development data from the end of the training data ----------------------------------------------------------
+
+
+def words(corpus):
+    return corpus.sentences_of(corpus.columns["word"])
+
+
+def test_the_last_training_sentences_are_held_out(folder):
+    data = conll(folder, holdout=2)
+    assert words(data.corpus("dev")) == [["Rome"], ["Bo"]]
+    assert words(data.corpus("train")) == [["Anna", "Bo", "slept"]]
+    assert data.corpus("dev").columns["label"] == ["B-LOC", "B-PER"]
+    assert data.corpus("dev").where(0).endswith("a.txt:7")
+    assert not data.has("test")
+
+
+@pytest.mark.parametrize("first", ["train", "dev"])
+def test_the_last_training_documents_are_held_out(folder, first):
+    data = conll(folder, unit="document", holdout=1)
+    assert data.has(first)
+    train, dev = data.corpus("train"), data.corpus("dev")
+    assert (words(train), words(dev)) == ([["Anna", "Bo", "slept"], ["Rome"]], [["Bo"]])
+    assert (train.lengths.tolist(), dev.lengths.tolist()) == ([4], [1])
+    assert (train.documents.tolist(), dev.documents.tolist()) == ([0], [1])
+
+
+def test_train_and_held_out_make_the_whole(folder):
+    whole = Synthetic(train=9, dev=0, test=1, unit="document").corpus("train")
+    data = Synthetic(train=9, dev=0, test=1, unit="document", holdout=4)
+    parts = [data.corpus("train"), data.corpus("dev")]
+    assert [len(part) for part in parts] == [5, 4]
+    joined = Corpus.concat(parts)
+    assert joined.columns == whole.columns
+    assert joined.starts.tolist() == whole.starts.tolist()
+    assert joined.sentences.tolist() == whole.sentences.tolist()
+
+
+@pytest.mark.parametrize(("unit", "size"), [("sentence", 3), ("document", 2)])
+def test_holding_out_everything(folder, unit, size):
+    data = conll(folder, unit=unit, holdout=size)
+    with pytest.raises(InputError, match=f"data.holdout is {size}, but .*a.txt has {size} sequences"):
+        data.corpus("train")
+
+
+def test_holding_out_beside_a_dev_split(folder):
+    data = Conll(path=str(folder), files={"train": "a.txt", "dev": "a.txt"}, columns=["word", "label"], holdout=1)
+    for split in ("train", "dev"):
+        with pytest.raises(InputError, match=r"data\.holdout is 1, but there is a dev split"):
+            data.has(split)
+
+
+def test_holding_out_less_than_nothing(folder):
+    with pytest.raises(InputError, match=r"data\.holdout must be >= 0, got -1"):
+        conll(folder, holdout=-1)
+
+
+def test_embedded_corpus_without_a_split():
+    data = Synthetic(train=3, dev=0, test=0, unit="document")
+    assert [data.has(split) for split in ("train", "dev", "test")] == [True, False, False]
 
 
 def test_embedded_corpus_has_three_splits():

@@ -1,0 +1,55 @@
+"""How sure a lattice is of a labelling: probabilities of its labels and of its segments."""
+
+import torch
+from torch import Tensor
+
+from structperc.chain import Segments, edge_marginals, marginals, segment_marginals
+from structperc.data.labels import LabelSet
+from structperc.metrics.sentences import SentenceBorders
+from structperc.structures import Lattice
+
+
+@torch.no_grad()
+def token_confidence(lattice: Lattice, labels: Tensor) -> Tensor:
+    """p(y_t = label | x) of labels (B, T) int64 -> (B, T); the padding of labels holds some label."""
+    return marginals(lattice).gather(2, labels.unsqueeze(2)).squeeze(2)
+
+
+@torch.no_grad()
+def segment_confidence(
+    lattice: Lattice, labels: Tensor, segments: Segments, borders: SentenceBorders, label_set: LabelSet
+) -> Tensor:
+    """Probability that a labelling has exactly these segments of labels (B, T): same type, first and last token.
+
+    p(the labels on the segment) times the conditional probabilities that neither neighbour belongs to it; a chain
+    knows no more of the two sides than their next labels. In the lattice of a constrained tagger it is exact for
+    IOB2, IOBES and BILOU, where a segment is written in one way only; in IOB1 it leaves out the other way.
+
+    -> (S,), in 0..1.
+    """
+    rows, starts, ends = segments
+    if not len(rows):
+        return lattice.unary.new_zeros(0)
+    edge, node = edge_marginals(lattice), marginals(lattice)
+    goes_on = _goes_on(label_set).to(labels.device)
+    # p(the label before t has its segment go on at t | y_t = j), p(the segment of label i at t - 1 goes on at t | i)
+    before = _share((edge * goes_on).sum(2), node).masked_fill(borders.first.unsqueeze(2), 0)
+    after = _share((edge * goes_on).sum(3), node.roll(1, 1)).masked_fill(borders.first.unsqueeze(2), 0)
+    after = torch.nn.functional.pad(after[:, 1:], (0, 0, 0, 1))
+    open_left = before[rows, starts, labels[rows, starts]]
+    open_right = after[rows, ends - 1, labels[rows, ends - 1]]
+    return segment_marginals(lattice, labels, segments) * (1 - open_left) * (1 - open_right)
+
+
+def _share(part: Tensor, whole: Tensor) -> Tensor:
+    """part / whole in 0..1; 0 where the whole is 0."""
+    return (part / whole).where(whole > 0, 0).clamp(0, 1)
+
+
+def _goes_on(label_set: LabelSet) -> Tensor:
+    """(L, L) bool: whether j after i belongs to the segment of i, by the rule of `LabelSet.borders`."""
+    L = len(label_set)
+    ids = torch.arange(L)
+    pairs = torch.cartesian_prod(ids, ids).view(L * L, 2)
+    opens = label_set.borders(pairs, torch.ones_like(pairs, dtype=torch.bool))[0][:, 1]
+    return ((label_set.types[pairs[:, 1]] >= 0) & ~opens).view(L, L)

@@ -1,0 +1,72 @@
+"""What one system got right of a text that others label, too."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError
+from structperc.metrics.segments import SegmentF1, SegmentScores
+from structperc.metrics.sentences import right_sentences, sentence_borders
+from structperc.metrics.significance import McNemar, mcnemar
+
+Labels = Sequence[Sequence[str]]  # sentences of label names
+
+
+class System(NamedTuple):
+    """N tokens in R sentences, in the order of the text; sentences without tokens are not counted."""
+
+    name: str
+    segments: SegmentScores | None  # None when the labels are no segments
+    tokens: Tensor  # (N,) bool, is the label right
+    sentences: Tensor  # (R,) bool, are all labels of the sentence right
+
+    @property
+    def accuracies(self) -> tuple[float, float]:
+        """Shares of tokens and of sentences that are right."""
+        return float(self.tokens.double().mean()), float(self.sentences.double().mean())
+
+    def against(self, other: "System") -> tuple[McNemar, McNemar]:
+        """McNemar's tests over tokens and over sentences."""
+        return mcnemar(self.tokens, other.tokens), mcnemar(self.sentences, other.sentences)
+
+
+def judged(gold: Labels, predictions: Sequence[Labels], scheme: str, names: Sequence[str]) -> Iterator[System]:
+    """Sentences of labels of one text, gold and as several systems predicted them -> a System for each.
+
+    Scheme "none" leaves segments out. InputError for labels that are not of the scheme, and for texts whose
+    sentences differ in number or length.
+    """
+    for name, predicted in zip(names, predictions, strict=True):
+        _check_same(gold, predicted, name)
+    if not any(gold):
+        raise InputError("gold holds no label; give a file of labelled sentences")
+    labels = LabelSet(tuple(sorted({*chain(*gold), *chain(*chain(*predictions))})), scheme)
+    # one sequence, the whole text: `sentences` tells its sentences apart and nothing is padded
+    wanted, *others = (torch.from_numpy(labels.encode([*chain(*text)]))[None] for text in (gold, *predictions))
+    lengths = torch.tensor([wanted.shape[1]])
+    sentences = torch.arange(len(gold)).repeat_interleave(torch.tensor([len(s) for s in gold]))[None]
+    borders = sentence_borders(lengths, wanted.shape[1], sentences)
+    for name, ids in zip(names, others, strict=True):
+        right = ids == wanted
+        segments = None if scheme == "none" else _segments(ids, wanted, lengths, sentences, labels)
+        yield System(name, segments, right[0], right_sentences(right, borders))
+
+
+def _segments(predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor, labels: LabelSet) -> SegmentScores:
+    metric = SegmentF1(labels)
+    metric.update(predicted, gold, lengths, sentences)
+    return metric.compute()
+
+
+def _check_same(gold: Labels, predicted: Labels, name: str) -> None:
+    wanted, given = [len(s) for s in gold], [len(s) for s in predicted]
+    advice = "give predictions for the same text"
+    if len(given) != len(wanted):
+        raise InputError(f"{name} has {len(given)} sentences, gold {len(wanted)}; {advice}")
+    for number, (n, m) in enumerate(zip(given, wanted, strict=True), 1):
+        if n != m:
+            raise InputError(f"{name}: sentence {number} has {n} labels, gold {m}; {advice}")

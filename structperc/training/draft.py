@@ -1,0 +1,39 @@
+"""What fit would train, built and not trained: to find mistakes before a long series of trainings begins."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from pytorch_lightning.utilities.seed import isolate_rng
+
+from structperc.training.program import Program, run
+
+NOTICES = ("pytorch_lightning.utilities.rank_zero", "lightning_fabric.utilities.seed")
+
+
+class Draft(Program):
+    """Reads options and configuration and builds the objects they name; nothing runs and nothing is written."""
+
+    def _run_subcommand(self, subcommand: str) -> None:
+        pass
+
+
+def draft(arguments: list[str]) -> Program:
+    """The program that `structperc fit` with these arguments would be; InputError as of `train`."""
+    with isolate_rng(include_cuda=torch.cuda.is_initialized()), _quiet():
+        return run(["fit", *arguments], Draft)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the notices about seeds and devices."""
+    loggers = [logging.getLogger(name) for name in NOTICES]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

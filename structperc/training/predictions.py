@@ -1,0 +1,79 @@
+"""Prediction files: where runs keep them, and how they are read for a comparison.
+
+Their columns are word, others, gold label, predicted label, as the conlleval script reads them.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from structperc.data.conll import read_conll, write_conll
+from structperc.data.corpus import Corpus
+from structperc.errors import InputError
+
+Strings = list[list[str]]  # by sentence
+
+
+def write_predictions(run: Path, split: str, corpus: Corpus, predicted: Sequence[str]) -> Path:
+    """The columns of a corpus, gold last, and N predicted labels as RUN/predictions/SPLIT.conll; -> that path."""
+    path = run / "predictions" / f"{split}.conll"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    gold = [role for role in corpus.columns if role == "label"]
+    write_conll(path, corpus, [role for role in corpus.columns if role != "label"] + gold, predicted)
+    return path
+
+
+def predictions_of(place: str, split: str) -> Path:
+    """The file itself, or that of a run's folder. InputError for a run without predictions of this split."""
+    path = Path(place)
+    if not path.is_dir():
+        return path
+    found = path / "predictions" / f"{split}.conll"
+    if not found.is_file():
+        held = sorted(p.stem for p in found.parent.glob("*.conll"))
+        there = f"it has those of {', '.join(held)}: set --split" if held else "give the folder of a run of fit"
+        raise InputError(f"{place}: no predictions/{split}.conll in this folder; {there}")
+    return found
+
+
+def short_names(places: Sequence[str]) -> list[str]:
+    """The last parts of paths, as many as tell different ones apart; runs/crf/1/model is "crf/1"."""
+    parts = [_without_tail(Path(place).parts) for place in places]
+    longest = max(len(one) for one in parts)
+    for n in range(1, longest + 1):
+        names = ["/".join(one[-n:]) for one in parts]
+        if len(set(names)) == len(set(parts)) and not any(name.isdigit() for name in names):
+            return names
+    return list(places)
+
+
+def _without_tail(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """The parts of a run's folder, of what every run has in it."""
+    for tail in (("predictions", parts[-1]), ("model",)) if parts else ():
+        if len(parts) > len(tail) and parts[-len(tail) :] == tail:
+            return parts[: -len(tail)]
+    return parts
+
+
+def last_column(path: str) -> tuple[Strings, Strings]:
+    """Words (first column) and labels (last column) of a file, by sentence."""
+    words, labels = _read(path, {"word": 0, "label": -1})
+    return words, labels
+
+
+def gold_column(path: str) -> tuple[Strings, Strings]:
+    """Words and gold labels (last column but one) of a prediction file, by sentence.
+
+    InputError for a file that seems to have no such column: one of words and predicted labels alone, and one that
+    predicts labels, none of which but O is in that column.
+    """
+    words, gold, predicted = _read(path, {"word": 0, "gold": -2, "label": -1})
+    (held, known), advice = ({label for s in column for label in s} for column in (gold, predicted)), "set --gold FILE"
+    own = known - {"O"}
+    if gold == words or (own and not own & held):
+        raise InputError(f"{path}: its last column but one holds no gold labels; {advice}")
+    return words, gold
+
+
+def _read(path: str, columns: dict[str, int]) -> list[Strings]:
+    corpus = Corpus.from_dataset(read_conll(path, columns), "sentence", path)
+    return [corpus.sentences_of(corpus.columns[role]) for role in columns]
