@@ -9,6 +9,14 @@ from typing import NamedTuple
 from torch import Tensor
 
 
+class Transposed(NamedTuple):
+    """The same occurrences feature by feature: feature features[r] is at tokens[offsets[r]:offsets[r+1]]."""
+
+    features: Tensor  # (R,) int64, those that occur, ascending
+    tokens: Tensor  # (M,) int32, ascending for each feature
+    offsets: Tensor  # (R + 1,) int32
+
+
 class SparseFeatures(NamedTuple):
     """Feature ids of the n real tokens of a batch, ragged: token i has ids[offsets[i]:offsets[i+1]].
 
@@ -18,6 +26,7 @@ class SparseFeatures(NamedTuple):
 
     ids: Tensor  # (M,) int32, each in 0 <= id < number of features
     offsets: Tensor  # (n + 1,) int32
+    transposed: Transposed | None = None  # for dense gradients of batches that are seen many times
 
 
 class Words(NamedTuple):

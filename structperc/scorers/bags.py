@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from structperc.structures import SparseFeatures
+from structperc.structures import SparseFeatures, Transposed
 
 
 class _BagSum(torch.autograd.Function):
@@ -20,7 +20,7 @@ class _BagSum(torch.autograd.Function):
     def forward(ctx: Any, weight: Tensor, ids: Tensor, offsets: Tensor) -> Tensor:
         ctx.save_for_backward(ids, offsets)
         ctx.size = weight.shape
-        return F.embedding_bag(ids, weight, offsets, mode="sum", include_last_offset=True)
+        return _sums(weight, ids, offsets)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -38,13 +38,45 @@ class _BagSum(torch.autograd.Function):
         return sparse, None, None
 
 
+class _DenseBagSum(torch.autograd.Function):
+    """embedding_bag whose dense gradient is an embedding_bag, too: for each feature the sum over its tokens."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, ids: Tensor, offsets: Tensor, *transposed: Tensor) -> Tensor:
+        ctx.save_for_backward(*transposed)
+        ctx.size = weight.shape
+        return _sums(weight, ids, offsets)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        features, tokens, offsets = ctx.saved_tensors
+        rows = _sums(grad.contiguous(), tokens, offsets)
+        return grad.new_zeros(ctx.size).index_copy_(0, features, rows), *[None] * 5
+
+
 def bag_sum(weight: Tensor, features: SparseFeatures, sparse_grad: bool = True) -> Tensor:
     """Sum of the weight rows of each token's features.
 
     weight (R, C) and n tokens -> (n, C). The gradient of weight is a COO tensor over single weights
     (sparse_dim 2, uncoalesced) when `sparse_grad`, else dense. A token without features gives zeros.
     """
-    ids, offsets = features
     if sparse_grad:
-        return _BagSum.apply(weight, ids, offsets)
+        return _BagSum.apply(weight, features.ids, features.offsets)
+    if features.transposed is not None:
+        return _DenseBagSum.apply(weight, features.ids, features.offsets, *features.transposed)
+    return _sums(weight, features.ids, features.offsets)
+
+
+def transpose(features: SparseFeatures) -> SparseFeatures:
+    """The same features with their transposition, which makes dense gradients several times faster."""
+    ids, offsets, _ = features
+    token = torch.repeat_interleave(offsets.diff().long())
+    order = ids.argsort(stable=True)
+    present, count = ids.unique(return_counts=True)
+    ends = torch.nn.functional.pad(count.cumsum(0), (1, 0))
+    return features._replace(transposed=Transposed(present.long(), token[order].int(), ends.int()))
+
+
+def _sums(weight: Tensor, ids: Tensor, offsets: Tensor) -> Tensor:
     return F.embedding_bag(ids, weight, offsets, mode="sum", include_last_offset=True)

@@ -10,7 +10,9 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.words import word_hashes
 from structperc.features import FeatureExtractor
+from structperc.scorers.bags import transpose
 from structperc.structures import Batch, Words
+from structperc.training.sampler import LengthBatches
 
 
 class EncodedCorpus(Dataset[Batch]):
@@ -49,6 +51,30 @@ class EncodedCorpus(Dataset[Batch]):
             torch.from_numpy(order),
             Words(exact, folded),
         )
+
+
+class FixedBatches(Dataset[Batch]):
+    """The same mini-batches in every epoch, cut once and kept, with their features transposed.
+
+    Full-batch training sees them a hundred times: this makes dense gradients of feature weights several times
+    faster. Takes about twice the memory of the corpus' features.
+    """
+
+    def __init__(self, rows: EncodedCorpus, batch_size: int) -> None:
+        order = LengthBatches(rows.corpus.lengths, batch_size, shuffle=False)
+        self.batches = [_transposed(rows[batch]) for batch in order]
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, index: int) -> Batch:
+        return self.batches[index]
+
+
+def _transposed(batch: Batch) -> Batch:
+    nodes = transpose(batch.nodes)
+    same = batch.edges is batch.nodes
+    return batch._replace(nodes=nodes, edges=nodes if same else batch.edges and transpose(batch.edges))
 
 
 def _sentences(corpus: Corpus) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

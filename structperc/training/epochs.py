@@ -19,14 +19,21 @@ class BestEpoch(ModelCheckpoint):
 
 
 class LastEpoch(BestEpoch):
-    """`last.ckpt` after every epoch.
+    """`last.ckpt` after every epoch, or every n epochs, and when training ends.
 
     ModelCheckpoint's own `save_last` writes only where the epoch is also among the best (Lightning 2.6), so that a
     resumed run would repeat all epochs since then.
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        super().__init__(dirpath=folder, filename="last", enable_version_counter=False)
+    def __init__(self, folder: str | Path, every_n_epochs: int = 1) -> None:
+        super().__init__(
+            dirpath=folder, filename="last", enable_version_counter=False, every_n_epochs=every_n_epochs
+        )
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Where the last epoch is none of the n-th."""
+        if self._last_global_step_saved != trainer.global_step:
+            self._save_checkpoint(trainer, self.format_checkpoint_name({}))
 
     def _save_checkpoint(self, trainer: pl.Trainer, filepath: str) -> None:
         best = trainer.checkpoint_callback

@@ -127,14 +127,10 @@ class Reranker(Tagger):
         """-> the first model's Lattice, from which candidates come."""
         return self.first(batch)
 
-    def training_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
-        """-> the summed loss of the batch, over the lists of its sequences."""
+    def scored(self, batch: Batch) -> Scored:
+        """What is correct and the candidates of the lists of a batch."""
         assert self.lists is not None
-        listed = move_data_to_device(self.lists.cut(batch.rows.cpu()), self.device)
-        scored = self.score_list(batch, listed)
-        losses, acts = self.criterion.judge(scored)
-        self.count(scored, acts)
-        return losses.sum()
+        return self.score_list(batch, move_data_to_device(self.lists.cut(batch.rows.cpu()), self.device))
 
     def score_list(self, batch: Batch, listed: Listed) -> Scored:
         """What is correct and the candidates of a list under the second model, with gradients."""

@@ -1,5 +1,6 @@
 """The tagger: features, scorer, search, criterion and optimizer composed into one LightningModule."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from structperc.chain import KBest, constrain, path_score
-from structperc.criteria import Criterion
+from structperc.criteria import Criterion, Prior
 from structperc.criteria.base import best
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
@@ -22,15 +23,17 @@ from structperc.optim import Perceptron
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Candidates, Lattice, Scored
 from structperc.training.averaging import AveragedWeights
-from structperc.training.checkpoints import average, check_vocabulary
+from structperc.training.checkpoints import check_vocabulary, serve
 from structperc.training.datamodule import SequenceData
 from structperc.training.encoded import EncodedCorpus
 from structperc.training.inference import Inference
+from structperc.training.objective import Objective
 from structperc.training.parts import parts
+from structperc.training.start import start_from
 from structperc.training.store import Store
 
 
-class Tagger(pl.LightningModule, Inference, Store):
+class Tagger(Objective, Inference, Store):
     """score -> search -> re-score -> criterion, one optimizer. Sizes come from the training data or a saved model.
 
     Args:
@@ -42,6 +45,9 @@ class Tagger(pl.LightningModule, Inference, Store):
         nonlocal_features: what is counted in whole labellings; their scores are added to those of the lattice.
         decoder: Lattice -> Candidates for everything but training, KBest(n'), of which the best by total score is
             taken. By default the best labelling alone; with non-local features set n' to 100 or more.
+        prior: added to the losses of the corpus, over all weights.
+        init_from: folder of a saved model with the same templates; training starts from its weights, with its
+            features and labels.
     """
 
     labels: LabelSet
@@ -58,6 +64,8 @@ class Tagger(pl.LightningModule, Inference, Store):
         optimizer: Callable[[Iterable[Any]], Optimizer] = Perceptron,
         nonlocal_features: Sequence[NonlocalFeature] = (),
         decoder: KBest | None = None,
+        prior: Prior | None = None,
+        init_from: str | None = None,
     ) -> None:
         super().__init__()
         if search.k < criterion.rivals_needed:
@@ -67,6 +75,7 @@ class Tagger(pl.LightningModule, Inference, Store):
         self.optimizer = optimizer
         self.nonlocal_features = nn.ModuleList(nonlocal_features)
         self.decoder = decoder or KBest(1)
+        self.prior, self.init_from = prior, init_from
         self.fitted = False
         self.unit = "sentence"
 
@@ -78,14 +87,19 @@ class Tagger(pl.LightningModule, Inference, Store):
 
     def training_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
         """-> the summed loss of the batch."""
+        scored = self.scored(batch)
+        losses, acts = self.criterion.judge(scored)
+        self.count(scored, acts)
+        return self.add(losses, batch)
+
+    def scored(self, batch: Batch) -> Scored:
+        """Gold and candidates that the criterion compares, if it compares any."""
         assert batch.gold is not None
         lattice = self(batch)
         with torch.no_grad():
-            candidates = self.search(self.criterion.augment(lattice, batch.gold))
-        scored = self.score(batch, lattice, candidates)
-        losses, acts = self.criterion.judge(scored)
-        self.count(scored, acts)
-        return losses.sum()
+            search = self.search if self.criterion.rivals_needed else no_candidates
+            candidates = search(self.criterion.augment(lattice, batch.gold))
+        return self.score(batch, lattice, candidates)
 
     def score(self, batch: Batch, lattice: Lattice, candidates: Candidates) -> Scored:
         """Gold and candidates under the current weights, with gradients; gold is scored as one more candidate."""
@@ -146,6 +160,7 @@ class Tagger(pl.LightningModule, Inference, Store):
         """Create weights and constraint masks for these labels and the (fitted) features."""
         self.labels, self.fitted = labels, True
         self.scorer.allocate(self.features.n_node_features, self.features.n_edge_features, len(labels))
+        self.criterion.allocate(labels)
         for feature in self.nonlocal_features:
             cast(NonlocalFeature, feature).allocate(labels)
         for name, mask in (("start", labels.start), ("transition", labels.transition), ("end", labels.end)):
@@ -160,11 +175,18 @@ class Tagger(pl.LightningModule, Inference, Store):
         data: SequenceData = self.trainer.datamodule  # type: ignore[attr-defined]
         self._check_unit(data.unit)
         if not self.fitted:
-            train = data.corpus("train")
-            self.features.fit(train)
-            self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
-            self.unit = data.unit
+            self._learn_sizes(data)
         data.encode(self.encode, stage)
+        self.corpus_size = len(data.corpus("train")) if stage == "fit" else None
+
+    def _learn_sizes(self, data: SequenceData) -> None:
+        self.unit = data.unit
+        if self.init_from is not None:
+            start_from(self, self.init_from)
+            return
+        train = data.corpus("train")
+        self.features.fit(train)
+        self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
 
     def _check_unit(self, unit: str) -> None:
         for feature in self.nonlocal_features:
@@ -175,13 +197,16 @@ class Tagger(pl.LightningModule, Inference, Store):
     # -- what is watched -------------------------------------------------------------------------------------
 
     def on_train_epoch_start(self) -> None:
-        """Counts of an epoch start at zero."""
+        """Sums and counts of an epoch start at zero."""
+        super().on_train_epoch_start()
         self._updates, self._wrong, self._tokens = torch.zeros(3, dtype=torch.int64, device=self.device).unbind()
 
     def count(self, scored: Scored, acts: Tensor) -> None:
         """Updates, wrong tokens of the best candidate and tokens of this step."""
-        self._wrong += (self._chosen(scored) != scored.gold).sum()  # both are 0 in the padding
         self._updates += acts.sum()
+        if not self.criterion.rivals_needed:
+            return
+        self._wrong += (self._chosen(scored) != scored.gold).sum()  # both are 0 in the padding
         self._tokens += scored.lattice.lengths.sum()
 
     def _chosen(self, scored: Scored) -> Tensor:
@@ -191,13 +216,15 @@ class Tagger(pl.LightningModule, Inference, Store):
         return labels[torch.arange(len(labels), device=labels.device), best(scored, valid)]
 
     def training_error(self) -> float:
-        """Share of training tokens that the best candidate got wrong in this epoch."""
-        return int(self._wrong) / max(1, int(self._tokens))
+        """Share of training tokens that the best candidate got wrong in this epoch; NaN when none was searched."""
+        return int(self._wrong) / max(1, int(self._tokens)) if self.criterion.rivals_needed else math.nan
 
     def on_train_epoch_end(self) -> None:
-        """Logs the epoch's training error and number of updated sequences."""
-        self.log("train/error", self.training_error(), prog_bar=True)
+        """Logs the objective, the epoch's training error and number of updated sequences."""
+        super().on_train_epoch_end()
         self.log("train/updates", float(self._updates), prog_bar=True)
+        if self.criterion.rivals_needed:
+            self.log("train/error", self.training_error(), prog_bar=True)
 
     def on_validation_epoch_start(self) -> None:
         """A fresh evaluation."""
@@ -228,7 +255,7 @@ class Tagger(pl.LightningModule, Inference, Store):
         return batch.rows, self.decode(batch)
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """Averages are swapped in wherever the tagger is looked at."""
+        """Averages, or the best weights, are swapped in wherever the tagger is looked at."""
         return [AveragedWeights()]
 
     # -- checkpoints -----------------------------------------------------------------------------------------
@@ -238,12 +265,19 @@ class Tagger(pl.LightningModule, Inference, Store):
         checkpoint["vocabulary"] = self.vocabulary()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Refuses weights of other labels or features; outside of training takes the averaged weights."""
+        """Refuses weights of other labels or features; outside of training takes the served weights."""
         check_vocabulary(checkpoint, self.vocabulary())
         if self.trainer.state.fn != TrainerFn.FITTING:
-            average(checkpoint, [name for name, _ in self.named_parameters()])
+            serve(checkpoint, [name for name, _ in self.named_parameters()])
 
     def vocabulary(self) -> dict[str, Any]:
         """Label names, scheme and number of features: what weights must agree on."""
         features = [self.features.n_node_features, self.features.n_edge_features]
         return {"labels": list(self.labels.names), "scheme": self.labels.scheme, "features": features}
+
+
+def no_candidates(lattice: Lattice) -> Candidates:
+    """An empty list for each sequence: for criteria that compare gold with all labellings at once."""
+    B, T, _ = lattice.unary.shape
+    none = lattice.unary.new_zeros(B, 0)
+    return Candidates(lattice.lengths.new_zeros(B, 0, T), none, none.bool())

@@ -1,0 +1,114 @@
+"""What training minimises: the criterion's losses and the prior. One step per mini-batch, or one per epoch."""
+
+import logging
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from structperc.criteria import CorpusCriterion, Criterion, Prior
+from structperc.optim import Phases, check_finite
+from structperc.structures import Batch, Scored
+
+logger = logging.getLogger("pytorch_lightning.structperc")
+
+
+class Objective(pl.LightningModule):
+    """The objective of a corpus, summed batch by batch; a tagger adds what a batch's losses are.
+
+    Most optimizers make a step after each mini-batch, with the losses of its sequences and their share of the
+    prior. Full-batch optimizers make one step per epoch, with the exact gradient of the whole corpus, to which each
+    batch adds its part: memory does not grow with the corpus, and a run may be resumed after every evaluation. For
+    criteria of the whole corpus such an epoch makes two passes: one for the totals, one for the gradient.
+    """
+
+    criterion: Criterion
+    prior: Prior | None
+    full_batch = False  # whether the optimizer of this epoch makes one step per epoch
+    corpus_size: int | None = None  # sequences that share the prior; None: those of the batch are all
+
+    def scored(self, batch: Batch) -> Scored:
+        """Gold and candidates under the current weights."""
+        raise NotImplementedError
+
+    def penalty(self, batch: Batch) -> Tensor | float:
+        """The batch's share of the prior; in full-batch training the last batch has it all."""
+        if self.prior is None:
+            return 0.0
+        if not self.full_batch:
+            return self.prior(self.parameters()) * (len(batch.lengths) / (self.corpus_size or len(batch.lengths)))
+        return self.prior(self.parameters()) if self.trainer.is_last_batch else 0.0
+
+    # -- the steps of an epoch -------------------------------------------------------------------------------
+
+    def on_train_epoch_start(self) -> None:
+        """Sums of the epoch start at zero; which optimizer has its turn; totals of the corpus where they are needed."""
+        self._losses, self._penalties = 0.0, 0.0
+        optimizer = self._optimizer()
+        if isinstance(optimizer, Phases):
+            optimizer.begin_epoch(self.current_epoch)
+        self.full_batch = getattr(optimizer, "full_batch", False)
+        if isinstance(self.criterion, CorpusCriterion):
+            self.criterion.corpus_size = self.corpus_size
+            self.criterion.totals = self._totals() if self.full_batch else None
+
+    def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Optimizer) -> None:
+        """Before each step; full-batch gradients are dense from the start, so that batches add to them in place."""
+        if not self.full_batch:
+            optimizer.zero_grad()
+        elif batch_idx == 0:
+            for p in self.parameters():
+                p.grad = torch.zeros_like(p) if p.requires_grad else None
+
+    def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
+        """A step after each batch, or after the last one."""
+        if not self.full_batch:
+            super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
+            return
+        optimizer_closure()
+        if self.trainer.is_last_batch:
+            optimizer.step(closure=lambda: torch.tensor(self.objective(), dtype=torch.float64))
+
+    def add(self, losses: Tensor, batch: Batch) -> Tensor:
+        """losses (B,) -> what the batch adds to the objective; noted for the epoch's sum.
+
+        Raises Diverged when it is no number.
+        """
+        data, penalty = losses.sum(), self.penalty(batch)
+        check_finite(data.detach() + penalty, f"epoch {self.current_epoch + 1}", self._advice())
+        self._losses += float(data.detach())
+        self._penalties += float(penalty.detach()) if isinstance(penalty, Tensor) else penalty
+        return data + penalty
+
+    def objective(self) -> float:
+        """The objective of the epoch: exact in full-batch training, else the sum of what the steps saw."""
+        if isinstance(self.criterion, CorpusCriterion) and self.criterion.totals is not None:
+            return float(self.criterion.objective(self.criterion.totals)) + self._penalties
+        return self._losses + self._penalties
+
+    def on_train_epoch_end(self) -> None:
+        """Logs the objective; stops when the optimizer says that it has finished, and why."""
+        self.log("train/objective", self.objective(), prog_bar=True)
+        optimizer = self._optimizer()
+        finished = getattr(optimizer, "finished", None)
+        if finished:
+            logger.info("epoch %d: %s", self.current_epoch + 1, finished)
+            self.trainer.should_stop = True
+
+    # -- how it is done --------------------------------------------------------------------------------------
+
+    def _optimizer(self) -> Optimizer | None:
+        """The optimizer itself; None outside of a trainer."""
+        return self.trainer.optimizers[0] if self._trainer is not None and self.trainer.optimizers else None
+
+    @torch.no_grad()
+    def _totals(self) -> Tensor:
+        """Soft counts of the whole corpus under the current weights."""
+        assert isinstance(self.criterion, CorpusCriterion)
+        batches = map(self.trainer.strategy.batch_to_device, self.trainer.train_dataloader)
+        return torch.stack([self.criterion.counts(self.scored(batch)).double().sum(0) for batch in batches]).sum(0)
+
+    def _advice(self) -> str:
+        return getattr(self._optimizer(), "advice", "set a smaller lr of the optimizer")

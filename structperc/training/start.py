@@ -1,0 +1,34 @@
+"""Training that starts from the weights of a saved model."""
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from structperc.errors import InputError
+from structperc.features.templates import template_name
+
+if TYPE_CHECKING:
+    from structperc.training.tagger import Tagger
+
+
+def start_from(tagger: "Tagger", folder: str) -> None:
+    """Give a tagger without weights the features, labels and weights of a saved model.
+
+    Weights that only the tagger has, such as those of non-local features, stay at zero. InputError when the model
+    was trained with other templates, another scheme of sequences, or has weights that the tagger has not.
+    """
+    saved = type(tagger).load(folder)
+    for kind in ("node", "edge"):
+        own, other = ([template_name(t) for t in getattr(x.features, kind)] for x in (tagger, saved))
+        if own != other:
+            raise InputError(f"model.init_from: {folder} was trained with other {kind} templates; use those")
+    if saved.unit != tagger.unit:
+        raise InputError(f"model.init_from: {folder} was trained on {saved.unit}s; set data.unit: {saved.unit}")
+    tagger.features = saved.features
+    tagger.allocate(saved.labels)
+    weights = dict(tagger.named_parameters())
+    with torch.no_grad():
+        for name, p in saved.named_parameters():
+            if name not in weights or weights[name].shape != p.shape:
+                raise InputError(f"model.init_from: {folder} has weights {name}, which this model has not")
+            weights[name].copy_(p)
