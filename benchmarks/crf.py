@@ -98,9 +98,7 @@ class CRFsuite(pycrfsuite.Trainer):
         ids, offsets = ours.rows.features.nodes
         strings = [[names[i] for i in ids[a:b].tolist()] for a, b in pairwise(offsets.tolist())]
         corpus = data.corpus("train")
-        for one, gold in zip(
-            corpus.sentences_of(strings), corpus.sentences_of(corpus.columns["label"]), strict=True
-        ):
+        for one, gold in zip(corpus.sentences_of(strings), corpus.sentences_of(corpus.columns["label"]), strict=True):
             self.append(one, gold)
         self.found: list[float] = []
 

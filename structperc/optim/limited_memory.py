@@ -9,7 +9,7 @@ CHUNK = 2**15  # numbers of a vector that are float64 at a time
 
 
 def inner(rows: Tensor, columns: Sequence[Tensor]) -> Tensor:
-    """rows (R, n), columns C times (n,) -> inner products (R, C), summed in float64, on the CPU; one pass over the rows."""
+    """rows (R, n), columns C times (n,) -> inner products (R, C) in float64, on the CPU; one pass over the rows."""
     total = torch.zeros(len(rows), len(columns), dtype=torch.float64, device=rows.device)
     for start in range(0, rows.shape[1], CHUNK):
         part = slice(start, start + CHUNK)

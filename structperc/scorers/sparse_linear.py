@@ -39,7 +39,7 @@ class SparseLinear(nn.Module):
         self.transition = nn.Parameter(torch.zeros(n_labels, n_labels)) if self.transitions else None
 
     def forward(self, batch: Batch) -> Lattice:
-        """-> Lattice with unary (B, T, L) and edge (B, T, L, L), or (1, 1, L, L) without edge features; 0 in padding."""
+        """-> Lattice of unary (B, T, L) and edge (B, T, L, L), or (1, 1, L, L) without edge features; 0 in padding."""
         B = batch.lengths.numel()
         T = int(batch.lengths.max()) if B else 0
         L = self.node.shape[1]

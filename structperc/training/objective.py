@@ -1,6 +1,7 @@
 """What training minimises: the criterion's losses and the prior. One step per mini-batch, or one per epoch."""
 
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 import pytorch_lightning as pl
@@ -9,7 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from structperc.criteria import CorpusCriterion, Criterion, Prior
-from structperc.optim import Phases, check_finite
+from structperc.optim import Diverged, Phases, check_finite
 from structperc.structures import Batch, Scored
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -69,15 +70,19 @@ class Objective(pl.LightningModule):
             return
         optimizer_closure()
         if self.trainer.is_last_batch:
-            optimizer.step(closure=lambda: torch.tensor(self.objective(), dtype=torch.float64))
+            try:
+                optimizer.step(closure=lambda: torch.tensor(self.objective(), dtype=torch.float64))
+            except Diverged as error:
+                raise Diverged(f"epoch {self.current_epoch + 1}: {error}") from None
 
     def add(self, losses: Tensor, batch: Batch) -> Tensor:
         """losses (B,) -> what the batch adds to the objective; noted for the epoch's sum.
 
-        Raises Diverged when it is no number.
+        Raises Diverged when it is no number; full-batch optimizers look at the whole sum, and restore weights first.
         """
         data, penalty = losses.sum(), self.penalty(batch)
-        check_finite(data.detach() + penalty, f"epoch {self.current_epoch + 1}", self._advice())
+        if not self.full_batch:
+            check_finite(data.detach(), f"epoch {self.current_epoch + 1}", self._advice())
         self._losses += float(data.detach())
         self._penalties += float(penalty.detach()) if isinstance(penalty, Tensor) else penalty
         return data + penalty
@@ -107,7 +112,7 @@ class Objective(pl.LightningModule):
     def _totals(self) -> Tensor:
         """Soft counts of the whole corpus under the current weights."""
         assert isinstance(self.criterion, CorpusCriterion)
-        batches = map(self.trainer.strategy.batch_to_device, self.trainer.train_dataloader)
+        batches: Iterable[Batch] = map(self.trainer.strategy.batch_to_device, self.trainer.train_dataloader or ())
         return torch.stack([self.criterion.counts(self.scored(batch)).double().sum(0) for batch in batches]).sum(0)
 
     def _advice(self) -> str:

@@ -19,6 +19,7 @@ from structperc.training.checkpoints import load_weights
 from structperc.training.datamodule import SequenceData
 from structperc.training.epochs import BestEpoch, LastEpoch
 from structperc.training.inference import flat_labels
+from structperc.training.last_good import LastGood
 from structperc.training.predictions import write_predictions
 from structperc.training.report import label_split, results_table, write_json
 from structperc.training.runs import checkpoint, next_run, root_of
@@ -88,7 +89,7 @@ class Program(LightningCLI):
         if not self.datamodule.has("dev"):
             self.checkpoints.monitor = None
         last = LastEpoch(self.folder / "checkpoints", self.checkpoints._every_n_epochs)
-        self.trainer.callbacks.append(last)  # type: ignore[attr-defined]
+        self.trainer.callbacks += [last, LastGood(self.folder)]  # type: ignore[attr-defined]
         self.started = time.perf_counter()
 
     def after_fit(self) -> None:

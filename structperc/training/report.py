@@ -24,7 +24,7 @@ class Labelled(NamedTuple):
 @torch.no_grad()
 def label_split(tagger: Tagger, data: SequenceData, split: str) -> Labelled:
     """Labels a split with the tagger's present weights and counts; the split is encoded and has gold labels."""
-    evaluation, parts = Evaluation(tagger.labels).to(tagger.device), []
+    evaluation, parts = Evaluation(tagger.labels, tagger.gamma).to(tagger.device), []
     for batch in tqdm(data.loader(split), desc=f"scoring {split}", leave=False, delay=2):
         moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
         best = tagger.decode(moved)

@@ -18,6 +18,7 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.metrics import Evaluation
+from structperc.metrics.f_measure import check_gamma
 from structperc.nonlocal_features import NonlocalFeature, find_segments
 from structperc.optim import Perceptron
 from structperc.scorers import SparseLinear
@@ -48,6 +49,7 @@ class Tagger(Objective, Inference, Store):
         prior: added to the losses of the corpus, over all weights.
         init_from: folder of a saved model with the same templates; training starts from its weights, with its
             features and labels.
+        gamma: of the F score by which models are looked at, see `metrics.f_measure`.
     """
 
     labels: LabelSet
@@ -66,6 +68,7 @@ class Tagger(Objective, Inference, Store):
         decoder: KBest | None = None,
         prior: Prior | None = None,
         init_from: str | None = None,
+        gamma: float = 1.0,
     ) -> None:
         super().__init__()
         if search.k < criterion.rivals_needed:
@@ -75,7 +78,8 @@ class Tagger(Objective, Inference, Store):
         self.optimizer = optimizer
         self.nonlocal_features = nn.ModuleList(nonlocal_features)
         self.decoder = decoder or KBest(1)
-        self.prior, self.init_from = prior, init_from
+        check_gamma(gamma)
+        self.prior, self.init_from, self.gamma = prior, init_from, gamma
         self.fitted = False
         self.unit = "sentence"
 
@@ -228,7 +232,7 @@ class Tagger(Objective, Inference, Store):
 
     def on_validation_epoch_start(self) -> None:
         """A fresh evaluation."""
-        self.evaluation = Evaluation(self.labels).to(self.device)
+        self.evaluation = Evaluation(self.labels, self.gamma).to(self.device)
 
     on_test_epoch_start = on_validation_epoch_start
 

@@ -1,0 +1,33 @@
+"""What is left of a run whose objective stopped being a number: the last good weights, as a saved model."""
+
+import logging
+from pathlib import Path
+
+import pytorch_lightning as pl
+
+from structperc.optim import Diverged
+from structperc.training.checkpoints import load_weights
+from structperc.training.tagger import Tagger
+
+logger = logging.getLogger("pytorch_lightning.structperc")
+
+
+class LastGood(pl.Callback):
+    """Saves RUN/model when training diverges: the best weights of a full-batch optimizer, else the last epoch's."""
+
+    def __init__(self, run: Path) -> None:
+        self.run = run
+
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
+        """Full-batch optimizers have put their best weights back by now."""
+        if not isinstance(exception, Diverged):
+            return
+        assert isinstance(pl_module, Tagger)
+        if not pl_module.full_batch:
+            last = self.run / "checkpoints" / "last.ckpt"
+            if not last.is_file():
+                logger.warning("no epoch was completed: no model is saved")
+                return
+            load_weights(pl_module, last)
+        pl_module.save(self.run / "model")
+        logger.warning("model with the last good weights: %s", self.run / "model")
