@@ -26,7 +26,13 @@ class LastEpoch(BestEpoch):
     """
 
     def __init__(self, folder: str | Path, every_n_epochs: int = 1) -> None:
-        super().__init__(dirpath=folder, filename="last", enable_version_counter=False, every_n_epochs=every_n_epochs)
+        super().__init__(
+            dirpath=folder,
+            filename="last",
+            enable_version_counter=False,
+            every_n_epochs=every_n_epochs,
+            save_on_train_epoch_end=True,  # also where validation is rarer than epochs
+        )
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Where the last epoch is none of the n-th."""

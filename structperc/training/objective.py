@@ -1,7 +1,9 @@
 """What training minimises: the criterion's losses and the prior. One step per mini-batch, or one per epoch."""
 
 import logging
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import pytorch_lightning as pl
@@ -10,8 +12,9 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from structperc.criteria import CorpusCriterion, Criterion, Prior
+from structperc.errors import InputError
 from structperc.optim import Diverged, Phases, check_finite
-from structperc.structures import Batch, Scored
+from structperc.structures import Batch, Candidates, Scored
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -29,9 +32,11 @@ class Objective(pl.LightningModule):
     prior: Prior | None
     full_batch = False  # whether the optimizer of this epoch makes one step per epoch
     corpus_size: int | None = None  # sequences that share the prior; None: those of the batch are all
+    _losses = _penalties = 0.0
+    _searched: Sequence[Candidates] = ()
 
-    def scored(self, batch: Batch) -> Scored:
-        """Gold and candidates under the current weights."""
+    def scored(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
+        """Gold and candidates under the current weights; searched for unless they are given."""
         raise NotImplementedError
 
     def penalty(self, batch: Batch) -> Tensor | float:
@@ -45,15 +50,25 @@ class Objective(pl.LightningModule):
     # -- the steps of an epoch -------------------------------------------------------------------------------
 
     def on_train_epoch_start(self) -> None:
-        """Sums of the epoch start at zero; which optimizer has its turn; totals of the corpus where they are needed."""
+        """Sums of the epoch start at zero; which optimizer has its turn; totals of the corpus where they are needed.
+
+        InputError when the trainer divides the gradient of a full batch.
+        """
         self._losses, self._penalties = 0.0, 0.0
+        self._searched = []
         optimizer = self._optimizer()
         if isinstance(optimizer, Phases):
             optimizer.begin_epoch(self.current_epoch)
         self.full_batch = getattr(optimizer, "full_batch", False)
+        if self.full_batch and self.trainer.accumulate_grad_batches != 1:
+            raise InputError("trainer.accumulate_grad_batches must be 1: full-batch optimizers add up all batches")
         if isinstance(self.criterion, CorpusCriterion):
             self.criterion.corpus_size = self.corpus_size
             self.criterion.totals = self._totals() if self.full_batch else None
+
+    def searched(self, batch_idx: int) -> Candidates | None:
+        """What the search has given for a batch of this epoch, with the weights of now, if it has been made."""
+        return self._searched[batch_idx] if self._searched else None
 
     def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Optimizer) -> None:
         """Before each step; full-batch gradients are dense from the start, so that batches add to them in place."""
@@ -64,9 +79,12 @@ class Objective(pl.LightningModule):
                 p.grad = torch.zeros_like(p) if p.requires_grad else None
 
     def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
-        """A step after each batch, or after the last one."""
+        """A step after each batch, or after the last one. Diverged when an epoch ends with weights beyond numbers."""
         if not self.full_batch:
             super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
+            if self.trainer.is_last_batch:
+                total = torch.stack([p.detach().double().sum() for p in self.parameters()]).sum()
+                check_finite(total, f"epoch {self.current_epoch + 1}", self._advice(), "sum of the weights")
             return
         optimizer_closure()
         if self.trainer.is_last_batch:
@@ -89,9 +107,10 @@ class Objective(pl.LightningModule):
 
     def objective(self) -> float:
         """The objective of the epoch: exact in full-batch training, else the sum of what the steps saw."""
-        if isinstance(self.criterion, CorpusCriterion) and self.criterion.totals is not None:
-            return float(self.criterion.objective(self.criterion.totals)) + self._penalties
-        return self._losses + self._penalties
+        if not isinstance(self.criterion, CorpusCriterion) or self.criterion.totals is None:
+            return self._losses + self._penalties
+        totals = self.criterion.totals
+        return float(self.criterion.objective(totals)) + self._penalties if totals.isfinite().all() else math.nan
 
     def on_train_epoch_end(self) -> None:
         """Logs the objective; stops when the optimizer says that it has finished, and why."""
@@ -110,10 +129,16 @@ class Objective(pl.LightningModule):
 
     @torch.no_grad()
     def _totals(self) -> Tensor:
-        """Soft counts of the whole corpus under the current weights."""
+        """Soft counts, under the current weights, of all that an epoch sees."""
         assert isinstance(self.criterion, CorpusCriterion)
-        batches: Iterable[Batch] = map(self.trainer.strategy.batch_to_device, self.trainer.train_dataloader or ())
-        return torch.stack([self.criterion.counts(self.scored(batch)).double().sum(0) for batch in batches]).sum(0)
+        seen = islice(self.trainer.train_dataloader or (), int(self.trainer.num_training_batches))
+        batches: Iterable[Batch] = map(self.trainer.strategy.batch_to_device, seen)
+        counts = []
+        for batch in batches:
+            scored = self.scored(batch)
+            counts.append(self.criterion.counts(scored).double().sum(0))
+            self._searched = [*self._searched, scored.candidates]
+        return torch.stack(counts).sum(0)
 
     def _advice(self) -> str:
         return getattr(self._optimizer(), "advice", "set a smaller lr of the optimizer")

@@ -127,8 +127,8 @@ class Reranker(Tagger):
         """-> the first model's Lattice, from which candidates come."""
         return self.first(batch)
 
-    def scored(self, batch: Batch) -> Scored:
-        """What is correct and the candidates of the lists of a batch."""
+    def scored(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
+        """What is correct and the candidates of the lists of a batch, which are always given."""
         assert self.lists is not None
         return self.score_list(batch, move_data_to_device(self.lists.cut(batch.rows.cpu()), self.device))
 

@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 def start_from(tagger: "Tagger", folder: str) -> None:
     """Give a tagger without weights the features, labels and weights of a saved model.
 
-    Weights that only the tagger has, such as those of non-local features, stay at zero. InputError when the model
-    was trained with other templates, another scheme of sequences, or has weights that the tagger has not.
+    Weights that only the tagger has, such as those of non-local features, stay at zero. InputError when there is no
+    model, or it was trained with other templates, another scheme of sequences, or has weights that the tagger has not.
     """
-    saved = type(tagger).load(folder)
+    try:
+        saved = type(tagger).load(folder)
+    except InputError as error:
+        raise InputError(f"model.init_from: {error}") from None
     for kind in ("node", "edge"):
         own, other = ([template_name(t) for t in getattr(x.features, kind)] for x in (tagger, saved))
         if own != other:

@@ -82,6 +82,7 @@ class Tagger(Objective, Inference, Store):
         self.prior, self.init_from, self.gamma = prior, init_from, gamma
         self.fitted = False
         self.unit = "sentence"
+        self._start_counts()
 
     # -- the architecture ------------------------------------------------------------------------------------
 
@@ -91,18 +92,19 @@ class Tagger(Objective, Inference, Store):
 
     def training_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
         """-> the summed loss of the batch."""
-        scored = self.scored(batch)
+        scored = self.scored(batch, self.searched(batch_idx))
         losses, acts = self.criterion.judge(scored)
         self.count(scored, acts)
         return self.add(losses, batch)
 
-    def scored(self, batch: Batch) -> Scored:
-        """Gold and candidates that the criterion compares, if it compares any."""
+    def scored(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
+        """Gold and candidates that the criterion compares, if it compares any; searched for unless they are given."""
         assert batch.gold is not None
         lattice = self(batch)
-        with torch.no_grad():
+        if candidates is None:
             search = self.search if self.criterion.rivals_needed else no_candidates
-            candidates = search(self.criterion.augment(lattice, batch.gold))
+            with torch.no_grad():
+                candidates = search(self.criterion.augment(lattice, batch.gold))
         return self.score(batch, lattice, candidates)
 
     def score(self, batch: Batch, lattice: Lattice, candidates: Candidates) -> Scored:
@@ -203,6 +205,9 @@ class Tagger(Objective, Inference, Store):
     def on_train_epoch_start(self) -> None:
         """Sums and counts of an epoch start at zero."""
         super().on_train_epoch_start()
+        self._start_counts()
+
+    def _start_counts(self) -> None:
         self._updates, self._wrong, self._tokens = torch.zeros(3, dtype=torch.int64, device=self.device).unbind()
 
     def count(self, scored: Scored, acts: Tensor) -> None:

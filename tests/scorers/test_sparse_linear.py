@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from pytorch_lightning.utilities import move_data_to_device
 
 from structperc.scorers import SparseLinear
-from structperc.scorers.bags import bag_sum
+from structperc.scorers.bags import bag_sum, transpose
 from structperc.structures import Batch, SparseFeatures, Words
 
 
@@ -120,13 +121,31 @@ def test_no_tokens_at_all():
     assert lattice.edge.shape == (2, 0, 2, 2)
 
 
+@pytest.mark.parametrize("edges", [True, False])
+def test_transposed_features_change_neither_scores_nor_gradients(edges):
+    plain, results = batch(edges), []
+    quick = plain._replace(nodes=transpose(plain.nodes), edges=plain.edges and transpose(plain.edges))
+    for given in (plain, quick):
+        module = scorer(n_edge=3 if edges else 0, sparse_grad=False)
+        lattice = module(given)
+        (lattice.unary.square().sum() + lattice.edge.square().sum()).backward()
+        results.append([lattice.unary, lattice.edge, *(p.grad for p in module.parameters())])
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_same_on_cuda():
-    module, given = scorer(), batch()
-    expected = module(given)
-    on_gpu = Batch(*(SparseFeatures(*(y.cuda() for y in x)) if isinstance(x, SparseFeatures) else x for x in given))
-    lattice = module.cuda()(on_gpu._replace(lengths=given.lengths.cuda()))
-    torch.testing.assert_close(lattice.unary.cpu(), expected.unary)
-    torch.testing.assert_close(lattice.edge.cpu(), expected.edge)
-    lattice.unary[0, 0, 1].backward()
-    assert module.node.grad._nnz() == 2
+@pytest.mark.parametrize("sparse_grad", [True, False])
+@pytest.mark.parametrize("transposed", [True, False])
+def test_same_on_cuda(transposed, sparse_grad):
+    given = batch()
+    if transposed:
+        given = given._replace(nodes=transpose(given.nodes), edges=transpose(given.edges))
+    results = []
+    for device in ("cpu", "cuda"):
+        module = scorer(sparse_grad=sparse_grad).to(device)
+        lattice = module(move_data_to_device(given, torch.device(device)))
+        (lattice.unary.square().sum() + lattice.edge.square().sum()).backward()
+        results.append([lattice.unary, lattice.edge, *(p.grad.to_dense() for p in module.parameters())])
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b.cpu())

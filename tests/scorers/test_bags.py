@@ -1,0 +1,107 @@
+"""Sums of weight rows and their dense gradient by transposed features, one occurrence at a time."""
+
+import pytest
+import torch
+
+from structperc.scorers.bags import bag_sum, transpose
+from structperc.structures import SparseFeatures
+
+ROWS, COLUMNS = 7, 3
+BAGS = {
+    "plain": [[0, 3], [5], [3, 1, 0]],
+    "empty bags": [[], [4, 0], [], [], [0], []],
+    "repeated ids": [[2, 2, 1], [2], [1, 1, 1, 2]],
+    "one token": [[6, 5, 4, 3, 2, 1, 0]],
+    "one id": [[3], [3], [3]],
+    "no ids": [[], []],
+    "no tokens": [],
+}
+
+each_bags = pytest.mark.parametrize("bags", BAGS.values(), ids=BAGS)
+
+
+def ragged(bags):
+    offsets = [0]
+    for bag in bags:
+        offsets.append(offsets[-1] + len(bag))
+    ids = torch.tensor([i for bag in bags for i in bag], dtype=torch.int32)
+    return SparseFeatures(ids, torch.tensor(offsets, dtype=torch.int32))
+
+
+def table(seed=0, dtype=torch.float32):
+    return torch.randn(ROWS, COLUMNS, generator=torch.Generator().manual_seed(seed), dtype=dtype).requires_grad_()
+
+
+def naive(weight, bags):
+    """(n, C), differentiable."""
+    zero = 0 * weight.sum(0)
+    sums = [sum((weight[i] for i in bag), zero) for bag in bags]
+    return torch.stack(sums) if sums else zero[None][:0]
+
+
+@each_bags
+def test_transposed_features_list_the_tokens_of_each(bags):
+    features = transpose(ragged(bags))
+    present, tokens, offsets = features.transposed
+    assert present.tolist() == sorted({i for bag in bags for i in bag})
+    assert present.dtype == torch.int64
+    assert tokens.dtype == offsets.dtype == torch.int32
+    assert len(offsets) == len(present) + 1
+    for r, feature in enumerate(present.tolist()):
+        expected = [token for token, bag in enumerate(bags) for i in bag if i == feature]
+        assert tokens[offsets[r] : offsets[r + 1]].tolist() == expected
+    assert features.ids.tolist() == [i for bag in bags for i in bag]
+    assert torch.equal(features.offsets, ragged(bags).offsets)
+
+
+@each_bags
+def test_sums_and_gradients_do_not_depend_on_how_they_are_made(bags):
+    weights = [table() for _ in range(4)]
+    plain = ragged(bags)
+    expected = naive(weights[0], bags)
+    upstream = torch.randn(len(bags), COLUMNS, generator=torch.Generator().manual_seed(1))
+    expected.backward(upstream)
+    ways = [(transpose(plain), False), (plain, False), (transpose(plain), True)]
+    for weight, (features, sparse) in zip(weights[1:], ways, strict=True):
+        found = bag_sum(weight, features, sparse_grad=sparse)
+        torch.testing.assert_close(found, expected)
+        found.backward(upstream)
+        assert weight.grad.is_sparse == sparse
+        torch.testing.assert_close(weight.grad.to_dense(), weights[0].grad)
+
+
+def test_features_that_do_not_occur_have_a_gradient_of_zero():
+    weight = table()
+    bag_sum(weight, transpose(ragged([[1, 4], [4]])), sparse_grad=False).sum().backward()
+    assert weight.grad[:, 0].tolist() == [0, 1, 0, 0, 2, 0, 0]
+
+
+def test_gradients_of_several_batches_add_up():
+    weight, bags = table(), [*BAGS["plain"], *BAGS["repeated ids"]]
+    for part in ("plain", "repeated ids"):
+        bag_sum(weight, transpose(ragged(BAGS[part])), sparse_grad=False).square().sum().backward()
+    other = table()
+    naive(other, bags).square().sum().backward()
+    torch.testing.assert_close(weight.grad, other.grad)
+
+
+def test_gradient_that_is_an_expanded_view():
+    """As that of a sum, whose rows are one number in memory."""
+    weight, other = table(), table()
+    bag_sum(weight, transpose(ragged(BAGS["repeated ids"])), sparse_grad=False).t().sum().backward()
+    naive(other, BAGS["repeated ids"]).sum().backward()
+    torch.testing.assert_close(weight.grad, other.grad)
+
+
+def test_gradcheck():
+    features = transpose(ragged(BAGS["repeated ids"]))
+    assert torch.autograd.gradcheck(lambda w: bag_sum(w, features, sparse_grad=False).sin(), table(dtype=torch.float64))
+
+
+def test_the_callers_features_are_left_alone():
+    features = ragged(BAGS["plain"])
+    before = features.ids.clone(), features.offsets.clone()
+    transpose(features)
+    assert features.transposed is None
+    assert torch.equal(features.ids, before[0])
+    assert torch.equal(features.offsets, before[1])

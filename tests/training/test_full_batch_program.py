@@ -1,0 +1,366 @@
+"""Full-batch training as users run it: it converges, resumes, serves its best weights and says what is wrong."""
+
+import csv
+import json
+import re
+
+import pytest
+import torch
+from nested import assert_same
+from safetensors.torch import load_file
+from tiny import Loops, weights_of, whole
+
+from structperc.criteria import MCEF
+from structperc.training.checkpoints import load_weights
+from structperc.training.sources import Synthetic
+from structperc.training.tagger import Tagger
+
+CRITERIA, OPTIM = "structperc.criteria.", "structperc.optim."
+SMALL = ["--data.train=5", "--data.dev=2", "--data.test=0", "--data.unit=sentence", "--data.batch_size=8"]
+FULL = [*SMALL, "--data.shuffle=false", "--model.scorer.init_args.sparse_grad=false"]
+LOWEST = ["--checkpoint.monitor=null"]
+MAP = [f"--model.criterion={CRITERIA}Likelihood", "--model.prior.C=1"]
+MCE_F = [f"--model.criterion={CRITERIA}MCEF", "--model.search.k=2", "--model.prior.C=1000"]
+LBFGS = [f"--model.optimizer={OPTIM}LBFGS"]
+QUICKPROP = [f"--model.optimizer={OPTIM}QuickProp", "--model.optimizer.lr=10"]
+PHASES = [
+    f"--model.optimizer={OPTIM}Phases",
+    f"--model.optimizer.first={OPTIM}GPD",
+    "--model.optimizer.first.lr=100",
+    "--model.optimizer.first.decay_steps=10",
+    "--model.optimizer.epochs=2",
+    f"--model.optimizer.then={OPTIM}QuickProp",
+    "--model.optimizer.then.lr=10",
+]
+
+
+def logged(run, name):
+    """The column of a run's log, in the order of the epochs."""
+    with (run / "logs" / "version_0" / "metrics.csv").open() as lines:
+        return [float(row[name]) for row in csv.DictReader(lines) if row.get(name)]
+
+
+def checkpoint(run, name="last"):
+    return torch.load(run / "checkpoints" / f"{name}.ckpt", weights_only=True)
+
+
+def best_weights(saved):
+    """{name: weights} of lowest objective in a checkpoint."""
+    states = saved["optimizer_states"][0]["state"].values()
+    return {name: state["best"] for name, state in zip(("scorer.node", "scorer.transition"), states, strict=True)}
+
+
+def objective(folder, C):
+    """Of a saved model on the training data, by loops (or in one batch), in float64."""
+    model, data = Tagger.load(folder), Synthetic(train=5, dev=0, test=0, unit="sentence")
+    rows, weights = model.encode(data.corpus("train")), weights_of(model)
+    penalty = sum(float(w.square().sum()) for w in weights) / (2 * C)
+    if not isinstance(model.criterion, MCEF):
+        return float(Loops(model, rows)(weights)) + penalty
+    return float(model.criterion.objective(model.criterion.counts(whole(model, rows, weights)).sum(0))) + penalty
+
+
+def assert_weights(model, expected):
+    """model.safetensors against {name: weights}."""
+    saved = {name: w for name, w in load_file(model / "model.safetensors").items() if not name.startswith("features.")}
+    assert saved.keys() == {name for name in expected if name.startswith("scorer.")}
+    for name, weights in saved.items():
+        assert torch.equal(weights, expected[name])
+
+
+@pytest.fixture(scope="module")
+def map_model(tmp_path_factory):
+    """The folder of a MAP model of ten evaluations."""
+    from conftest import Runs
+
+    runs = Runs(tmp_path_factory.mktemp("map") / "runs")
+    assert runs("fit", *FULL, *MAP, *LBFGS, *LOWEST, "--trainer.max_epochs=10") == 0
+    return runs.root / "1" / "model"
+
+
+# -- what training leads to ----------------------------------------------------------------------------------
+
+
+def test_lbfgs_converges_and_the_model_has_the_lowest_objective(runs, caplog):
+    with caplog.at_level("INFO", logger="pytorch_lightning.structperc"):
+        options = ["--trainer.max_epochs=300", "--model.optimizer.tolerance=1e-6"]
+        assert runs("fit", *FULL, *MAP, *LBFGS, *LOWEST, *options) == 0
+    run = runs.root / "1"
+    epochs = json.loads((run / "results.json").read_text())["epochs"]
+    values = logged(run, "train/objective")
+    assert epochs == len(values) < 300
+    assert f"epoch {epochs}: converged: in 10 iterations the objective fell by less than 1e-06" in caplog.messages
+    assert values[-1] < values[0] / 10
+    assert objective(run / "model", 1) == pytest.approx(min(values), rel=1e-5)
+
+
+def test_quickprop_serves_the_lowest_objective_of_those_it_went_through(runs):
+    """It goes up, too: the weights that it ends with are others."""
+    assert runs("fit", *FULL, *MCE_F, *PHASES, *LOWEST, "--trainer.max_epochs=12") == 0
+    run = runs.root / "1"
+    values = logged(run, "train/objective")
+    assert values[-1] > min(values[2:])
+    assert objective(run / "model", 1000) == pytest.approx(min(values[2:]), rel=1e-4)
+    last = checkpoint(run)
+    saved = load_file(run / "model" / "model.safetensors")
+    assert not torch.equal(saved["scorer.node"], last["state_dict"]["scorer.node"])
+    assert_weights(run / "model", best_weights(last))
+
+
+def test_the_epoch_of_the_best_development_score_may_be_chosen_instead(runs):
+    assert runs("fit", *FULL, *MAP, *LBFGS, "--trainer.max_epochs=8", "--checkpoint.mode=min") == 0
+    run = runs.root / "1"
+    scores = logged(run, "dev/score")
+    assert len(scores) == 8
+    assert min(scores) < max(scores)
+    best = checkpoint(run, "best")
+    assert best["epoch"] == scores.index(min(scores))
+    assert json.loads((run / "results.json").read_text())["dev"]["score"] == pytest.approx(min(scores))
+    assert_weights(run / "model", best_weights(best))
+
+
+def test_development_data_are_looked_at_with_the_lowest_objective_so_far(runs):
+    """Where an evaluation has found no lower objective, the score is the one before."""
+    assert runs("fit", *FULL, *MCE_F, *QUICKPROP, *LOWEST, "--trainer.max_epochs=14") == 0
+    values, scores = (logged(runs.root / "1", name) for name in ("train/objective", "dev/score"))
+    worse = [i for i in range(1, 14) if values[i] > min(values[:i])]
+    assert worse
+    assert all(scores[i] == scores[i - 1] for i in worse)
+    assert len(set(scores)) > 1
+
+
+RESUMED = {"lbfgs": [*MAP, *LBFGS], "quickprop": [*MCE_F, *QUICKPROP], "phases": [*MCE_F, *PHASES]}
+
+
+@pytest.mark.parametrize("options", RESUMED.values(), ids=RESUMED)
+def test_training_goes_on_after_any_evaluation_bit_for_bit(runs, options):
+    """Four epochs, or two and two; the first phase ends after the second."""
+    first, second = [*FULL, *options, "--trainer.max_epochs=2"], [*FULL, *options, "--trainer.max_epochs=4"]
+    assert runs("fit", *second) == 0
+    assert runs("fit", *first) == 0
+    assert runs("fit", *second, "--ckpt_path=last") == 0
+    whole_run, resumed = runs.root / "1", runs.root / "2"
+    assert not (runs.root / "3").exists()
+    for part in ("epoch", "global_step", "state_dict", "optimizer_states"):
+        assert_same(checkpoint(whole_run)[part], checkpoint(resumed)[part])
+    assert_weights(whole_run / "model", load_file(resumed / "model" / "model.safetensors"))
+
+
+def test_a_finished_run_stays_as_it_is(runs, caplog):
+    options = [*FULL, *MAP, *LBFGS, *LOWEST, "--model.optimizer.tolerance=0.5", "--model.optimizer.period=2"]
+    assert runs("fit", *options, "--trainer.max_epochs=50") == 0
+    run = runs.root / "1"
+    epochs = json.loads((run / "results.json").read_text())["epochs"]
+    before = load_file(run / "model" / "model.safetensors")
+    assert epochs < 50
+    with caplog.at_level("INFO", logger="pytorch_lightning.structperc"):
+        assert runs("fit", *options, "--trainer.max_epochs=60", "--ckpt_path=last") == 0
+    assert f"epoch {epochs + 1}: converged" in caplog.text
+    assert_weights(run / "model", before)
+
+
+# -- checkpoints ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("monitor", ["null", "dev/score"])
+def test_last_is_written_at_the_end_too_when_checkpoints_are_rare(runs, monitor):
+    """A run goes on from there as if it had never ended."""
+    options = [*FULL, *MAP, *LBFGS, f"--checkpoint.monitor={monitor}"]
+    assert runs("fit", *options, "--trainer.max_epochs=6") == 0
+    rare = [*options, "--checkpoint.every_n_epochs=3"]
+    assert runs("fit", *rare, "--trainer.max_epochs=5") == 0
+    steady, run = checkpoint(runs.root / "1"), runs.root / "2"
+    assert checkpoint(run, "best")["epoch"] == 2
+    assert 6 * checkpoint(run)["global_step"] == 5 * steady["global_step"]
+    assert sorted(path.name for path in (run / "checkpoints").iterdir()) == ["best.ckpt", "last.ckpt"]
+    assert runs("fit", *rare, "--trainer.max_epochs=6", "--ckpt_path=last") == 0
+    for part in ("global_step", "state_dict", "optimizer_states"):
+        assert_same(checkpoint(run)[part], steady[part])
+
+
+def test_rare_checkpoints_are_written_along_the_way(runs):
+    """The run ends in its fourth epoch, by an error; what is left is the third."""
+    options = ["--checkpoint.every_n_epochs=3", "--model.optimizer=tiny.Explodes", "--model.optimizer.lr=0.01"]
+    assert runs("fit", *FULL, *MAP, *LOWEST, *options, "--trainer.max_epochs=9") == 2
+    assert checkpoint(runs.root / "1")["epoch"] == 2
+
+
+# -- from a saved model --------------------------------------------------------------------------------------
+
+
+def test_training_from_a_saved_model_begins_at_its_objective(runs, map_model):
+    options = [f"--model.init_from={map_model}", "--trainer.max_epochs=1"]
+    assert runs("fit", *FULL, *MCE_F, *QUICKPROP, *LOWEST, *options) == 0
+    run = runs.root / "1"
+    (value,) = logged(run, "train/objective")
+    assert objective(run / "model", 1000) == pytest.approx(value, rel=1e-5)
+    assert value < 0.2  # at weights of zero it is above 1
+    assert_weights(run / "model", load_file(map_model / "model.safetensors"))
+
+
+def test_training_from_a_saved_model_has_its_features_and_labels(runs, map_model):
+    """Fewer documents have fewer features, of which the model would know nothing."""
+    options = [f"--model.init_from={map_model}", "--trainer.max_epochs=2", "--data.train=2"]
+    assert runs("fit", *FULL, *MCE_F, *QUICKPROP, *LOWEST, *options) == 0
+    own, given = Tagger.load(runs.root / "1" / "model"), Tagger.load(map_model)
+    assert own.features.feature_names("node") == given.features.feature_names("node")
+    assert own.labels.names == given.labels.names
+    assert type(own.criterion) is MCEF
+
+
+def test_a_run_from_a_saved_model_resumes(runs, map_model):
+    options = [*FULL, *MCE_F, *QUICKPROP, *LOWEST, f"--model.init_from={map_model}"]
+    assert runs("fit", *options, "--trainer.max_epochs=4") == 0
+    assert runs("fit", *options, "--trainer.max_epochs=2") == 0
+    assert runs("fit", *options, "--trainer.max_epochs=4", "--ckpt_path=last") == 0
+    for part in ("state_dict", "optimizer_states"):
+        assert_same(checkpoint(runs.root / "1")[part], checkpoint(runs.root / "2")[part])
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def complaint(runs, capsys):
+    """Runs a fit that must fail; -> what it complains about."""
+
+    def complaint(*options):
+        capsys.readouterr()
+        assert runs("fit", *FULL, *options) == 2
+        lines = capsys.readouterr().err.strip().splitlines()
+        (line,) = (line for line in lines if line.startswith("structperc: error: "))
+        assert line == lines[-1]
+        return line.removeprefix("structperc: error: ")
+
+    return complaint
+
+
+MCE = [f"--model.criterion={CRITERIA}MCE", "--model.search.k=2"]
+SOFT = [f"--model.criterion={CRITERIA}MCE", f"--model.criterion.measure={CRITERIA}SoftMax"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([*MAP, "--model.prior.C=0"], "Prior: C must be > 0, got 0.0"),
+        ([*MAP, "--model.prior.C=-1"], "Prior: C must be > 0, got -1.0"),
+        ([*MAP, "--model.prior.phi=3"], "Prior: phi must be 1 or 2, got 3"),
+        (
+            [*MCE, f"--model.criterion.smoothing={CRITERIA}Sigmoid", "--model.criterion.smoothing.alpha=0"],
+            "Sigmoid: alpha must be > 0, got 0.0",
+        ),
+        (
+            [*MCE, f"--model.criterion.smoothing={CRITERIA}Logistic", "--model.criterion.smoothing.alpha=-2"],
+            "Logistic: alpha must be > 0, got -2.0",
+        ),
+        ([*SOFT, "--model.criterion.measure.psi=0"], "SoftMax: psi must be > 0 and finite, got 0.0"),
+        ([*MCE_F, "--model.criterion.gamma=0"], "MCEF: gamma must be > 0, got 0.0"),
+        ([*MCE_F, "--model.criterion.memory=1"], "MCEF: memory must be >= 0 and < 1, got 1.0"),
+        ([*MCE, "--model.search.k=1"], "model.search.k is 1, but MCE compares gold with rivals: set it >= 2"),
+        ([*MCE_F, "--model.search.k=1"], "model.search.k is 1, but MCEF compares gold with rivals: set it >= 2"),
+        (
+            [*MCE_F, "--data.scheme=none", "--data.labels=none"],
+            "MCEF counts segments, but the labels have none: use MCE",
+        ),
+        (["--model.gamma=0"], "gamma must be > 0 and finite, got 0.0"),
+        ([*MAP, *QUICKPROP, "--model.optimizer.lr=0"], "QuickProp: lr must be > 0, got 0.0"),
+        (["--model.init_from=no/such/model"], "model.init_from: no/such/model: no saved model here"),
+        (
+            [*MAP, *LBFGS, "--trainer.accumulate_grad_batches=2"],
+            "trainer.accumulate_grad_batches must be 1: full-batch optimizers add up all batches",
+        ),
+    ],
+)
+def test_options_out_of_range(complaint, runs, options, message):
+    assert complaint(*options).startswith(message)
+    assert not list(runs.root.rglob("*.ckpt"))
+    assert not list(runs.root.rglob("model.json"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--model.features.node=[bias]"], "was trained with other node templates; use those"),
+        (["--model.features.edge=[bias]"], "was trained with other edge templates; use those"),
+        (["--data.unit=document"], "was trained on sentences; set data.unit: sentence"),
+        (["--model.scorer.init_args.transitions=false"], "has weights scorer.transition, which this model has not"),
+    ],
+)
+def test_models_to_start_from_that_do_not_fit(complaint, map_model, options, message):
+    given = [*MAP, *LBFGS, f"--model.init_from={map_model}", *options]
+    assert complaint(*given) == f"model.init_from: {map_model} {message}"
+
+
+# -- divergence ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("criterion", [MAP, [*MCE, "--model.prior.C=1000"], MCE_F], ids=["map", "mce", "mce_f"])
+def test_full_batch_training_that_diverges_leaves_its_best_weights(complaint, runs, criterion, caplog):
+    message = complaint(*criterion, *QUICKPROP, "--model.optimizer.lr=1e38", "--trainer.max_epochs=5")
+    assert re.fullmatch("epoch 2: QuickProp, evaluation 2: the objective is (nan|inf): set a smaller lr", message)
+    model = runs.root / "1" / "model"
+    assert f"model with the last good weights: {model}" in caplog.messages
+    assert not any(p.any() for p in Tagger.load(model).parameters())  # those of the first evaluation
+
+
+def test_the_best_weights_are_not_those_of_the_last_checkpoint(complaint, runs):
+    """The third evaluation is the lowest, the fourth no number; the third epoch's checkpoint holds the fourth point."""
+    options = ["--model.optimizer=tiny.Explodes", "--model.optimizer.lr=0.001", "--trainer.max_epochs=9"]
+    message = complaint(*MAP, *LOWEST, *options)
+    assert message.startswith("epoch 4: Explodes, evaluation 4: the objective is ")
+    assert message.endswith("set a smaller C of the prior")
+    run = runs.root / "1"
+    values = logged(run, "train/objective")
+    assert len(values) == 3
+    assert objective(run / "model", 1) == pytest.approx(min(values), rel=1e-5)
+    assert min(values) == values[-1] < values[0]
+
+
+def test_mini_batches_that_diverge_leave_the_last_epoch(complaint, runs, caplog):
+    steps = len(Synthetic(train=5, dev=0, test=0, unit="sentence").corpus("train")) // 8 + 1
+    options = ["--model.optimizer=tiny.ExplodesInBatches", "--model.optimizer.lr=0.01", "--trainer.max_epochs=9"]
+    message = complaint(*MAP, *options, f"--model.optimizer.at={2 * steps + 1}")
+    assert message == "epoch 3: the objective is nan: take another optimizer"
+    run = runs.root / "1"
+    last = checkpoint(run)
+    assert last["epoch"] == 1
+    assert f"model with the last good weights: {run / 'model'}" in caplog.messages
+    assert_weights(run / "model", last["state_dict"])
+
+
+def test_averaged_weights_are_what_is_left_of_mini_batches(complaint, runs):
+    options = [f"--model.optimizer={OPTIM}GPD", "--model.optimizer.decay_steps=1e9", "--model.optimizer.average=true"]
+    given = [*FULL, *MAP, *options, "--model.optimizer.lr=0.01"]
+    assert runs("fit", *given, "--trainer.max_epochs=2") == 0
+    path = runs.root / "1" / "checkpoints" / "last.ckpt"
+    saved = torch.load(path, weights_only=True)
+    saved["optimizer_states"][0]["param_groups"][0]["lr"] = 1e38
+    torch.save(saved, path)
+    complaint(*MAP, *options, "--trainer.max_epochs=4", f"--ckpt_path={path}")
+    tagger = Tagger.load(runs.root / "1" / "model")
+    other = Tagger.load(runs.root / "1" / "model")
+    load_weights(other, path)
+    assert not torch.equal(other.scorer.node, saved["state_dict"]["scorer.node"])
+    assert all(torch.equal(a, b) for a, b in zip(tagger.parameters(), other.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("size", [8, 1000])
+def test_mini_batches_that_diverge_at_once_leave_no_model(complaint, runs, caplog, size):
+    """In one batch per epoch the first epoch's loss is fine, but not the weights that it ends with."""
+    options = [f"--model.optimizer={OPTIM}GPD", "--model.optimizer.lr=1e38", "--model.optimizer.decay_steps=10"]
+    message = complaint(*MAP, *options, f"--data.batch_size={size}", "--trainer.max_epochs=3")
+    assert message.startswith("epoch 1: the ")
+    assert message.endswith(" is nan: set a smaller lr")
+    assert "no epoch was completed: no model is saved" in caplog.messages
+    assert not list(runs.root.rglob("model.json"))
+    assert not list(runs.root.rglob("*.ckpt"))
+
+
+def test_other_errors_leave_no_model(runs, monkeypatch):
+    def fail(*_):
+        raise OSError("out of paper")
+
+    monkeypatch.setattr(Tagger, "on_train_epoch_end", fail)
+    with pytest.raises(OSError, match="out of paper"):
+        runs("fit", *FULL, *MAP, *LBFGS, "--trainer.max_epochs=2")
+    assert not list(runs.root.rglob("model.json"))
