@@ -15,6 +15,7 @@ class Criterion(nn.Module):
     """
 
     rivals_needed = 1  # candidates the search must deliver per sequence
+    of_lattice = False  # True when the loss needs a sum or maxima over all labellings, not candidates alone
     probabilistic = False  # True when training makes exp(score - log Z) a probability
     corpus_level = False  # True when the objective is no sum over sequences: see CorpusCriterion
 

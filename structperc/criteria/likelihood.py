@@ -14,7 +14,7 @@ class Likelihood(Criterion):
     Uses local scores only: the sum over all labellings knows no non-local feature.
     """
 
-    probabilistic = True
+    probabilistic = of_lattice = True
     rivals_needed = 0
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:

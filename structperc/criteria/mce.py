@@ -31,6 +31,7 @@ class MCE(Criterion):
         super().__init__()
         self.measure, self.smoothing = measure or Strongest(), smoothing or Sigmoid()
         self.rivals_needed = self.measure.rivals_needed
+        self.of_lattice = not self.rivals_needed
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """-> losses (B,), and where gold has a rival (B,) bool."""

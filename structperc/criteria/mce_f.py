@@ -45,6 +45,7 @@ class MCEF(CorpusCriterion):
     """
 
     rivals_needed = 2
+    of_lattice = True
     n_counts = 3  # TP, FN, FP
 
     smoothing: Sigmoid

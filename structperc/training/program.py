@@ -95,9 +95,9 @@ class Program(LightningCLI):
     def after_fit(self) -> None:
         """Save the best epoch's model, score and label every split, say where things lie."""
         self.seconds = time.perf_counter() - self.started
-        if self.checkpoints.monitor is None:
+        if self.checkpoints.monitor is None or not self.checkpoints.best_model_path:
             serve(self.trainer)
-        elif self.checkpoints.best_model_path:
+        else:
             load_weights(self.model, self.checkpoints.best_model_path)
         self.model.save(self.folder / "model")
         splits = [split for split in ("dev", "test") if self.datamodule.has(split)]

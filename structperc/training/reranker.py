@@ -197,9 +197,9 @@ def _check(first: Tagger, criterion: Criterion, search: KBest, nonlocal_features
         raise InputError("model.nonlocal_features: a re-ranker needs some; without them train a tagger with fit")
     if len(first.nonlocal_features):
         raise InputError("model.first.nonlocal_features: the first model lists by local score; remove them")
-    if criterion.probabilistic:
+    if criterion.of_lattice:
         name = type(criterion).__name__
-        raise InputError(f"model.criterion: {name} sums over all labellings, a re-ranker knows lists; use Margin")
+        raise InputError(f"model.criterion: {name} looks at all labellings, a re-ranker knows lists; use Margin")
 
 
 def _check_labels(data: SequenceData, split: str, labels: LabelSet) -> None:

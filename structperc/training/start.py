@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from structperc.training.tagger import Tagger
 
 
-def start_from(tagger: "Tagger", folder: str) -> None:
+def start_from(tagger: "Tagger", folder: str, scheme: str) -> None:
     """Give a tagger without weights the features, labels and weights of a saved model.
 
     Weights that only the tagger has, such as those of non-local features, stay at zero. InputError when there is no
-    model, or it was trained with other templates, another scheme of sequences, or has weights that the tagger has not.
+    model, or it was trained with other templates, sequences or tag scheme, or has weights that the tagger has not.
     """
     try:
         saved = type(tagger).load(folder)
@@ -27,6 +27,8 @@ def start_from(tagger: "Tagger", folder: str) -> None:
             raise InputError(f"model.init_from: {folder} was trained with other {kind} templates; use those")
     if saved.unit != tagger.unit:
         raise InputError(f"model.init_from: {folder} was trained on {saved.unit}s; set data.unit: {saved.unit}")
+    if saved.labels.scheme != scheme:
+        raise InputError(f"model.init_from: {folder} has {saved.labels.scheme} labels; set data.scheme to that")
     tagger.features = saved.features
     tagger.allocate(saved.labels)
     weights = dict(tagger.named_parameters())

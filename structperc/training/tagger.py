@@ -188,7 +188,7 @@ class Tagger(Objective, Inference, Store):
     def _learn_sizes(self, data: SequenceData) -> None:
         self.unit = data.unit
         if self.init_from is not None:
-            start_from(self, self.init_from)
+            start_from(self, self.init_from, data.scheme)
             return
         train = data.corpus("train")
         self.features.fit(train)

@@ -394,7 +394,7 @@ def test_trained_again_it_starts_anew_with_the_same_lists(cache, data):
     [
         ({"search": KBest(1)}, "search.k is 1"),
         ({"nonlocal_features": []}, "needs some"),
-        ({"criterion": Likelihood()}, "Likelihood sums over all labellings"),
+        ({"criterion": Likelihood()}, "Likelihood looks at all labellings"),
         ({"first": make_first(nonlocal_features=[PhraseConsistency()])}, "first.nonlocal_features"),
     ],
 )

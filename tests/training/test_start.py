@@ -42,7 +42,7 @@ def blank(criterion=None, node=NODE, edge=(), transitions=True, **options):
 def test_features_labels_and_weights_are_the_models(saved):
     given, folder = saved
     tagger = blank()
-    start_from(tagger, str(folder))
+    start_from(tagger, str(folder), "IOB2")
     assert tagger.features.feature_names("node") == given.features.feature_names("node")
     assert list(tagger.labels.names) == list(given.labels.names) == LABELS
     for own, other in zip(tagger.named_parameters(), given.named_parameters(), strict=True):
@@ -72,7 +72,7 @@ def test_labels_that_the_model_does_not_know(saved):
 
 def test_weights_that_only_the_tagger_has_stay_at_zero(saved):
     tagger = blank(Margin(C=1.0), nonlocal_features=[MajorityPhrase()])
-    start_from(tagger, str(saved[1]))
+    start_from(tagger, str(saved[1]), "IOB2")
     own = dict(tagger.named_parameters())
     rest = own.keys() - dict(saved[0].named_parameters()).keys()
     assert rest
@@ -87,7 +87,7 @@ def test_a_model_without_transitions(tmp_path):
     local.allocate(given.labels)
     local.save(tmp_path / "local")
     tagger = blank()
-    start_from(tagger, str(tmp_path / "local"))
+    start_from(tagger, str(tmp_path / "local"), "IOB2")
     assert not tagger.scorer.transition.any()
 
 
@@ -101,19 +101,24 @@ def test_a_model_without_transitions(tmp_path):
 )
 def test_models_that_do_not_fit(saved, options, message):
     with pytest.raises(InputError, match=f"^model.init_from: {saved[1]} {message}$"):
-        start_from(blank(**options), str(saved[1]))
+        start_from(blank(**options), str(saved[1]), "IOB2")
 
 
 def test_a_model_of_another_unit(saved):
     tagger = blank()
     tagger.unit = "document"
     with pytest.raises(InputError, match=r"^model.init_from: .* was trained on sentences; set data.unit: sentence$"):
-        start_from(tagger, str(saved[1]))
+        start_from(tagger, str(saved[1]), "IOB2")
+
+
+def test_a_model_of_another_scheme(saved):
+    with pytest.raises(InputError, match=r"^model.init_from: .* has IOB2 labels; set data.scheme to that$"):
+        start_from(blank(), str(saved[1]), "IOBES")
 
 
 def test_a_folder_without_a_model(tmp_path):
     with pytest.raises(InputError, match=f"^model.init_from: {tmp_path}: no saved model here"):
-        start_from(blank(), str(tmp_path))
+        start_from(blank(), str(tmp_path), "IOB2")
 
 
 def test_a_fitted_tagger_is_not_started_anew(saved):
