@@ -38,8 +38,8 @@ class _BagSum(torch.autograd.Function):
         return sparse, None, None
 
 
-class _DenseBagSum(torch.autograd.Function):
-    """embedding_bag whose dense gradient is an embedding_bag, too: for each feature the sum over its tokens."""
+class _RowsBagSum(torch.autograd.Function):
+    """embedding_bag whose gradient is an embedding_bag, too: for each feature that occurs the sum over its tokens."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, ids: Tensor, offsets: Tensor, *transposed: Tensor) -> Tensor:
@@ -52,24 +52,26 @@ class _DenseBagSum(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         features, tokens, offsets = ctx.saved_tensors
         rows = _sums(grad.contiguous(), tokens, offsets)
-        return grad.new_zeros(ctx.size).index_copy_(0, features, rows), *[None] * 5
+        sparse = torch.sparse_coo_tensor(features[None], rows, ctx.size, is_coalesced=True, check_invariants=False)
+        return sparse, *[None] * 5
 
 
 def bag_sum(weight: Tensor, features: SparseFeatures, sparse_grad: bool = True) -> Tensor:
     """Sum of the weight rows of each token's features.
 
     weight (R, C) and n tokens -> (n, C). The gradient of weight is a COO tensor over single weights
-    (sparse_dim 2, uncoalesced) when `sparse_grad`, else dense. A token without features gives zeros.
+    (sparse_dim 2, uncoalesced) when `sparse_grad`; else over whole rows (sparse_dim 1, coalesced) for transposed
+    features, which a dense `weight.grad` takes in place; else dense. A token without features gives zeros.
     """
     if sparse_grad:
         return _BagSum.apply(weight, features.ids, features.offsets)
     if features.transposed is not None:
-        return _DenseBagSum.apply(weight, features.ids, features.offsets, *features.transposed)
+        return _RowsBagSum.apply(weight, features.ids, features.offsets, *features.transposed)
     return _sums(weight, features.ids, features.offsets)
 
 
 def transpose(features: SparseFeatures) -> SparseFeatures:
-    """The same features with their transposition, which makes dense gradients several times faster."""
+    """The same features with their transposition, which makes gradients of many tokens several times faster."""
     ids, offsets, _ = features
     token = torch.repeat_interleave(offsets.diff().long())
     order = ids.argsort(stable=True)

@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 from structperc.criteria import CorpusCriterion, Criterion, Prior
 from structperc.errors import InputError
 from structperc.optim import Diverged, Phases, check_finite
+from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Candidates, Scored
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -28,6 +29,7 @@ class Objective(pl.LightningModule):
     criteria of the whole corpus such an epoch makes two passes: one for the totals, one for the gradient.
     """
 
+    scorer: SparseLinear
     criterion: Criterion
     prior: Prior | None
     full_batch = False  # whether the optimizer of this epoch makes one step per epoch
@@ -71,12 +73,12 @@ class Objective(pl.LightningModule):
         return self._searched[batch_idx] if self._searched else None
 
     def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Optimizer) -> None:
-        """Before each step; full-batch gradients are dense from the start, so that batches add to them in place."""
-        if not self.full_batch:
-            optimizer.zero_grad()
-        elif batch_idx == 0:
-            for p in self.parameters():
-                p.grad = torch.zeros_like(p) if p.requires_grad else None
+        """Before each step; gradients of a full batch, or not asked to be sparse, are dense from the start."""
+        if self.full_batch and batch_idx > 0:
+            return
+        dense = self.full_batch or not getattr(self.scorer, "sparse_grad", True)
+        for p in self.parameters():
+            p.grad = torch.zeros_like(p) if dense and p.requires_grad else None
 
     def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
         """A step after each batch, or after the last one. Diverged when an epoch ends with weights beyond numbers."""
