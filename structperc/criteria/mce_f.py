@@ -7,7 +7,7 @@ from structperc.chain import Segments, best_before_and_after, score_with, score_
 from structperc.chain.recursion import live
 from structperc.criteria.base import check_candidates, highest, is_gold
 from structperc.criteria.corpus_level import CorpusCriterion
-from structperc.criteria.smoothing import Sigmoid
+from structperc.criteria.smoothing import Sigmoid, Smoothing
 from structperc.criteria.units import Segmentwise, Units
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
@@ -55,7 +55,7 @@ class MCEF(CorpusCriterion):
     def __init__(
         self,
         gamma: float = 1.0,
-        smoothing: Sigmoid | None = None,
+        smoothing: Smoothing | None = None,
         units: Units | None = None,
         memory: float = 0.95,
     ) -> None:

@@ -13,11 +13,13 @@ from torch.optim import Optimizer
 
 from structperc.criteria import CorpusCriterion, Criterion, Prior
 from structperc.errors import InputError
-from structperc.optim import Diverged, Phases, check_finite
+from structperc.optim import LBFGS, OWLQN, Diverged, Phases, check_finite
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Candidates, Scored
 
 logger = logging.getLogger("pytorch_lightning.structperc")
+
+REPORTED = 10  # every so many epochs a full-batch optimizer says how it gets on
 
 
 class Objective(pl.LightningModule):
@@ -62,8 +64,8 @@ class Objective(pl.LightningModule):
         if isinstance(optimizer, Phases):
             optimizer.begin_epoch(self.current_epoch)
         self.full_batch = getattr(optimizer, "full_batch", False)
-        if self.full_batch and self.trainer.accumulate_grad_batches != 1:
-            raise InputError("trainer.accumulate_grad_batches must be 1: full-batch optimizers add up all batches")
+        if self.full_batch:
+            self._check_full_batch(optimizer)
         if isinstance(self.criterion, CorpusCriterion):
             self.criterion.corpus_size = self.corpus_size
             self.criterion.totals = self._totals() if self.full_batch else None
@@ -101,27 +103,39 @@ class Objective(pl.LightningModule):
         Raises Diverged when it is no number; full-batch optimizers look at the whole sum, and restore weights first.
         """
         data, penalty = losses.sum(), self.penalty(batch)
+        values = float(data.detach()), float(penalty.detach()) if isinstance(penalty, Tensor) else penalty
         if not self.full_batch:
-            check_finite(data.detach(), f"epoch {self.current_epoch + 1}", self._advice())
-        self._losses += float(data.detach())
-        self._penalties += float(penalty.detach()) if isinstance(penalty, Tensor) else penalty
+            check_finite(sum(values), f"epoch {self.current_epoch + 1}", self._advice())
+        self._losses += values[0]
+        self._penalties += values[1]
         return data + penalty
 
     def objective(self) -> float:
-        """The objective of the epoch: exact in full-batch training, else the sum of what the steps saw."""
-        if not isinstance(self.criterion, CorpusCriterion) or self.criterion.totals is None:
+        """The objective of the epoch: exact in full-batch training, else what the steps saw (of a corpus, recently)."""
+        if not isinstance(self.criterion, CorpusCriterion):
             return self._losses + self._penalties
-        totals = self.criterion.totals
+        totals = self.criterion.recent if self.criterion.totals is None else self.criterion.totals
         return float(self.criterion.objective(totals)) + self._penalties if totals.isfinite().all() else math.nan
 
     def on_train_epoch_end(self) -> None:
         """Logs the objective; stops when the optimizer says that it has finished, and why."""
         self.log("train/objective", self.objective(), prog_bar=True)
         optimizer = self._optimizer()
-        finished = getattr(optimizer, "finished", None)
+        finished, news = getattr(optimizer, "finished", None), getattr(optimizer, "news", None)
+        if news and (finished or (self.current_epoch + 1) % REPORTED == 0):
+            logger.info("epoch %d: %s", self.current_epoch + 1, news)
         if finished:
             logger.info("epoch %d: %s", self.current_epoch + 1, finished)
             self.trainer.should_stop = True
+
+    def _check_full_batch(self, optimizer: Optimizer | None) -> None:
+        if self.trainer.accumulate_grad_batches != 1:
+            raise InputError("trainer.accumulate_grad_batches must be 1: full-batch optimizers add up all batches")
+        kinked = self.prior is not None and self.prior.phi == 1
+        if kinked and isinstance(optimizer, LBFGS):
+            raise InputError("model.prior.phi is 1, whose kinks stop LBFGS: leave model.prior out and use OWLQN with C")
+        if kinked and isinstance(optimizer, OWLQN):
+            raise InputError("model.prior.phi is 1, and OWLQN has this prior itself: leave model.prior out")
 
     # -- how it is done --------------------------------------------------------------------------------------
 

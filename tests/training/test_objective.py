@@ -7,7 +7,7 @@ from tiny import EDGE, ExplodesInBatches, Loops, Sentences, fit, make_tagger, se
 from structperc.criteria import MCE, MCEF, Likelihood, Prior
 from structperc.criteria.measures import SoftMax
 from structperc.errors import InputError
-from structperc.optim import Diverged, Phases
+from structperc.optim import GPD, LBFGS, OWLQN, Diverged, Phases
 from structperc.training.encoded import FixedBatches
 
 C = 3.0
@@ -240,3 +240,22 @@ def test_advice_for_optimizers_that_give_none():
     data = make_data()
     with pytest.raises(Diverged, match=r"^epoch 1: .*set a smaller lr of the optimizer$"):
         fit(make_tagger(data, Likelihood(), lambda p: torch.optim.SGD(p, 1e38)), data, 1)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "message"),
+    [
+        (LBFGS, "whose kinks stop LBFGS: leave model.prior out and use OWLQN with C"),
+        (lambda p: OWLQN(p, 1.0), "and OWLQN has this prior itself: leave model.prior out"),
+    ],
+)
+def test_a_prior_with_kinks_is_owlqns_own(optimizer, message):
+    data = make_data()
+    with pytest.raises(InputError, match=f"^model.prior.phi is 1, {message}$"):
+        fit(make_tagger(data, Likelihood(), optimizer, prior=Prior(1.0, 1)), data, 1)
+
+
+def test_an_infinite_prior_is_a_divergence():
+    data = make_data()
+    with pytest.raises(Diverged, match="^epoch [12]: the "):
+        fit(make_tagger(data, Likelihood(), lambda p: GPD(p, 1e25, 1e9), prior=Prior(1e-8)), data, 3)
