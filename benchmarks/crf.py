@@ -40,14 +40,14 @@ def run(smoke: bool) -> list[dict]:
     features.fit(corpus)
     labels = LabelSet.from_corpus(corpus.columns["label"], "none")
     ours = Ours(features, labels, data)
-    mine = ours.seconds(3 if smoke else 8)
+    mine = ours.seconds(3 if smoke else 5)
     size = f"{len(corpus)} sentences of {name}, {features.n_node_features} x {len(labels)} weights"
     return [
         {
             "what": f"evaluation of a CRF's gradient and step of L-BFGS; CRFsuite: {pairs}",
             "size": size,
             "ours": min(mine),
-            "peer": (theirs := min(CRFsuite(features, data, ours, options).seconds(3 if smoke else 8))),
+            "peer": (theirs := min(CRFsuite(features, data, ours, options).seconds(3 if smoke else 5))),
             "ratio": min(mine) / theirs,
             "unit": "s/iteration",
             "target": "≤ 2",
