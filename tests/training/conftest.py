@@ -39,15 +39,21 @@ def runs(tmp_path):
     return Runs(tmp_path / "runs")
 
 
+@pytest.fixture(scope="session")
+def make_runs(tmp_path_factory):
+    """As `runs`, for fixtures that outlive a test."""
+    return lambda name: Runs(tmp_path_factory.mktemp(name) / "runs")
+
+
 class Trained(NamedTuple):
     folder: Path
     again: Runs
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory):
+def trained(make_runs):
     """One finished run of two epochs."""
-    small = Runs(tmp_path_factory.mktemp("trained") / "runs")
+    small = make_runs("trained")
     assert small("fit", "--trainer.max_epochs=2") == 0
     return Trained(small.root / "1", small)
 

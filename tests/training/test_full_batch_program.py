@@ -69,11 +69,9 @@ def assert_weights(model, expected):
 
 
 @pytest.fixture(scope="module")
-def map_model(tmp_path_factory):
+def map_model(make_runs):
     """The folder of a MAP model of ten evaluations."""
-    from conftest import Runs
-
-    runs = Runs(tmp_path_factory.mktemp("map") / "runs")
+    runs = make_runs("map")
     assert runs("fit", *FULL, *MAP, *LBFGS, *LOWEST, "--trainer.max_epochs=10") == 0
     return runs.root / "1" / "model"
 

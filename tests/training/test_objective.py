@@ -257,5 +257,5 @@ def test_a_prior_with_kinks_is_owlqns_own(optimizer, message):
 
 def test_an_infinite_prior_is_a_divergence():
     data = make_data()
-    with pytest.raises(Diverged, match="^epoch [12]: the "):
+    with pytest.raises(Diverged, match=r"^epoch [12]: the "):
         fit(make_tagger(data, Likelihood(), lambda p: GPD(p, 1e25, 1e9), prior=Prior(1e-8)), data, 3)
