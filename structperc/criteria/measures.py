@@ -68,12 +68,8 @@ class SoftMax(Measure):
         return torch.where(exists, total / self.psi, 0.0), exists
 
 
-class PowerMean(Measure):
-    """d = -g* + (A sum over rivals of g^psi)^(1/psi), g = p(y). Suzuki, McDermott & Isozaki 2006, appendix.
-
-    Rivals are the candidates but gold, A = 1 / their number, scores total ones. Differs: the paper leaves g open
-    though powers ask for g >= 0; here g is the probability exp(s(y)) / (sum over gold and rivals of exp(s)), so
-    that d lies between -1 and 1.
+class PowerMeasure(Measure):
+    """Base of the two measures of the appendix of Suzuki et al. 2006: a power mean over the candidates but gold.
 
     Args:
         psi: weight of strong rivals against many.
@@ -88,6 +84,15 @@ class PowerMean(Measure):
         super().__init__()
         _check_psi(self, psi)
         self.psi = psi
+
+
+class PowerMean(PowerMeasure):
+    """d = -g* + (A sum over rivals of g^psi)^(1/psi), g = p(y). Suzuki, McDermott & Isozaki 2006, appendix.
+
+    Rivals are the candidates but gold, A = 1 / their number, scores total ones. Differs: the paper leaves g open
+    though powers ask for g >= 0; here g is the probability exp(s(y)) / (sum over gold and rivals of exp(s)), so
+    that d lies between -1 and 1.
+    """
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """-> d (B,), exists (B,) bool."""
@@ -96,26 +101,13 @@ class PowerMean(Measure):
         return torch.where(exists, (_log_mean(leads, self.psi) + gold).exp() - gold.exp(), 0.0), exists
 
 
-class PowerRatio(Measure):
+class PowerRatio(PowerMeasure):
     """d = (A sum over rivals of g^psi)^(1/psi) / g*, g = exp(s(y)) > 0. Suzuki, McDermott & Isozaki 2006, appendix.
 
     Rivals are the candidates but gold, A = 1 / their number, scores total ones. A factor of all g cancels: they may
     be probabilities. d is positive, and 1 where gold equals the mean of its rivals: give the smoothing
     beta = -alpha to have its step there. Beyond the root of the largest float d stays as it is, without a slope.
-
-    Args:
-        psi: weight of strong rivals against many.
-
-    Raises:
-        InputError: psi is not positive, or infinite.
     """
-
-    rivals_needed = 2
-
-    def __init__(self, psi: float = 1.0) -> None:
-        super().__init__()
-        _check_psi(self, psi)
-        self.psi = psi
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """-> d (B,), exists (B,) bool."""

@@ -112,6 +112,19 @@ class Corpus:
         """Values of all N tokens, cut at the sentence borders."""
         return [list(flat[a:b]) for a, b in pairwise(self.sentences.tolist())]
 
+    def stretch(self, first: int, behind: int) -> "Corpus":
+        """The sequences first, ..., behind - 1, at least one, as a corpus of the same name."""
+        a, b = int(self.starts[first]), int(self.starts[behind])
+        inside = (self.sentences >= a) & (self.sentences <= b)
+        return replace(
+            self,
+            columns={role: values[a:b] for role, values in self.columns.items()},
+            starts=self.starts[first : behind + 1] - a,
+            sentences=self.sentences[inside] - a,
+            documents=self.documents[first:behind],
+            lines=None if self.lines is None else self.lines[a:b],
+        )
+
     def where(self, token: int) -> str:
         """Place of a token for messages: "file:line", or sentence and token where lines are not known."""
         if self.lines is not None:

@@ -4,15 +4,15 @@ segments.py, f_measure.py, accuracy.py     counts and their metrics
 oracle.py                                  the best of each k-best list
 evaluation.py                              all of them for a tagger
 significance.py                            McNemar's test
-systems.py, comparison.py, comparisons.py  what a system got right; two systems; any number of systems
+systems.py, comparison.py, all_pairs.py    what a system got right; two systems; any number of systems
 confidence.py, calibration.py              how sure a model is, and how often it is right when it is so sure
 sentences.py                               borders of sentences inside documents
 """
 
 from structperc.metrics.accuracy import SentenceAccuracy, TokenAccuracy, sentence_counts, token_counts
+from structperc.metrics.all_pairs import Comparisons, compare_all
 from structperc.metrics.calibration import Calibration, Reliability, bin_sums
 from structperc.metrics.comparison import Comparison, compare
-from structperc.metrics.comparisons import Comparisons, compare_all
 from structperc.metrics.confidence import segment_confidence, token_confidence
 from structperc.metrics.evaluation import Evaluation
 from structperc.metrics.f_measure import f_measure

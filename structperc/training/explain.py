@@ -1,11 +1,9 @@
 """Why non-local features changed a decision: the labelling best by local score beside the one best in all."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import cast
 
-import numpy as np
 import torch
 from torch import Tensor
 from tqdm.auto import tqdm
@@ -35,7 +33,7 @@ def explain(tagger: Tagger, corpus: Corpus, row: int, n: int = 100) -> Explanati
     _check(tagger, n)
     if not 0 <= row < len(corpus):
         raise InputError(f"document {row + 1} is not among the {len(corpus)} of {corpus.name}; choose 1..{len(corpus)}")
-    batch = tagger.encode(_sequence(corpus, row))[[0]]
+    batch = tagger.encode(corpus.stretch(row, row + 1))[[0]]
     return _explanation(tagger, corpus, row, batch, *_search(tagger, batch, n))
 
 
@@ -101,20 +99,6 @@ def _check(tagger: Tagger, n: int) -> None:
         raise InputError(f"--n must be >= 1, got {n}")
     if not tagger.nonlocal_features:
         raise InputError("the model has no non-local features to explain; train one with model.nonlocal_features")
-
-
-def _sequence(corpus: Corpus, row: int) -> Corpus:
-    """One sequence as a corpus."""
-    start, end = corpus.starts[row], corpus.starts[row + 1]
-    inside = (corpus.sentences >= start) & (corpus.sentences <= end)
-    return replace(
-        corpus,
-        columns={role: values[start:end] for role, values in corpus.columns.items()},
-        starts=np.array([0, end - start]),
-        sentences=corpus.sentences[inside] - start,
-        documents=corpus.documents[row : row + 1],
-        lines=None if corpus.lines is None else corpus.lines[start:end],
-    )
 
 
 @torch.no_grad()

@@ -149,11 +149,12 @@ class Objective(pl.LightningModule):
         assert isinstance(self.criterion, CorpusCriterion)
         seen = islice(self.trainer.train_dataloader or (), int(self.trainer.num_training_batches))
         batches: Iterable[Batch] = map(self.trainer.strategy.batch_to_device, seen)
-        counts = []
+        counts, searched = [], []
         for batch in batches:
             scored = self.scored(batch)
             counts.append(self.criterion.counts(scored).double().sum(0))
-            self._searched = [*self._searched, scored.candidates]
+            searched.append(scored.candidates)
+        self._searched = searched
         return torch.stack(counts).sum(0)
 
     def _advice(self) -> str:
