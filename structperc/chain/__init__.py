@@ -1,7 +1,8 @@
-"""Exact dynamic programs on a Lattice: constraints, paths, candidates, probabilities."""
+"""Exact dynamic programs on a Lattice: constraints, local normalisation, paths, candidates, probabilities."""
 
 from structperc.chain.constraints import allow, constrain
 from structperc.chain.kbest import KBest, kbest
+from structperc.chain.local_normalisation import locally_normalised
 from structperc.chain.marginals import edge_marginals, entropy, log_partition, marginals, sample
 from structperc.chain.masks import compact, scatter
 from structperc.chain.max_marginals import best_before_and_after, max_marginals
@@ -21,6 +22,7 @@ __all__ = [
     "scatter",
     "allow",
     "constrain",
+    "locally_normalised",
     "path_score",
     "viterbi",
     "Viterbi",

@@ -2,9 +2,11 @@
 
 from structperc.criteria.base import Criterion, RivalCriterion
 from structperc.criteria.corpus_level import CorpusCriterion
+from structperc.criteria.exponential import Exponential
 from structperc.criteria.hinge import Hinge
 from structperc.criteria.likelihood import Likelihood
 from structperc.criteria.local_and_nonlocal import LocalAndNonlocal
+from structperc.criteria.local_likelihood import LocalLikelihood
 from structperc.criteria.margin import Margin
 from structperc.criteria.mce import MCE
 from structperc.criteria.mce_f import MCEF
@@ -20,8 +22,10 @@ __all__ = [
     "Perceptron",
     "Margin",
     "Hinge",
+    "Exponential",
     "LocalAndNonlocal",
     "Likelihood",
+    "LocalLikelihood",
     "MCE",
     "Measure",
     "Strongest",

@@ -22,8 +22,15 @@ class Criterion(nn.Module):
     def allocate(self, labels: LabelSet) -> None:
         """Learn what the labels mean; most criteria compare scores alone and need not."""
 
+    def reads(self, lattice: Lattice) -> Lattice:
+        """The lattice whose path scores count, in training and everywhere else; here the scorer's own.
+
+        It is given after constraints, and what is impossible stays so.
+        """
+        return lattice
+
     def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
-        """The lattice that training searches for candidates; here the scorer's own."""
+        """The lattice that training searches for candidates; here the one whose scores count."""
         return lattice
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:

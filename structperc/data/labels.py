@@ -6,7 +6,7 @@ further hyphens ("B-creative-work") or be missing ("B"). Every scheme is describ
 first and after the last token. Masks and the search for violations derive from it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -100,6 +100,18 @@ def repair(labels: Sequence[str], scheme: str) -> tuple[list[str], int]:
         return list(labels), 0
     legal = convert(labels, scheme, scheme)
     return legal, sum(a != b for a, b in zip(labels, legal, strict=True))
+
+
+def rename(labels: Sequence[str], scheme: str, names: Mapping[str, str]) -> list[str]:
+    """The same segments, their types called `names[type]` where that is given; the labels are of the scheme.
+
+    Neighbours whose types become one stay apart. InputError for "none", which has no segments.
+    """
+    if scheme == "none":
+        raise InputError("scheme 'none' has no segments whose types could be renamed")
+    _check_scheme(scheme)
+    renamed = (span._replace(type=names.get(span.type, span.type)) for span in spans(labels))
+    return _encode_spans(renamed, len(labels), scheme)
 
 
 @dataclass(frozen=True)

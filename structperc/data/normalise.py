@@ -1,7 +1,9 @@
-"""Labels of a corpus repaired and brought into another tag scheme."""
+"""Labels of a corpus repaired, brought into another tag scheme, and their types renamed."""
+
+from collections.abc import Mapping
 
 from structperc.data.corpus import Corpus
-from structperc.data.labels import convert, first_violation, repair
+from structperc.data.labels import LabelSet, convert, first_violation, rename, repair
 from structperc.errors import InputError
 
 
@@ -25,6 +27,25 @@ def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = Fa
         normal += legal if source == target else convert(legal, source, target)
         repaired += changed
     return corpus.replace_column("label", normal), repaired
+
+
+def rename_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> Corpus:
+    """Column `label` of `scheme`, legal -> the same segments, their types called `types[type]` where that is given.
+
+    Several types of one new name are merged; neighbouring segments stay apart. InputError for scheme "none".
+    """
+    sentences = corpus.sentences_of(corpus.columns["label"])
+    return corpus.replace_column("label", [label for s in sentences for label in rename(s, scheme, types)])
+
+
+def check_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> None:
+    """InputError for a type of `types` that no segment of the corpus has."""
+    known = LabelSet.from_corpus(corpus.columns["label"], scheme).type_names
+    for name in types:
+        if name not in known:
+            raise InputError(
+                f"data.types: no segment of {corpus.name} is of type {name!r}; known are {', '.join(known)}"
+            )
 
 
 def _check_labels(corpus: Corpus, labels: list[str], scheme: str) -> None:

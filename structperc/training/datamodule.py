@@ -9,7 +9,7 @@ from datasets import Dataset
 from torch.utils.data import DataLoader
 
 from structperc.data.corpus import Corpus
-from structperc.data.normalise import normalise_labels
+from structperc.data.normalise import check_types, normalise_labels, rename_types
 from structperc.errors import InputError
 from structperc.structures import Batch
 from structperc.training.encoded import EncodedCorpus, FixedBatches
@@ -39,9 +39,11 @@ class SequenceData(pl.LightningDataModule):
         predict: split that `predict` labels.
         holdout: so many of the last training sequences (sentences or documents, as `unit` says) are the development
             split of a source that has none, and are left out of training.
+        types: other names of segment types, such as {PER: NAME, LOC: NAME}; types of one name are merged, those not
+            named stay. Neighbouring segments stay two.
 
     Raises:
-        InputError: holdout is negative.
+        InputError: holdout is negative; types are given and the scheme is "none".
     """
 
     def __init__(
@@ -56,13 +58,17 @@ class SequenceData(pl.LightningDataModule):
         seed: int = 1,
         predict: str = "dev",
         holdout: int = 0,
+        types: dict[str, str] | None = None,
     ) -> None:
         super().__init__()
         if holdout < 0:
             raise InputError(f"data.holdout must be >= 0, got {holdout}: it is a number of training sequences")
+        if types and scheme == "none":
+            raise InputError("data.types: labels of scheme none are no segments and have no types; leave it out")
         self.unit, self.scheme, self.source_scheme, self.strict = unit, scheme, labels or scheme, strict
         self.batch_size, self.eval_batch_size, self.shuffle = batch_size, eval_batch_size, shuffle
         self.seed, self.predict_split, self.holdout = seed, predict, holdout
+        self.types = types or {}
         self._corpora: dict[str, Corpus | None] = {}
         self._encoded: dict[str, EncodedCorpus] = {}
         self._encoders: dict[str, Callable[[Corpus], EncodedCorpus]] = {}
@@ -85,7 +91,7 @@ class SequenceData(pl.LightningDataModule):
 
     def _read(self, split: str) -> dict[str, Corpus | None]:
         found = self.read(split)
-        return {split: None if found is None else self._prepared(*found)}
+        return {split: None if found is None else self._renamed(split, self._prepared(*found))}
 
     def _held_out(self) -> dict[str, Corpus | None]:
         """The training data as train and dev split."""
@@ -105,6 +111,14 @@ class SequenceData(pl.LightningDataModule):
         if repaired:
             logger.warning("%s: %d labels illegal in %s were repaired", name, repaired, self.source_scheme)
         return corpus
+
+    def _renamed(self, split: str, corpus: Corpus) -> Corpus:
+        """Types by their new names. InputError for a name that the training data does not have."""
+        if not self.types or "label" not in corpus.columns:
+            return corpus
+        if split == "train":
+            check_types(corpus, self.scheme, self.types)
+        return rename_types(corpus, self.scheme, self.types)
 
     def encode(self, encoder: Callable[[Corpus], EncodedCorpus], stage: str) -> None:
         """Turn the splits of a stage into arrays; for fit all there are, so that bad labels show before training.

@@ -184,7 +184,8 @@ class TrainingPart(SequenceData):
     """A part of some training data as training data of their own, in mini-batches of the same kind."""
 
     def __init__(self, corpus: Corpus, data: SequenceData) -> None:
-        super().__init__(unit=data.unit, scheme=data.scheme, batch_size=data.batch_size, seed=data.seed)
+        options = {name: getattr(data, name) for name in ("unit", "scheme", "batch_size", "shuffle", "seed")}
+        super().__init__(**options)
         self.part = corpus
 
     def has(self, split: str) -> bool:
@@ -241,7 +242,7 @@ def fresh(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) -> Tagger:
     features = copy.copy(first.features)  # the templates and lists are shared, the index is replaced by `fit`
     features.fit(corpus)
     tagger = Tagger.from_description(first.description(), features)
-    tagger.optimizer = first.optimizer
+    tagger.optimizer, tagger.prior = first.optimizer, first.prior
     tagger.allocate(labels)
     tagger.unit = unit
     return tagger

@@ -102,9 +102,10 @@ def fingerprint(first: Tagger, data: SequenceData, callbacks: Sequence[Any], opt
         "format": FORMAT,
         "first": first.description(),
         "optimizer": describe_optimizer(first.optimizer),
+        "prior": first.prior and describe(first.prior),
         "features": features,
         "corpus": corpus_digest(corpus, [*first.features.columns, "label"]),
-        "data": [data.unit, data.scheme, data.batch_size, data.seed],
+        "data": [data.unit, data.scheme, data.batch_size, data.shuffle, data.seed],
         "callbacks": [_describe_callback(callback) for callback in callbacks],
         **options,
     }

@@ -87,8 +87,12 @@ class Tagger(Objective, Inference, Store):
     # -- the architecture ------------------------------------------------------------------------------------
 
     def forward(self, batch: Batch) -> Lattice:
-        """-> Lattice with everything the tag scheme forbids at -inf; no segment crosses the border of a sentence."""
-        return constrain(self.scorer(batch), self.start, self.transition, self.end, batch.first, batch.last)
+        """-> Lattice as the criterion reads it, with everything the tag scheme forbids at -inf.
+
+        No segment crosses the border of a sentence.
+        """
+        lattice = constrain(self.scorer(batch), self.start, self.transition, self.end, batch.first, batch.last)
+        return self.criterion.reads(lattice)
 
     def training_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
         """-> the summed loss of the batch."""

@@ -23,9 +23,10 @@ def random_gold(lattice, seed=0):
 
 
 def scored_of(lattice, gold, criterion, k):
-    """Where the criterion asks, the labels are LABELS[L]."""
+    """As a tagger gives it; where the criterion asks, the labels are LABELS[L]."""
     if lattice.unary.shape[2] in LABELS:
         criterion.allocate(LABELS[lattice.unary.shape[2]])
+    lattice = criterion.reads(lattice)
     with torch.no_grad():
         candidates = kbest(criterion.augment(lattice, gold), k)
     scores = path_score(lattice, torch.cat([gold[:, None], candidates.labels], 1))

@@ -16,9 +16,11 @@ from structperc.criteria import (
     MCEF,
     CorpusCriterion,
     Criterion,
+    Exponential,
     Hinge,
     Likelihood,
     LocalAndNonlocal,
+    LocalLikelihood,
     Logistic,
     Margin,
     Perceptron,
@@ -45,7 +47,9 @@ SUMS: list[Criterion] = [
     Perceptron(),
     Margin(2.0),
     Hinge(0.7),
+    Exponential(),
     Likelihood(),
+    LocalLikelihood(),
     LocalAndNonlocal(2.0),
     MCE(),
     MCE(Strongest(), Logistic(2.0, 0.3)),
@@ -74,6 +78,8 @@ def brute_force(criterion, lattice, gold, b):
     """Loss of sequence b from all its labellings."""
     n = int(lattice.lengths[b])
     right = tuple(gold[b, :n].tolist())
+    if isinstance(criterion, LocalLikelihood):
+        return sum(cross_entropies(lattice, b, right))
     everything = dict(labellings(lattice, b))
     others = {path: score for path, score in everything.items() if path != right}
     best_other = max(others.values())
@@ -82,12 +88,26 @@ def brute_force(criterion, lattice, gold, b):
     if isinstance(criterion, Margin | LocalAndNonlocal):
         gap = everything[right] - best_other
         return -gap if gap <= criterion.C else 0.0
+    if isinstance(criterion, Exponential):  # of two candidates
+        listed = sorted(everything, key=lambda path: -everything[path])[:2]
+        return sum(math.exp(everything[path] - everything[right]) for path in listed if path != right)
     if isinstance(criterion, Hinge):
         cost = {path: sum(a != b for a, b in zip(path, right, strict=True)) for path in everything}
         return max(everything[path] + criterion.cost * cost[path] for path in everything) - everything[right]
     if isinstance(criterion, MCE):
         return smoothed(criterion.smoothing, misclassification(criterion.measure, everything, right))
     return math.log(sum(math.exp(score) for score in everything.values())) - everything[right]
+
+
+def cross_entropies(lattice, b, right):
+    """-log p of each label of gold given the one before."""
+    for t, label in enumerate(right):
+        scores = [float(score) for score in lattice.unary[b, t]]
+        if t > 0:
+            scores = [
+                score + float(along) for score, along in zip(scores, lattice.edge[b, t, right[t - 1]], strict=True)
+            ]
+        yield math.log(sum(map(math.exp, scores))) - scores[label]
 
 
 def misclassification(measure, everything, right):
@@ -238,7 +258,7 @@ def test_an_empty_sequence_asks_for_nothing(criterion):
     unary = lattice.unary.requires_grad_()
     losses, acts = criterion.judge(scored_of(lattice, random_gold(lattice), criterion, 2))
     assert losses[0].item() == 0
-    assert not acts[0] or isinstance(criterion, Likelihood)
+    assert not acts[0] or isinstance(criterion, Likelihood | LocalLikelihood)
     (gradient,) = torch.autograd.grad(losses.sum(), unary)
     assert not gradient[0].any()
 

@@ -1,9 +1,11 @@
+import random
+
 import pytest
 
 from structperc.data.conll import read_conll
 from structperc.data.corpus import Corpus
-from structperc.data.labels import first_violation, spans
-from structperc.data.normalise import normalise_labels
+from structperc.data.labels import convert, first_violation, rename, spans
+from structperc.data.normalise import check_types, normalise_labels, rename_types
 from structperc.errors import InputError
 
 
@@ -83,3 +85,64 @@ def test_conll2003(corpora):
     assert repaired == 2  # two B where nothing of the type stands before
     with pytest.raises(InputError, match=r"^eng.train:152428: 'B-MISC' between 'O' and 'I-MISC'"):
         normalise_labels(corpus, "IOB1", "IOB2", strict=True)
+
+
+# -- other names of types --------------------------------------------------------------------------------------------
+
+MERGED = {"A": "NAME", "B": "NAME"}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "labels", "expected"),
+    [
+        ("IOB1", "I-A I-B B-B O I-C I-A", "I-NAME B-NAME B-NAME O I-C I-NAME"),
+        ("IOB1", "I-A I-A I-B I-B", "I-NAME I-NAME B-NAME I-NAME"),
+        ("IOB2", "B-A B-B I-B O B-C B-A", "B-NAME B-NAME I-NAME O B-C B-NAME"),
+        ("IOBES", "S-A B-B E-B O S-C S-A", "S-NAME B-NAME E-NAME O S-C S-NAME"),
+        ("BILOU", "U-A B-B L-B U-C O", "U-NAME B-NAME L-NAME U-C O"),
+        ("IOB2", "O O", "O O"),
+        ("IOB2", "", ""),
+    ],
+)
+def test_neighbours_of_one_new_type_stay_apart(scheme, labels, expected):
+    assert rename(labels.split(), scheme, MERGED) == expected.split()
+
+
+@pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES", "BILOU"])
+def test_renamed_segments_are_the_same_and_legal(scheme):
+    draw, given = random.Random(5), ["O", "B-A", "I-A", "B-B", "I-B", "B-C", "I-C"]
+    for _ in range(200):
+        labels = convert(draw.choices(given, k=7), "IOB2", scheme)
+        renamed = rename(labels, scheme, MERGED)
+        assert first_violation(renamed, scheme) is None
+        expected = [(MERGED.get(span.type, span.type), span.start, span.end) for span in spans(labels)]
+        assert [tuple(span) for span in spans(renamed)] == expected
+
+
+def test_names_may_be_exchanged_and_left_out():
+    assert rename(["B-A", "I-A", "B-B"], "IOB2", {"A": "B", "B": "A"}) == ["B-B", "I-B", "B-A"]
+    assert rename(["B-A", "I-A", "B-B"], "IOB2", {"A": ""}) == ["B", "I", "B-B"]
+
+
+def test_labels_without_segments_have_no_types():
+    with pytest.raises(InputError, match="scheme 'none' has no segments"):
+        rename(["NN"], "none", {"NN": "N"})
+
+
+@pytest.mark.parametrize("target", ["IOB1", "IOB2", "IOBES"])
+def test_types_of_a_corpus_sentence_by_sentence(tmp_path, target):
+    corpus = corpus_of(tmp_path, ["I-A", "I-B", "", "I-B", "I-B", "B-B", "I-C"], "document")
+    normal, _ = normalise_labels(corpus, "IOB1", target)
+    renamed = rename_types(normal, target, MERGED)
+    sentences = [spans(labels) for labels in renamed.sentences_of(renamed.columns["label"])]
+    assert sentences == [[("NAME", 0, 1), ("NAME", 1, 2)], [("NAME", 0, 2), ("NAME", 2, 3), ("C", 3, 4)]]
+    assert renamed.columns["word"] == corpus.columns["word"]
+    assert "I-A" in corpus.columns["label"]
+
+
+def test_types_that_do_not_occur(tmp_path):
+    corpus = corpus_of(tmp_path, ["B-A", "I-A", "B-C"])
+    check_types(corpus, "IOB2", {"A": "X", "C": "B"})
+    with pytest.raises(InputError) as error:
+        check_types(corpus, "IOB2", {"A": "X", "B": "X"})
+    assert str(error.value) == "data.types: no segment of a.txt is of type 'B'; known are A, C"

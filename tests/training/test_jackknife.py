@@ -9,12 +9,12 @@ import pytorch_lightning as pl
 import torch
 
 from structperc.chain import KBest, kbest, path_score
-from structperc.criteria import Margin
+from structperc.criteria import LocalLikelihood, Margin, Prior
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.optim import Perceptron
+from structperc.optim import LBFGS, Perceptron
 from structperc.rerankers import CandidateLists
 from structperc.rerankers.lists import TENSORS
 from structperc.scorers import SparseLinear
@@ -205,6 +205,18 @@ def test_the_final_first_model_has_the_averaged_weights_of_all_training_data(tmp
     assert not torch.equal(models.tagger.scorer.node, tagger.scorer.node)
 
 
+def test_first_models_have_the_prior_and_the_batches_of_their_configuration(tmp_path):
+    data = make_data(shuffle=False)
+    norms = []
+    for C in (0.01, 100):
+        options = {"criterion": LocalLikelihood(), "prior": Prior(C), "optimizer": LBFGS}
+        models = make_plan(tmp_path, epochs=6)(make_first(**options), data, N, **TRAINER)
+        norms.append(float(models.tagger.scorer.node.norm()))
+        assert models.lists.scores[models.lists.valid].max() <= 0  # log-probabilities
+    assert 0 < norms[0] < 0.5 * norms[1]
+    assert not TrainingPart(data.corpus("train"), data).shuffle
+
+
 def test_labels_that_a_fold_lacks_are_labels_of_its_model(tmp_path):
     data = make_data()
     corpus = data.corpus("train")
@@ -277,7 +289,10 @@ CHANGES = {
     "seed": (partial(make_plan, seed=2), {}, {}, N),
     "criterion": (make_plan, {"criterion": Margin(C=6)}, {}, N),
     "optimizer": (make_plan, {"optimizer": partial(Perceptron, average=False)}, {}, N),
+    "prior": (make_plan, {"prior": Prior(C=1)}, {}, N),
+    "other prior": (make_plan, {"prior": Prior(C=2)}, {}, N),
     "order": (make_plan, {}, {"seed": 9}, N),
+    "one order": (make_plan, {}, {"shuffle": False}, N),
     "batch size": (make_plan, {}, {"batch_size": 1}, N),
     "text": (make_plan, {}, {"corpus_seed": 1}, N),
     "scheme": (make_plan, {}, {"scheme": "IOBES", "labels": "IOB2"}, N),

@@ -1,0 +1,29 @@
+"""The exponential ranking loss, which boosting lowers one feature at a time."""
+
+import torch
+from torch import Tensor
+
+from structperc.criteria.base import Criterion, check_candidates, is_gold
+from structperc.structures import Scored
+
+
+class Exponential(Criterion):
+    """loss = sum over candidates y that are not gold of exp(s(y) - s(y*)), total scores; Collins 2002, section 4.2.
+
+    An upper bound on the number of candidates that score higher than gold ("Ranking Algorithms for Named-Entity
+    Extraction", after Freund et al. 1998). It grows without bound: meant for scores of the size of log-probabilities.
+
+    Raises:
+        ValueError: the search gives fewer than two candidates.
+    """
+
+    rivals_needed = 2
+
+    def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """-> losses (B,) >= 0; sequences with a rival change weights (B,) bool."""
+        check_candidates(self, scored)
+        rivals = scored.candidates.valid & ~is_gold(scored)
+        gold = scored.gold_scores + scored.gold_nonlocal
+        leads = scored.candidate_scores + scored.candidate_nonlocal - gold.unsqueeze(1)
+        # -inf before exp() and not a product behind it: scores of candidates that are none may be infinite
+        return leads.masked_fill(~rivals, -torch.inf).exp().sum(1), rivals.any(1)

@@ -1,0 +1,104 @@
+"""The criterion of maximum-entropy taggers against torch's cross-entropy and against the CRF's likelihood."""
+
+import math
+
+import pytest
+import torch
+from batches import random_gold, random_lattice, scored_of
+from torch.nn.functional import cross_entropy
+
+from structperc.chain import constrain, kbest, log_partition
+from structperc.criteria import Likelihood, LocalLikelihood
+from structperc.data.labels import LabelSet
+from structperc.structures import Lattice
+
+IOB2 = LabelSet(("O", "B-X", "I-X", "B-Y", "I-Y"))
+
+
+def sums_of_cross_entropies(lattice, gold):
+    """One softmax per token, with the edges from the gold label before."""
+    rows = torch.arange(len(gold))[:, None]
+    steps = torch.arange(gold.shape[1])
+    along = lattice.edge.expand(*lattice.unary.shape, -1)[rows, steps, gold.roll(1, 1)]
+    scores = lattice.unary + along.where(steps[:, None] > 0, 0)
+    losses = cross_entropy(scores.flatten(0, 1), gold.flatten(), reduction="none").view(gold.shape)
+    return losses.where(steps < lattice.lengths[:, None], 0).sum(1)
+
+
+def criterion_losses(lattice, gold):
+    """As a tagger asks for them."""
+    return LocalLikelihood()(scored_of(lattice, gold, LocalLikelihood(), 1))
+
+
+def constrained(seed, stationary):
+    """A random lattice under IOB2, and its best labelling, which is legal, as gold."""
+    lattice = random_lattice(seed, T=6, L=5, lengths=(6, 3, 1, 0, 5))
+    lattice = lattice._replace(edge=lattice.edge[:1, :1]) if stationary else lattice
+    lattice = constrain(lattice, IOB2.start, IOB2.transition, IOB2.end)
+    return lattice, kbest(lattice, 1).labels[:, 0]
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_loss_is_a_sum_of_cross_entropies_given_gold(seed, stationary):
+    lattice, gold = constrained(seed, stationary)
+    losses = criterion_losses(lattice, gold)
+    torch.testing.assert_close(losses, sums_of_cross_entropies(lattice, gold))
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+def test_gradients_are_those_of_cross_entropies(stationary):
+    lattice, gold = constrained(5, stationary)
+    legal = lattice.unary > -torch.inf, lattice.edge > -torch.inf
+    gradients = []
+    for losses_of in (criterion_losses, sums_of_cross_entropies):
+        inputs = [torch.ones_like(mask, dtype=torch.float64).cumsum(-1).requires_grad_() for mask in legal]
+        unary, edge = (x.where(mask, -torch.inf) for x, mask in zip(inputs, legal, strict=True))
+        losses_of(Lattice(unary, edge, lattice.lengths), gold).sum().backward()
+        gradients.append([x.grad for x in inputs])
+    torch.testing.assert_close(*gradients)
+    assert gradients[0][1].any()
+
+
+def test_scores_are_log_probabilities():
+    lattice, gold = constrained(1, False)
+    scored = scored_of(lattice, gold, LocalLikelihood(), 5**6)
+    shares = scored.candidate_scores.exp().where(scored.candidates.valid, 0)
+    torch.testing.assert_close(shares.sum(1), torch.ones(5).double())
+    torch.testing.assert_close(log_partition(scored.lattice), torch.zeros(5).double(), rtol=0, atol=1e-12)
+    torch.testing.assert_close(scored.gold_scores, -LocalLikelihood()(scored))
+
+
+def test_other_criteria_read_the_scorers_lattice():
+    lattice = random_lattice(0)
+    assert Likelihood().reads(lattice) is lattice
+
+
+def test_equals_the_likelihood_without_edges():
+    """Then the labels are independent of each other in both models."""
+    lattice = random_lattice(3)
+    lattice = lattice._replace(edge=torch.zeros_like(lattice.edge))
+    gold = random_gold(lattice)
+    local, whole = (c(scored_of(lattice, gold, c, 1)) for c in (LocalLikelihood(), Likelihood()))
+    torch.testing.assert_close(local, whole)
+
+
+def test_knows_only_the_past():
+    """Label bias: after label 1 only label 1 is possible, so that what speaks against it there is not heard."""
+    edge = torch.zeros(1, 1, 2, 2).double()
+    edge[..., 1, 0] = -torch.inf
+    lattice = Lattice(torch.tensor([[[0.0, 0.0], [7.0, 0.0]]]).double(), edge, torch.tensor([2]))
+    gold = torch.tensor([[1, 1]])
+    local, whole = (c(scored_of(lattice, gold, c, 1)).item() for c in (LocalLikelihood(), Likelihood()))
+    assert local == pytest.approx(math.log(2))
+    assert whole == pytest.approx(math.log(2 + math.exp(7)))
+
+
+def test_gold_that_is_impossible_has_no_probability():
+    unary = torch.zeros(1, 2, 2).masked_fill(torch.tensor([[[False, False], [False, True]]]), -torch.inf)
+    unary.requires_grad_()
+    lattice = Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+    loss = criterion_losses(lattice, torch.tensor([[0, 1]]))
+    assert loss.item() == math.inf
+    loss.sum().backward()
+    assert unary.grad.isfinite().all()

@@ -1,0 +1,178 @@
+"""The maximum-entropy tagger as users run it: what it learns, what its candidates and probabilities are."""
+
+import itertools
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import EDGE, Loops, Sentences, make_tagger, sentences, weights_of
+
+from structperc.chain import KBest, kbest, marginals
+from structperc.cli import main
+from structperc.criteria import LocalLikelihood
+from structperc.nonlocal_features import PhraseConsistency
+from structperc.training.explain import explain
+from structperc.training.jackknife import list_candidates
+from structperc.training.nbest import nbest_scores
+from structperc.training.reliability import reliability
+from structperc.training.sources import Synthetic
+from structperc.training.tagger import Tagger
+
+CONFIG = Path(__file__).parents[2] / "configs" / "embedded" / "maxent.yaml"
+SIZES = {"train": 20, "dev": 4, "test": 4}
+
+
+class LocalLoops(Loops):
+    """-log p(gold) of sentences, one softmax per token."""
+
+    def _one(self, unary, edge, gold):
+        tagger, total = self.tagger, 0.0
+        for t, label in enumerate(gold):
+            legal = tagger.start if t == 0 else tagger.transition[gold[t - 1]]
+            legal = legal & tagger.end if t == len(gold) - 1 else legal
+            scores = unary[t] if t == 0 else unary[t] + edge[t, gold[t - 1]]
+            total = total - scores.where(legal, -torch.inf).log_softmax(0)[label]
+        return total
+
+
+def make_data(**options):
+    return Sentences(sentences(9), **options)
+
+
+# -- what it learns --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["IOB2", "IOBES"])
+@pytest.mark.parametrize("edge", [(), EDGE], ids=["stationary", "dense"])
+@pytest.mark.parametrize("sparse_grad", [True, False])
+def test_losses_and_gradients_are_those_of_the_loops(scheme, edge, sparse_grad):
+    data = make_data(scheme=scheme, labels="IOB2")
+    tagger = make_tagger(data, LocalLikelihood(), edge=edge, sparse_grad=sparse_grad)
+    rows = tagger.encode(data.corpus("train"))
+    losses = tagger.criterion(tagger.scored(rows[list(range(9))]))
+    losses.sum().backward()
+    weights = weights_of(tagger)
+    expected = LocalLoops(tagger, rows)(weights)
+    torch.testing.assert_close(losses.sum().double(), expected, rtol=1e-5, atol=0)
+    gradients = torch.autograd.grad(expected, weights)
+    for parameter, gradient in zip(tagger.parameters(), gradients, strict=True):
+        torch.testing.assert_close(parameter.grad.to_dense().double(), gradient, rtol=1e-4, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A finished run of the configuration, with features of words alone, on a few documents."""
+    root = tmp_path_factory.mktemp("maxent") / "runs"
+    sizes = [f"--data.{name}={size}" for name, size in SIZES.items()]
+    quiet = ["--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false"]
+    options = [*sizes, *quiet, "--trainer.accelerator=cpu", f"--trainer.default_root_dir={root}"]
+    features = "--model.features.init_args.node=[bias, {of: [w, s2], at: [-1, 0]}]"
+    assert main(["fit", "-c", str(CONFIG), features, "--data.batch_size=50", *options]) == 0
+    return root / "1" / "model"
+
+
+def test_training_ends_at_the_minimum(trained):
+    model, data = Tagger.load(trained), Synthetic(**SIZES)
+    weights = weights_of(model)
+    loss = LocalLoops(model, model.encode(data.corpus("train")))(weights)
+    (loss + sum(w.square().sum() for w in weights) / 2).backward()
+    at_zero = [torch.zeros_like(w).requires_grad_() for w in weights]
+    LocalLoops(model, model.encode(data.corpus("train")))(at_zero).backward()
+    norm, start = (math.hypot(*(float(w.grad.norm()) for w in ws)) for ws in (weights, at_zero))
+    assert norm < 1e-3 * start
+    assert any(w.any() for w in weights)
+
+
+# -- candidates and probabilities ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [["Mr.", "Lind"], ["in", "Paris", "."], ["x"], []])
+def test_all_candidates_have_probabilities_that_sum_to_one(trained, text):
+    model = Tagger.load(trained)
+    (found,) = model.kbest([text], len(model.labels) ** len(text))
+    assert sum(math.exp(one.log_probability) for one in found) == pytest.approx(1, abs=1e-5)
+    for one in found:
+        assert one.score == pytest.approx(one.log_probability, abs=1e-5)
+        assert one.score <= 1e-5
+
+
+def test_marginals_are_sums_over_candidates(trained):
+    model, text = Tagger.load(trained), ["Mr.", "Lind", "left"]
+    (found,), (table,) = model.kbest([text], len(model.labels) ** 3), model.marginals([text])
+    expected = torch.zeros(3, len(model.labels))
+    for one in found:
+        expected[torch.arange(3), torch.from_numpy(model.labels.encode(one.labels))] += math.exp(one.score)
+    torch.testing.assert_close(table, expected, rtol=0, atol=1e-5)
+
+
+def test_lists_of_a_first_model_hold_log_probabilities(trained):
+    model, corpus = Tagger.load(trained), Synthetic(**SIZES).corpus("test")
+    lists = list_candidates(model, corpus, 20)
+    shares = lists.scores.double().exp().where(lists.valid, 0)
+    assert (shares.sum(1) <= 1 + 1e-4).all()
+    assert (shares.sum(1) > 0.3).all()
+    gold = torch.from_numpy(model.labels.encode(corpus.columns["label"]))
+    held = lists.contain(gold)
+    assert held.any()
+    assert (lists.gold_scores[held] >= lists.scores[held].min(1).values - 1e-4).all()
+    assert (lists.gold_scores <= 1e-4).all()
+
+
+def test_confidence_is_that_of_the_normalised_scores(trained):
+    model, corpus = Tagger.load(trained), Synthetic(**SIZES).corpus("test")
+    confidence = []
+    for batch in model.batches(corpus):
+        best, table = model.decode(batch), marginals(model(batch))
+        real = torch.arange(best.shape[1]) < batch.lengths[:, None]
+        confidence.append(table.gather(2, best[:, :, None]).squeeze(2)[real])
+    found = reliability(model, corpus, progress=False)
+    assert found.tokens.all.confidence == pytest.approx(float(torch.cat(confidence).double().mean()), abs=1e-6)
+    assert found.segments.all.n > 0
+
+
+def test_tag_writes_log_probabilities(trained, tmp_path):
+    file, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    file.write_text("Lind x\nleft x\n")
+    arguments = ["tag", str(trained), str(file), "--columns", "word", "_", "-k", "3", "--output", str(output)]
+    assert main(arguments) == 0
+    heads = [line.split() for line in output.read_text().splitlines() if line.startswith("#")]
+    assert [int(head[1]) for head in heads] == [1, 2, 3]
+    assert all(float(head[3]) == pytest.approx(float(head[5]), abs=1e-4) for head in heads)
+
+
+# -- beside non-local features ---------------------------------------------------------------------------------------
+
+
+def with_nonlocal():
+    data = Synthetic(unit="document", train=3, dev=0, test=0)
+    more = {"nonlocal_features": [PhraseConsistency()], "decoder": KBest(10)}
+    return make_tagger(data, LocalLikelihood(), edge=EDGE, **more).eval()
+
+
+def test_explained_scores_are_log_probabilities_and_counts():
+    tagger, corpus = with_nonlocal(), Synthetic(unit="document", train=3).corpus("train")
+    explanation = explain(tagger, corpus, 0, 10)
+    local = kbest(tagger(tagger.encode(corpus)[[0]]), 10).scores[0]
+    for i, one in enumerate(explanation.candidates):
+        assert one.local <= 1e-4
+        assert one.local == pytest.approx(float(local[one.local_rank - 1]), abs=1e-4)
+        expected = one.local + explanation.same + sum(term.products[i] for term in explanation.terms)
+        assert one.total == pytest.approx(expected)
+
+
+def test_lists_of_several_sizes_are_rescored_log_probabilities():
+    tagger, data = with_nonlocal(), Synthetic(unit="document", train=3, dev=0, test=0)
+    rows = nbest_scores(tagger, data.corpus("train"), [1, 10], progress=False).rows
+    assert rows[0].chosen_place == 1
+    assert not tagger.probabilistic
+    assert tagger.candidates(data.corpus("train"), 2)[0][0].log_probability is None
+
+
+def test_a_saved_model_still_normalises(trained, tmp_path):
+    model = Tagger.load(trained)
+    model.save(tmp_path / "again")
+    again = Tagger.load(tmp_path / "again")
+    assert isinstance(again.criterion, LocalLikelihood)
+    labellings = itertools.chain(*(m.kbest([["Lind", "left"]], 5)[0] for m in (model, again)))
+    assert len({(one.score, *one.labels) for one in labellings}) == 5
