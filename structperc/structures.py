@@ -30,10 +30,12 @@ class SparseFeatures(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Which words of a batch are equal; equal words have equal numbers, in any batch."""
+    """Which words of a batch are equal or look alike; equal ones have equal numbers, in any batch. 0 in the padding."""
 
-    exact: Tensor  # (B, T) int64, number of the word; 0 in the padding
-    folded: Tensor  # (B, T) int64, number of the case-folded word; 0 in the padding
+    exact: Tensor  # (B, T) int64, number of the word
+    folded: Tensor  # (B, T) int64, number of the case-folded word
+    shapes: Tensor  # (B, T) int64, number of its character types, see `data.words.word_shape`
+    kinds: Tensor  # (B, T) int64, bits that say what it begins with, see `data.words.word_kind`
 
 
 class Batch(NamedTuple):

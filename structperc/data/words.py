@@ -1,11 +1,14 @@
-"""Words as numbers that say only which words are equal: what features of whole documents compare."""
+"""Words as numbers: which are equal, which look alike. What features of whole labellings compare."""
 
 import hashlib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 LARGEST = 2**63 - 1
+LOWER, UPPER, DIGIT, QUOTE = 1, 2, 4, 8  # bits of `word_kind`
+QUOTES = frozenset(('"', "``", "''", "“", "”"))
 
 
 def word_hashes(words: Iterable[str]) -> np.ndarray:
@@ -17,6 +20,41 @@ def word_hashes(words: Iterable[str]) -> np.ndarray:
     listed = list(words)
     numbers = {word: _number(word) for word in set(listed)}
     return np.fromiter((numbers[word] for word in listed), np.int64, len(listed))
+
+
+def word_numbers(words: Sequence[str]) -> np.ndarray:
+    """-> (4, n) int64: the numbers of each word in the order of `Words`, found once for each distinct word."""
+    distinct = list(dict.fromkeys(words))
+    position = {word: i for i, word in enumerate(distinct)}
+    table = np.stack(
+        [
+            word_hashes(distinct),
+            word_hashes(map(str.casefold, distinct)),
+            word_hashes(map(word_shape, distinct)),
+            np.fromiter(map(word_kind, distinct), np.int64, len(distinct)),
+        ]
+    )
+    return table[:, np.fromiter((position[word] for word in words), np.int64, len(words))]
+
+
+def word_shape(word: str) -> str:
+    """Character types with repetitions left out: Animal becomes Aa, G.M. becomes A.A., 1996 becomes 0."""
+    return _RUN.sub(r"\1", character_types(word))
+
+
+def character_types(word: str) -> str:
+    """A-Z become A, a-z become a, 0-9 become 0; every other character stays itself."""
+    return _DIGIT.sub("0", _LOWER.sub("a", _UPPER.sub("A", word)))
+
+
+def word_kind(word: str) -> int:
+    """LOWER, UPPER or DIGIT when the first character is such, QUOTE for a double quotation mark, else 0."""
+    first = word[:1]
+    return LOWER * first.islower() | UPPER * first.isupper() | DIGIT * first.isdigit() | QUOTE * (word in QUOTES)
+
+
+_UPPER, _LOWER, _DIGIT = re.compile("[A-Z]"), re.compile("[a-z]"), re.compile("[0-9]")
+_RUN = re.compile(r"(.)\1+", re.DOTALL)
 
 
 def _number(word: str) -> int:

@@ -8,6 +8,8 @@ A new attribute is one function and one line in `SURFACE`.
 import re
 from collections.abc import Callable
 
+from structperc.data.words import character_types, word_shape
+
 Attribute = Callable[[str], str]
 
 HOLDS = "1"  # the value of a flag that holds
@@ -95,12 +97,12 @@ def capital_and_period(token: str) -> str:
 
 def character_classes(token: str) -> str:
     """`pattern`: A-Z becomes A, a-z becomes a, 0-9 becomes 0, the rest - (Suzuki et al. 2006, 5.2)."""
-    return _OTHER.sub("-", _classes(token))
+    return _OTHER.sub("-", character_types(token))
 
 
 def shape(token: str) -> str:
     """`shape`: like `pattern` but others are kept and runs collapsed, G.M. becomes A.A. (Collins 2002)."""
-    return _RUN.sub(r"\1", _classes(token))
+    return word_shape(token)
 
 
 def has_number(token: str) -> str:
@@ -149,16 +151,11 @@ def surface_attribute(name: str) -> Attribute | None:
     return SURFACE.get(name)
 
 
-_UPPER, _LOWER, _DIGIT = re.compile("[A-Z]"), re.compile("[a-z]"), re.compile("[0-9]")
-_OTHER, _RUN = re.compile("[^Aa0]"), re.compile(r"(.)\1+", re.DOTALL)
+_OTHER = re.compile("[^Aa0]")
 
 
 def _flag(holds: bool) -> str:
     return HOLDS if holds else ""
-
-
-def _classes(token: str) -> str:
-    return _DIGIT.sub("0", _LOWER.sub("a", _UPPER.sub("A", token)))
 
 
 def _has_digit(token: str) -> bool:

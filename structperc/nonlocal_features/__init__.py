@@ -5,15 +5,31 @@ from where they differ, spans.py and segments.py find the segments in it, hashes
 the same words. base.py is the contract of a feature: it names and counts something, the base has the weights and
 gives the scores (B, K). matching.py is what features of equal words share, majority.py what the majority features
 share; each feature is one more file.
+
+Global features (Collins 2002) are strings that are read off labellings: global_feature.py is their contract,
+primitives.py what strings are made of, entity_feature.py what those of entities share. entity.py, boundary.py,
+affixes.py and quotes.py are the templates. Which strings are features is learned: vocabulary.py collects them.
 """
 
+from structperc.nonlocal_features.affixes import LexiconPrefixes, LexiconSuffixes, Prefixes, Suffixes
 from structperc.nonlocal_features.base import NonlocalFeature
+from structperc.nonlocal_features.boundary import EndBigrams, EndTrigrams, StartBigrams, StartTrigrams
 from structperc.nonlocal_features.conjunction import ConjunctionConsistency
+from structperc.nonlocal_features.entity import (
+    LastWord,
+    LastWordLowerCase,
+    LexiconShapes,
+    ShapesOfEntity,
+    WholeEntity,
+)
+from structperc.nonlocal_features.global_feature import GlobalFeature, Occurrences
 from structperc.nonlocal_features.majority_phrase import MajorityPhrase
 from structperc.nonlocal_features.majority_superphrase import MajoritySuperphrase
 from structperc.nonlocal_features.phrase import PhraseConsistency
+from structperc.nonlocal_features.quotes import QuotedEntity, QuotedTags
 from structperc.nonlocal_features.segments import Segments, find_segments
 from structperc.nonlocal_features.subphrase import SubphraseConsistency
+from structperc.nonlocal_features.vocabulary import Instances, Vocabulary, spell
 
 __all__ = [
     "find_segments",
@@ -24,4 +40,24 @@ __all__ = [
     "MajorityPhrase",
     "MajoritySuperphrase",
     "ConjunctionConsistency",
+    "GlobalFeature",
+    "Occurrences",
+    "Vocabulary",
+    "Instances",
+    "spell",
+    "WholeEntity",
+    "ShapesOfEntity",
+    "LexiconShapes",
+    "LastWord",
+    "LastWordLowerCase",
+    "StartBigrams",
+    "EndBigrams",
+    "StartTrigrams",
+    "EndTrigrams",
+    "Prefixes",
+    "LexiconPrefixes",
+    "Suffixes",
+    "LexiconSuffixes",
+    "QuotedTags",
+    "QuotedEntity",
 ]

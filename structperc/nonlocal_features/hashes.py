@@ -1,27 +1,53 @@
-"""Numbers of strings of words, whatever their length, so that comparing two costs one comparison."""
+"""Numbers of strings and of tuples, so that comparing two costs one comparison."""
 
 from torch import Tensor
 from torch.nn.functional import pad
 
 BASE, ROW = 0x5851F42D4C957F2D, 0x2545F4914F6CDD1D  # odd, so that multiplying by them loses nothing modulo 2**64
+INVERSE = pow(BASE, -1, 2**64) - 2**64  # as int64
 
 
 class Hashes:
-    """Strings of one sequence have the same number if they have the same words.
+    """Strings have the same number if they have the same words, in any batch.
 
-    Polynomial prefix sums of the numbers of the words, modulo 2**64, so that a string costs one subtraction; the
-    sequence is folded in. The numbers of words are 63 random bits: two given strings that differ, or are of two
-    sequences, share a number with a probability of about 2**-63, so that among the 10,000 strings of a large batch
-    any two do with 5e-12. (It is larger for long strings that have the same words in certain regular orders.)
+    Polynomial prefix sums of the numbers of the words, modulo 2**64, so that a string costs one subtraction. The
+    numbers of words are 63 random bits: two given strings that differ share a number with a probability of about
+    2**-63, so that among the 10,000 strings of a large batch any two do with 5e-12. (It is larger for long strings
+    that have the same words in certain regular orders.)
     """
 
     def __init__(self, words: Tensor) -> None:
         """Words (B, T) int64."""
         self.T = words.shape[1]
-        self.powers = words.new_full((words.numel() + 1,), BASE).cumprod(0)
-        self.sums = pad((words.flatten() * self.powers[:-1]).cumsum(0), (1, 0))
+        powers = words.new_full((words.numel(),), BASE).cumprod(0)
+        self.inverse_powers = words.new_full((words.numel(),), INVERSE).cumprod(0)
+        self.sums = pad((words.flatten() * powers).cumsum(0), (1, 0))
 
     def __call__(self, starts: Tensor, ends: Tensor) -> Tensor:
         """Strings of the places starts <= b * T + t < ends -> their numbers, int64."""
-        levelled = (self.sums[ends] - self.sums[starts]) * self.powers[len(self.powers) - 1 - starts]
-        return levelled + starts // self.T * ROW
+        return (self.sums[ends] - self.sums[starts]) * self.inverse_powers[starts]
+
+    def of_rows(self, starts: Tensor, ends: Tensor) -> Tensor:
+        """The same, but equal strings of two sequences have different numbers."""
+        return self(starts, ends) + starts // self.T * ROW
+
+
+def combined(first: Tensor, *others: Tensor | int) -> Tensor:
+    """Tuples of numbers, given as columns that broadcast -> a number of each, int64.
+
+    Tuples of the same length that differ share a number about as rarely as random numbers of 64 bits do.
+    """
+    number = first
+    for other in others:
+        number = _mixed(number) * BASE + other
+    return _mixed(number)
+
+
+def _mixed(number: Tensor) -> Tensor:
+    """A bijection of int64 after which neighbours are far apart and sums mean nothing."""
+    number = (number ^ _upper_half(number)) * ROW
+    return number ^ _upper_half(number)
+
+
+def _upper_half(number: Tensor) -> Tensor:
+    return (number >> 32) & 0xFFFFFFFF

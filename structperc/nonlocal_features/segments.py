@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,6 +12,14 @@ from structperc.nonlocal_features.spans import Spans, find_spans, opens
 from structperc.nonlocal_features.strings import Strings
 from structperc.nonlocal_features.text import Labellings, Text, compare, read
 from structperc.structures import Batch
+
+
+class Holders(NamedTuple):
+    """The valid labellings that hold each of the `spans`, span after span."""
+
+    labellings: Tensor  # (H,) int64, b * K + k, ascending for each span
+    starts: Tensor  # (E,) int64, where those of each span begin
+    counts: Tensor  # (E,) int64, how many it has
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,22 @@ class Segments:
     def folded(self) -> Strings:
         """Which segments have the same words in upper or lower case."""
         return Strings(self.batch.words.folded, self.text, self.spans, len(self.label_set.type_names))
+
+    @cached_property
+    def holders(self) -> Holders:
+        """Which labellings have which segment: those that hold the copy it stands in."""
+        rows = self.spans.starts // self.possible.shape[1]
+        variants = self.text.variants(self.spans.copies)
+        held = self.text.taken[self.text.stretches[variants]] == variants.unsqueeze(1)
+        span, k = (held & self.valid[rows]).nonzero().unbind(1)
+        counts = span.bincount(minlength=len(rows))
+        return Holders(rows[span] * self.valid.shape[1] + k, counts.cumsum(0) - counts, counts)
+
+    @cached_property
+    def sentences(self) -> Tensor:
+        """(B * T,) int64, a number for each sentence of the batch, -1 in the padding."""
+        real = torch.arange(self.possible.shape[1], device=self.possible.device) < self.batch.lengths.unsqueeze(1)
+        return self.batch.first.flatten().cumsum(0).where(real.flatten(), -1)
 
     def tallied(self, columns: Tensor, F: int) -> Tensor:
         """Count what each labelling holds of `spans`: columns (E,) of F, -1 for those left out -> counts (B * K, F)."""

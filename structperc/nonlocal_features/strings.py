@@ -31,7 +31,7 @@ class Strings:
     def __init__(self, words: Tensor, text: Text, spans: Spans, C: int) -> None:
         """Words (B, T) int64; C types."""
         self.T, self.C, self.text, self.spans, self.hashes = words.shape[1], C, text, spans, Hashes(words)
-        self.numbers, strings = self.hashes(spans.starts, spans.ends).unique(return_inverse=True)  # (G,), (E,)
+        self.numbers, strings = self.hashes.of_rows(spans.starts, spans.ends).unique(return_inverse=True)  # (G,), (E,)
         self.names, self.of_spans = (strings * C + spans.types).unique(return_inverse=True)  # (N,), (E,)
         self.strings = self.names // C  # (N,)
         self.first = self._of_names(spans.starts, "amin")
@@ -55,7 +55,7 @@ class Strings:
         part, step = ragged(self.lengths[whole] - sizes[size] + 1)
         whole, size = whole[part], size[part]
         starts = self.first[whole] + step
-        numbers = self.hashes(starts, starts + sizes[size])
+        numbers = self.hashes.of_rows(starts, starts + sizes[size])
         found = torch.searchsorted(self.numbers, numbers).clamp_(max=len(self.numbers) - 1)
         known = (self.numbers[found] == numbers).nonzero().squeeze(1)
         G = max(1, len(self.numbers))

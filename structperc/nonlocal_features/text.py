@@ -48,7 +48,7 @@ class Text(NamedTuple):
         group and stretch, the sums of the variants are a table, in which the labellings look up theirs.
         """
         Z, K = self.taken.shape
-        variants = (copies - (self.common - 1)).clamp_(min=0)
+        variants = self.variants(copies)
         pairs, entry = (groups * Z + self.stretches[variants]).unique(return_inverse=True)
         group, stretch = pairs // Z, pairs % Z
         sizes = self.sizes[stretch]
@@ -58,6 +58,10 @@ class Text(NamedTuple):
         places = self.taken.index_select(0, stretch).add_(shifts.unsqueeze(1))
         looked_up = tables.index_select(0, places.flatten()).view(-1, K)
         return weights.new_zeros(size, K).index_add_(0, group, looked_up)
+
+    def variants(self, copies: Tensor) -> Tensor:
+        """The variant that each copy (E,) is or belongs to -> (E,) int64."""
+        return (copies - (self.common - 1)).clamp_(min=0)
 
     @property
     def firsts(self) -> Tensor:

@@ -8,7 +8,7 @@ from torch.utils.data import Dataset
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.data.words import word_hashes
+from structperc.data.words import word_numbers
 from structperc.features import FeatureExtractor
 from structperc.scorers.bags import transpose
 from structperc.structures import Batch, Words
@@ -24,9 +24,8 @@ class EncodedCorpus(Dataset[Batch]):
         gold = corpus.columns.get("label")
         self.labelled = gold is not None
         ids = np.zeros(corpus.tokens, np.int64) if gold is None else labels.encode(gold, corpus.where)
-        words = corpus.columns["word"]
-        hashes = word_hashes(words), word_hashes(word.casefold() for word in words)
-        self.tokens = np.stack([ids, *_sentences(corpus), *hashes])  # (6, N), so that one gather pads them all
+        words = word_numbers(corpus.columns["word"])
+        self.tokens = np.stack([ids, *_sentences(corpus), *words])  # (8, N), so that one gather pads them all
 
     def __len__(self) -> int:
         return len(self.corpus)
@@ -39,7 +38,7 @@ class EncodedCorpus(Dataset[Batch]):
         live = steps < lengths[:, None]
         places = np.where(live, self.corpus.starts[order][:, None] + steps, 0)
         padded = torch.from_numpy(self.tokens.take(places, 1) * live)
-        gold, sentences, first, last, exact, folded = padded.unbind()
+        gold, sentences, first, last, *words = padded.unbind()
         return Batch(
             nodes,
             edges,
@@ -49,7 +48,7 @@ class EncodedCorpus(Dataset[Batch]):
             first.bool(),
             last.bool(),
             torch.from_numpy(order),
-            Words(exact, folded),
+            Words(*words),
         )
 
 

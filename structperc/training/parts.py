@@ -32,7 +32,7 @@ def parts(batch: Batch, k: int) -> Iterator[Batch]:
             batch.first[places],
             batch.last[places],
             batch.rows[rows],
-            Words(batch.words.exact[places], batch.words.folded[places]),
+            Words(*(numbers[places] for numbers in batch.words)),
         )
 
 

@@ -6,12 +6,12 @@ import torch
 
 sys.path.append(str(Path(__file__).parent))  # naive.py and labelled.py
 
-from labelled import Case, make_case
+from labelled import WORDS, Case, make_case
 
 
-@pytest.fixture(params=range(40))
+@pytest.fixture(params=[(seed, WORDS) for seed in range(40)], ids=range(40))
 def case(request: pytest.FixtureRequest) -> Case:
-    return make_case(request.param)
+    return make_case(*request.param)
 
 
 @pytest.fixture(scope="session")

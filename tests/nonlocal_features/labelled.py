@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from structperc.data.labels import SCHEMES, LabelSet
-from structperc.data.words import word_hashes
+from structperc.data.words import word_hashes, word_numbers
 from structperc.structures import Batch, SparseFeatures, Words
 
 WORDS = ["a", "a", "b", "A", "B", "c", ",", "and", "AND", "or"]
+QUOTING = ['"', "``", "''", "“", "”", '"', "The", "the", "THE", "G.M.", "1996", "Xer", "iPod", ".", "--", "Élan", "a1"]
 
 
 class Case(NamedTuple):
@@ -30,20 +31,19 @@ def make_batch(documents: Sequence[Sequence[Sequence[str]]]) -> Batch:
     flat = [[(word, n, i == 0) for n, s in enumerate(d) for i, word in enumerate(s)] for d in documents]
     lengths = torch.tensor([len(d) for d in flat], dtype=torch.int64)
     T = max((len(d) for d in flat), default=0)
-    columns = [torch.zeros(len(flat), T, dtype=torch.int64) for _ in range(4)]
+    columns = torch.zeros(7, len(flat), T, dtype=torch.int64)
     for b, document in enumerate(flat):
         words, sentences, first = zip(*document, strict=True) if document else ((), (), ())
-        values = (word_hashes(words), word_hashes(word.casefold() for word in words), sentences, first)
-        for column, value in zip(columns, values, strict=True):
+        last = (*first[1:], True)[: len(first)]
+        for column, value in zip(columns, (sentences, first, last, *word_numbers(words)), strict=True):
             column[b, : len(document)] = torch.as_tensor(value, dtype=torch.int64)
-    exact, folded, sentences, first = columns
+    sentences, first, last, *words = columns
     none = SparseFeatures(torch.zeros(0, dtype=torch.int32), torch.zeros(1, dtype=torch.int32))
-    last = torch.zeros_like(first, dtype=torch.bool)
     rows = torch.arange(len(flat))
-    return Batch(none, None, lengths, None, sentences, first.bool(), last, rows, Words(exact, folded))
+    return Batch(none, None, lengths, None, sentences, first.bool(), last.bool(), rows, Words(*words))
 
 
-def make_case(seed: int) -> Case:
+def make_case(seed: int, words: Sequence[str] = WORDS) -> Case:
     """Up to four documents of up to five sentences, in a third of the cases also one of no and one of one token.
 
     Labellings are random, or change one at few tokens; any label may follow any. What nobody may read, the padding
@@ -52,10 +52,10 @@ def make_case(seed: int) -> Case:
     draw = random.Random(seed)
     torch.manual_seed(seed)
     label_set = make_labels(draw.choice(["IOB1", "IOB2", "IOBES", "BILOU"]), draw.choice([1, 2, 3, 3, 3]), draw)
-    documents = [[draw.choices(WORDS, k=draw.randint(1, 9)) for _ in range(draw.randint(1, 5))]]
-    documents += [[draw.choices(WORDS, k=draw.randint(1, 9))] * draw.randint(1, 3) for _ in range(draw.randint(0, 3))]
+    documents = [[draw.choices(words, k=draw.randint(1, 9)) for _ in range(draw.randint(1, 5))]]
+    documents += [[draw.choices(words, k=draw.randint(1, 9))] * draw.randint(1, 3) for _ in range(draw.randint(0, 3))]
     if seed % 3 == 0:
-        documents = [[], *documents, [[draw.choice(WORDS)]]]
+        documents = [[], *documents, [[draw.choice(words)]]]
     batch = make_batch(documents)
     B, T = batch.sentences.shape
     K = draw.choice([1, 2, 5, 20, 60])

@@ -6,31 +6,57 @@ import pkgutil
 
 import pytest
 import torch
-from labelled import Case, make_batch, make_case
+from labelled import QUOTING, WORDS, Case, make_batch, make_case
 from torch import Tensor
 
 import structperc.nonlocal_features as package
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.nonlocal_features import NonlocalFeature, PhraseConsistency, Segments, find_segments
+from structperc.nonlocal_features import (
+    GlobalFeature,
+    NonlocalFeature,
+    PhraseConsistency,
+    Segments,
+    find_segments,
+)
 from structperc.structures import Batch
 
 
 def subclasses() -> list[type[NonlocalFeature]]:
-    """All features that count something, found by walking the package."""
+    """All features that count something, found by walking the package; of global ones those that name a template."""
     modules = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
     classes = {cls for module in modules for _, cls in inspect.getmembers(module, inspect.isclass)}
     features = [cls for cls in classes if issubclass(cls, NonlocalFeature) and cls.counts is not NonlocalFeature.counts]
-    return sorted(features, key=lambda cls: cls.__name__)
+    whole = [cls for cls in features if not issubclass(cls, GlobalFeature) or hasattr(cls, "template")]
+    return sorted(whole, key=lambda cls: cls.__name__)
 
 
 CLASSES = subclasses()
 every = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+every_case = pytest.mark.parametrize(
+    ("cls", "case"),
+    [
+        pytest.param(cls, (seed, QUOTING if issubclass(cls, GlobalFeature) else WORDS), id=f"{cls.__name__}-{seed}")
+        for cls in CLASSES
+        for seed in range(6 if issubclass(cls, GlobalFeature) else 40)
+    ],
+    indirect=["case"],
+)
 
 
-def ready(cls: type[NonlocalFeature], label_set: LabelSet) -> NonlocalFeature:
+def made(cls: type[NonlocalFeature], case: Case) -> NonlocalFeature:
+    """A feature that counts something in the case: a global one knows most of its strings."""
     feature = cls()
-    feature.allocate(label_set)
+    feature.allocate(case.label_set)
+    if isinstance(feature, GlobalFeature):
+        feature.read(word for document in case.documents for sentence in document for word in sentence)
+        keys = feature.occurrences(segments_of(case)).keys.unique()
+        feature.learn(keys[torch.rand(len(keys)) < 0.8])
+    return feature
+
+
+def ready(cls: type[NonlocalFeature], case: Case) -> NonlocalFeature:
+    feature = made(cls, case)
     with torch.no_grad():
         feature.weight.copy_(torch.randint(-9, 10, feature.weight.shape))
     return feature
@@ -55,6 +81,21 @@ def test_the_walk_finds_the_features() -> None:
         "MajorityPhrase",
         "MajoritySuperphrase",
         "ConjunctionConsistency",
+        "WholeEntity",
+        "ShapesOfEntity",
+        "LexiconShapes",
+        "LastWord",
+        "LastWordLowerCase",
+        "StartBigrams",
+        "EndBigrams",
+        "StartTrigrams",
+        "EndTrigrams",
+        "Prefixes",
+        "LexiconPrefixes",
+        "Suffixes",
+        "LexiconSuffixes",
+        "QuotedTags",
+        "QuotedEntity",
     }
 
 
@@ -66,13 +107,13 @@ def test_it_is_exported_and_keeps_its_options(cls: type[NonlocalFeature]) -> Non
     again = cls(**options)
     assert {name: getattr(again, name) for name in options} == options
     assert isinstance(cls.needs_documents, bool)
-    assert not dict(feature.state_dict())  # nothing but weights is saved
+    learned = {"keys", "weight", "lexicon.words"} if isinstance(feature, GlobalFeature) else set()
+    assert set(feature.state_dict()) <= learned  # nothing but weights is saved, and what they are the weights of
 
 
-@every
+@every_case
 def test_weights_start_at_zero_with_a_name_each(cls: type[NonlocalFeature], case: Case) -> None:
-    feature = cls()
-    feature.allocate(case.label_set)
+    feature = made(cls, case)
     names = feature.names(case.label_set.type_names)
     assert len(set(names)) == len(names) == len(feature.weight)
     assert feature.weight.dtype == torch.float32
@@ -80,11 +121,11 @@ def test_weights_start_at_zero_with_a_name_each(cls: type[NonlocalFeature], case
     assert feature.counts(segments_of(case)).shape == (case.valid.numel(), len(names))
 
 
-@every
+@every_case
 def test_scores_and_gradient(cls: type[NonlocalFeature], case: Case) -> None:
-    feature = ready(cls, case.label_set)
+    feature = ready(cls, case)
     segments = segments_of(case)
-    counts = feature.counts(segments).unflatten(0, case.valid.shape)
+    counts = feature.counts(segments).to_dense().unflatten(0, case.valid.shape)
     scores = feature(segments)
     naive = [
         [sum(n * w for n, w in zip(counts[b, k].tolist(), feature.weight.tolist(), strict=True)) for k in range(len(v))]
@@ -99,9 +140,9 @@ def test_scores_and_gradient(cls: type[NonlocalFeature], case: Case) -> None:
     assert gradient.equal((counts * (pull * case.valid).unsqueeze(2)).sum((0, 1)))
 
 
-@every
+@every_case
 def test_batches_equal_single_sequences_and_labellings(cls: type[NonlocalFeature], case: Case) -> None:
-    feature = ready(cls, case.label_set)
+    feature = ready(cls, case)
     scores = feature(segments_of(case))
     for b, length in enumerate(case.batch.lengths.tolist()):
         alone = row(case.batch, b, length)
@@ -112,17 +153,17 @@ def test_batches_equal_single_sequences_and_labellings(cls: type[NonlocalFeature
             assert feature(one).equal(scores[b : b + 1, k : k + 1])
 
 
-@every
+@every_case
 def test_order_of_labellings_does_not_matter(cls: type[NonlocalFeature], case: Case) -> None:
-    feature = ready(cls, case.label_set)
+    feature = ready(cls, case)
     order = torch.randperm(case.valid.shape[1])
     turned = case._replace(labels=case.labels[:, order], valid=case.valid[:, order])
     assert feature(segments_of(turned)).equal(feature(segments_of(case))[:, order])
 
 
-@every
+@every_case
 def test_half_precision_around_it_changes_nothing(cls: type[NonlocalFeature], case: Case) -> None:
-    feature = ready(cls, case.label_set)
+    feature = ready(cls, case)
     with torch.no_grad():
         feature.weight += 1 / 3
     expected = feature(segments_of(case))
@@ -143,21 +184,24 @@ def test_next_to_nothing(cls: type[NonlocalFeature], documents: list) -> None:
     label_set = LabelSet(("O", "B-PER", "I-PER"))
     labels = torch.ones(*batch.sentences.shape, 3, dtype=torch.int64).transpose(1, 2)
     valid = torch.ones(len(documents), 3, dtype=torch.bool)
-    scores = ready(cls, label_set)(find_segments(batch, labels, valid, label_set))
-    assert scores.tolist() == [[0.0] * 3] * len(documents)
+    case = Case(documents, batch, labels, valid, label_set)
+    scores = ready(cls, case)(segments_of(case))
+    assert scores.shape == valid.shape
+    if not any(documents) or not issubclass(cls, GlobalFeature):  # which say something about one entity
+        assert not scores.any()
 
 
-@every
+@every_case
 def test_nothing_is_valid(cls: type[NonlocalFeature], case: Case) -> None:
     none = case._replace(valid=torch.zeros_like(case.valid), labels=torch.full_like(case.labels, 999))
-    assert not ready(cls, case.label_set)(segments_of(none)).any()
+    assert not ready(cls, case)(segments_of(none)).any()
 
 
 @every
 def test_cuda_equals_cpu(cls: type[NonlocalFeature], cuda: torch.device) -> None:
     for seed in range(10):
-        case = make_case(seed)
-        feature = ready(cls, case.label_set)
+        case = make_case(seed, QUOTING if issubclass(cls, GlobalFeature) else WORDS)
+        feature = ready(cls, case)
         expected = feature(segments_of(case))
         batch = row(case.batch, 0, 0)._replace(  # of the same type, all parts replaced
             **{name: x.to(cuda) for name, x in case.batch._asdict().items() if isinstance(x, Tensor)},
@@ -194,7 +238,7 @@ def test_wrong_shapes(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("sparse", [Tensor.to_sparse, Tensor.to_sparse_csr], ids=["COO", "CSR"])
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
 def test_sparse_counts(case: Case, sparse: object) -> None:
-    dense = ready(PhraseConsistency, case.label_set)
+    dense = ready(PhraseConsistency, case)
     feature = Shaped()
     feature.weight = dense.weight
     segments = segments_of(case)

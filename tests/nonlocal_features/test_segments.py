@@ -21,7 +21,7 @@ from structperc.nonlocal_features import (
     SubphraseConsistency,
     find_segments,
 )
-from structperc.nonlocal_features.hashes import Hashes
+from structperc.nonlocal_features.hashes import Hashes, combined
 
 LABELS = LabelSet(("O", "B-LOC", "I-LOC", "B-PER", "I-PER"))
 
@@ -95,10 +95,52 @@ def test_strings_have_the_same_number_when_they_have_the_same_words(case: Case) 
     lengths = case.batch.lengths.tolist()
     parts = [(b, i, j) for b, n in enumerate(lengths) for i in range(n) for j in range(i + 1, min(n, i + 5) + 1)]
     b, i, j = torch.tensor(parts).reshape(-1, 3).unbind(1)
-    numbers = Hashes(case.batch.words.exact)(b * T + i, b * T + j).tolist()
+    numbers = Hashes(case.batch.words.exact).of_rows(b * T + i, b * T + j).tolist()
     flat = [[word for sentence in document for word in sentence] for document in case.documents]
     strings = [(b, *flat[b][i:j]) for b, i, j in parts]
     assert len(set(strings)) == len(set(numbers)) == len(set(zip(strings, numbers, strict=True)))
+
+
+def test_numbers_of_strings_do_not_depend_on_their_place(case: Case) -> None:
+    words = case.batch.words.exact
+    T = words.shape[1]
+    places = [(b * T + i, b * T + j) for b, n in enumerate(case.batch.lengths) for i in range(n) for j in range(i, n)]
+    starts, ends = torch.tensor(places).reshape(-1, 2).add(torch.tensor([0, 1])).unbind(1)
+    numbers = Hashes(words)(starts, ends).tolist()
+    strings = [tuple(words.flatten()[i:j].tolist()) for i, j in zip(starts.tolist(), ends.tolist(), strict=True)]
+    assert len(set(strings)) == len(set(numbers)) == len(set(zip(strings, numbers, strict=True)))
+    for string, number in zip(strings[:20], numbers, strict=False):
+        assert Hashes(torch.tensor([string]))(torch.tensor([0]), torch.tensor([len(string)])).item() == number
+        assert len(string) > 1 or string[0] == number
+
+
+def test_tuples_of_numbers_differ() -> None:
+    small, large = torch.arange(-9, 10), torch.randint(2**62, (19,))
+    grids = [torch.cartesian_prod(small, large, small), torch.cartesian_prod(large, large)]
+    for tuples in grids:
+        assert len(combined(*tuples.unbind(1)).unique()) == len(tuples)
+    assert len(combined(small.unsqueeze(1), small, 7).unique()) == 19 * 19
+
+
+def test_holders_are_the_valid_labellings_with_a_segment(case: Case) -> None:
+    found = segments_of(case)
+    K, T = case.valid.shape[1], case.batch.sentences.shape[1]
+    labellings, starts, counts = found.holders
+    held = [labellings[i : i + n].tolist() for i, n in zip(starts.tolist(), counts.tolist(), strict=True)]
+    each: dict[tuple[int, int], list[tuple[int, int, str]]] = {}
+    for start, end, kind, _, holders in zip(*(x.tolist() for x in found.spans), held, strict=True):
+        for labelling in holders:
+            b, k = divmod(labelling, K)
+            span = (start - b * T, end - b * T, case.label_set.type_names[kind])
+            each.setdefault((b, k), []).append(span)
+    for b, k in case.valid.nonzero().tolist():
+        wanted, at = [], 0
+        for sentence in case.documents[b]:
+            labels = case.names(b, k)[at : at + len(sentence)]
+            wanted += [(start + at, end + at, kind) for kind, start, end in spans(labels)]
+            at += len(sentence)
+        assert sorted(each.pop((b, k), [])) == wanted
+    assert not each
 
 
 def test_what_labellings_agree_on_is_read_once() -> None:

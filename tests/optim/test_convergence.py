@@ -63,7 +63,7 @@ def batch_of(data, rows):
     features = SparseFeatures(ids, torch.arange(len(words) + 1, dtype=torch.int32))
     zeros = torch.zeros_like(gold)
     first, last = zeros.bool(), zeros.bool()  # not asked for: no scheme
-    return Batch(features, None, lengths, gold, zeros, first, last, torch.tensor(rows), Words(zeros, zeros))
+    return Batch(features, None, lengths, gold, zeros, first, last, torch.tensor(rows), Words(*[zeros] * 4))
 
 
 def train(data, criterion, batch_size, limit=200_000):

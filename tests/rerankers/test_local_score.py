@@ -17,7 +17,7 @@ def batch(lengths, features, T):
     nodes = SparseFeatures(torch.randint(features, (2 * n,), dtype=torch.int32), 2 * torch.arange(n + 1).int())
     empty = torch.zeros(len(lengths), T, dtype=torch.int64)
     rows, lengths = torch.arange(len(lengths)), torch.tensor(lengths)
-    return Batch(nodes, nodes, lengths, None, empty, empty.bool(), empty.bool(), rows, Words(empty, empty))
+    return Batch(nodes, nodes, lengths, None, empty, empty.bool(), empty.bool(), rows, Words(*[empty] * 4))
 
 
 def test_first_score_is_a_weight_times_the_score_in_units():

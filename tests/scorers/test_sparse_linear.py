@@ -29,7 +29,7 @@ def batch(edges=True):
         zeros.bool(),
         zeros.bool(),
         torch.arange(4),
-        Words(zeros, zeros),
+        Words(*[zeros] * 4),
     )
 
 
@@ -115,7 +115,7 @@ def test_no_tokens_at_all():
     none = torch.zeros(2, 0, dtype=torch.int64)
     lengths = torch.zeros(2, dtype=torch.int64)
     borders = none.bool(), none.bool()
-    empty = Batch(ragged([]), ragged([]), lengths, None, none, *borders, torch.arange(2), Words(none, none))
+    empty = Batch(ragged([]), ragged([]), lengths, None, none, *borders, torch.arange(2), Words(*[none] * 4))
     lattice = module(empty)
     assert lattice.unary.shape == (2, 0, 2)
     assert lattice.edge.shape == (2, 0, 2, 2)

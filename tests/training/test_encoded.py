@@ -5,6 +5,7 @@ import torch
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.words import word_numbers
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.training.encoded import EncodedCorpus
@@ -49,6 +50,15 @@ def test_batches_hold_the_corpus(unit):
     live = torch.arange(batch.gold.shape[1]) < batch.lengths[:, None]
     assert labels.decode(batch.gold[live]) == words
     assert batch.rows.tolist() == order
+
+
+def test_numbers_of_words():
+    rows, _ = encoded("sentence")
+    batch = rows[[2, 0]]
+    for column, long, short in zip(
+        batch.words, word_numbers(["Anna", "met", "Bo"]), word_numbers(["it", "rained"]), strict=True
+    ):
+        assert column.tolist() == [[*short, 0], long.tolist()]
 
 
 def test_sentence_numbers_count_within_the_document():

@@ -1,0 +1,83 @@
+"""Shapes of the first and the last words of entities, of all lengths (Collins 2002, figure 1)."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from structperc.data.words import word_shape
+from structperc.nonlocal_features.entity_feature import Anchored, EntityFeature, LexiconFeature
+from structperc.nonlocal_features.hashes import Hashes
+from structperc.nonlocal_features.primitives import lexicon_shape, lexicon_shapes
+from structperc.nonlocal_features.segments import Segments
+from structperc.nonlocal_features.text import ragged
+
+
+class Prefixes(EntityFeature):
+    """Shapes of the first n words for each n: PF=f_s, PF=f_s f_s+1, ..., PF=f_s ... f_e. Part n - 1 has n words."""
+
+    template = "PF"
+
+    def anchored(self, segments: Segments) -> Anchored:
+        """As many strings for each segment as it has words."""
+        return prefixes(segments.batch.words.shapes, segments)
+
+    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
+        """Such as "PF=Aa a"."""
+        return f"PF={' '.join(map(word_shape, words[start : start + part + 1]))}"
+
+
+class LexiconPrefixes(LexiconFeature):
+    """The same with g: PF2=g_s, PF2=g_s g_s+1, ..., PF2=g_s ... g_e."""
+
+    template = "PF2"
+
+    def anchored(self, segments: Segments) -> Anchored:
+        """As many strings for each segment as it has words."""
+        return prefixes(lexicon_shapes(segments.batch.words, self.lexicon), segments)
+
+    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
+        """Such as "PF2=Aa0 a1"."""
+        return f"PF2={' '.join(lexicon_shape(word, self.lexicon) for word in words[start : start + part + 1])}"
+
+
+class Suffixes(EntityFeature):
+    """Shapes of the last n words for each n, backwards: SF=f_e, SF=f_e f_e-1, ..., SF=f_e ... f_s."""
+
+    template = "SF"
+
+    def anchored(self, segments: Segments) -> Anchored:
+        """As many strings for each segment as it has words."""
+        return suffixes(segments.batch.words.shapes, segments)
+
+    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
+        """Such as "SF=a Aa"."""
+        return f"SF={' '.join(map(word_shape, reversed(words[end - part - 1 : end])))}"
+
+
+class LexiconSuffixes(LexiconFeature):
+    """The same with g: SF2=g_e, SF2=g_e g_e-1, ..., SF2=g_e ... g_s."""
+
+    template = "SF2"
+
+    def anchored(self, segments: Segments) -> Anchored:
+        """As many strings for each segment as it has words."""
+        return suffixes(lexicon_shapes(segments.batch.words, self.lexicon), segments)
+
+    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
+        """Such as "SF2=a1 Aa0"."""
+        last = reversed(words[end - part - 1 : end])
+        return f"SF2={' '.join(lexicon_shape(word, self.lexicon) for word in last)}"
+
+
+def prefixes(shapes: Tensor, segments: Segments) -> Anchored:
+    """Strings of the first 1, 2, ... of the shapes (B, T) in each segment."""
+    spans, part = ragged(segments.spans.ends - segments.spans.starts)
+    starts = segments.spans.starts[spans]
+    return Anchored(spans, part, Hashes(shapes)(starts, starts + part + 1))
+
+
+def suffixes(shapes: Tensor, segments: Segments) -> Anchored:
+    """Strings of the last 1, 2, ... of the shapes (B, T); their numbers are read forwards, which says the same."""
+    spans, part = ragged(segments.spans.ends - segments.spans.starts)
+    ends = segments.spans.ends[spans]
+    return Anchored(spans, part, Hashes(shapes)(ends - part - 1, ends))

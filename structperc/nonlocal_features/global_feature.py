@@ -1,0 +1,148 @@
+"""Global features: strings that are read off whole labellings, by number."""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from structperc.data.lexicon import LowerCaseLexicon
+from structperc.data.words import word_hashes
+from structperc.errors import InputError
+from structperc.nonlocal_features.base import NonlocalFeature
+from structperc.nonlocal_features.hashes import combined
+from structperc.nonlocal_features.segments import Segments
+
+
+class Occurrences(NamedTuple):
+    """Where strings occur in labellings; a labelling may have the same one several times."""
+
+    labellings: Tensor  # (M,) int64, b * K + k
+    keys: Tensor  # (M,) int64, number of the string
+    starts: Tensor  # (M,) int64, position in the sequence of the first token that the string is about
+    ends: Tensor  # (M,) int64, position behind the last one
+    types: Tensor  # (M,) int64, position in `LabelSet.type_names` of the segment there, -1 where there is none
+    parts: Tensor  # (M,) int64, which string of the template
+
+
+class GlobalFeature(NonlocalFeature):
+    """A template of Collins (2002): each string that it makes is a feature, which a labelling has or has not.
+
+    "Ranking Algorithms for Named-Entity Extraction", section 3, where a generator makes strings and another module
+    hashes them to integers; here the integers are made at once, for all labellings, and a string is spelled only when
+    it is asked for. Which strings are features is learned: those of the training lists. Others count nothing, and
+    before `learn` all do. A subclass finds the strings of a batch by number and spells one of them.
+
+    Args:
+        typed: whether entities of different types make different strings. The paper has one type.
+    """
+
+    template: str  # the paper's name of it
+    keys: Tensor  # (F,) int64, numbers of the strings that are features, ascending
+    strings: list[str] | None  # their F names, where they are known; they are not saved with the weights
+
+    def __init__(self, typed: bool = True) -> None:
+        super().__init__()
+        self.typed = typed
+        self.strings = None
+        self.weight = nn.Parameter(torch.zeros(0))
+        self.register_buffer("keys", torch.zeros(0, dtype=torch.int64))
+
+    # -- what a template says --------------------------------------------------------------------------------
+
+    def occurrences(self, segments: Segments) -> Occurrences:
+        """All strings in all valid labellings, known or not."""
+        raise NotImplementedError
+
+    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
+        """A string, without its type; arguments as in `string`."""
+        raise NotImplementedError
+
+    def string(
+        self, words: Sequence[str], labels: Sequence[str], start: int, end: int, type_name: str, part: int
+    ) -> str:
+        """The string that occurs in a sentence, as the paper writes it, such as "WE=Gen Xer/PER".
+
+        words, labels: those of the sentence.
+        start, end: tokens it is about, counted from the first of the sentence, which `Occurrences` does not do.
+        type_name: of the segment there, "" where there is none.
+        part: as in `Occurrences`.
+        """
+        spelled = self.spell(words, labels, start, end, part)
+        return f"{spelled}/{type_name}" if self.typed and type_name else spelled
+
+    def key(self, numbers: Tensor, parts: Tensor | int, types: Tensor, segments: Segments) -> Tensor:
+        """Numbers of strings without template, part and type (-1 for none) -> numbers with them, int64."""
+        type_numbers = name_numbers((*segments.label_set.type_names, None)).to(types.device)
+        template = int(word_hashes([self.template])[0])
+        return combined(numbers, parts, type_numbers[types] if self.typed else 0, template)
+
+    # -- the vocabulary --------------------------------------------------------------------------------------
+
+    def read(self, words: Iterable[str]) -> None:
+        """Learn from the text of the training data what the template asks about words. Most ask nothing."""
+        for part in self.children():
+            if isinstance(part, LowerCaseLexicon):
+                part.read(words)
+
+    def learn(self, keys: Tensor, strings: Sequence[str] | None = None) -> None:
+        """Take these strings (F,) as features, given by number, ascending; their weights are zero.
+
+        strings: their names, where they are known. InputError when keys are not ascending or names are not F.
+        """
+        if not (keys[1:] > keys[:-1]).all():
+            raise InputError(f"{self.template}: the keys of a vocabulary must ascend, without repetition")
+        if strings is not None and len(strings) != len(keys):
+            raise InputError(f"{self.template}: {len(strings)} strings cannot be the names of {len(keys)} keys")
+        self.keys = keys.to(self.keys.device, torch.int64)
+        self.strings = None if strings is None else list(strings)
+        self.weight = nn.Parameter(self.weight.new_zeros(len(keys)), self.weight.requires_grad)
+
+    def prune(self, keep: Tensor) -> None:
+        """Forget the strings for which keep (F,) bool is False. InputError for another shape."""
+        if keep.shape != self.keys.shape:
+            raise InputError(f"{self.template}: keep has shape {tuple(keep.shape)}, not {tuple(self.keys.shape)}")
+        keep = keep.to(self.keys.device)
+        if self.strings is not None:
+            self.strings = [name for name, kept in zip(self.strings, keep.tolist(), strict=True) if kept]
+        self.keys = self.keys[keep]
+        self.weight = nn.Parameter(self.weight.detach()[keep], self.weight.requires_grad)
+
+    def names(self, types: Sequence[str]) -> list[str]:
+        """The F strings, or the template and the number where they are not known, such as "WE#00c0ffee00c0ffee"."""
+        if self.strings is not None:
+            return list(self.strings)
+        return [f"{self.template}#{key % 2**64:016x}" for key in self.keys.tolist()]
+
+    # -- known strings ---------------------------------------------------------------------------------------
+
+    def found(self, segments: Segments) -> tuple[Tensor, Tensor]:
+        """The features of each labelling: b * K + k (N,) int64, ascending, and 0 <= feature < F (N,), once each."""
+        found, F = self.occurrences(segments), len(self.keys)
+        if not F:
+            return found.labellings[:0], found.keys[:0]
+        ids = torch.searchsorted(self.keys, found.keys).clamp_(max=F - 1)
+        known = (self.keys[ids] == found.keys).nonzero().squeeze(1)
+        pairs = (found.labellings[known] * F + ids[known]).unique()
+        return pairs // F, pairs % F
+
+    def counts(self, segments: Segments) -> Tensor:
+        """-> (B * K, F) float32, sparse, of ones."""
+        places = torch.stack(self.found(segments))
+        ones = torch.ones_like(places[0], dtype=torch.float32)
+        size = segments.valid.numel(), len(self.keys)
+        return torch.sparse_coo_tensor(places, ones, size, check_invariants=False, is_coalesced=True)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *options: Any) -> None:
+        """Takes a vocabulary of any size; the names of another one are forgotten."""
+        saved = state_dict.get(f"{prefix}keys")
+        if saved is not None and not torch.equal(saved.to(self.keys.device), self.keys):
+            self.learn(saved)
+        super()._load_from_state_dict(state_dict, prefix, *options)
+
+
+@lru_cache(maxsize=64)
+def name_numbers(names: tuple[str | None, ...]) -> Tensor:
+    """Names, None for nothing -> (n,) int64, 0 for nothing."""
+    return torch.tensor([0 if name is None else int(word_hashes([name])[0]) for name in names])
