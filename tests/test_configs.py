@@ -32,7 +32,7 @@ def program(monkeypatch, tmp_path):
         if not build:
             monkeypatch.setattr(Program, "instantiate_classes", lambda self: None)
         root = f"--trainer.default_root_dir={tmp_path}"
-        start = rerank if "first" in yaml.safe_load(path.read_text(encoding="utf-8"))["model"] else train
+        start = rerank if "jackknife:" in path.read_text(encoding="utf-8") else train
         assert start(["fit", "-c", str(path), root, "--trainer.accelerator=cpu"]) == 0
         return programs[0]
 

@@ -105,9 +105,8 @@ def _check(tagger: Tagger, n: int) -> None:
 def _search(tagger: Tagger, batch: Batch, n: int) -> tuple[Candidates, Tensor]:
     """-> the n best by local score of one sequence, total scores (n,)."""
     moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
-    candidates = tagger.rated(moved, kbest(tagger(moved), n))
-    more = tagger.nonlocal_scores(moved, candidates.labels, candidates.valid)
-    return candidates, (candidates.scores + more)[0]
+    candidates = kbest(tagger(moved), n)
+    return tagger.rated(moved, candidates), tagger.totals(moved, candidates)[0]
 
 
 # -- the explanation ------------------------------------------------------------------------------------------
@@ -153,13 +152,13 @@ def _terms(tagger: Tagger, batch: Batch, labels: Tensor, after: int) -> tuple[fl
     segments = find_segments(moved, labels, valid, tagger.labels)
     same, terms = 0.0, []
     for feature in cast(Iterable[NonlocalFeature], tagger.nonlocal_features):
-        counts = feature.counts(segments).to_dense().t().tolist()
-        names = feature.names(tagger.labels.type_names)
-        for name, weight, row in zip(names, feature.weight.tolist(), counts, strict=True):
+        counts, names = feature.counts(segments).to_dense().t(), feature.names(tagger.labels.type_names)
+        held = counts.any(1).nonzero().squeeze(1)  # of many names a few occur
+        for f, weight, row in zip(held.tolist(), feature.weight[held].tolist(), counts[held].tolist(), strict=True):
             if len(set(row)) == 1:
                 same += weight * row[0]
             elif weight:
-                terms.append(Term(name, weight, row))
+                terms.append(Term(names[f], weight, row))
     return same, sorted(terms, key=lambda term: -abs(term.products[after] - term.products[0]))
 
 

@@ -20,13 +20,14 @@ def plot_weights(panels: Sequence[tuple[str, Bars]]) -> Figure:
     figure = Figure(figsize=(7 * columns, 0.2 * sum(heights)), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, height_ratios=heights).flatten()
     for ax, (title, weights) in zip(axes, shown, strict=False):
-        _bars(ax, title, weights)
+        draw_bars(ax, title, weights)
     for ax in axes[len(shown) :]:
         ax.set_axis_off()
     return figure
 
 
-def _bars(ax: Axes, title: str, weights: Bars) -> None:
+def draw_bars(ax: Axes, title: str, weights: Bars) -> None:
+    """Horizontal bars with their names, the first on top."""
     values = [value for _, value in weights]
     places = range(len(weights))
     ax.barh(places, values, color=["tab:blue" if value >= 0 else "tab:orange" for value in values])

@@ -166,9 +166,9 @@ def _rescored(tagger: Tagger, batch: Batch, k: int, watch: _Watch) -> tuple[Cand
     watch.start()
     candidates = kbest(lattice, k)
     watch.stop(0)
-    more = tagger.nonlocal_scores(batch, candidates.labels, candidates.valid)
+    totals = tagger.totals(batch, candidates)
     watch.stop(1)
-    return candidates, tagger.rated(batch, candidates).scores + more
+    return candidates, totals
 
 
 # -- counts ---------------------------------------------------------------------------------------------------

@@ -52,6 +52,8 @@ class Program(LightningCLI):
     ROOT is trainer.default_root_dir, by default runs/NAME-OF-THE-CONFIG.
     """
 
+    derived = False  # whether a configuration may name a class derived from the tagger's
+
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """The checkpoint of the best epoch; that of the last one has nothing to set."""
         parser.add_lightning_class_args(BestEpoch, "checkpoint")
@@ -99,6 +101,7 @@ class Program(LightningCLI):
             serve(self.trainer)
         else:
             load_weights(self.model, self.checkpoints.best_model_path)
+        self.model.settle()
         self.model.save(self.folder / "model")
         splits = [split for split in ("dev", "test") if self.datamodule.has(split)]
         labelled = {split: label_split(self.model, self.datamodule, split) for split in splits}
@@ -183,6 +186,7 @@ def run(arguments: list[str], program: type[Program] = Program, tagger: type[Tag
         return program(
             tagger,
             SequenceData,
+            subclass_mode_model=program.derived,
             subclass_mode_data=True,
             seed_everything_default=1,
             save_config_kwargs={"overwrite": True},

@@ -1,14 +1,18 @@
 """The program of re-rankers: fit trains the first models, then the second one; the rest is that of taggers."""
 
+from structperc.rerankers import Boosting
+from structperc.training.global_reranker import GlobalReranker
 from structperc.training.program import Program, train
 from structperc.training.reranker import Reranker
+from structperc.training.rounds import FIGURE, TABLE, write_rounds
 
 COMMANDS = ("fit", "validate", "test", "predict")
 
 
 class RerankingProgram(Program):
-    """As `Program`, with a Reranker."""
+    """As `Program`, with a Reranker, or what the configuration's model.class_path names."""
 
+    derived = True
     model: Reranker
 
     def before_fit(self) -> None:
@@ -18,6 +22,13 @@ class RerankingProgram(Program):
             self.datamodule, accelerator=options.accelerator, enable_progress_bar=options.enable_progress_bar
         )
         super().before_fit()
+
+    def after_fit(self) -> None:
+        """As of taggers; what boosting did is written before its best epoch is taken."""
+        if isinstance(self.model, GlobalReranker) and isinstance(self.model.ranker, Boosting):
+            write_rounds(self.folder, self.model)
+            print(f"rounds: {self.folder / TABLE}, {FIGURE}")
+        super().after_fit()
 
     def spent(self) -> dict[str, float]:
         """Seconds of the first models, whenever they were trained, and of this run."""

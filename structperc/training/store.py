@@ -56,7 +56,7 @@ class Store(PyTorchModelHubMixin):
             **self.description(),
             "features": self.features.state_dict_json(),
         }
-        tensors = {name: p.detach().cpu().contiguous() for name, p in self.named_parameters()}
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in self.state_dict().items()}
         arrays = {f"features.{name}": torch.from_numpy(a) for name, a in self.features.state_arrays().items()}
         (save_directory / CONFIG).write_text(json.dumps(config, ensure_ascii=False), encoding="utf-8")
         save_file({**tensors, **arrays}, save_directory / WEIGHTS)

@@ -131,12 +131,15 @@ class Tagger(Objective, Inference, Store):
         """Candidates, in their order, with the local scores that count: here those by which they were found."""
         return candidates
 
+    def totals(self, batch: Batch, candidates: Candidates) -> Tensor:
+        """-> (B, K) total scores of candidates, in their order; -inf where not valid."""
+        return self.rated(batch, candidates).scores + self.nonlocal_scores(batch, candidates.labels, candidates.valid)
+
     def rescored(self, batch: Batch, candidates: Candidates) -> Candidates:
         """Candidates with total scores, best first by those; equal totals keep the order they had."""
         if not self.nonlocal_features:
             return candidates
-        more = self.nonlocal_scores(batch, candidates.labels, candidates.valid)
-        scores, order = (self.rated(batch, candidates).scores + more).sort(dim=1, descending=True, stable=True)
+        scores, order = self.totals(batch, candidates).sort(dim=1, descending=True, stable=True)
         labels = candidates.labels.gather(1, order[:, :, None].expand_as(candidates.labels))
         return Candidates(labels, scores, candidates.valid.gather(1, order))
 
@@ -151,8 +154,7 @@ class Tagger(Objective, Inference, Store):
         candidates = self.decoder(self(batch))
         if not self.nonlocal_features:
             return candidates.labels[:, 0]
-        more = self.nonlocal_scores(batch, candidates.labels, candidates.valid)
-        total = self.rated(batch, candidates).scores + more
+        total = self.totals(batch, candidates)
         return candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
 
     @property
@@ -163,6 +165,9 @@ class Tagger(Objective, Inference, Store):
     def configure_optimizers(self) -> Optimizer:
         """The optimizer over all parameters."""
         return self.optimizer(self.parameters())
+
+    def settle(self) -> None:
+        """What is to be done when training is over, before the tagger is saved; here nothing."""
 
     # -- sizes and names -------------------------------------------------------------------------------------
 

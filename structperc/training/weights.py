@@ -6,11 +6,11 @@ from functools import partial
 from typing import NamedTuple, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from structperc.errors import InputError
 from structperc.features.templates import template_name
-from structperc.nonlocal_features import NonlocalFeature
+from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.rerankers import FirstScore, LocalFeatures
 from structperc.scorers import SparseLinear
 from structperc.training.figures import plot_weights
@@ -53,7 +53,7 @@ class Group(NamedTuple):
     """The weights of one kind."""
 
     sums: Sums
-    largest: list[Weight]  # by absolute value; of a non-local feature all, also those that are 0
+    largest: list[Weight]  # by absolute value; of a non-local feature with a few names all, also those that are 0
     columns: list[Column]  # by label or label pair; none for a non-local feature
     templates: list[Sums]  # most mass first; none where there are no templates
 
@@ -74,8 +74,8 @@ class _Table(NamedTuple):
 def weights(tagger: Tagger, top: int = 20) -> list[Group]:
     """-> nodes, edges, transitions and non-local features, as far as the tagger has them, with `top` weights per list.
 
-    Weights of 0 are in no list, except those of non-local features. Of equal weights at the border of a list it is
-    not defined which are in it. InputError for top < 1.
+    Weights of 0 are in no list, except those of non-local features with a few names, which are all listed. Of equal
+    weights at the border of a list it is not defined which are in it. InputError for top < 1.
     """
     if top < 1:
         raise InputError(f"--top must be >= 1, got {top}")
@@ -83,7 +83,8 @@ def weights(tagger: Tagger, top: int = 20) -> list[Group]:
     for table in _local(tagger):
         columns = _columns(table, top) if table.name != "transition" else []
         groups.append(Group(_sums(table), _largest(table, top), columns, _templates(tagger, table)))
-    return groups + [Group(_sums(table), _all(table), [], []) for table in _single(tagger)]
+    groups += [Group(_sums(table), _all(table), [], []) for table in _counted(tagger)]
+    return groups + [Group(_sums(table), _largest(table, top), [], []) for table in _strings(tagger)]
 
 
 def weights_file(model: str, top: int, plot: str | None, csv: str | None) -> str:
@@ -119,27 +120,42 @@ def _linear(tagger: Tagger) -> SparseLinear | None:
     return scorer if isinstance(scorer, SparseLinear) else None
 
 
-def _single(tagger: Tagger) -> Iterator[_Table]:
-    """The weight of the first model's score, then those of the non-local features."""
+def _counted(tagger: Tagger) -> Iterator[_Table]:
+    """The weight of the first model's score, then those of the non-local features that have a few names."""
     if isinstance(tagger.scorer, FirstScore):
         weight = tagger.scorer.weight.detach().unsqueeze(1)
         yield _Table("FirstScore", weight, [""], partial(_looked_up, ["first score"]))
-    for feature in cast(Iterable[NonlocalFeature], tagger.nonlocal_features):
-        names = feature.names(tagger.labels.type_names)
-        yield _Table(title(feature), feature.weight.detach().unsqueeze(1), [""], partial(_looked_up, names))
+    yield from (_nonlocal(tagger, f) for f in tagger.nonlocal_features if not isinstance(f, GlobalFeature))
 
 
-def title(feature: NonlocalFeature) -> str:
+def _strings(tagger: Tagger) -> Iterator[_Table]:
+    """The weights of global features, which have many names."""
+    yield from (_nonlocal(tagger, f) for f in tagger.nonlocal_features if isinstance(f, GlobalFeature))
+
+
+def _nonlocal(tagger: Tagger, module: nn.Module) -> _Table:
+    feature = cast(NonlocalFeature, module)
+    names = feature.names(tagger.labels.type_names)
+    return _Table(title(feature), feature.weight.detach().unsqueeze(1), [""], partial(_looked_up, names))
+
+
+def title(part: nn.Module) -> str:
     """Class and those options that are not the default: "PhraseConsistency(match='folded')"."""
-    parameters = inspect.signature(type(feature)).parameters.values()
+    parameters = inspect.signature(type(part)).parameters.values()
     options = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    given = {option.name: getattr(feature, option.name) for option in options}
-    special = [f"{o.name}={given[o.name]!r}" for o in options if given[o.name] not in (o.default, _listed(o.default))]
-    return f"{type(feature).__name__}({', '.join(special)})" if special else type(feature).__name__
+    special = [f"{o.name}={_shown(getattr(part, o.name))}" for o in options if _told(getattr(part, o.name), o.default)]
+    return f"{type(part).__name__}({', '.join(special)})" if special else type(part).__name__
 
 
-def _listed(default: object) -> object:
-    return list(default) if isinstance(default, tuple) else default
+def _told(value: object, default: object) -> bool:
+    """Whether an option is not the default: a part with default options, where a part is made when none is given."""
+    if isinstance(value, nn.Module) and default is None:
+        return "(" in title(value)
+    return value not in (default, list(default) if isinstance(default, tuple) else default)
+
+
+def _shown(value: object) -> str:
+    return title(value) if isinstance(value, nn.Module) else repr(value)
 
 
 def _feature_names(tagger: Tagger, kind: str, rows: Tensor) -> list[str]:

@@ -1,0 +1,95 @@
+"""Lists of candidates with sparse binary features, as ranking algorithms see them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from structperc.errors import InputError
+
+
+class Examples(NamedTuple):
+    """S sequences with K candidates each. Candidate k of sequence s is labelling i = s K + k.
+
+    Where no candidate is correct, algorithms pass over the sequence.
+    """
+
+    ids: Tensor  # (M,) int32, features of labelling i are ids[offsets[i]:offsets[i + 1]], ascending, each once
+    offsets: Tensor  # (S * K + 1,) int64
+    first: Tensor  # (S, K) float64, log-probability under the first model, finite where valid
+    valid: Tensor  # (S, K) bool
+    correct: Tensor  # (S,) int64, which candidate is correct; -1 where none is
+    n_features: int
+
+    @classmethod
+    def from_pairs(
+        cls, labellings: Tensor, ids: Tensor, first: Tensor, valid: Tensor, correct: Tensor, n_features: int
+    ) -> "Examples":
+        """From pairs of labelling (N,) and feature (N,), in any order; a pair counts once however often it is given.
+
+        InputError for features, first scores and correct candidates that cannot be.
+        """
+        if not first[valid].isfinite().all():
+            raise InputError("the first model's scores of candidates must be finite")
+        listed = correct >= 0
+        if not valid[listed, correct[listed]].all():
+            raise InputError("a correct candidate is not valid")
+        labellings, ids = distinct(labellings, ids, n_features)
+        return cls(ids.int(), _offsets(labellings, valid), first.double(), valid, correct, n_features)
+
+    @classmethod
+    def concat(cls, parts: Sequence["Examples"]) -> "Examples":
+        """One after the other; all of the same K and the same features."""
+        if len({(part.valid.shape[1], part.n_features) for part in parts}) != 1:
+            raise InputError("examples to concatenate must have the same number of candidates and of features")
+        ids, first, valid, correct = (
+            torch.cat([getattr(p, name) for p in parts]) for name in ("ids", "first", "valid", "correct")
+        )
+        sizes = torch.cat([part.offsets.diff() for part in parts])
+        offsets = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+        return cls(ids, offsets, first, valid, correct, parts[0].n_features)
+
+    def take(self, rows: Tensor) -> "Examples":
+        """The sequences rows (R,), in that order."""
+        K = self.valid.shape[1]
+        labellings = (rows.unsqueeze(1) * K + torch.arange(K, device=rows.device)).flatten()
+        sizes = self.offsets.diff()[labellings]
+        offsets = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+        places = torch.arange(int(offsets[-1]), device=rows.device)
+        places += (self.offsets[:-1][labellings] - offsets[:-1]).repeat_interleave(sizes)
+        first, valid, correct = self.first[rows], self.valid[rows], self.correct[rows]
+        return self._replace(ids=self.ids[places], offsets=offsets, first=first, valid=valid, correct=correct)
+
+    def differing(self) -> "Examples":
+        """Without the features that all valid candidates of a sequence have: they cancel in every comparison.
+
+        Those of candidates that are not valid go, too.
+        """
+        K = self.valid.shape[1]
+        owner = torch.repeat_interleave(self.offsets.diff())
+        live = self.valid.flatten()[owner]
+        owner, ids = owner[live], self.ids[live]
+        sequence = owner // K
+        _, which, counts = (sequence * self.n_features + ids).unique(return_inverse=True, return_counts=True)
+        kept = counts[which] < self.valid.sum(1)[sequence]
+        return self._replace(ids=ids[kept], offsets=_offsets(owner[kept], self.valid))
+
+    def features(self, s: int, k: int) -> Tensor:
+        """Those of one candidate, int32."""
+        i = s * self.valid.shape[1] + k
+        return self.ids[self.offsets[i] : self.offsets[i + 1]]
+
+
+def distinct(labellings: Tensor, ids: Tensor, n_features: int) -> tuple[Tensor, Tensor]:
+    """Pairs (N,), (N,) -> the different ones (M,), (M,), int64, ascending. InputError for other features than F."""
+    if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < n_features:
+        raise InputError(f"features have numbers from {int(ids.min())} to {int(ids.max())}, not below {n_features}")
+    pairs = (labellings.long() * n_features + ids).unique()
+    return pairs // max(1, n_features), pairs % max(1, n_features)
+
+
+def _offsets(labellings: Tensor, valid: Tensor) -> Tensor:
+    """Ascending labellings (M,) -> where each one's entries begin, (S * K + 1,) int64."""
+    counts = labellings.bincount(minlength=valid.numel())
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])

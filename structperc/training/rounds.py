@@ -1,0 +1,74 @@
+"""What boosting did, round by round: which features it chose, how the loss fell and what that was worth."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from structperc.rerankers import Boosting
+from structperc.training.figures import draw_bars
+from structperc.training.global_reranker import GlobalReranker
+from structperc.training.writing import write_csv, write_figure
+
+TABLE, FIGURE = "rounds.csv", "rounds.png"
+SHOWN = 30  # features whose weights are drawn
+
+
+class Round(NamedTuple):
+    """One round; counted from 1."""
+
+    number: int
+    feature: str  # the string chosen
+    step: float  # by which its weight moved
+    loss: float  # after it
+    pairs: int  # of a correct and another candidate which the feature tells apart
+
+
+def rounds(model: GlobalReranker) -> list[Round]:
+    """The rounds so far of a re-ranker that boosting trains; before its strings are settled."""
+    ranker = model.ranker
+    assert isinstance(ranker, Boosting)
+    names = dict(model.spelled(ranker.chosen.unique()))
+    columns = (ranker.chosen, ranker.steps, ranker.losses, ranker.touched)
+    told = zip(*(column.tolist() for column in columns), strict=True)
+    return [Round(i, names[k], step, loss, pairs) for i, (k, step, loss, pairs) in enumerate(told, 1)]
+
+
+def write_rounds(folder: Path, model: GlobalReranker) -> None:
+    """rounds.csv and rounds.png in the folder of a run, whose logs have the scores on development data."""
+    made = rounds(model)
+    write_csv(str(folder / TABLE), Round._fields, made)
+    write_figure(str(folder / FIGURE), plot_rounds(made, list(dev_scores(folder)), model.ranker.rounds))  # type: ignore[arg-type]
+
+
+def dev_scores(folder: Path) -> Iterator[tuple[int, float]]:
+    """Epochs, from 1, and the score on development data after them, from the logs of a run."""
+    for log in sorted((folder / "logs").glob("version_*/metrics.csv")):
+        with open(log, encoding="utf-8", newline="") as lines:
+            for line in csv.DictReader(lines):
+                if line.get("dev/score"):
+                    yield int(line["epoch"]) + 1, float(line["dev/score"])
+
+
+def plot_rounds(made: Sequence[Round], scores: Sequence[tuple[int, float]], per_epoch: int) -> Figure:
+    """Three panels: the loss over rounds, the score on development data over rounds, the largest weights."""
+    figure = Figure(figsize=(13, 5), layout="constrained")
+    loss, dev, bars = figure.subplots(1, 3, width_ratios=(1, 1, 1.4))
+    loss.plot([one.number for one in made], [one.loss for one in made], color="tab:blue")
+    loss.set(title="Loss", xlabel="round", yscale="log")
+    dev.plot([epoch * per_epoch for epoch, _ in scores], [100 * score for _, score in scores], color="tab:orange")
+    dev.set(title="Development data", xlabel="round", ylabel="score (%)")
+    draw_bars(bars, f"Largest weights of {len(totals(made))}", totals(made)[:SHOWN])
+    for ax in (loss, dev):
+        ax.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def totals(made: Sequence[Round]) -> list[tuple[str, float]]:
+    """The weight that each feature has after all rounds, the largest first."""
+    weights: dict[str, float] = {}
+    for one in made:
+        weights[one.feature] = weights.get(one.feature, 0.0) + one.step
+    return sorted(weights.items(), key=lambda pair: -abs(pair[1]))
