@@ -22,6 +22,7 @@ class Ranker(nn.Module):
     buffers `weights` and `first`. It keeps its options under their own names, from which a saved model is built again.
     """
 
+    linear = True  # whether `totals` are sums of weights
     weights: Tensor  # (F,) float64, of the features; empty before the first start
     first: Tensor  # () float64, w0
 

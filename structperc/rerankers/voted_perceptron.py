@@ -53,6 +53,7 @@ class VotedPerceptron(Ranker):
         if not unit > 0:
             raise InputError(f"VotedPerceptron: unit must be > 0, got {unit}")
         self.predict, self.unit, self.seed, self.shuffle = predict, unit, seed, shuffle
+        self.linear = predict != "vote"
         self.register_buffer("update_ids", torch.zeros(0, dtype=torch.int32))
         self.register_buffer("update_signs", torch.zeros(0, dtype=torch.int8))
         self.register_buffer("update_offsets", torch.zeros(1, dtype=torch.int64))

@@ -99,6 +99,8 @@ def _check(tagger: Tagger, n: int) -> None:
         raise InputError(f"--n must be >= 1, got {n}")
     if not tagger.nonlocal_features:
         raise InputError("the model has no non-local features to explain; train one with model.nonlocal_features")
+    if not tagger.additive:
+        raise InputError("the model's weight vectors vote, which no sum explains; set ranker.predict: average")
 
 
 @torch.no_grad()

@@ -62,6 +62,8 @@ class GlobalReranker(Reranker):
         InputError: parts that make no re-ranker.
     """
 
+    reads_lists = True
+
     def __init__(
         self,
         first: Tagger,
@@ -128,6 +130,11 @@ class GlobalReranker(Reranker):
     def _rank(self, found: Found) -> Tensor:
         candidates = found.candidates
         return self.ranker.totals(found.labellings, found.ids, candidates.scores, candidates.valid)
+
+    @property
+    def additive(self) -> bool:
+        """Not where weight vectors vote."""
+        return self.ranker.linear
 
     # -- training --------------------------------------------------------------------------------------------
 

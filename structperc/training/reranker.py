@@ -86,7 +86,7 @@ class Reranker(Tagger):
         The second model starts from zero. `options` are those of the trainers, such as accelerator and
         enable_progress_bar. InputError for data that cannot be listed, before anything is trained.
         """
-        self._check_unit(data.unit)
+        self._check_features(data.unit)
         corpus = data.corpus("train")
         labels = LabelSet.from_corpus(corpus.columns["label"], data.scheme)
         for split in ("dev", "test"):

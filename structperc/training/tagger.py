@@ -19,7 +19,7 @@ from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.metrics import Evaluation
 from structperc.metrics.f_measure import check_gamma
-from structperc.nonlocal_features import NonlocalFeature, find_segments
+from structperc.nonlocal_features import GlobalFeature, NonlocalFeature, find_segments
 from structperc.optim import Perceptron
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Candidates, Lattice, Scored
@@ -52,6 +52,7 @@ class Tagger(Objective, Inference, Store):
         gamma: of the F score by which models are looked at, see `metrics.f_measure`.
     """
 
+    reads_lists = False  # whether global features find their strings in candidate lists
     labels: LabelSet
     start: Tensor  # (L,) bool, masks of the tag scheme
     transition: Tensor  # (L, L)
@@ -162,6 +163,11 @@ class Tagger(Objective, Inference, Store):
         """Whether exp(score - log Z) is a probability: trained by likelihood, local features alone."""
         return self.criterion.probabilistic and not self.nonlocal_features
 
+    @property
+    def additive(self) -> bool:
+        """Whether a total score is the sum of the weights of what a labelling has."""
+        return True
+
     def configure_optimizers(self) -> Optimizer:
         """The optimizer over all parameters."""
         return self.optimizer(self.parameters())
@@ -188,7 +194,7 @@ class Tagger(Objective, Inference, Store):
     def setup(self, stage: str) -> None:
         """Learn vocabulary and sizes from the training data unless they are known; encode what the stage reads."""
         data: SequenceData = self.trainer.datamodule  # type: ignore[attr-defined]
-        self._check_unit(data.unit)
+        self._check_features(data.unit)
         if not self.fitted:
             self._learn_sizes(data)
         data.encode(self.encode, stage)
@@ -203,11 +209,13 @@ class Tagger(Objective, Inference, Store):
         self.features.fit(train)
         self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
 
-    def _check_unit(self, unit: str) -> None:
+    def _check_features(self, unit: str) -> None:
         for feature in self.nonlocal_features:
+            name = type(feature).__name__
             if feature.needs_documents and unit == "sentence":
-                name = type(feature).__name__
                 raise InputError(f"{name} compares the sentences of a document: set data.unit: document")
+            if isinstance(feature, GlobalFeature) and not self.reads_lists:
+                raise InputError(f"{name} takes its strings from candidate lists: rerank with a GlobalReranker")
 
     # -- what is watched -------------------------------------------------------------------------------------
 
