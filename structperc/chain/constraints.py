@@ -6,7 +6,7 @@ There is one way to constrain: make a lattice. Gradients flow to the scores that
 import torch
 from torch import Tensor
 
-from structperc.chain.recursion import is_stationary
+from structperc.chain.recursion import array, narrowed
 from structperc.structures import Lattice
 
 
@@ -31,10 +31,11 @@ def constrain(
     `first` and `last` (B, T) bool say where a labelling begins and ends: by default at the ends of the sequence, for
     documents also at the borders of their sentences. A stationary edge stays one matrix.
     """
-    steps = torch.arange(lattice.unary.shape[1], device=lattice.unary.device)
-    first = steps == 0 if first is None else first
-    last = steps == lattice.lengths.to(steps.device).unsqueeze(1) - 1 if last is None else last
-    barred = (first.unsqueeze(-1) & ~start) | (last.unsqueeze(-1) & ~end)
-    edge = lattice.edge[:1, :1] if is_stationary(lattice.edge) else lattice.edge
-    edge = edge.masked_fill(~transition, -torch.inf)
-    return Lattice(lattice.unary.masked_fill(barred, -torch.inf), edge, lattice.lengths)
+    if first is None or last is None:
+        steps = torch.arange(lattice.unary.shape[1], device=lattice.unary.device)
+        first = steps == 0 if first is None else first
+        last = steps == lattice.lengths.to(steps.device).unsqueeze(1) - 1 if last is None else last
+    begins, ends = array(first), array(last)
+    barred = (begins[..., None] > array(start)) | (ends[..., None] > array(end))
+    edge = narrowed(lattice).edge.masked_fill(~transition, -torch.inf)
+    return Lattice(lattice.unary.masked_fill(torch.as_tensor(barred), -torch.inf), edge, lattice.lengths)

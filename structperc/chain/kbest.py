@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from structperc.chain.path import path_score
+from structperc.chain.recursion import array
 from structperc.chain.sidetracks import Forks, every_token, forks, spread
 from structperc.chain.viterbi import viterbi
 from structperc.errors import InputError
@@ -38,7 +39,7 @@ def kbest(lattice: Lattice, k: int) -> Candidates:
         raise InputError(f"k must be >= 1, got {k}")
     if k == 1:
         scores, labels = viterbi(lattice)
-        return Candidates(labels.unsqueeze(1), scores.unsqueeze(1), scores.isfinite().unsqueeze(1))
+        return Candidates(labels.unsqueeze(1), scores.unsqueeze(1), (scores.abs() < torch.inf).unsqueeze(1))
     found = forks(lattice, k) if _long(lattice, k) else every_token(lattice)
     losses, picks = _search(found, k)
     labels = _trace(picks, found, losses.shape[1], lattice.unary.shape[1])
@@ -88,7 +89,7 @@ def _trace(picks: list[Tensor], found: Forks, width: int, T: int) -> Tensor:
     widths = torch.tensor([1, *(pick.shape[1] for pick in picks)], device=order.device)
     slots = torch.arange(width, device=order.device).minimum(widths[found.counts].unsqueeze(1) - 1)
     places = torch.arange(len(order), device=order.device).unsqueeze(1)
-    _follow([_array(pick) for pick in picks], L, *(_array(x) for x in (chosen, slots, places)))
+    _follow([array(pick) for pick in picks], L, *(array(x) for x in (chosen, slots, places)))
     at_forks = chosen.new_empty(len(order), width, len(chosen))
     at_forks[order] = chosen.remainder_(L).permute(1, 2, 0)
     return spread(found, at_forks)
@@ -101,11 +102,6 @@ def _follow(picks: list[Any], L: int, chosen: Any, slots: Any, places: Any) -> N
         pick = picks[t][places[:n], slots[:n]]
         chosen[t, :n] = pick
         slots[:n] = pick // L
-
-
-def _array(x: Tensor) -> Any:
-    """On a CPU a numpy call costs a third of a torch call."""
-    return x.numpy() if x.is_cpu else x
 
 
 def _rescored(lattice: Lattice, labels: Tensor, valid: Tensor, k: int) -> Candidates:

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structperc.chain.recursion import full_precision, is_stationary, live
+from structperc.chain.recursion import array, full_precision, narrowed
 from structperc.errors import InputError
 from structperc.structures import Lattice
 
@@ -17,20 +17,28 @@ def path_score(lattice: Lattice, labels: Tensor, rows: Tensor | None = None) -> 
     Labels in the padding are ignored. Gradients flow to the gathered entries only. Half precision is summed
     in float32. Raises InputError when a label of a real token is outside 0..L-1.
     """
-    T, L = lattice.unary.shape[1:]
-    real = live(lattice)
+    lattice, device = narrowed(lattice), lattice.unary.device
+    steps = torch.arange(lattice.unary.shape[1], device=device)
     if rows is None:
-        rows = torch.arange(len(labels), device=labels.device).view(-1, *[1] * (labels.dim() - 2))
-        real = real.view(len(labels), *[1] * (labels.dim() - 2), T)
-    else:
-        real = real.index_select(0, rows)
-    labels = labels.where(real, 0)
+        rows = torch.arange(len(labels), device=device).view(-1, *[1] * (labels.dim() - 2))
+    entries = _entries(lattice, *(array(x) for x in (lattice.lengths.to(device), labels, rows, steps)))
+    return _Sum.apply(lattice.unary, lattice.edge, *(torch.as_tensor(x) for x in entries))
+
+
+def _entries(lattice: Lattice, lengths: Any, labels: Any, rows: Any, steps: Any) -> tuple[Any, Any, Any]:
+    """Where labels stand in the flattened unary table, pairs of them in that of edges, and which tokens are real.
+
+    On tensors or on arrays.
+    """
+    _, T, L = lattice.unary.shape
+    real = lengths[rows][..., None] > steps
+    labels = labels * real
     _check(labels, rows, L)
-    token = rows.unsqueeze(-1) * T + torch.arange(T, device=labels.device)
-    pair = labels[..., :-1] * L + labels[..., 1:]
-    if not is_stationary(lattice.edge):
-        pair = pair + token[..., 1:] * L**2
-    return _Sum.apply(lattice.unary, lattice.edge, labels + token * L, pair, real)
+    token = rows[..., None] * T + steps
+    pairs = labels[..., :-1] * L + labels[..., 1:]
+    if lattice.edge.shape[:2] != (1, 1):
+        pairs = pairs + token[..., 1:] * L**2
+    return token * L + labels, pairs, real
 
 
 class _Sum(torch.autograd.Function):
@@ -42,23 +50,19 @@ class _Sum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, unary: Tensor, edge: Tensor, labels: Tensor, pairs: Tensor, real: Tensor) -> Tensor:
         ctx.save_for_backward(labels, pairs, real)
-        ctx.tables = unary.shape, unary.dtype, edge.shape, edge.dtype, is_stationary(edge)
-        return _total(unary, labels, real) + _total(_table(edge), pairs, real[..., 1:])
+        ctx.tables = unary.shape, unary.dtype, edge.shape, edge.dtype
+        return _total(unary, labels, real) + _total(edge, pairs, real[..., 1:])
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         labels, pairs, real = ctx.saved_tensors
-        unary, unary_type, edge, edge_type, stationary = ctx.tables
+        unary, unary_type, edge, edge_type = ctx.tables
         uses = torch.where(real, grad.unsqueeze(-1), 0)
         own, steps = grad.new_zeros(unary), grad.new_zeros(edge)
         own.view(-1).index_add_(0, labels.flatten(), uses.flatten())
-        (steps[:1, :1] if stationary else steps).view(-1).index_add_(0, pairs.flatten(), uses[..., 1:].flatten())
+        steps.view(-1).index_add_(0, pairs.flatten(), uses[..., 1:].flatten())
         return own.to(unary_type), steps.to(edge_type), None, None, None
-
-
-def _table(edge: Tensor) -> Tensor:
-    return edge[0, 0] if is_stationary(edge) else edge
 
 
 def _total(scores: Tensor, entries: Tensor, real: Tensor) -> Tensor:
@@ -67,8 +71,9 @@ def _total(scores: Tensor, entries: Tensor, real: Tensor) -> Tensor:
     return full_precision(chosen).where(real, 0).sum(-1)
 
 
-def _check(labels: Tensor, rows: Tensor, size: int) -> None:
-    if labels.numel() and not 0 <= int(labels.min()) <= int(labels.max()) < size:
+def _check(labels: Any, rows: Any, size: int) -> None:
+    if 0 not in labels.shape and not 0 <= int(labels.min()) <= int(labels.max()) < size:
+        labels, rows = torch.as_tensor(labels), torch.as_tensor(rows)
         place = ((labels < 0) | (labels >= size)).nonzero()[0].tolist()
         raise InputError(
             f"label {int(labels[tuple(place)])} at token {place[-1]} of sequence {int(rows.flatten()[place[0]])} "

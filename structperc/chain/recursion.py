@@ -30,9 +30,14 @@ class Walk(NamedTuple):
 
     order: Tensor  # (B,) which sequence is at which place
     tokens: Tensor  # (D, N) where each packed token stands in the flattened (B * T)
-    edges: Tensor  # (D, N) where the edge between it and the token one step before stands in (B * T)
     sizes: list[int]  # sequences alive at each step; N is their sum
     signs: list[int]  # (D) +1 forwards, -1 backwards
+
+    @property
+    def edges(self) -> Tensor:
+        """(D, N) where the edge between a token and the one a step before stands; not read at the first step."""
+        later = torch.arange(self.tokens.shape[1], device=self.tokens.device) >= sum(self.sizes[:1])
+        return torch.stack([at if sign > 0 else at + later for at, sign in zip(self.tokens, self.signs, strict=True)])
 
 
 def forwards(lattice: Lattice) -> Walk:
@@ -53,28 +58,29 @@ def both_ways(lattice: Lattice) -> Walk:
 def walk(lattice: Lattice, counts: np.ndarray, signs: list[int]) -> Walk:
     """The first counts (B,) tokens in each direction; counts must not fall where the lengths rise."""
     lengths, T = lattice.lengths.cpu().numpy(), lattice.unary.shape[1]
-    order = np.argsort(-lengths, kind="stable")
+    order = (-lengths).argsort(kind="stable")
     alive = counts[order] > np.arange(T)[:, None]
     step, place = alive.nonzero()
     row = order[place]
     ahead, back = row * T + step, row * T + lengths[row] - 1 - step
     tokens = np.array([ahead if sign > 0 else back for sign in signs])
-    edges = np.array([ahead if sign > 0 else back + (step > 0) for sign in signs])
     sizes = np.bincount(step).tolist()
-    on_device = [torch.from_numpy(x).to(lattice.unary.device) for x in (order, tokens, edges)]
-    return Walk(on_device[0], on_device[1], on_device[2], sizes, signs)
+    on_device = [torch.from_numpy(x).to(lattice.unary.device) for x in (order, tokens)]
+    return Walk(on_device[0], on_device[1], sizes, signs)
 
 
 def pack_unary(lattice: Lattice, walk: Walk) -> Tensor:
     """-> (L, D, N), float32 or float64."""
-    rows = lattice.unary.flatten(0, 1).index_select(0, walk.tokens.flatten())
-    return full_precision(rows.t().contiguous()).view(lattice.unary.shape[2], *walk.tokens.shape)
+    rows = torch.embedding(lattice.unary.flatten(0, 1), walk.tokens)
+    return full_precision(rows).permute(2, 0, 1).contiguous()
 
 
 def pack_edge(lattice: Lattice, walk: Walk) -> Tensor:
     """-> (D, N, L, L), label by label one step before; (D, 1, L, L) when one matrix serves all tokens."""
-    places = walk.edges[:, :1] if is_stationary(lattice.edge) else walk.edges
-    packed = (edges_at(lattice, place) for place in places)
+    if is_stationary(lattice.edge):
+        packed = [full_precision(lattice.edge[0, :1])] * len(walk.signs)
+    else:
+        packed = [edges_at(lattice, places) for places in walk.edges]
     return torch.stack([e.mT if sign > 0 else e for e, sign in zip(packed, walk.signs, strict=True)])
 
 
@@ -91,8 +97,7 @@ def recurse(unary: Tensor, edge: Tensor, sizes: list[int], reduce: Reduce) -> Te
     work = L * L * D * sizes[0]
     tensors = arriving, unary, unary.new_empty(work), *_by_step(edge, sizes)
     if unary.is_cpu and work <= SMALL:
-        with np.errstate(divide="ignore"):  # log 0 = -inf
-            _loop(*(x.numpy() for x in tensors), sizes=sizes, add=np.add, reduce=ON_ARRAYS[reduce])
+        _loop(*(x.numpy() for x in tensors), sizes=sizes, add=np.add, reduce=ON_ARRAYS[reduce])
     else:
         _loop(*tensors, sizes=sizes, add=torch.add, reduce=reduce)
     return arriving
@@ -114,6 +119,7 @@ def _loop(arriving: Any, unary: Any, scratch: Any, *edges: Any, sizes: list[int]
         state = here + unary[:, :, start:stop]
 
 
+@np.errstate(divide="ignore")  # log 0 = -inf
 def _logsumexp(terms: np.ndarray, axis: int, out: np.ndarray) -> None:
     """torch.logsumexp on an array whose entries may be overwritten."""
     highest = np.maximum(terms.max(axis), np.finfo(terms.dtype).min)  # -inf - -inf would be NaN
@@ -174,7 +180,13 @@ def every_edge(lattice: Lattice) -> Tensor:
 
 def narrowed(lattice: Lattice) -> Lattice:
     """An expanded view of one transition matrix as the (1, 1, L, L) it is: so large is its gradient, too."""
-    return lattice._replace(edge=lattice.edge[:1, :1]) if is_stationary(lattice.edge) else lattice
+    expanded = is_stationary(lattice.edge) and lattice.edge.shape[:2] != (1, 1)
+    return lattice._replace(edge=lattice.edge[:1, :1]) if expanded else lattice
+
+
+def array(x: Tensor) -> Any:
+    """As an array on a CPU, where a numpy call costs a third of a torch call; on other devices the tensor itself."""
+    return x.numpy() if x.is_cpu else x
 
 
 def live(lattice: Lattice) -> Tensor:

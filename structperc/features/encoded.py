@@ -28,8 +28,8 @@ class Ragged(NamedTuple):
         ids = [self.ids[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)]
         stops = [self.offsets[a:b] for a, b in zip((starts + 1).tolist(), (ends + 1).tolist(), strict=True)]
         offsets = np.concatenate([np.zeros(1, np.int64), *stops])
-        before = np.cumsum(last - first) - last  # what the cut moves the offsets of a span by, less their end
-        offsets[1:] += np.repeat(before, ends - starts)
+        before = (last - first).cumsum() - last  # what the cut moves the offsets of a span by, less their end
+        offsets[1:] += before.repeat(ends - starts)
         return SparseFeatures(
             torch.from_numpy(np.concatenate([np.empty(0, np.int32), *ids])), torch.from_numpy(offsets.astype(np.int32))
         )

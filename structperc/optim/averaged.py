@@ -72,9 +72,9 @@ def lazy_average(weights: Tensor, sums: Tensor, steps: int) -> Tensor:
 
 def entries(grad: Tensor) -> tuple[Tensor, Tensor]:
     """Sparse COO gradient of a contiguous parameter -> places in the flattened parameter, values; both flat."""
-    places, values = grad._indices()[0], grad._values()
-    for size, index in zip(grad.shape[1:], grad._indices()[1:], strict=False):
-        places = places * size + index
+    (places, *others), values = grad._indices().unbind(), grad._values()
+    for size, index in zip(grad.shape[1:], others, strict=False):
+        places = index.add(places, alpha=size)
     if grad.dense_dim():
         width = math.prod(grad.shape[grad.sparse_dim() :])
         places = (places[:, None] * width + torch.arange(width, device=places.device)).flatten()

@@ -20,20 +20,20 @@ class _BagSum(torch.autograd.Function):
     def forward(ctx: Any, weight: Tensor, ids: Tensor, offsets: Tensor) -> Tensor:
         ctx.save_for_backward(ids, offsets)
         ctx.size = weight.shape
-        return _sums(weight, ids, offsets)
+        return _sums(weight.detach(), ids, offsets)  # detached, or embedding_bag prepares a gradient of its own
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         ids, offsets = ctx.saved_tensors
-        token, column = grad.nonzero(as_tuple=True)
-        first = offsets[token].long()
-        count = offsets[token + 1].long() - first
+        token, column = grad.nonzero().unbind(1)
+        first = offsets.index_select(0, token)
+        count = offsets.index_select(0, token + 1) - first
         entry = torch.repeat_interleave(count)  # which (token, column) entry each touched weight belongs to
-        within = torch.arange(entry.numel(), device=grad.device) - (count.cumsum(0) - count)[entry]
-        row = ids[first[entry] + within].long()
-        index = torch.stack([row, column[entry]])
-        values = grad[token, column][entry]
+        shift = (first + count - count.cumsum(0)).index_select(0, entry)
+        row = ids.index_select(0, shift + torch.arange(len(entry), device=grad.device))
+        index = torch.stack([row, column.index_select(0, entry)])
+        values = grad[token, column].index_select(0, entry)
         sparse = torch.sparse_coo_tensor(index, values, ctx.size, check_invariants=False)
         return sparse, None, None
 
@@ -45,7 +45,7 @@ class _RowsBagSum(torch.autograd.Function):
     def forward(ctx: Any, weight: Tensor, ids: Tensor, offsets: Tensor, *transposed: Tensor) -> Tensor:
         ctx.save_for_backward(*transposed)
         ctx.size = weight.shape
-        return _sums(weight, ids, offsets)
+        return _sums(weight.detach(), ids, offsets)
 
     @staticmethod
     @torch.autograd.function.once_differentiable

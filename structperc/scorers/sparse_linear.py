@@ -1,5 +1,6 @@
 """Linear scores of surface features: the scorer of perceptron and CRF taggers."""
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -40,21 +41,20 @@ class SparseLinear(nn.Module):
 
     def forward(self, batch: Batch) -> Lattice:
         """-> Lattice of unary (B, T, L) and edge (B, T, L, L), or (1, 1, L, L) without edge features; 0 in padding."""
-        B = batch.lengths.numel()
-        T = int(batch.lengths.max()) if B else 0
-        L = self.node.shape[1]
-        steps = torch.arange(T, device=batch.lengths.device)
-        places = (steps < batch.lengths[:, None]).flatten().nonzero().squeeze(1)  # (n,) of the tokens in B * T
-        unary = spread(bag_sum(self.node, batch.nodes, self.sparse_grad), places, B * T).view(B, T, L)
-        return Lattice(unary, self._edges(batch, places, B, T), batch.lengths)
+        node, lengths = self.node, batch.lengths.cpu().numpy()
+        B, T, L = len(lengths), int(lengths.max(initial=0)), node.shape[1]
+        (real,) = (np.arange(T) < lengths[:, None]).ravel().nonzero()
+        places = torch.from_numpy(real).to(node.device)  # (n,) of the tokens in B * T
+        unary = spread(bag_sum(node, batch.nodes, self.sparse_grad), places, B * T).view(B, T, L)
+        return Lattice(unary, self._edges(batch, places, unary), batch.lengths)
 
-    def _edges(self, batch: Batch, places: Tensor, B: int, T: int) -> Tensor:
-        L = self.node.shape[1]
-        stationary = self.node.new_zeros(1, 1, L, L) if self.transition is None else self.transition.view(1, 1, L, L)
-        if self.edge is None or batch.edges is None:
+    def _edges(self, batch: Batch, places: Tensor, unary: Tensor) -> Tensor:
+        edge, transition, (B, T, L) = self.edge, self.transition, unary.shape
+        stationary = unary.new_zeros(1, 1, L, L) if transition is None else transition.view(1, 1, L, L)
+        if edge is None or batch.edges is None:
             return stationary
-        observed = spread(bag_sum(self.edge, batch.edges, self.sparse_grad), places, B * T).view(B, T, L, L)
-        return observed if self.transition is None else observed + stationary
+        observed = spread(bag_sum(edge, batch.edges, self.sparse_grad), places, B * T).view(B, T, L, L)
+        return observed if transition is None else observed + stationary
 
 
 def spread(flat: Tensor, places: Tensor, size: int) -> Tensor:

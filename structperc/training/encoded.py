@@ -33,10 +33,11 @@ class EncodedCorpus(Dataset[Batch]):
     def __getitem__(self, rows: Sequence[int]) -> Batch:
         order = np.asarray(rows, dtype=np.int64)
         nodes, edges = self.features.cut(order)
-        lengths = self.corpus.lengths[order]
+        starts = self.corpus.starts
+        lengths = starts[order + 1] - starts[order]
         steps = np.arange(lengths.max(initial=0))
         live = steps < lengths[:, None]
-        places = np.where(live, self.corpus.starts[order][:, None] + steps, 0)
+        places = (starts[order][:, None] + steps) * live
         padded = torch.from_numpy(self.tokens.take(places, 1) * live)
         gold, sentences, first, last, *words = padded.unbind()
         return Batch(

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from structperc.chain import KBest, kbest, path_score, viterbi
-from structperc.chain.kbest import _array, _follow
+from structperc.chain.kbest import _follow
+from structperc.chain.recursion import array
 from structperc.chain.sidetracks import forks
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice
@@ -176,7 +177,7 @@ def test_trace_is_the_same_on_tensors_and_arrays() -> None:
     picks = [torch.randint(4 * 3, (n, 4)) for n in (3, 3, 2, 1)]
     slots, places = torch.randint(4, (3, 4)), torch.arange(3).unsqueeze(1)
     on_tensors, on_arrays = torch.zeros(2, 5, 3, 4, dtype=torch.int64)
-    _follow([_array(p) for p in picks], 3, *(_array(x) for x in (on_arrays, slots.clone(), places)))
+    _follow([array(p) for p in picks], 3, *(array(x) for x in (on_arrays, slots.clone(), places)))
     _follow(picks, 3, on_tensors, slots, places)
     assert on_tensors.equal(on_arrays)
 
