@@ -83,7 +83,7 @@ class BayesPoint(pl.Callback):
         processes: how many of them run at the same time.
 
     Raises:
-        InputError: passes or processes below 1.
+        InputError: passes or processes below 1; in training, a re-ranker whose weights a ranker learns.
     """
 
     def __init__(self, passes: int = 10, processes: int = 1) -> None:
@@ -92,6 +92,8 @@ class BayesPoint(pl.Callback):
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Writes the start into the parameters, which are on their device and restored by now if they ever are."""
+        if not pl_module.automatic_optimization:
+            raise InputError("BayesPoint: it takes steps along gradients, a ranker has none; leave it out")
         if trainer.ckpt_path or trainer.global_step:
             return
         show = getattr(trainer.progress_bar_callback, "is_enabled", False)

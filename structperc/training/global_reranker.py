@@ -105,16 +105,24 @@ class GlobalReranker(Reranker):
 
     def train_first(self, data: SequenceData, **options: Any) -> dict[str, float]:
         """As of every re-ranker, then read the features of the lists; seconds of that are "features"."""
+        for feature in self.global_features:
+            feature.read(data.corpus("train").columns["word"])  # files of lexicons may be missing
         seconds = super().train_first(data, **options)
         started = time.perf_counter()
         assert self.lists is not None
-        progress = options.get("enable_progress_bar", True)
+        progress = options.get("enable_progress_bar") is not False  # which may be None, as in a trainer's options
         rows = self.encode(data.corpus("train"))
         self.list_features = ListFeatures(self.global_features, rows, self.lists, self.labels, self.device, progress)
         self.list_features.learn(self.min_sequences)
         self.examples = self.list_features.examples(self.correct)
+        self._forget(self.examples.n_features)
         logger.info("global features: %d", self.examples.n_features)
         return {**seconds, "features": time.perf_counter() - started}
+
+    def _forget(self, n_features: int) -> None:
+        """Leave the ranker as it was made, with so many weights, all zero."""
+        state = rebuild(describe(self.ranker)).state_dict()
+        self.ranker.load_state_dict({**state, "weights": state["weights"].new_zeros(n_features)})
 
     # -- the architecture ------------------------------------------------------------------------------------
 
@@ -146,9 +154,10 @@ class GlobalReranker(Reranker):
         self._development = {}
 
     def training_step(self, batch: Batch, batch_idx: int = 0) -> None:  # type: ignore[override]
-        """An epoch is the ranker's own work, done with the last batch."""
+        """An epoch is the ranker's own work, done with the last batch; a run that had ended may be resumed."""
         if self.trainer.is_last_batch:
-            self.ranker.epoch()
+            if not self.ranker.finished:
+                self.ranker.epoch()
             cast(Optimizer, self.optimizers()).step()
 
     def configure_optimizers(self) -> Optimizer:
@@ -192,6 +201,7 @@ class GlobalReranker(Reranker):
             if self.list_features is not None:
                 feature.strings = self.list_features.spell(feature, feature.keys)
         self.ranker.prune(used)
+        self.examples = self.list_features = None
 
     def spelled(self, ids: Tensor) -> Iterator[tuple[int, str]]:
         """Numbers (F,) over all features, as in `Found` -> each with its string; of a re-ranker in training."""

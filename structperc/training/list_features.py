@@ -33,7 +33,7 @@ class ListFeatures:
     """The lists of a corpus as global features see them.
 
     Args:
-        features: get the strings of the lists as their vocabularies.
+        features: get the strings of the lists as their vocabularies; they have read the corpus.
         rows: the corpus.
         lists: one for each of its sequences.
         labels: of the lists.
@@ -56,9 +56,6 @@ class ListFeatures:
 
     def learn(self, min_sequences: int) -> None:
         """Make features of the strings that so many sequences have in their lists; their weights are zero."""
-        words = self.rows.corpus.columns["word"]
-        for feature in self.features:
-            feature.read(words)
         for batch, listed, segments in self._parts("collecting strings"):
             for feature, vocabulary in zip(self.features, self.vocabularies, strict=True):
                 vocabulary.add(feature.occurrences(segments), batch.rows, listed.candidates.valid.shape[1])

@@ -1,7 +1,7 @@
 """How long the list of candidates should be: scores of the re-scored n' best for several n', from one search.
 
 Table 3 of Kazama & Torisawa (2007) gives F1 for n' from 20 to 6400. The n' best by local score are the first n' of
-any longer list, so the longest is searched and its non-local scores are computed once.
+any longer list, so the longest is searched and its non-local scores are computed once. Votes are counted anew.
 """
 
 import time
@@ -74,8 +74,8 @@ def nbest_scores(tagger: Tagger, corpus: Corpus, sizes: Sequence[int], progress:
     started, watch = time.perf_counter(), _Watch(tagger.device)
     with tqdm(desc="searching", total=len(corpus), delay=2, leave=False, disable=not progress) as bar:
         for batch in (part for whole in tagger.batches(corpus) for part in parts(whole, sizes[-1])):
-            candidates, totals = _rescored(tagger, batch, sizes[-1], watch)
-            _count(counts, batch, candidates, totals, tagger.labels)
+            candidates, choices = _chosen(tagger, batch, sizes, watch)
+            _count(counts, batch, candidates, choices, tagger.labels)
             bar.update(len(batch.rows))
     seconds = Seconds(watch.seconds[0], watch.seconds[1], time.perf_counter() - started)
     return Lists([one.scores(len(corpus)) for one in counts], len(corpus), seconds)
@@ -160,15 +160,19 @@ class _Watch:
 
 
 @torch.no_grad()
-def _rescored(tagger: Tagger, batch: Batch, k: int, watch: _Watch) -> tuple[Candidates, Tensor]:
-    """-> the k best by local score, in this order, and their total scores (B, K)."""
+def _chosen(tagger: Tagger, batch: Batch, sizes: list[int], watch: _Watch) -> tuple[Candidates, list[Tensor]]:
+    """-> the best by local score, in this order, and for each n' which of the first n' is best by total score (B,)."""
     lattice = tagger(batch)
     watch.start()
-    candidates = kbest(lattice, k)
+    candidates = kbest(lattice, sizes[-1])
     watch.stop(0)
-    totals = tagger.totals(batch, candidates)
+    if tagger.additive:
+        totals = tagger.totals(batch, candidates)
+        choices = [totals[:, :n].argmax(1) for n in sizes]
+    else:  # votes depend on who else is in the list
+        choices = [tagger.totals(batch, _part(candidates, 0, n)).argmax(1) for n in sizes]
     watch.stop(1)
-    return candidates, totals
+    return candidates, choices
 
 
 # -- counts ---------------------------------------------------------------------------------------------------
@@ -189,14 +193,15 @@ class _Counts:
         return ListScores(self.n, self.chosen.compute(), self.oracle.compute(), held, place, chosen)
 
 
-def _count(counts: list[_Counts], batch: Batch, candidates: Candidates, totals: Tensor, labels: LabelSet) -> None:
+def _count(
+    counts: list[_Counts], batch: Batch, candidates: Candidates, choices: list[Tensor], labels: LabelSet
+) -> None:
     assert batch.gold is not None
     gold, lengths, sentences = (x.cpu() for x in (batch.gold, batch.lengths, batch.sentences))
-    rows = torch.arange(len(gold), device=totals.device)
+    rows = torch.arange(len(gold), device=candidates.labels.device)
     places = _gold_places(candidates, batch.gold)
     oracles = _oracles([one.n for one in counts], batch, batch.gold, candidates, labels)
-    for one, best in zip(counts, oracles, strict=True):
-        choice = totals[:, : one.n].argmax(1)
+    for one, choice, best in zip(counts, choices, oracles, strict=True):
         one.chosen.update(candidates.labels[rows, choice].cpu(), gold, lengths, sentences)
         one.oracle.update(best.cpu(), gold, lengths, sentences)
         one.chosen_places += int((choice + 1).sum())

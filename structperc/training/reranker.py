@@ -92,8 +92,10 @@ class Reranker(Tagger):
         for split in ("dev", "test"):
             if data.has(split):
                 _check_labels(data, split, labels)
+        for part in (self.criterion, *self.nonlocal_features):
+            part.allocate(labels)  # what it objects to shows before anything is trained
         models = self.jackknife(self.first, data, self.search.k, **options)
-        models.tagger.optimizer = self.first.optimizer  # which models do not save
+        models.tagger.optimizer, models.tagger.prior = self.first.optimizer, self.first.prior  # which are not saved
         self.first, self.features = models.tagger, models.tagger.features
         self.lists, self.fingerprint = models.lists, models.fingerprint
         share = self.lists.contain(torch.from_numpy(labels.encode(corpus.columns["label"]))).double().mean()

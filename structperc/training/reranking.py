@@ -1,10 +1,13 @@
 """The program of re-rankers: fit trains the first models, then the second one; the rest is that of taggers."""
 
+import pytorch_lightning as pl
+
+from structperc.errors import InputError
 from structperc.rerankers import Boosting
 from structperc.training.global_reranker import GlobalReranker
 from structperc.training.program import Program, train
 from structperc.training.reranker import Reranker
-from structperc.training.rounds import FIGURE, TABLE, write_rounds
+from structperc.training.rounds import FIGURE, TABLE, rounds, write_rounds
 
 COMMANDS = ("fit", "validate", "test", "predict")
 
@@ -17,6 +20,7 @@ class RerankingProgram(Program):
 
     def before_fit(self) -> None:
         """Train the first models; of the trainer's options they share the accelerator and the progress bar."""
+        check_trainer(self.trainer, self.model)
         options = self.config.fit.trainer
         self.first_seconds = self.model.train_first(
             self.datamodule, accelerator=options.accelerator, enable_progress_bar=options.enable_progress_bar
@@ -24,15 +28,30 @@ class RerankingProgram(Program):
         super().before_fit()
 
     def after_fit(self) -> None:
-        """As of taggers; what boosting did is written before its best epoch is taken."""
-        if isinstance(self.model, GlobalReranker) and isinstance(self.model.ranker, Boosting):
-            write_rounds(self.folder, self.model)
-            print(f"rounds: {self.folder / TABLE}, {FIGURE}")
+        """As of taggers; what boosting did is written, too, the rounds after the best epoch among it."""
+        model = self.model
+        if not (isinstance(model, GlobalReranker) and isinstance(model.ranker, Boosting)):
+            return super().after_fit()
+        made = rounds(model)
         super().after_fit()
+        write_rounds(self.folder, made, model.ranker.rounds)
+        print(f"rounds: {self.folder / TABLE}, {FIGURE}")
+        return None
 
     def spent(self) -> dict[str, float]:
         """Seconds of the first models, whenever they were trained, and of this run."""
         return {**self.first_seconds, "second model": self.seconds}
+
+
+def check_trainer(trainer: pl.Trainer, model: Reranker) -> None:
+    """InputError for options about gradients, where a ranker learns without."""
+    given = {
+        "accumulate_grad_batches": trainer.accumulate_grad_batches > 1,
+        "gradient_clip_val": bool(trainer.gradient_clip_val),
+    }
+    for option, is_set in given.items():
+        if is_set and not model.automatic_optimization:
+            raise InputError(f"trainer.{option}: a ranker learns without gradients; leave it out")
 
 
 def rerank(arguments: list[str]) -> int:

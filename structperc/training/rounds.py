@@ -1,7 +1,7 @@
 """What boosting did, round by round: which features it chose, how the loss fell and what that was worth."""
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,29 +36,42 @@ def rounds(model: GlobalReranker) -> list[Round]:
     return [Round(i, names[k], step, loss, pairs) for i, (k, step, loss, pairs) in enumerate(told, 1)]
 
 
-def write_rounds(folder: Path, model: GlobalReranker) -> None:
+def write_rounds(folder: Path, made: Sequence[Round], per_epoch: int) -> None:
     """rounds.csv and rounds.png in the folder of a run, whose logs have the scores on development data."""
-    made = rounds(model)
     write_csv(str(folder / TABLE), Round._fields, made)
-    write_figure(str(folder / FIGURE), plot_rounds(made, list(dev_scores(folder)), model.ranker.rounds))  # type: ignore[arg-type]
+    write_figure(str(folder / FIGURE), plot_rounds(made, dev_scores(folder), per_epoch))
 
 
-def dev_scores(folder: Path) -> Iterator[tuple[int, float]]:
-    """Epochs, from 1, and the score on development data after them, from the logs of a run."""
-    for log in sorted((folder / "logs").glob("version_*/metrics.csv")):
-        with open(log, encoding="utf-8", newline="") as lines:
-            for line in csv.DictReader(lines):
-                if line.get("dev/score"):
-                    yield int(line["epoch"]) + 1, float(line["dev/score"])
+def dev_scores(folder: Path) -> list[tuple[int, float]]:
+    """Epochs, from 1, and the score on development data after them, from the logs of a run.
+
+    A resumed run has several logs; from the first epoch of the next one on, what the one before it says is void.
+    """
+    scores: dict[int, float] = {}
+    for log in sorted((folder / "logs").glob("version_*/metrics.csv"), key=_version):
+        with open(log, encoding="utf-8", newline="") as file:
+            lines = list(csv.DictReader(file))
+        begins = min((int(line["epoch"]) + 1 for line in lines), default=1)
+        scores = {epoch: score for epoch, score in scores.items() if epoch < begins}
+        scores |= {int(line["epoch"]) + 1: float(line["dev/score"]) for line in lines if line.get("dev/score")}
+    return sorted(scores.items())
+
+
+def _version(log: Path) -> int:
+    return int(log.parent.name.partition("_")[2])
 
 
 def plot_rounds(made: Sequence[Round], scores: Sequence[tuple[int, float]], per_epoch: int) -> Figure:
-    """Three panels: the loss over rounds, the score on development data over rounds, the largest weights."""
+    """Three panels: the loss over rounds, the score on development data over rounds, the largest weights.
+
+    scores: epochs, of so many rounds each apart from the last one, which may have fewer, and scores after them.
+    """
     figure = Figure(figsize=(13, 5), layout="constrained")
     loss, dev, bars = figure.subplots(1, 3, width_ratios=(1, 1, 1.4))
     loss.plot([one.number for one in made], [one.loss for one in made], color="tab:blue")
     loss.set(title="Loss", xlabel="round", yscale="log")
-    dev.plot([epoch * per_epoch for epoch, _ in scores], [100 * score for _, score in scores], color="tab:orange")
+    ends = [min(epoch * per_epoch, len(made)) for epoch, _ in scores]
+    dev.plot(ends, [100 * score for _, score in scores], color="tab:orange")
     dev.set(title="Development data", xlabel="round", ylabel="score (%)")
     draw_bars(bars, f"Largest weights of {len(totals(made))}", totals(made)[:SHOWN])
     for ax in (loss, dev):

@@ -59,7 +59,7 @@ class Store(PyTorchModelHubMixin):
         tensors = {name: tensor.cpu().contiguous() for name, tensor in self.state_dict().items()}
         arrays = {f"features.{name}": torch.from_numpy(a) for name, a in self.features.state_arrays().items()}
         (save_directory / CONFIG).write_text(json.dumps(config, ensure_ascii=False), encoding="utf-8")
-        save_file({**tensors, **arrays}, save_directory / WEIGHTS)
+        save_file(apart({**tensors, **arrays}), save_directory / WEIGHTS)
 
     def description(self: "Tagger") -> dict[str, Any]:  # type: ignore[misc]
         """Class and options of every part but the features, as plain JSON types."""
@@ -99,6 +99,12 @@ class Store(PyTorchModelHubMixin):
         passed_on = ("cache_dir", "force_download", "token", "local_files_only")
         known = {key: options[key] for key in passed_on if key in options}
         return cls.load(snapshot_download(model_id, revision=revision, **known))
+
+
+def apart(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Tensors that no two names share, as the file wants them: parts may share a part, such as a lexicon."""
+    found: dict[int, torch.Tensor] = {}
+    return {n: t if found.setdefault(t.data_ptr(), t) is t else t.clone() for n, t in tensors.items()}
 
 
 def check_format(config: Any) -> None:

@@ -243,7 +243,7 @@ class Tagger(Objective, Inference, Store):
 
     def training_error(self) -> float:
         """Share of training tokens that the best candidate got wrong in this epoch; NaN when none was searched."""
-        return int(self._wrong) / max(1, int(self._tokens)) if self.criterion.rivals_needed else math.nan
+        return int(self._wrong) / int(self._tokens) if self._tokens else math.nan
 
     def on_train_epoch_end(self) -> None:
         """Logs the objective, the epoch's training error and number of updated sequences."""

@@ -69,6 +69,35 @@ def test_concat():
         assert torch.equal(getattr(whole, name).nan_to_num(), wanted.nan_to_num())
 
 
+@pytest.mark.parametrize("rows", [[0, 1, 2, 3, 4], [4, 2, 0], [1], [3, 3, 0, 3], []], ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_take(seed, rows):
+    given, sets = drawn(seed, 5, 3, 7)
+    examples = Examples.from_pairs(*given)
+    taken = examples.take(torch.tensor(rows).long())
+    assert sets_of(taken) == [sets[s] for s in rows]
+    assert taken.n_features == 7
+    for name in ("first", "valid", "correct"):
+        found, wanted = getattr(taken, name), getattr(examples, name)
+        assert (found.dtype, found.shape[1:]) == (wanted.dtype, wanted.shape[1:])
+        assert found.nan_to_num().tolist() == [wanted[s].nan_to_num().tolist() for s in rows]
+    assert sets_of(examples) == sets  # which stay as they were
+
+
+def test_take_puts_parts_back_in_order():
+    given, sets = drawn(6, 6, 2, 5)
+    whole, order = Examples.from_pairs(*given), torch.tensor([4, 0, 5, 1, 3, 2])
+    back = Examples.concat([whole.take(order[:2]), whole.take(order[2:])]).take(order.argsort())
+    for name in ("ids", "offsets", "valid", "correct"):
+        assert torch.equal(getattr(back, name), getattr(whole, name))
+    assert sets_of(back) == sets
+
+
+def test_take_without_features():
+    given, _ = drawn(4, 2, 3, 0)
+    assert sets_of(Examples.from_pairs(*given).take(torch.tensor([1, 0, 1]))) == [[set()] * 3] * 3
+
+
 def test_parts_that_do_not_fit():
     one, other = (Examples.from_pairs(*drawn(1, 2, K, 7)[0]) for K in (3, 4))
     with pytest.raises(InputError, match="same number of candidates"):

@@ -16,7 +16,18 @@ from structperc.data.labels import LabelSet, Span, spans
 from structperc.data.synthetic import synthetic_corpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.nonlocal_features import ConjunctionConsistency, MajorityPhrase, PhraseConsistency, SubphraseConsistency
+from structperc.nonlocal_features import (
+    ConjunctionConsistency,
+    LastWord,
+    MajorityPhrase,
+    PhraseConsistency,
+    StartBigrams,
+    SubphraseConsistency,
+    Vocabulary,
+    WholeEntity,
+    find_segments,
+    spell,
+)
 from structperc.scorers import SparseLinear
 from structperc.training.explain import explain, explain_changed, summarise
 from structperc.training.explanation import Change
@@ -153,6 +164,79 @@ def test_more_than_there_are_labellings():
     explanation = explain(by_hand(), corpus, 0, 5000)
     assert explanation.n == 9
     assert {one.rank for one in explanation.candidates} <= set(range(1, 10))
+
+
+# -- strings --------------------------------------------------------------------------------------------------
+
+
+def learn(tagger, corpus, n):
+    """Strings of the n best become the features of a tagger."""
+    batch = tagger.encode(corpus)[list(range(len(corpus)))]
+    with torch.no_grad():
+        found = kbest(tagger(batch), n)
+    segments = find_segments(batch, found.labels, found.valid, tagger.labels)
+    for feature in tagger.nonlocal_features:
+        vocabulary = Vocabulary()
+        vocabulary.add(feature.occurrences(segments), batch.rows, n)
+        keys = vocabulary.keys()
+
+        def labels(row, k):
+            return tagger.labels.decode(found.labels[row, k, : batch.lengths[row]])
+
+        feature.learn(keys, spell(feature, vocabulary.examples(keys), corpus, labels, tagger.labels.type_names))
+        feature.weight.requires_grad_(False)
+
+
+def test_a_string_counts_once():
+    """Lind is LOC twice before, and that counts -3 once; PER in both."""
+    tagger = by_hand()
+    tagger.nonlocal_features[0] = WholeEntity()
+    learn(tagger, story(), 20)
+    (feature,) = tagger.nonlocal_features
+    for name, weight in (("WE=Lind/LOC", -3.0), ("WE=Lind/PER", 0.5)):
+        feature.weight[feature.strings.index(name)] = weight
+    worked = explain(tagger, story(), 0, 20)
+    before, after = worked.candidates[worked.before], worked.candidates[worked.after]
+    assert (before.local, after.local) == (54 + 7.5, 54 + 7.0)
+    assert (before.total, after.total) == (61.5 + 0.5 - 3, 61.0 + 0.5)
+    assert worked.same == 0.5
+    (term,) = worked.terms
+    assert (term.name, term.weight) == ("WE=Lind/LOC", -3.0)
+    assert (term.counts[worked.before], term.counts[worked.after]) == (1.0, 0.0)
+    assert re.search(r"WE=Lind/LOC -3 +-3 \(1\) .* \+3\n", "\n".join(explanation_lines(worked)))
+
+
+def test_strings_add_up_to_the_totals():
+    corpus = documents(1, 6)
+    tagger = empty(corpus, ["bias", "w[0]"], [WholeEntity(), StartBigrams(), LastWord(typed=False)], KBest(30))
+    torch.manual_seed(0)
+    torch.nn.init.normal_(tagger.scorer.node)
+    learn(tagger, corpus, 30)
+    for feature in tagger.nonlocal_features:
+        torch.nn.init.normal_(feature.weight, std=2)
+    changed = list(explain_changed(tagger, corpus, 30, progress=False))
+    assert changed
+    for one in changed:
+        batch = tagger.encode(corpus)[[one.row]]
+        with torch.no_grad():
+            found = kbest(tagger(batch), 30)
+            totals = tagger.totals(batch, found)[0].tolist()
+        for i, candidate in enumerate(one.candidates):
+            assert candidate.total == pytest.approx(totals[candidate.local_rank - 1], abs=1e-3)
+            assert candidate.total == sum((t.weight * t.counts[i] for t in one.terms), candidate.local + one.same)
+        assert all(set(term.counts) == {0, 1} for term in one.terms)
+        assert all(term.name.split("=")[0] in ("WE", "LW", "BO00", "BO01", "BO10", "BO11") for term in one.terms)
+
+
+def test_decisions_that_are_no_sums_are_not_explained():
+    class Voting(Tagger):
+        additive = False
+
+    tagger = by_hand()
+    tagger.__class__ = Voting
+    for attempt in (lambda: explain(tagger, story(), 0), lambda: next(explain_changed(tagger, story()))):
+        with pytest.raises(InputError, match=r"vote, which no sum explains; set ranker\.predict: average"):
+            attempt()
 
 
 # -- trained --------------------------------------------------------------------------------------------------

@@ -11,9 +11,18 @@ from structperc.cli import main
 from structperc.criteria import Margin
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.lexicon import LowerCaseLexicon
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.nonlocal_features import ConjunctionConsistency, MajorityPhrase, NonlocalFeature, PhraseConsistency
+from structperc.nonlocal_features import (
+    ConjunctionConsistency,
+    LexiconShapes,
+    MajorityPhrase,
+    NonlocalFeature,
+    PhraseConsistency,
+    QuotedTags,
+    WholeEntity,
+)
 from structperc.scorers import SparseLinear
 from structperc.training.figures import plot_weights
 from structperc.training.tagger import Tagger
@@ -157,10 +166,71 @@ def test_bad_top(tagger, top):
         (PhraseConsistency(match="folded"), "PhraseConsistency(match='folded')"),
         (ConjunctionConsistency(), "ConjunctionConsistency"),
         (ConjunctionConsistency(["and"]), "ConjunctionConsistency(connectors=['and'])"),
+        (WholeEntity(), "WholeEntity"),
+        (WholeEntity(typed=False), "WholeEntity(typed=False)"),
+        (QuotedTags(4), "QuotedTags(limit=4)"),
+        (LexiconShapes(), "LexiconShapes"),
+        (LexiconShapes(lexicon=LowerCaseLexicon()), "LexiconShapes"),
+        (LexiconShapes(lexicon=LowerCaseLexicon("a.txt")), "LexiconShapes(lexicon=LowerCaseLexicon(text='a.txt'))"),
+        (
+            LexiconShapes(False, LowerCaseLexicon("a.txt", 1)),
+            "LexiconShapes(typed=False, lexicon=LowerCaseLexicon(text='a.txt', column=1))",
+        ),
     ],
 )
 def test_titles(feature, name):
     assert title(feature) == name
+
+
+# -- strings ---------------------------------------------------------------------------------------------------
+
+
+def with_strings(feature, n, named=True):
+    """The feature with n strings."""
+    numbers = torch.arange(n) * 1000 - 5000
+    feature.learn(numbers, [f"{feature.template}={chr(65 + i % 26)} {i}/PER" for i in range(n)] if named else None)
+    return feature
+
+
+@pytest.mark.parametrize("top", [1, 5, 1000])
+def test_of_strings_only_the_largest_weights_are_listed(top):
+    more = [with_strings(WholeEntity(), 60), PhraseConsistency(), with_strings(LexiconShapes(typed=False), 3)]
+    tagger = made(more=more)
+    known, groups = by_name(tagger), weights(tagger, top)
+    names = [group.sums.name for group in groups]
+    assert names == ["node", "transition", "PhraseConsistency", "WholeEntity", "LexiconShapes(typed=False)"]
+    for group in groups[2:]:
+        values = known[group.sums.name]
+        sizes = {name: abs(value) for name, value in values.items()}
+        assert (group.columns, group.templates) == ([], [])
+        assert group.sums[1:] == (len(values), sum(v != 0 for v in values.values()), sum(sizes.values()))
+        assert all(weight.value == values[weight.feature, ""] for weight in group.largest)
+        if group.sums.name == "PhraseConsistency":
+            check_list(group.largest, sizes, None)
+        else:
+            check_list(group.largest, {name: size for name, size in sizes.items() if size}, top)
+    assert len(groups[3].largest) == min(top, groups[3].sums.nonzero) > 0
+
+
+def test_strings_in_the_text_by_name_or_number(tmp_path, capsys):
+    named, numbered = with_strings(WholeEntity(), 7), with_strings(LexiconShapes(), 7, named=False)
+    tagger = made(more=[named, numbered])
+    lines = "\n".join(weight_lines(weights(tagger, 3), 3))
+    for feature, form in ((named, r"WE=[A-G] \d/PER"), (numbered, r"GF#[0-9a-f]{16}")):
+        part = lines[lines.index(f"{title(feature)}: largest") :].split("\n\n")[0].splitlines()[1:]
+        values = dict(zip(feature.names(()), feature.weight.tolist(), strict=True))
+        found = [re.fullmatch(rf" *([+-]\d+)  ({form})", line).groups() for line in part]
+        assert [values[name] for _, name in found] == [float(value) for value, _ in found]
+        assert len(found) == min(3, int(feature.weight.count_nonzero()))
+
+
+def test_features_without_any_string():
+    groups = weights(made(more=[WholeEntity(), with_strings(LexiconShapes(), 0)]))
+    assert [(group.sums.name, group.sums.weights, group.listed) for group in groups[2:]] == [
+        ("WholeEntity", 0, []),
+        ("LexiconShapes", 0, []),
+    ]
+    assert "WholeEntity: largest weights" in "\n".join(weight_lines(groups))
 
 
 # -- the command ----------------------------------------------------------------------------------------------

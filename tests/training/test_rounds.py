@@ -1,0 +1,158 @@
+"""Rounds of boosting: told by the strings of the lists, as files, and beside the scores in the logs of a run."""
+
+import csv
+import math
+
+import pytest
+from ranked import Text, fit, ready, training_lists
+
+from structperc.rerankers import Boosting
+from structperc.training.rounds import (
+    FIGURE,
+    SHOWN,
+    TABLE,
+    Round,
+    dev_scores,
+    plot_rounds,
+    rounds,
+    totals,
+    write_rounds,
+)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return Text()
+
+
+@pytest.fixture(scope="module")
+def boosted(tmp_path_factory, data):
+    """After two epochs of eight rounds."""
+    made = ready(tmp_path_factory.mktemp("candidates"), data, Boosting(rounds=8), min_sequences=2)
+    fit(made, data, 2)
+    return made
+
+
+def pairs_of(made, data):
+    """(difference of first scores, strings that only the correct and that only the other candidate has), all pairs."""
+    for correct, listed in zip(made.examples.correct.tolist(), training_lists(made, data), strict=True):
+        found = [(first, {string for _, string in strings}) for _, first, strings in listed]
+        score, right = found[correct]
+        for first, other in found[:correct] + found[correct + 1 :]:
+            yield score - first, right - other, other - right
+
+
+def test_rounds_are_those_of_the_strings(boosted, data):
+    made, ranker = rounds(boosted), boosted.ranker
+    assert [one.number for one in made] == list(range(1, 17))
+    history = (ranker.steps, ranker.losses, ranker.touched)
+    assert [one[2:] for one in made] == list(zip(*(values.tolist() for values in history), strict=True))
+    pairs, weights = list(pairs_of(boosted, data)), {}
+    for one in made:
+        weights[one.feature] = weights.get(one.feature, 0.0) + one.step
+        margins = [
+            ranker.first_weight * first + sum(weights.get(s, 0) for s in ours) - sum(weights.get(s, 0) for s in other)
+            for first, ours, other in pairs
+        ]
+        assert one.loss == pytest.approx(sum(math.exp(-margin) for margin in margins), rel=1e-9)
+        assert one.pairs == sum(one.feature in ours | other for _, ours, other in pairs)
+    assert len(weights) > 5
+    assert dict(totals(made)) == pytest.approx(weights)
+
+
+def test_weights_after_all_rounds():
+    made = [Round(i, *one, 1.0, 1) for i, one in enumerate([("a", 0.5), ("b", -2.0), ("a", 0.25), ("c", 1.0)], 1)]
+    assert totals(made) == [("b", -2.0), ("c", 1.0), ("a", 0.75)]
+    assert totals([]) == []
+
+
+# -- files ----------------------------------------------------------------------------------------------------
+
+
+def test_files_hold_the_rounds(boosted, tmp_path):
+    made = rounds(boosted)
+    write_rounds(tmp_path, made, 8)
+    with open(tmp_path / TABLE, newline="", encoding="utf-8") as file:
+        head, *rows = csv.reader(file)
+    assert tuple(head) == Round._fields
+    assert [Round(int(i), name, float(d), float(z), int(n)) for i, name, d, z, n in rows] == made
+    assert (tmp_path / FIGURE).read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.filterwarnings("ignore:Glyph", "ignore:Attempt to set non-positive")
+@pytest.mark.parametrize("name", [None, "WE=\\$_{ $/ORG", 'WE=a,"日本"\u0007/PER'])
+def test_files_take_any_string_and_no_rounds(tmp_path, name):
+    made = [Round(1, name, 0.5, 2.0, 3)] if name else []
+    write_rounds(tmp_path, made, 5)
+    with open(tmp_path / TABLE, newline="", encoding="utf-8") as file:
+        assert [row[1] for row in csv.reader(file)][1:] == [one.feature for one in made]
+    assert (tmp_path / FIGURE).exists()
+
+
+# -- logs of runs ---------------------------------------------------------------------------------------------
+
+
+def log(run, version, lines):
+    """A log of (epoch from 0, score or None, objective) per line."""
+    folder = run / "logs" / f"version_{version}"
+    folder.mkdir(parents=True)
+    with open(folder / "metrics.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["dev/score", "epoch", "step", "train/objective"])
+        for epoch, score, objective in lines:
+            writer.writerow(["" if score is None else score, epoch, epoch, objective])
+
+
+def epochs(first, last, every=1):
+    """Each epoch has a line of its objective; every n-th one a line of its score before it."""
+    for epoch in range(first, last):
+        if (epoch + 1) % every == 0:
+            yield epoch, (epoch + 1) / 100, ""
+        yield epoch, None, 1.0
+
+
+def test_scores_of_one_log(tmp_path):
+    log(tmp_path, 0, epochs(0, 6, 2))
+    assert dev_scores(tmp_path) == [(2, 0.02), (4, 0.04), (6, 0.06)]
+
+
+def test_scores_of_a_resumed_run(tmp_path):
+    log(tmp_path, 0, epochs(0, 3))
+    log(tmp_path, 1, epochs(3, 5))
+    assert dev_scores(tmp_path) == [(e, e / 100) for e in range(1, 6)]
+
+
+def test_what_was_done_again_counts_once(tmp_path):
+    """The first log got as far as epoch 7; the run went on from an earlier one, and ended earlier."""
+    log(tmp_path, 0, [(epoch, None if score is None else score + 0.5, z) for epoch, score, z in epochs(0, 7)])
+    log(tmp_path, 1, epochs(4, 5))
+    assert dev_scores(tmp_path) == [*((e, e / 100 + 0.5) for e in range(1, 5)), (5, 0.05)]
+
+
+def test_logs_are_in_the_order_of_their_numbers(tmp_path):
+    for version in range(12):
+        log(tmp_path, version, [(version, version / 100, ""), (version + 1, 0.9, "")])
+    assert dev_scores(tmp_path) == [*((e + 1, e / 100) for e in range(12)), (13, 0.9)]
+
+
+def test_runs_without_scores(tmp_path):
+    assert dev_scores(tmp_path) == []
+    log(tmp_path, 0, [])
+    assert dev_scores(tmp_path) == []
+    log(tmp_path, 1, [(0, None, 1.0)])
+    assert dev_scores(tmp_path) == []
+
+
+# -- the figure -----------------------------------------------------------------------------------------------
+
+
+def test_the_figure_shows_loss_scores_and_weights():
+    made = [Round(i, f"s{i % 40}", i / 10, 100.0 / i, 1) for i in range(1, 58)]
+    loss, dev, bars = plot_rounds(made, [(2, 0.5), (4, 0.75), (6, 0.7)], 10).axes
+    assert [line.get_xydata().tolist() for line in loss.lines] == [[[i, 100.0 / i] for i in range(1, 58)]]
+    assert loss.get_yscale() == "log"
+    (line,) = dev.lines
+    assert line.get_xydata().tolist() == [[20, 50], [40, 75], [57, 70]]  # the last epoch has seven rounds
+    assert [bar.get_width() for bar in bars.patches] == [weight for _, weight in totals(made)][:SHOWN]
+    assert [text.get_text() for text in bars.get_yticklabels()] == [name for name, _ in totals(made)][:SHOWN]
+    assert bars.get_title() == "Largest weights of 40"
