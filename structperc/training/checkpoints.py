@@ -9,10 +9,10 @@ from structperc.errors import InputError
 from structperc.optim.averaged import lazy_average
 
 if TYPE_CHECKING:
-    from structperc.training.tagger import Tagger
+    from structperc.training.sequence_tagger import SequenceTagger
 
 
-def load_weights(tagger: "Tagger", path: str | Path) -> None:
+def load_weights(tagger: "SequenceTagger", path: str | Path) -> None:
     """Put the weights that a checkpoint's optimizer serves (raw ones, if it knows no others) into the tagger."""
     saved = torch.load(path, map_location="cpu", weights_only=True)
     check_vocabulary(saved, tagger.vocabulary())

@@ -9,6 +9,7 @@ from structperc.data.text import write_lines
 from structperc.errors import InputError
 from structperc.metrics import compare, compare_all
 from structperc.training.predictions import gold_column, last_column, predictions_of, short_names
+from structperc.training.sequence_tagger import SequenceTagger
 from structperc.training.tagger import Tagger
 
 
@@ -17,14 +18,17 @@ def tag_file(
 ) -> None:
     """Label a file of CoNLL columns; write its columns and the predicted label, or with k the k best labellings.
 
-    InputError for a missing file or model, columns that the model needs and the file lacks, and k < 1.
+    InputError for a missing file or model, columns that the model needs and the file lacks, k < 1, and k for a model
+    that knows the best labelling alone.
     """
     if k is not None and k < 1:
         raise InputError(f"-k must be >= 1, got {k}")
-    tagger = Tagger.load(model)
+    tagger = SequenceTagger.load(model)
     roles = list(columns or tagger.features.columns)
     corpus = Corpus.from_dataset(read_conll(file, roles), unit or tagger.unit, file)
     if k is not None:
+        if not isinstance(tagger, Tagger):
+            raise InputError(f"{model}: a {type(tagger).__name__} knows the best labelling alone; leave out -k")
         lines = candidate_lines(tagger, corpus, k)
     else:
         lines = conll_lines(corpus, predicted=[label for sentence in tagger.label(corpus) for label in sentence])

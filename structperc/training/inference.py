@@ -15,6 +15,7 @@ from structperc.training.parts import parts
 from structperc.training.sampler import LengthBatches
 
 if TYPE_CHECKING:
+    from structperc.training.sequence_tagger import SequenceTagger
     from structperc.training.tagger import Tagger
 
 Sentence = Sequence[str] | Mapping[str, Sequence[str]]
@@ -37,17 +38,38 @@ class Inference:
     """
 
     def tag(  # type: ignore[misc]
-        self: "Tagger", sentences: Sequence[Sentence], documents: Sequence[int] | None = None
+        self: "SequenceTagger", sentences: Sequence[Sentence], documents: Sequence[int] | None = None
     ) -> list[list[str]]:
         """Best labels of each sentence."""
         corpus = self.read(sentences, documents)
         return self.label(corpus)
 
     @torch.no_grad()
-    def label(self: "Tagger", corpus: Corpus) -> list[list[str]]:  # type: ignore[misc]
+    def label(self: "SequenceTagger", corpus: Corpus) -> list[list[str]]:  # type: ignore[misc]
         """Best labels of each sentence of a corpus."""
         parts = ((batch.rows, self.decode(batch)) for batch in self.batches(corpus))
         return corpus.sentences_of(flat_labels(corpus, self.labels, parts))
+
+    def read(  # type: ignore[misc]
+        self: "SequenceTagger", sentences: Sequence[Sentence], documents: Sequence[int] | None = None
+    ) -> Corpus:
+        """Sentences as a corpus. InputError for a string where a list of words is due."""
+        if text := next((s for s in sentences if isinstance(s, str)), None):
+            raise InputError(f"a sentence is a list of words, not the string {text[:30]!r}; split it into words")
+        rows = [s if isinstance(s, Mapping) else {"word": s} for s in sentences]
+        return Corpus.from_sentences(rows, documents, "sentence" if documents is None else "document")
+
+    def batches(self: "SequenceTagger", corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:  # type: ignore[misc]
+        """Mini-batches of a corpus on the tagger's device, longest sequences first; none without any token."""
+        if not corpus.tokens:
+            return
+        rows = self.encode(corpus)
+        for order in LengthBatches(corpus.lengths, batch_size, shuffle=False):
+            yield self.transfer_batch_to_device(rows[order], self.device, 0)
+
+
+class LatticeInference:
+    """What a tagger with a lattice offers beside the best labels. InputError for a missing column."""
 
     def kbest(self: "Tagger", sentences: Sequence[Sentence], k: int) -> list[list[Labelling]]:  # type: ignore[misc]
         """Up to k best labellings of each sentence, best first; fewer where fewer are possible.
@@ -95,23 +117,6 @@ class Inference:
             for row, length, table in zip(batch.rows, batch.lengths, marginals(self(batch)), strict=True):
                 found[int(row)] = table[:length]
         return found
-
-    def read(  # type: ignore[misc]
-        self: "Tagger", sentences: Sequence[Sentence], documents: Sequence[int] | None = None
-    ) -> Corpus:
-        """Sentences as a corpus. InputError for a string where a list of words is due."""
-        if text := next((s for s in sentences if isinstance(s, str)), None):
-            raise InputError(f"a sentence is a list of words, not the string {text[:30]!r}; split it into words")
-        rows = [s if isinstance(s, Mapping) else {"word": s} for s in sentences]
-        return Corpus.from_sentences(rows, documents, "sentence" if documents is None else "document")
-
-    def batches(self: "Tagger", corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:  # type: ignore[misc]
-        """Mini-batches of a corpus on the tagger's device, longest sequences first; none without any token."""
-        if not corpus.tokens:
-            return
-        rows = self.encode(corpus)
-        for order in LengthBatches(corpus.lengths, batch_size, shuffle=False):
-            yield self.transfer_batch_to_device(rows[order], self.device, 0)
 
 
 def flat_labels(corpus: Corpus, labels: LabelSet, parts: Iterable[tuple[Tensor, Tensor]]) -> list[str]:

@@ -7,7 +7,7 @@ import pytorch_lightning as pl
 
 from structperc.optim import Diverged
 from structperc.training.checkpoints import load_weights
-from structperc.training.tagger import Tagger
+from structperc.training.sequence_tagger import SequenceTagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -22,7 +22,7 @@ class LastGood(pl.Callback):
         """Full-batch optimizers have put their best weights back by now."""
         if not isinstance(exception, Diverged):
             return
-        assert isinstance(pl_module, Tagger)
+        assert isinstance(pl_module, SequenceTagger)
         if not pl_module.full_batch:
             last = self.run / "checkpoints" / "last.ckpt"
             if not last.is_file():

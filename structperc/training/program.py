@@ -23,6 +23,8 @@ from structperc.training.last_good import LastGood
 from structperc.training.predictions import write_predictions
 from structperc.training.report import label_split, results_table, write_json
 from structperc.training.runs import checkpoint, next_run, root_of
+from structperc.training.sequence_tagger import SequenceTagger
+from structperc.training.store import path_of
 from structperc.training.tagger import Tagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -52,12 +54,15 @@ class Program(LightningCLI):
     ROOT is trainer.default_root_dir, by default runs/NAME-OF-THE-CONFIG.
     """
 
-    derived = False  # whether a configuration may name a class derived from the tagger's
+    base: type[SequenceTagger] = SequenceTagger  # what model.class_path must be
+    default: type[SequenceTagger] = Tagger  # what it is when a configuration does not say
+
+    model: SequenceTagger
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """The checkpoint of the best epoch; that of the last one has nothing to set."""
         parser.add_lightning_class_args(BestEpoch, "checkpoint")
-        parser.set_defaults(DEFAULTS)
+        parser.set_defaults({**DEFAULTS, "model": {"class_path": path_of(self.default)}})
 
     def before_instantiate_classes(self) -> None:
         """Choose the run's folder; `--ckpt_path last` (or best) means the newest run that has one."""
@@ -173,20 +178,20 @@ def quieten() -> None:
     logging.getLogger("pytorch_lightning.utilities.rank_zero").addFilter(lambda r: "litlogger" not in r.getMessage())
 
 
-def train(arguments: list[str], program: type[Program] = Program, tagger: type[Tagger] = Tagger) -> int:
+def train(arguments: list[str], program: type[Program] = Program) -> int:
     """Runs a training command; every mistake in options or configuration becomes an InputError."""
-    run(arguments, program, tagger)
+    run(arguments, program)
     return 0
 
 
-def run(arguments: list[str], program: type[Program] = Program, tagger: type[Tagger] = Tagger) -> Program:
+def run(arguments: list[str], program: type[Program] = Program) -> Program:
     """As `train`; -> the program when it has run."""
     quieten()
     try:
         return program(
-            tagger,
+            program.base,
             SequenceData,
-            subclass_mode_model=program.derived,
+            subclass_mode_model=True,
             subclass_mode_data=True,
             seed_everything_default=1,
             save_config_kwargs={"overwrite": True},

@@ -7,13 +7,13 @@ from structperc.data.conll import read_conll
 from structperc.data.corpus import Corpus
 from structperc.data.normalise import normalise_labels
 from structperc.errors import InputError
-from structperc.training.tagger import Tagger
+from structperc.training.sequence_tagger import SequenceTagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 def read_corpus(
-    tagger: Tagger,
+    tagger: SequenceTagger,
     file: str,
     columns: Sequence[str] | None = None,
     unit: str | None = None,
@@ -40,7 +40,7 @@ def read_corpus(
 
 
 def read_gold(
-    tagger: Tagger,
+    tagger: SequenceTagger,
     file: str,
     columns: Sequence[str] | None = None,
     unit: str | None = None,
@@ -53,7 +53,7 @@ def read_gold(
     return corpus
 
 
-def _read(tagger: Tagger, file: str, columns: Sequence[str] | None, unit: str) -> Corpus:
+def _read(tagger: SequenceTagger, file: str, columns: Sequence[str] | None, unit: str) -> Corpus:
     if columns:
         return Corpus.from_dataset(read_conll(file, list(columns)), unit, file)
     roles = tagger.features.columns

@@ -11,7 +11,7 @@ from structperc.data.text import write_lines
 from structperc.metrics import Evaluation
 from structperc.training.datamodule import SequenceData
 from structperc.training.inference import flat_labels
-from structperc.training.tagger import Tagger
+from structperc.training.sequence_tagger import SequenceTagger
 
 
 class Labelled(NamedTuple):
@@ -22,7 +22,7 @@ class Labelled(NamedTuple):
 
 
 @torch.no_grad()
-def label_split(tagger: Tagger, data: SequenceData, split: str) -> Labelled:
+def label_split(tagger: SequenceTagger, data: SequenceData, split: str) -> Labelled:
     """Labels a split with the tagger's present weights and counts; the split is encoded and has gold labels."""
     evaluation, parts = Evaluation(tagger.labels, tagger.gamma).to(tagger.device), []
     for batch in tqdm(data.loader(split), desc=f"scoring {split}", leave=False, delay=2):
@@ -33,7 +33,7 @@ def label_split(tagger: Tagger, data: SequenceData, split: str) -> Labelled:
     return Labelled(evaluation, flat_labels(data.corpus(split), tagger.labels, parts))
 
 
-def evaluate(tagger: Tagger, data: SequenceData, split: str) -> Evaluation:
+def evaluate(tagger: SequenceTagger, data: SequenceData, split: str) -> Evaluation:
     """The scores of `label_split`."""
     return label_split(tagger, data, split).evaluation
 

@@ -21,8 +21,7 @@ from structperc.rerankers import CandidateLists, Listed, LocalScore
 from structperc.structures import Batch, Candidates, Lattice, Scored
 from structperc.training.datamodule import SequenceData
 from structperc.training.jackknife import JackKnife
-from structperc.training.store import rebuild_parts
-from structperc.training.tagger import Tagger
+from structperc.training.tagger import Tagger, rebuild_parts
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -86,7 +85,7 @@ class Reranker(Tagger):
         The second model starts from zero. `options` are those of the trainers, such as accelerator and
         enable_progress_bar. InputError for data that cannot be listed, before anything is trained.
         """
-        self._check_features(data.unit)
+        self.check_unit(data.unit)
         corpus = data.corpus("train")
         labels = LabelSet.from_corpus(corpus.columns["label"], data.scheme)
         for split in ("dev", "test"):

@@ -15,7 +15,7 @@ COMMANDS = ("fit", "validate", "test", "predict")
 class RerankingProgram(Program):
     """As `Program`, with a Reranker, or what the configuration's model.class_path names."""
 
-    derived = True
+    base = default = Reranker
     model: Reranker
 
     def before_fit(self) -> None:
@@ -57,4 +57,4 @@ def check_trainer(trainer: pl.Trainer, model: Reranker) -> None:
 def rerank(arguments: list[str]) -> int:
     """Runs fit, or the command that the first argument names; mistakes become InputErrors."""
     named = arguments[:1] and arguments[0] in COMMANDS
-    return train(arguments if named else ["fit", *arguments], RerankingProgram, Reranker)
+    return train(arguments if named else ["fit", *arguments], RerankingProgram)

@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import torch
 from huggingface_hub import PyTorchModelHubMixin, snapshot_download
@@ -18,17 +18,16 @@ from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 
 if TYPE_CHECKING:
-    from structperc.training.tagger import Tagger
+    from structperc.training.sequence_tagger import SequenceTagger
 
 FORMAT = 2
 CONFIG, WEIGHTS = "model.json", "model.safetensors"
-PARTS = ("scorer", "criterion", "search", "decoder")
 
 
 class Store(PyTorchModelHubMixin):
     """save, load, push_to_hub and from_pretrained for the tagger."""
 
-    def save(self: "Tagger", folder: str | Path) -> None:  # type: ignore[misc]
+    def save(self: "SequenceTagger", folder: str | Path) -> None:  # type: ignore[misc]
         """Write the tagger with its present weights; the folder appears whole or not at all."""
         target = Path(folder)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +45,7 @@ class Store(PyTorchModelHubMixin):
                     old.rename(target)
                 raise
 
-    def _save_pretrained(self: "Tagger", save_directory: Path) -> None:  # type: ignore[misc]
+    def _save_pretrained(self: "SequenceTagger", save_directory: Path) -> None:  # type: ignore[misc]
         config = {
             "format": FORMAT,
             "class": path_of(type(self)),
@@ -61,18 +60,8 @@ class Store(PyTorchModelHubMixin):
         (save_directory / CONFIG).write_text(json.dumps(config, ensure_ascii=False), encoding="utf-8")
         save_file(apart({**tensors, **arrays}), save_directory / WEIGHTS)
 
-    def description(self: "Tagger") -> dict[str, Any]:  # type: ignore[misc]
-        """Class and options of every part but the features, as plain JSON types."""
-        parts: dict[str, Any] = {part: describe(getattr(self, part)) for part in PARTS}
-        return {**parts, "nonlocal_features": [describe(feature) for feature in self.nonlocal_features]}
-
     @classmethod
-    def from_description(cls, description: dict[str, Any], features: FeatureExtractor) -> "Tagger":
-        """The tagger, without weights, that `description` described."""
-        return cls(features=features, **rebuild_parts(description))  # type: ignore[return-value]
-
-    @classmethod
-    def load(cls, folder: str | Path, device: str = "cpu") -> "Tagger":
+    def load(cls, folder: str | Path, device: str = "cpu") -> Self:
         """A saved tagger of this class or one derived from it, ready to tag.
 
         InputError when the folder holds no model, one of another format or one of another class.
@@ -85,7 +74,7 @@ class Store(PyTorchModelHubMixin):
             config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
             check_format(config)
             kind = class_of(config, cls)  # type: ignore[arg-type]
-            return _build(kind, config, load_file(path / WEIGHTS, device=device)).to(device)
+            return cast(Self, _build(kind, config, load_file(path / WEIGHTS, device=device)).to(device))
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         except Exception as error:  # whatever a damaged file leads to
@@ -93,7 +82,7 @@ class Store(PyTorchModelHubMixin):
             raise InputError(f"{path}: not a readable model ({reason}); save it again") from None
 
     @classmethod
-    def _from_pretrained(cls, *, model_id: str, revision: str | None = None, **options: Any) -> "Tagger":
+    def _from_pretrained(cls, *, model_id: str, revision: str | None = None, **options: Any) -> Self:
         if Path(model_id).is_dir():
             return cls.load(model_id)
         passed_on = ("cache_dir", "force_download", "token", "local_files_only")
@@ -115,7 +104,7 @@ def check_format(config: Any) -> None:
         raise InputError(f"{CONFIG} has format {config['format']}, this version reads {FORMAT}")
 
 
-def class_of(config: dict[str, Any], wanted: "type[Tagger]") -> "type[Tagger]":
+def class_of(config: dict[str, Any], wanted: "type[SequenceTagger]") -> "type[SequenceTagger]":
     """The class that was saved, `wanted` where none is named. InputError when it is no `wanted`."""
     kind = named(config["class"]) if "class" in config else wanted
     if not issubclass(kind, wanted):
@@ -157,13 +146,7 @@ def rebuild(described: dict[str, Any]) -> Any:
     return named(described["class_path"])(**options)
 
 
-def rebuild_parts(description: dict[str, Any]) -> dict[str, Any]:
-    """The parts of a tagger, as its class takes them."""
-    parts: dict[str, Any] = {part: rebuild(description[part]) for part in PARTS}
-    return {**parts, "nonlocal_features": [rebuild(feature) for feature in description["nonlocal_features"]]}
-
-
-def _build(cls: "type[Tagger]", config: dict[str, Any], tensors: dict[str, torch.Tensor]) -> "Tagger":
+def _build(cls: "type[SequenceTagger]", config: dict[str, Any], tensors: dict[str, torch.Tensor]) -> "SequenceTagger":
     prefix = "features."
     arrays = {name[len(prefix) :]: t.cpu().numpy() for name, t in tensors.items() if name.startswith(prefix)}
     tagger = cls.from_description(config, FeatureExtractor.from_state(config["features"], arrays))

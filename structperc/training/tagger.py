@@ -4,37 +4,32 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
-import pytorch_lightning as pl
 import torch
-from pytorch_lightning.trainer.states import TrainerFn
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from structperc.chain import KBest, constrain, path_score
 from structperc.criteria import Criterion, Prior
 from structperc.criteria.base import best
-from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.metrics import Evaluation
-from structperc.metrics.f_measure import check_gamma
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature, find_segments
 from structperc.optim import Perceptron
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Candidates, Lattice, Scored
-from structperc.training.averaging import AveragedWeights
-from structperc.training.checkpoints import check_vocabulary, serve
 from structperc.training.datamodule import SequenceData
-from structperc.training.encoded import EncodedCorpus
-from structperc.training.inference import Inference
+from structperc.training.inference import LatticeInference
 from structperc.training.objective import Objective
 from structperc.training.parts import parts
+from structperc.training.sequence_tagger import SequenceTagger
 from structperc.training.start import start_from
-from structperc.training.store import Store
+from structperc.training.store import describe, rebuild
+
+PARTS = ("scorer", "criterion", "search", "decoder")
 
 
-class Tagger(Objective, Inference, Store):
+class Tagger(Objective, LatticeInference, SequenceTagger):
     """score -> search -> re-score -> criterion, one optimizer. Sizes come from the training data or a saved model.
 
     Args:
@@ -53,7 +48,6 @@ class Tagger(Objective, Inference, Store):
     """
 
     reads_lists = False  # whether global features find their strings in candidate lists
-    labels: LabelSet
     start: Tensor  # (L,) bool, masks of the tag scheme
     transition: Tensor  # (L, L)
     end: Tensor  # (L,)
@@ -71,18 +65,15 @@ class Tagger(Objective, Inference, Store):
         init_from: str | None = None,
         gamma: float = 1.0,
     ) -> None:
-        super().__init__()
+        super().__init__(features, gamma)
         if search.k < criterion.rivals_needed:
             name, needed = type(criterion).__name__, criterion.rivals_needed
             raise InputError(f"model.search.k is {search.k}, but {name} compares gold with rivals: set it >= {needed}")
-        self.features, self.scorer, self.criterion, self.search = features, scorer, criterion, search
+        self.scorer, self.criterion, self.search = scorer, criterion, search
         self.optimizer = optimizer
         self.nonlocal_features = nn.ModuleList(nonlocal_features)
         self.decoder = decoder or KBest(1)
-        check_gamma(gamma)
-        self.prior, self.init_from, self.gamma = prior, init_from, gamma
-        self.fitted = False
-        self.unit = "sentence"
+        self.prior, self.init_from = prior, init_from
         self._start_counts()
 
     # -- the architecture ------------------------------------------------------------------------------------
@@ -172,9 +163,6 @@ class Tagger(Objective, Inference, Store):
         """The optimizer over all parameters."""
         return self.optimizer(self.parameters())
 
-    def settle(self) -> None:
-        """What is to be done when training is over, before the tagger is saved; here nothing."""
-
     # -- sizes and names -------------------------------------------------------------------------------------
 
     def allocate(self, labels: LabelSet) -> None:
@@ -187,35 +175,39 @@ class Tagger(Objective, Inference, Store):
         for name, mask in (("start", labels.start), ("transition", labels.transition), ("end", labels.end)):
             self.register_buffer(name, mask, persistent=False)
 
-    def encode(self, corpus: Corpus) -> EncodedCorpus:
-        """Strings -> arrays, with this tagger's features and labels."""
-        return EncodedCorpus(corpus, self.features, self.labels)
-
     def setup(self, stage: str) -> None:
-        """Learn vocabulary and sizes from the training data unless they are known; encode what the stage reads."""
+        """As of all taggers; sequences that share a prior are counted."""
+        super().setup(stage)
         data: SequenceData = self.trainer.datamodule  # type: ignore[attr-defined]
-        self._check_features(data.unit)
-        if not self.fitted:
-            self._learn_sizes(data)
-        data.encode(self.encode, stage)
         self.corpus_size = len(data.corpus("train")) if stage == "fit" else None
 
-    def _learn_sizes(self, data: SequenceData) -> None:
-        self.unit = data.unit
+    def learn_sizes(self, data: SequenceData) -> None:
+        """Features and labels are those of the training data, or of the model where training starts."""
         if self.init_from is not None:
             start_from(self, self.init_from, data.scheme)
-            return
-        train = data.corpus("train")
-        self.features.fit(train)
-        self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
+        else:
+            super().learn_sizes(data)
 
-    def _check_features(self, unit: str) -> None:
+    def check_unit(self, unit: str) -> None:
+        """InputError for non-local features that find nothing to compare."""
         for feature in self.nonlocal_features:
             name = type(feature).__name__
             if feature.needs_documents and unit == "sentence":
                 raise InputError(f"{name} compares the sentences of a document: set data.unit: document")
             if isinstance(feature, GlobalFeature) and not self.reads_lists:
                 raise InputError(f"{name} takes its strings from candidate lists: rerank with a GlobalReranker")
+
+    # -- saved models ----------------------------------------------------------------------------------------
+
+    def description(self) -> dict[str, Any]:
+        """Class and options of every part but the features, as plain JSON types."""
+        parts: dict[str, Any] = {part: describe(getattr(self, part)) for part in PARTS}
+        return {**parts, "nonlocal_features": [describe(feature) for feature in self.nonlocal_features]}
+
+    @classmethod
+    def from_description(cls, description: dict[str, Any], features: FeatureExtractor) -> "Tagger":
+        """The tagger, without weights, that `description` described."""
+        return cls(features=features, **rebuild_parts(description))
 
     # -- what is watched -------------------------------------------------------------------------------------
 
@@ -252,54 +244,11 @@ class Tagger(Objective, Inference, Store):
         if self.criterion.rivals_needed:
             self.log("train/error", self.training_error(), prog_bar=True)
 
-    def on_validation_epoch_start(self) -> None:
-        """A fresh evaluation."""
-        self.evaluation = Evaluation(self.labels, self.gamma).to(self.device)
 
-    on_test_epoch_start = on_validation_epoch_start
-
-    def validation_step(self, batch: Batch, batch_idx: int = 0) -> None:
-        """Counts for the scores."""
-        self.evaluation.update(self.decode(batch), batch.gold, batch.lengths, batch.sentences)
-
-    test_step = validation_step
-
-    def on_validation_epoch_end(self) -> None:
-        """Logs dev/score (F1, or accuracy without segments) and the rest of the evaluation."""
-        self._report("dev")
-
-    def on_test_epoch_end(self) -> None:
-        """Logs test/score and the rest of the evaluation."""
-        self._report("test")
-
-    def _report(self, split: str) -> None:
-        for name, value in self.evaluation.compute().items():
-            self.log(f"{split}/{name}", value, prog_bar=name == "score")
-
-    def predict_step(self, batch: Batch, batch_idx: int = 0) -> tuple[Tensor, Tensor]:
-        """-> rows (B,) of the corpus and their best labels (B, T)."""
-        return batch.rows, self.decode(batch)
-
-    def configure_callbacks(self) -> list[pl.Callback]:
-        """Averages, or the best weights, are swapped in wherever the tagger is looked at."""
-        return [AveragedWeights()]
-
-    # -- checkpoints -----------------------------------------------------------------------------------------
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Adds what the weights mean: label names and number of features."""
-        checkpoint["vocabulary"] = self.vocabulary()
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Refuses weights of other labels or features; outside of training takes the served weights."""
-        check_vocabulary(checkpoint, self.vocabulary())
-        if self.trainer.state.fn != TrainerFn.FITTING:
-            serve(checkpoint, [name for name, _ in self.named_parameters()])
-
-    def vocabulary(self) -> dict[str, Any]:
-        """Label names, scheme and number of features: what weights must agree on."""
-        features = [self.features.n_node_features, self.features.n_edge_features]
-        return {"labels": list(self.labels.names), "scheme": self.labels.scheme, "features": features}
+def rebuild_parts(description: dict[str, Any]) -> dict[str, Any]:
+    """The parts of a tagger, as its class takes them."""
+    parts: dict[str, Any] = {part: rebuild(description[part]) for part in PARTS}
+    return {**parts, "nonlocal_features": [rebuild(feature) for feature in description["nonlocal_features"]]}
 
 
 def no_candidates(lattice: Lattice) -> Candidates:

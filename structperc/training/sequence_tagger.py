@@ -1,0 +1,137 @@
+"""What all taggers do alike: learn their sizes, label, be evaluated, be saved and resumed."""
+
+from typing import Any
+
+import pytorch_lightning as pl
+from pytorch_lightning.trainer.states import TrainerFn
+from torch import Tensor
+
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.features import FeatureExtractor
+from structperc.metrics import Evaluation
+from structperc.metrics.f_measure import check_gamma
+from structperc.structures import Batch
+from structperc.training.averaging import AveragedWeights
+from structperc.training.checkpoints import check_vocabulary, serve
+from structperc.training.datamodule import SequenceData
+from structperc.training.encoded import EncodedCorpus
+from structperc.training.inference import Inference
+from structperc.training.store import Store
+
+
+class SequenceTagger(pl.LightningModule, Inference, Store):
+    """Base of taggers: sequences are read through feature templates and get one label per token.
+
+    A subclass gives `decode` and `allocate`, training_step and configure_optimizers, and for saved models
+    `description` and `from_description`.
+
+    Args:
+        features: templates and resources; their index is built from the training data.
+        gamma: of the F score by which models are looked at, see `metrics.f_measure`.
+    """
+
+    labels: LabelSet
+    full_batch = False  # whether the optimizer of this epoch makes one step per epoch
+
+    def __init__(self, features: FeatureExtractor, gamma: float = 1.0) -> None:
+        super().__init__()
+        check_gamma(gamma)
+        self.features, self.gamma = features, gamma
+        self.fitted = False
+        self.unit = "sentence"
+
+    def decode(self, batch: Batch) -> Tensor:
+        """-> best labels (B, T)."""
+        raise NotImplementedError
+
+    def allocate(self, labels: LabelSet) -> None:
+        """Create weights for these labels and the (fitted) features."""
+        raise NotImplementedError
+
+    def description(self) -> dict[str, Any]:
+        """Class and options of every part but the features, as plain JSON types."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_description(cls, description: dict[str, Any], features: FeatureExtractor) -> "SequenceTagger":
+        """The tagger, without weights, that `description` described."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """What is to be done when training is over, before the tagger is saved; here nothing."""
+
+    # -- sizes and names -------------------------------------------------------------------------------------
+
+    def encode(self, corpus: Corpus) -> EncodedCorpus:
+        """Strings -> arrays, with this tagger's features and labels."""
+        return EncodedCorpus(corpus, self.features, self.labels)
+
+    def setup(self, stage: str) -> None:
+        """Learn vocabulary and sizes from the training data unless they are known; encode what the stage reads."""
+        data: SequenceData = self.trainer.datamodule  # type: ignore[attr-defined]
+        self.check_unit(data.unit)
+        if not self.fitted:
+            self.unit = data.unit
+            self.learn_sizes(data)
+        data.encode(self.encode, stage)
+
+    def learn_sizes(self, data: SequenceData) -> None:
+        """Features and labels are those of the training data."""
+        train = data.corpus("train")
+        self.features.fit(train)
+        self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
+
+    def check_unit(self, unit: str) -> None:
+        """InputError where sequences of this unit, sentence or document, are not what the tagger is for."""
+
+    # -- what is watched -------------------------------------------------------------------------------------
+
+    def on_validation_epoch_start(self) -> None:
+        """A fresh evaluation."""
+        self.evaluation = Evaluation(self.labels, self.gamma).to(self.device)
+
+    on_test_epoch_start = on_validation_epoch_start
+
+    def validation_step(self, batch: Batch, batch_idx: int = 0) -> None:
+        """Counts for the scores."""
+        self.evaluation.update(self.decode(batch), batch.gold, batch.lengths, batch.sentences)
+
+    test_step = validation_step
+
+    def on_validation_epoch_end(self) -> None:
+        """Logs dev/score (F1, or accuracy without segments) and the rest of the evaluation."""
+        self._report("dev")
+
+    def on_test_epoch_end(self) -> None:
+        """Logs test/score and the rest of the evaluation."""
+        self._report("test")
+
+    def _report(self, split: str) -> None:
+        for name, value in self.evaluation.compute().items():
+            self.log(f"{split}/{name}", value, prog_bar=name == "score")
+
+    def predict_step(self, batch: Batch, batch_idx: int = 0) -> tuple[Tensor, Tensor]:
+        """-> rows (B,) of the corpus and their best labels (B, T)."""
+        return batch.rows, self.decode(batch)
+
+    def configure_callbacks(self) -> list[pl.Callback]:
+        """Averages, or the best weights, are swapped in wherever the tagger is looked at."""
+        return [AveragedWeights()]
+
+    # -- checkpoints -----------------------------------------------------------------------------------------
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Adds what the weights mean: label names and number of features."""
+        checkpoint["vocabulary"] = self.vocabulary()
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Refuses weights of other labels or features; outside of training takes the served weights."""
+        check_vocabulary(checkpoint, self.vocabulary())
+        if self.trainer.state.fn != TrainerFn.FITTING:
+            serve(checkpoint, [name for name, _ in self.named_parameters()])
+
+    def vocabulary(self) -> dict[str, Any]:
+        """Label names, scheme and number of features: what weights must agree on."""
+        features = [self.features.n_node_features, self.features.n_edge_features]
+        return {"labels": list(self.labels.names), "scheme": self.labels.scheme, "features": features}
