@@ -253,13 +253,17 @@ def test_development_lists_are_read_once_in_a_fit(cache, data, monkeypatch):
     monkeypatch.setattr(GlobalReranker, "found", lambda *given: read.append(1) or found(*given))
     fit(made, data, 4)
     assert len(read) == 1
+    with monkeypatch.context() as broken:
+        broken.setattr(Boosting, "epoch", None)
+        with pytest.raises(TypeError):
+            fit(made, data, 1)
     other = Text(dev=3)
     other.encode(made.encode, "fit")
     fit(made, other, 1)
-    assert len(read) == 2
+    assert len(read) == 3
     made.trainer.validate(made, datamodule=other, verbose=False)
     made.trainer.validate(made, datamodule=other, verbose=False)
-    assert len(read) == 4
+    assert len(read) == 5
 
 
 @each_ranker
