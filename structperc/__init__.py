@@ -9,6 +9,7 @@ nonlocal_features   candidates -> counts of what only whole labellings show -> s
 criteria            gold against rivals -> losses
 optim               gradients -> weights
 rerankers           candidate lists and the scores of second models
+guided              the other road, without a lattice: labels one by one, the easiest first
 metrics             labels against gold -> scores
 training            all of it as Lightning modules; saved models
 cli                 the program

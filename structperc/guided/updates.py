@@ -1,0 +1,44 @@
+"""What moves the weights of a guided model."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from structperc.optim.averaged import AveragedOptimizer, add
+
+
+class Updates(AveragedOptimizer):
+    """Perceptron updates without gradients: weights move by whole numbers, and their average is over decisions.
+
+    The average is over the weights after each decision, those included that change nothing; after m decisions that
+    sentences of a mini-batch make at the same time, the weights count m times. float32 holds the weights exactly
+    below 2**24, float64 the sums.
+
+    Args:
+        params: those of a `GuidedModel`.
+        average: whether averages are kept, and served.
+    """
+
+    def __init__(self, params: Iterable[Any], average: bool = True) -> None:
+        super().__init__(params, {}, average)
+
+    @torch.no_grad()
+    def add(self, p: Tensor, places: Tensor, amount: int) -> None:
+        """Add to the weights at places (N,) of the flattened parameter, as often as each is named."""
+        group, change = self.param_groups[0], (places, torch.ones_like(places))
+        add(p, change, amount)
+        if group["average"]:
+            state = self.state[p]
+            if "sums" not in state:
+                state["sums"] = torch.zeros_like(p, dtype=torch.float64)
+            add(state["sums"], change, amount * group["steps"])
+
+    def count(self, decisions: int) -> None:
+        """So many decisions have been made with what came of the last ones."""
+        self.param_groups[0]["steps"] += decisions
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Nothing is left to do when a mini-batch has been learned; -> what the closure gives, if there is one."""
+        return None if closure is None else closure()

@@ -1,0 +1,223 @@
+"""Algorithms 1 and 2 of Shen, Satta & Joshi 2007, read off the paper: dictionaries of states, P and Q as dictionaries.
+
+A feature is a string, the weights are a Counter over (feature, label). Nothing of the library is used.
+"""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+BEAM_REACH = 2  # labels of an interface: the trigram model
+
+
+@dataclass
+class Sentence:
+    words: list[str]
+    static: list[list[str]]  # features of each token
+    gold: list[int]
+
+
+@dataclass
+class Hypothesis:
+    labels: tuple[int, ...]  # of all tokens of the span
+    V: float
+    U: float  # of the most recent action
+    action: list[tuple[str, int]]  # f(h.A), as (feature, label)
+    actions: list[list[tuple[str, int]]]  # all of them
+
+    @property
+    def state(self):
+        return self.labels[:BEAM_REACH], self.labels[-BEAM_REACH:]
+
+
+@dataclass
+class Span:
+    first: int
+    last: int
+    token: int  # labelled by the most recent action
+    contexts: list  # spans left and right, or None
+    states: dict  # state -> its top hypothesis; best state first, at most B
+
+    @property
+    def top(self):
+        return next(iter(self.states.values()))
+
+
+EMPTY = Hypothesis((), 0, 0, [], [])
+
+
+class Reference:
+    def __init__(self, templates, n_labels, beam, order="easiest", weights=None):
+        self.templates = {t: [(name, int(at)) for name, at in re.findall(r"([tw])\[(-?\d+)\]", t)] for t in templates}
+        self.n_labels, self.beam, self.order = n_labels, beam, order
+        self.weights = Counter(weights or {})
+        self.history = []  # weights after each decision
+
+    # -- features and scores ---------------------------------------------------------------------------------
+
+    def features(self, sentence, token, before, behind):
+        """Features of an action at a token; labels before and behind as far as they are known, nearest last/first."""
+        known = {-distance: label for distance, label in enumerate(reversed(before[-2:]), 1)}
+        known |= dict(enumerate(behind[:2], 1))
+        found = list(sentence.static[token])
+        for template, parts in self.templates.items():
+            values = [known.get(at) if name == "t" else self.word(sentence, token + at) for name, at in parts]
+            if None not in values:
+                found.append(f"{template}={values}")
+        return found
+
+    @staticmethod
+    def word(sentence, token):
+        return sentence.words[token] if 0 <= token < len(sentence.words) else "OUTSIDE"
+
+    def act(self, sentence, token, label, left, right):
+        f = [(name, label) for name in self.features(sentence, token, left.labels, right.labels)]
+        U = sum(self.weights[x] for x in f)
+        labels = (*left.labels, label, *right.labels)
+        return Hypothesis(labels, left.V + right.V + U, U, f, [*left.actions, *right.actions, f])
+
+    # -- P and Q ---------------------------------------------------------------------------------------------
+
+    def contexts(self, token, P):
+        left = [p for p in P if p.last == token - 1]
+        right = [p for p in P if p.first == token + 1]
+        return [(left or [None])[0], (right or [None])[0]]
+
+    def hypotheses(self, sentence, token, P):
+        left, right = (list(p.states.values()) if p else [EMPTY] for p in self.contexts(token, P))
+        return [self.act(sentence, token, label, a, b) for a in left for b in right for label in range(self.n_labels)]
+
+    def candidate(self, sentence, token, P):
+        best = {}  # in the order of the first hypothesis that is best of its state
+        for index, h in enumerate(self.hypotheses(sentence, token, P)):
+            if h.state not in best or h.V > best[h.state][1].V:
+                best[h.state] = index, h
+        ranked = sorted(best.items(), key=lambda item: (-item[1][1].V, item[1][0]))[: self.beam]
+        left, right = self.contexts(token, P)
+        first, last = left.first if left else token, right.last if right else token
+        return Span(first, last, token, [left, right], {state: h for state, (_, h) in ranked})
+
+    def queue(self, sentence, P):
+        done = {t for p in P for t in range(p.first, p.last + 1)}
+        open_tokens = [t for t in range(len(sentence.words)) if t not in done]
+        if self.order == "left-to-right":
+            open_tokens = open_tokens[:1]
+        return {t: self.candidate(sentence, t, P) for t in open_tokens}
+
+    def choose(self, Q):
+        return max(Q.values(), key=lambda p: (p.top.U, -p.token))
+
+    def accept(self, span, P):
+        return [*(p for p in P if p not in span.contexts), span]
+
+    # -- Algorithm 1 -----------------------------------------------------------------------------------------
+
+    def decode(self, sentence):
+        """-> labels, order of decision, V."""
+        P, order = [], [-1] * len(sentence.words)
+        Q = self.queue(sentence, P)
+        while Q:
+            span = self.choose(Q)
+            order[span.token] = sum(step >= 0 for step in order)
+            P = self.accept(span, P)
+            Q = self.queue(sentence, P)
+        if not P:
+            return [], [], 0
+        assert len(P) == 1
+        return list(P[0].top.labels), order, P[0].top.V
+
+    # -- Algorithm 2 -----------------------------------------------------------------------------------------
+
+    def gold_hypothesis(self, sentence, span):
+        """p.G: gold's labels on the span, by the same sequence of actions."""
+        left, right = (self.gold_hypothesis(sentence, p) if p else EMPTY for p in span.contexts)
+        return self.act(sentence, span.token, sentence.gold[span.token], left, right)
+
+    def move(self, actions, amount):
+        for f in actions:
+            for x in f:
+                self.weights[x] += amount
+
+    def rival(self, sentence, span, P):
+        others = [h for h in self.hypotheses(sentence, span.token, P) if self.label_of(h) != sentence.gold[span.token]]
+        return max(others, key=lambda h: h.V, default=None)
+
+    @staticmethod
+    def label_of(h):
+        return h.action[0][1]
+
+    def learn(self, sentence, margin=0, limit=10):
+        """Algorithm 2; -> (updates, decisions, errors)."""
+        P, updates, decisions, errors = [], 0, 0, 0
+        Q = self.queue(sentence, P)
+        while Q:
+            span = self.choose(Q)
+            decisions += 1
+            gold = self.gold_hypothesis(sentence, span)
+            rival = None if span.top.labels == gold.labels else span.top
+            errors += rival is not None
+            if rival is None and margin:
+                other = self.rival(sentence, span, P)
+                rival = other if other and margin >= span.top.V - other.V else None
+            if rival is None:
+                P = self.accept(span, P)
+            else:
+                self.move([gold.action], +1)
+                self.move([rival.action], -1)
+                updates += 1
+            self.history.append(Counter(self.weights))
+            if updates == limit * len(sentence.words):
+                break
+            Q = self.queue(sentence, P)
+        return updates, decisions, errors
+
+    def learn_together(self, sentences, limit=10):
+        """Mini-batch: all choose, then the summed updates, then who was wrong makes its queue anew, and who was right
+        the candidates next to its new span; what else waits keeps the scores that it was made with."""
+        batch = [[s, [], self.queue(s, []), 0] for s in sentences if s.words]
+        while batch:
+            chosen = [(row, self.choose(row[2])) for row in batch]
+            golds = [self.gold_hypothesis(row[0], span) for row, span in chosen]
+            wrong = [span.top.labels != gold.labels for (_, span), gold in zip(chosen, golds, strict=True)]
+            for (_, span), gold, error in zip(chosen, golds, wrong, strict=True):
+                if error:
+                    self.move([gold.action], +1)
+                    self.move([span.top.action], -1)
+            self.history += [Counter(self.weights)] * len(batch)
+            for (row, span), error in zip(chosen, wrong, strict=True):
+                row[3] += error
+                if not error:
+                    row[1] = self.accept(span, row[1])
+                new = self.queue(row[0], row[1])
+                near = new.keys() if error else {span.first - 1, span.last + 1}
+                row[2] = {t: new[t] if t in near else row[2][t] for t in new}
+            batch = [row for row in batch if row[2] and row[3] < limit * len(row[0].words)]
+
+    def learn_early(self, sentence):
+        """Accept what is chosen until gold's hypothesis is in no state of it, or in the end not on top."""
+        P, decisions, errors = [], 0, 0
+        Q = self.queue(sentence, P)
+        while Q:
+            span = self.choose(Q)
+            decisions += 1
+            gold = self.gold_hypothesis(sentence, span)
+            errors += span.top.labels != gold.labels
+            kept = gold.labels in [h.labels for h in span.states.values()]
+            whole = span.last - span.first + 1 == len(sentence.words)
+            lost = not kept or (whole and span.top.labels != gold.labels)
+            if lost:
+                self.move(gold.actions, +1)
+                self.move(span.top.actions, -1)
+            self.history.append(Counter(self.weights))
+            if lost:
+                return 1, decisions, errors
+            P = self.accept(span, P)
+            Q = self.queue(sentence, P)
+        return 0, decisions, errors
+
+    def total(self):
+        """The sum of the weights after all decisions."""
+        total = Counter()
+        for weights in self.history:
+            total.update(weights)
+        return total

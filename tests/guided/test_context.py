@@ -1,0 +1,135 @@
+"""Rows and scores of context features, template by template."""
+
+import itertools
+
+import pytest
+import torch
+
+from structperc.errors import InputError
+from structperc.guided import ContextFeatures
+from structperc.guided.context import UNKNOWN
+from structperc.guided.templates import SETS, parse_context
+
+L = 4
+ALL = list(itertools.product([UNKNOWN, *range(L)], repeat=4))  # windows
+
+
+def features(templates, size=2**16):
+    made = ContextFeatures(templates, size)
+    made.allocate(L)
+    return made
+
+
+def rows(made, windows, word=7):
+    """(n, F) in the order of `made.parsed`."""
+    keys = made.keys(torch.tensor([[5, word, 6]]))[:, 1].expand(len(windows), -1)
+    return made.rows(torch.tensor(windows), keys)
+
+
+def seen(window, template):
+    """The labels that a template sees, None where it does not fire."""
+    labels = [window[(-2, -1, 1, 2).index(offset)] for offset in template.labels]
+    return None if UNKNOWN in labels else tuple(labels)
+
+
+def test_sets_of_the_paper():
+    """Table 2: what sets A, B and C add; D and E add nothing that looks at labels."""
+    a, b, c, d, e = (set(map(str, parse_context([f"shen2007_{name}"]))) for name in "abcde")
+    assert a == {"t[-1]", "t[-2] t[-1]"}
+    assert b - a == {"t[1]", "t[-1] t[1]", "t[1] t[2]"}
+    alone, words = {"t[-2]", "t[2]"}, {"t[-2]", "t[-1]", "t[1]", "t[2]", "t[-2] t[-1]", "t[-1] t[1]", "t[1] t[2]"}
+    assert c - b == alone | {f"{template} w[0]" for template in words}
+    assert a < b < c == d == e
+
+
+def test_templates_are_read_in_any_order_and_once():
+    written = ["w[+1] t[2] t[-1]", "t[-1]  t[2] w[1]", "shen2007_a", "t[-1]"]
+    assert list(map(str, parse_context(written))) == ["t[-1] t[2] w[1]", "t[-1]", "t[-2] t[-1]"]
+
+
+@pytest.mark.parametrize(
+    ("item", "why"),
+    [
+        ("t[0]", "looks at a label that is never known"),
+        ("t[-3] t[-1]", "looks at a label that is never known"),
+        ("w[0]", "looks at no label"),
+        ("t[-1] pos[0]", "is not understood"),
+        ("t[-1] t[-1]", "is not understood"),
+        ("t[-1]|w[0]", "is not understood"),
+        ("t-1", "is not understood"),
+        ("shen2007_f", "is not understood"),
+        ("", "is not understood"),
+        (3, "is not a string"),
+        ({"of": ["t"]}, "is not a string"),
+    ],
+)
+def test_bad_templates_are_named(item, why):
+    with pytest.raises(InputError) as error:
+        ContextFeatures(["t[-1]", item])
+    assert f"context: template {item!r} {why}" in str(error.value)
+
+
+def test_bad_options():
+    with pytest.raises(InputError, match="expected a list of templates, got 'shen2007_a'"):
+        ContextFeatures("shen2007_a")
+    with pytest.raises(InputError, match="0 rows are too few"):
+        ContextFeatures(["t[-1] w[0]"], size=0)
+
+
+@pytest.mark.parametrize("items", SETS)
+def test_templates_fire_where_all_their_labels_are_known(items):
+    made = features([items])
+    for window, own in zip(ALL, rows(made, ALL).tolist(), strict=True):
+        assert [row > 0 for row in own] == [seen(window, template) is not None for template in made.parsed]
+
+
+def test_combinations_of_labels_have_rows_of_their_own():
+    """Every row of the table is used, each by one combination of one template; row 0 by none."""
+    made = features(["t[2]", "t[-2] t[1]", "t[-1] t[1] t[2]", "t[-2] t[-1] t[1] t[2]"])
+    meanings = {}
+    for window, own in zip(ALL, rows(made, ALL).tolist(), strict=True):
+        for template, row in zip(made.parsed, own, strict=True):
+            if row:
+                meanings.setdefault(row, set()).add((template, seen(window, template)))
+    assert all(len(meaning) == 1 for meaning in meanings.values())
+    assert sorted(meanings) == list(range(1, 1 + L + L**2 + L**3 + L**4)) == list(range(1, len(made.table)))
+
+
+def test_words_tell_combinations_apart():
+    """In a table with room for them combinations, templates and words do not meet."""
+    made = features(["t[-1] w[0]", "t[1] w[0]", "t[-1] w[1]", "t[-2] t[-1] w[0]"], 2**22)
+    known = [window for window in ALL if UNKNOWN not in window]
+    found = [rows(made, known, word)[:, column] for word in (7, 8) for column in range(4)]
+    distinct = [set(column.tolist()) for column in found]
+    assert list(map(len, distinct)) == 2 * [L, L, L, L**2]
+    shared = [set.intersection(*pair) for pair in itertools.combinations(distinct, 2)]
+    same_word_behind = [distinct[2] & distinct[6]]  # w[1] is not the word that changes
+    assert [pair for pair in shared if pair] == same_word_behind
+
+
+def test_words_share_the_rows_of_a_small_table():
+    made = features(["t[-1]", "t[-1] w[0]", "t[1] w[0]"], size=3)
+    assert made.table.shape == (1 + L + 3, L)
+    found = rows(made, [window for window in ALL if UNKNOWN not in window])
+    assert set(found[:, 0].tolist()) == {1, 2, 3, 4}
+    assert set(found[:, 1:].flatten().tolist()) <= {5, 6, 7}
+
+
+def test_words_outside_of_the_sentence():
+    """The padding is like the border, and so is what is beyond an offset longer than the sentence."""
+    made = ContextFeatures(["t[-1] w[2]", "t[-1] w[-1]"])
+    alone, padded = made.keys(torch.tensor([[3]])), made.keys(torch.tensor([[3, 0, 0, 0]]))
+    assert torch.equal(alone[:, 0], padded[:, 0])
+    assert not torch.equal(alone[:, 0], made.keys(torch.tensor([[3, 0, 4]]))[:, 0])
+    assert made.keys(torch.zeros(2, 0, dtype=torch.int64)).shape == (2, 0, 2)
+
+
+def test_scores_are_sums_of_rows():
+    made = features(["shen2007_c"])
+    torch.manual_seed(0)
+    made.table.detach()[1:] = torch.randn(len(made.table) - 1, L)
+    windows = torch.tensor(ALL)
+    keys = made.keys(torch.randint(1, 9, (len(ALL), 1)))[:, 0]
+    expected = made.table[made.rows(windows, keys)].sum(1)
+    torch.testing.assert_close(made(windows, keys), expected)
+    assert made(windows[:0], keys[:0]).shape == (0, L)

@@ -1,0 +1,63 @@
+"""Weights, averages and states that are saved."""
+
+import contextlib
+import copy
+
+import pytest
+import torch
+from tagged import batch_of, model_of, sentences
+
+from structperc.errors import InputError
+from structperc.guided import ContextFeatures, GuidedModel
+from structperc.scorers import SparseLinear
+
+
+def test_a_checkpoint_resumes_to_the_same_bits():
+    made = sentences(21, 12, 3)
+    first, second = batch_of(made[:6]), batch_of(made[6:])
+    through, resumed = (model_of(["shen2007_c"], 3) for _ in range(2))
+    through.learn(first)
+    resumed.load_state_dict(copy.deepcopy(through.state_dict()))
+    resumed.updates.load_state_dict(copy.deepcopy(through.updates.state_dict()))
+    through.learn(second)
+    resumed.learn(second)
+    states = through.state_dict(), resumed.state_dict()
+    assert states[0].keys() == {"static.node", "context.table"}
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+    assert through.steps == resumed.steps
+    for p, q in zip(through.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(through.sums(p), resumed.sums(q))
+
+
+def test_raw_weights_come_back_after_an_error():
+    model = model_of(["shen2007_c"], 3)
+    with model.updates.averaged():  # before the first decision there is no average
+        assert not any(p.any() for p in model.parameters())
+    model.learn(batch_of(sentences(2, 4, 3)))
+    raw = [p.detach().clone() for p in model.parameters()]
+    with contextlib.suppress(KeyError), model.updates.averaged():
+        assert not any(torch.equal(p, q) for p, q in zip(model.parameters(), raw, strict=True))
+        raise KeyError
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), raw, strict=True))
+
+
+def test_gold_is_needed():
+    batch = batch_of(sentences(1, 2, 2))._replace(gold=None)
+    with pytest.raises(InputError, match="without gold labels"):
+        model_of([], 2).learn(batch)
+
+
+def test_options_are_checked():
+    with pytest.raises(InputError, match="beam must be >= 1, got 0"):
+        model_of([], 2, beam=0)
+    with pytest.raises(InputError, match="order must be one of easiest, left-to-right, got 'right-to-left'"):
+        model_of([], 2, order="right-to-left")
+    with pytest.raises(InputError, match=r"set static\.transitions: false"):
+        GuidedModel(SparseLinear(), ContextFeatures([]))
+
+
+def test_the_row_of_what_does_not_fire_stays_zero():
+    model = model_of(["shen2007_c"], 3, size=1)
+    model.learn(batch_of(sentences(2, 6, 3)))
+    assert not model.context.table[0].any()
+    assert model.context.table[-1].any()
