@@ -220,4 +220,6 @@ def one_line(error: BaseException) -> str:
     """A parser's message without line breaks and without the types that a value might also have had."""
     text = " ".join(str(error).split())
     text = re.sub(r"- Expected a path but \S+ either not accessible or invalid - ", "", text)
-    return re.sub(r"Does not validate against any of the Union subtypes.*?Errors: - (.*?) - Expected a .*", r"\1", text)
+    text = re.sub(r"Does not validate against any of the Union subtypes.*?Errors: - (.*?) - Expected a .*", r"\1", text)
+    unknown = r"Parser key \"([^\"]+)\": Problem with given class_path '([^']+)': Option '([^']+)' is not accepted"
+    return re.sub(unknown, r"\1.\3 is no option of \2", text)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 CONFIG, WEIGHTS = "model.json", "model.safetensors"
+LEARNING = "criterion."  # what criteria keep in mind is of checkpoints, not of saved models
 
 
 class Store(PyTorchModelHubMixin):
@@ -55,7 +56,8 @@ class Store(PyTorchModelHubMixin):
             **self.description(),
             "features": self.features.state_dict_json(),
         }
-        tensors = {name: tensor.cpu().contiguous() for name, tensor in self.state_dict().items()}
+        state = self.state_dict().items()
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in state if not name.startswith(LEARNING)}
         arrays = {f"features.{name}": torch.from_numpy(a) for name, a in self.features.state_arrays().items()}
         (save_directory / CONFIG).write_text(json.dumps(config, ensure_ascii=False), encoding="utf-8")
         save_file(apart({**tensors, **arrays}), save_directory / WEIGHTS)
@@ -152,5 +154,6 @@ def _build(cls: "type[SequenceTagger]", config: dict[str, Any], tensors: dict[st
     tagger = cls.from_description(config, FeatureExtractor.from_state(config["features"], arrays))
     tagger.allocate(LabelSet(tuple(config["labels"]), config["scheme"]))
     tagger.unit = config["unit"]
-    tagger.load_state_dict({name: t for name, t in tensors.items() if not name.startswith(prefix)})
+    fresh = {name: t for name, t in tagger.state_dict().items() if name.startswith(LEARNING)}
+    tagger.load_state_dict({**fresh, **{name: t for name, t in tensors.items() if not name.startswith(prefix)}})
     return tagger.eval()
