@@ -50,6 +50,7 @@ class Batch(NamedTuple):
     last: Tensor  # (B, T) bool, last token of a sentence
     rows: Tensor  # (B,) int64, which sequence of the corpus each row is
     words: Words
+    inputs: tuple[SparseFeatures, ...] = ()  # what encoders read, ids of words, characters, pieces; see `encoders`
 
 
 class Lattice(NamedTuple):

@@ -14,6 +14,7 @@ from structperc.criteria.measures import Measure, PowerMean, PowerRatio, SoftMax
 from structperc.criteria.perceptron import Perceptron
 from structperc.criteria.priors import Prior
 from structperc.criteria.smoothing import Logistic, Sigmoid, Smoothing
+from structperc.criteria.token_likelihood import TokenLikelihood
 from structperc.criteria.units import Pointwise, Segmentwise, Units
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "LocalAndNonlocal",
     "Likelihood",
     "LocalLikelihood",
+    "TokenLikelihood",
     "MCE",
     "Measure",
     "Strongest",

@@ -31,7 +31,7 @@ class FeatureExtractor:
     ... and _B+1, _B+2, ..., as in CRF++.
 
     Args:
-        node: template items, see `templates.py`.
+        node: template items, see `templates.py`; none for taggers that read words through an encoder alone.
         edge: the same for edges; none by default.
         cutoff: how often the surface part of a feature must occur in training (2 in Kazama & Torisawa 2007).
         gazetteers: phrase lists by the name of the attribute, such as go, gp, gm, gl.
@@ -41,7 +41,7 @@ class FeatureExtractor:
 
     def __init__(
         self,
-        node: list,
+        node: list | None = None,
         edge: list | None = None,
         cutoff: int = 2,
         gazetteers: dict[str, Gazetteer] | None = None,
@@ -50,9 +50,7 @@ class FeatureExtractor:
     ) -> None:
         if cutoff < 1:
             raise InputError(f"cutoff: {cutoff} is too small; 1 keeps every feature of the training corpus")
-        if not node:
-            raise InputError('node: there is no template; give at least one, such as "bias"')
-        self.node, self.edge = parse_templates(node), parse_templates(edge or [])
+        self.node, self.edge = parse_templates(node or []), parse_templates(edge or [])
         self.cutoff = cutoff
         self.gazetteers = gazetteers or {}
         self.clusters = clusters

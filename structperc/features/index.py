@@ -67,7 +67,7 @@ class FeatureIndex:
         sizes: np.ndarray,
     ) -> "FeatureIndex":
         """Rebuild an index from `to_arrays`."""
-        return cls(templates, vocabularies, np.split(keys, np.cumsum(sizes)[:-1]))
+        return cls(templates, vocabularies, np.split(keys, np.cumsum(sizes))[: len(sizes)])
 
     def to_arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """Return all keys, template by template (F,), and the number of keys of each template; int64."""
@@ -141,7 +141,8 @@ class FeatureIndex:
 
 def _gather(lookups: Sequence[Lookup], piece: View) -> tuple[np.ndarray, np.ndarray]:
     """Return the ids of a piece, token by token, and how many each token has."""
-    found = np.concatenate([lookup(piece) for lookup in lookups], 1)
+    none = np.empty((piece.tokens, 0), np.int32)
+    found = np.concatenate([none, *(lookup(piece) for lookup in lookups)], 1)
     present = found != NO_FEATURE
     return found[present], np.count_nonzero(present, 1)
 

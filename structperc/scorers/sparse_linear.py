@@ -4,11 +4,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from structperc.errors import InputError
 from structperc.scorers.bags import bag_sum
+from structperc.scorers.base import Scorer
 from structperc.structures import Batch, Lattice
 
 
-class SparseLinear(nn.Module):
+class SparseLinear(Scorer):
     """Feature ids -> Lattice: a row of L weights for each node feature, of L*L for each edge feature.
 
     score(y_{t-1}, y_t, x, t) = sum_f node[f, y_t] + sum_g edge[g, y_{t-1}, y_t] + transition[y_{t-1}, y_t]
@@ -34,7 +36,12 @@ class SparseLinear(nn.Module):
         self.sparse_grad = sparse_grad
 
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
-        """Create the weight tables once features and labels are known: (n_node, L), (n_edge, L*L), (L, L)."""
+        """Create the weight tables once features and labels are known: (n_node, L), (n_edge, L*L), (L, L).
+
+        InputError without any node feature.
+        """
+        if not n_node:
+            raise InputError('features.node: there is no feature; give at least one template, such as "bias"')
         self.node = nn.Parameter(torch.zeros(n_node, n_labels))
         self.edge = nn.Parameter(torch.zeros(n_edge, n_labels * n_labels)) if n_edge else None
         self.transition = nn.Parameter(torch.zeros(n_labels, n_labels)) if self.transitions else None

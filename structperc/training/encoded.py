@@ -9,17 +9,23 @@ from torch.utils.data import Dataset
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.words import word_numbers
-from structperc.features import FeatureExtractor
+from structperc.features import FeatureExtractor, Ragged
 from structperc.scorers.bags import transpose
 from structperc.structures import Batch, Words
+from structperc.training.processes import WHOLE, Share
 from structperc.training.sampler import LengthBatches
 
 
 class EncodedCorpus(Dataset[Batch]):
-    """Maps a list of row numbers to their Batch. Gold labels are None when the corpus has no `label` column."""
+    """Maps a list of row numbers to their Batch. Gold labels are None when the corpus has no `label` column.
 
-    def __init__(self, corpus: Corpus, features: FeatureExtractor, labels: LabelSet) -> None:
-        self.corpus = corpus
+    `inputs` are what encoders read of the corpus.
+    """
+
+    def __init__(
+        self, corpus: Corpus, features: FeatureExtractor, labels: LabelSet, inputs: Sequence[Ragged] = ()
+    ) -> None:
+        self.corpus, self.inputs = corpus, inputs
         self.features = features.encode(corpus)
         gold = corpus.columns.get("label")
         self.labelled = gold is not None
@@ -33,11 +39,11 @@ class EncodedCorpus(Dataset[Batch]):
     def __getitem__(self, rows: Sequence[int]) -> Batch:
         order = np.asarray(rows, dtype=np.int64)
         nodes, edges = self.features.cut(order)
-        starts = self.corpus.starts
-        lengths = starts[order + 1] - starts[order]
+        starts, ends = self.corpus.starts[order], self.corpus.starts[order + 1]
+        lengths = ends - starts
         steps = np.arange(lengths.max(initial=0))
         live = steps < lengths[:, None]
-        places = (starts[order][:, None] + steps) * live
+        places = (starts[:, None] + steps) * live
         padded = torch.from_numpy(self.tokens.take(places, 1) * live)
         gold, sentences, first, last, *words = padded.unbind()
         return Batch(
@@ -50,6 +56,7 @@ class EncodedCorpus(Dataset[Batch]):
             last.bool(),
             torch.from_numpy(order),
             Words(*words),
+            tuple(one.cut(starts, ends) for one in self.inputs),
         )
 
 
@@ -60,8 +67,8 @@ class FixedBatches(Dataset[Batch]):
     faster. Takes about twice the memory of the corpus' features.
     """
 
-    def __init__(self, rows: EncodedCorpus, batch_size: int) -> None:
-        order = LengthBatches(rows.corpus.lengths, batch_size, shuffle=False)
+    def __init__(self, rows: EncodedCorpus, batch_size: int, share: Share = WHOLE) -> None:
+        order = LengthBatches(rows.corpus.lengths, batch_size, shuffle=False, share=share)
         self.batches = [_transposed(rows[batch]) for batch in order]
 
     def __len__(self) -> int:

@@ -238,11 +238,12 @@ def subset(corpus: Corpus, keep: np.ndarray) -> Corpus:
 
 
 def fresh(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) -> Tagger:
-    """A new tagger like `first`: features of this corpus alone, labels of all training data, weights zero."""
+    """A new tagger like `first`: features of this corpus alone, labels of all training data, weights as at first."""
     features = copy.copy(first.features)  # the templates and lists are shared, the index is replaced by `fit`
     features.fit(corpus)
     tagger = Tagger.from_description(first.description(), features)
     tagger.optimizer, tagger.prior = first.optimizer, first.prior
+    tagger.scorer.learn(corpus)
     tagger.allocate(labels)
     tagger.unit = unit
     return tagger

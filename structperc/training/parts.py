@@ -33,6 +33,7 @@ def parts(batch: Batch, k: int) -> Iterator[Batch]:
             batch.last[places],
             batch.rows[rows],
             Words(*(numbers[places] for numbers in batch.words)),
+            tuple(_features(one, *tokens) for one in batch.inputs),
         )
 
 

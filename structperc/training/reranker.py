@@ -11,9 +11,10 @@ from torch.optim import Optimizer
 
 from structperc.chain import KBest
 from structperc.criteria import Criterion
+from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor
+from structperc.features import FeatureExtractor, Ragged
 from structperc.metrics import oracle
 from structperc.nonlocal_features import NonlocalFeature
 from structperc.optim import Perceptron
@@ -51,6 +52,7 @@ class Reranker(Tagger):
         InputError: parts that make no re-ranker.
     """
 
+    trained_together = False
     scorer: LocalScore  # type: ignore[assignment]
 
     def __init__(
@@ -102,6 +104,10 @@ class Reranker(Tagger):
         self.allocate(labels)
         self.unit = data.unit
         return models.seconds
+
+    def inputs(self, corpus: Corpus) -> list[Ragged]:
+        """What the first model's scorer reads of a corpus beside feature ids."""
+        return self.first.inputs(corpus)
 
     def allocate(self, labels: LabelSet) -> None:
         """Create weights and constraint masks of both models; those of the first are fixed."""

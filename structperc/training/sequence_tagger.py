@@ -1,5 +1,6 @@
 """What all taggers do alike: learn their sizes, label, be evaluated, be saved and resumed."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytorch_lightning as pl
@@ -8,7 +9,8 @@ from torch import Tensor
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.features import FeatureExtractor
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor, Ragged
 from structperc.metrics import Evaluation
 from structperc.metrics.f_measure import check_gamma
 from structperc.structures import Batch
@@ -27,17 +29,18 @@ class SequenceTagger(pl.LightningModule, Inference, Store):
     `description` and `from_description`.
 
     Args:
-        features: templates and resources; their index is built from the training data.
+        features: templates and resources; their index is built from the training data. None: there are none.
         gamma: of the F score by which models are looked at, see `metrics.f_measure`.
     """
 
     labels: LabelSet
     full_batch = False  # whether the optimizer of this epoch makes one step per epoch
+    trained_together = False  # whether several processes may share its training
 
-    def __init__(self, features: FeatureExtractor, gamma: float = 1.0) -> None:
+    def __init__(self, features: FeatureExtractor | None, gamma: float = 1.0) -> None:
         super().__init__()
         check_gamma(gamma)
-        self.features, self.gamma = features, gamma
+        self.features, self.gamma = features or FeatureExtractor(), gamma
         self.fitted = False
         self.unit = "sentence"
 
@@ -65,11 +68,17 @@ class SequenceTagger(pl.LightningModule, Inference, Store):
 
     def encode(self, corpus: Corpus) -> EncodedCorpus:
         """Strings -> arrays, with this tagger's features and labels."""
-        return EncodedCorpus(corpus, self.features, self.labels)
+        return EncodedCorpus(corpus, self.features, self.labels, self.inputs(corpus))
+
+    def inputs(self, corpus: Corpus) -> list[Ragged]:
+        """What encoders read of a corpus; taggers of feature templates have none."""
+        return []
 
     def setup(self, stage: str) -> None:
         """Learn vocabulary and sizes from the training data unless they are known; encode what the stage reads."""
         data: SequenceData = self.trainer.datamodule  # type: ignore[attr-defined]
+        if stage == "fit":
+            self.check_processes(self.trainer)
         self.check_unit(data.unit)
         if not self.fitted:
             self.unit = data.unit
@@ -81,6 +90,16 @@ class SequenceTagger(pl.LightningModule, Inference, Store):
         train = data.corpus("train")
         self.features.fit(train)
         self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
+
+    def check_processes(self, trainer: pl.Trainer) -> None:
+        """InputError where this trainer has several processes, and they cannot train the tagger together."""
+        if trainer.world_size == 1:
+            return
+        if not self.trained_together:
+            raise InputError(f"{type(self).__name__} is trained by one process: set trainer.devices: 1")
+        start = getattr(trainer.strategy, "_start_method", "none")
+        if start != "popen":  # processes that end with the training take the averages of the weights with them
+            raise InputError("trainer.strategy: processes train together with ddp alone; set trainer.strategy: ddp")
 
     def check_unit(self, unit: str) -> None:
         """InputError where sequences of this unit, sentence or document, are not what the tagger is for."""
@@ -111,9 +130,13 @@ class SequenceTagger(pl.LightningModule, Inference, Store):
         for name, value in self.evaluation.compute().items():
             self.log(f"{split}/{name}", value, prog_bar=name == "score")
 
-    def predict_step(self, batch: Batch, batch_idx: int = 0) -> tuple[Tensor, Tensor]:
-        """-> rows (B,) of the corpus and their best labels (B, T)."""
+    def predict_step(self, batch: Batch, batch_idx: int = 0) -> tuple[Tensor, ...]:
+        """-> rows (B,) of the corpus and their best labels (B, T); what else there is, is for `annotated`."""
         return batch.rows, self.decode(batch)
+
+    def annotated(self, corpus: Corpus, parts: Iterable[tuple[Tensor, ...]]) -> Corpus:
+        """The corpus with columns that say more about what `predict_step` gave for all of it; here there are none."""
+        return corpus
 
     def configure_callbacks(self) -> list[pl.Callback]:
         """Averages, or the best weights, are swapped in wherever the tagger is looked at."""

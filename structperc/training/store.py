@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from structperc.data.labels import LabelSet
+from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 
@@ -129,23 +130,36 @@ def named(path: str) -> Any:
 
 
 def describe(part: Any) -> dict[str, Any]:
-    """{class_path, init_args} of an object that keeps its options under their own names; modules within it too."""
+    """{class_path, init_args} of an object that keeps its options under their own names; modules within it too.
+
+    Text modules add what they have learned.
+    """
     parameters = inspect.signature(type(part)).parameters.values()
     options = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     values = {option: getattr(part, option) for option in options}
-    return {
-        "class_path": path_of(type(part)),
-        "init_args": {o: describe(value) if isinstance(value, nn.Module) else value for o, value in values.items()},
-    }
+    described = {"class_path": path_of(type(part)), "init_args": {o: _plain(value) for o, value in values.items()}}
+    learned = part.learned() if isinstance(part, TextModule) else None
+    return described if learned is None else {**described, "learned": learned}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, nn.ModuleList):
+        return [describe(one) for one in value]
+    return describe(value) if isinstance(value, nn.Module) else value
 
 
 def rebuild(described: dict[str, Any]) -> Any:
     """The object that `describe` described."""
-    options = {
-        option: rebuild(value) if isinstance(value, dict) and "class_path" in value else value
-        for option, value in described["init_args"].items()
-    }
-    return named(described["class_path"])(**options)
+    part = named(described["class_path"])(**{o: _rebuilt(value) for o, value in described["init_args"].items()})
+    if "learned" in described:
+        part.relearn(described["learned"])
+    return part
+
+
+def _rebuilt(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_rebuilt(one) for one in value]
+    return rebuild(value) if isinstance(value, dict) and "class_path" in value else value
 
 
 def _build(cls: "type[SequenceTagger]", config: dict[str, Any], tensors: dict[str, torch.Tensor]) -> "SequenceTagger":

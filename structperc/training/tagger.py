@@ -11,17 +11,19 @@ from torch.optim import Optimizer
 from structperc.chain import KBest, constrain, path_score
 from structperc.criteria import Criterion, Prior
 from structperc.criteria.base import best
+from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor
+from structperc.features import FeatureExtractor, Ragged
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature, find_segments
 from structperc.optim import Perceptron
-from structperc.scorers import SparseLinear
+from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Lattice, Scored
 from structperc.training.datamodule import SequenceData
 from structperc.training.inference import LatticeInference
 from structperc.training.objective import Objective
 from structperc.training.parts import parts
+from structperc.training.processes import summed
 from structperc.training.sequence_tagger import SequenceTagger
 from structperc.training.start import start_from
 from structperc.training.store import describe, rebuild
@@ -33,7 +35,8 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
     """score -> search -> re-score -> criterion, one optimizer. Sizes come from the training data or a saved model.
 
     Args:
-        features: templates and resources; its index is built from the training data.
+        features: templates and resources; its index is built from the training data. None where the scorer reads words
+            through an encoder alone.
         scorer: batch -> Lattice.
         criterion: what is compared and when it asks for an update.
         search: Lattice -> Candidates for training; KBest(n) with n at least what the criterion needs.
@@ -47,6 +50,7 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
         gamma: of the F score by which models are looked at, see `metrics.f_measure`.
     """
 
+    trained_together = True
     reads_lists = False  # whether global features find their strings in candidate lists
     start: Tensor  # (L,) bool, masks of the tag scheme
     transition: Tensor  # (L, L)
@@ -54,8 +58,8 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
 
     def __init__(
         self,
-        features: FeatureExtractor,
-        scorer: SparseLinear,
+        features: FeatureExtractor | None,
+        scorer: Scorer,
         criterion: Criterion,
         search: KBest,
         optimizer: Callable[[Iterable[Any]], Optimizer] = Perceptron,
@@ -186,7 +190,12 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
         if self.init_from is not None:
             start_from(self, self.init_from, data.scheme)
         else:
+            self.scorer.learn(data.corpus("train"))
             super().learn_sizes(data)
+
+    def inputs(self, corpus: Corpus) -> list[Ragged]:
+        """What the scorer reads of a corpus beside feature ids."""
+        return self.scorer.read(corpus)
 
     def check_unit(self, unit: str) -> None:
         """InputError for non-local features that find nothing to compare."""
@@ -226,6 +235,12 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
             return
         self._wrong += (self._chosen(scored) != scored.gold).sum()  # both are 0 in the padding
         self._tokens += scored.lattice.lengths.sum()
+
+    def on_train_batch_end(self, *args: Any) -> None:
+        """At the end of an epoch the counts are those of all processes."""
+        if self.trainer.is_last_batch:
+            counts = summed(torch.stack([self._updates, self._wrong, self._tokens]))
+            self._updates, self._wrong, self._tokens = counts.unbind()
 
     def _chosen(self, scored: Scored) -> Tensor:
         labels, valid = scored.candidates.labels, scored.candidates.valid

@@ -21,6 +21,7 @@ from structperc.criteria import (
     Likelihood,
     LocalAndNonlocal,
     LocalLikelihood,
+    TokenLikelihood,
     Logistic,
     Margin,
     Perceptron,
@@ -50,6 +51,7 @@ SUMS: list[Criterion] = [
     Exponential(),
     Likelihood(),
     LocalLikelihood(),
+    TokenLikelihood(),
     LocalAndNonlocal(2.0),
     MCE(),
     MCE(Strongest(), Logistic(2.0, 0.3)),
@@ -80,6 +82,8 @@ def brute_force(criterion, lattice, gold, b):
     right = tuple(gold[b, :n].tolist())
     if isinstance(criterion, LocalLikelihood):
         return sum(cross_entropies(lattice, b, right))
+    if isinstance(criterion, TokenLikelihood):
+        return sum(cross_entropies(lattice._replace(edge=0 * lattice.edge), b, right))
     everything = dict(labellings(lattice, b))
     others = {path: score for path, score in everything.items() if path != right}
     best_other = max(others.values())
@@ -258,7 +262,7 @@ def test_an_empty_sequence_asks_for_nothing(criterion):
     unary = lattice.unary.requires_grad_()
     losses, acts = criterion.judge(scored_of(lattice, random_gold(lattice), criterion, 2))
     assert losses[0].item() == 0
-    assert not acts[0] or isinstance(criterion, Likelihood | LocalLikelihood)
+    assert not acts[0] or isinstance(criterion, Likelihood | LocalLikelihood | TokenLikelihood)
     (gradient,) = torch.autograd.grad(losses.sum(), unary)
     assert not gradient[0].any()
 

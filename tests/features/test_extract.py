@@ -260,7 +260,6 @@ def test_state_holds_gazetteers_and_clusters():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"node": []}, "node: there is no template"),
         ({"node": ["bias"], "cutoff": 0}, "cutoff: 0"),
         ({"node": ["bias"], "gazetteers": {"go": Gazetteer(["a"])}}, "no template asks for 'go'"),
         (

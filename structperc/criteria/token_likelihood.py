@@ -1,0 +1,34 @@
+"""Negative log-likelihood of each label by itself: the softmax head of neural taggers."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import log_softmax
+
+from structperc.chain.recursion import full_precision
+from structperc.criteria.base import Criterion
+from structperc.structures import Lattice, Scored
+
+
+class TokenLikelihood(Criterion):
+    """loss = -log p(y* | x) = -sum over t of log softmax(unary[t])[y*_t]: cross-entropy, token by token.
+
+    The baseline that a chain is compared with (Huang, Xu & Yu 2015; Reimers & Gurevych 2017): pairs of labels have no
+    scores, so that the best labelling is the best label of each token ("greedy"). It may break the rules of the tag
+    scheme, from one token to the next; metrics read it by the rule of conlleval. Set `transitions: false`, since a
+    transition matrix learns nothing here.
+
+    Uses local scores only.
+    """
+
+    probabilistic = of_lattice = True
+    rivals_needed = 0
+
+    def reads(self, lattice: Lattice) -> Lattice:
+        """-> the lattice whose path scores are log-probabilities; what is impossible at a token stays so."""
+        unary = log_softmax(full_precision(lattice.unary), 2)
+        return lattice._replace(unary=unary, edge=unary.new_zeros(1, 1, *lattice.edge.shape[2:]))
+
+    def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """-> losses (B,) >= 0; every sequence changes weights."""
+        losses = -scored.gold_scores
+        return losses, torch.ones_like(losses, dtype=torch.bool)

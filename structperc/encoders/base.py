@@ -1,0 +1,111 @@
+"""The contract of what turns text into vectors: learn a vocabulary, read text as numbers, embed the numbers."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from structperc.data.corpus import Corpus
+from structperc.errors import InputError
+from structperc.features.encoded import Ragged
+from structperc.structures import Batch, SparseFeatures
+
+
+class TextModule(nn.Module):
+    """A module that reads text.
+
+    `learn` is called once, with the training data; `read` with every corpus, strings become numbers there and are not
+    looked at again. What was learned, such as a vocabulary, is saved beside the weights: `learned` gives it as plain
+    JSON types, `relearn` takes it back. Modules keep their options under their own names, from which a saved model is
+    built again. Weights exist after `learn` or `relearn`.
+    """
+
+    width: int  # of the vectors
+    n_inputs = 1  # how many Ragged `read` gives
+
+    def learn(self, corpus: Corpus) -> None:
+        """Take from the training data what is needed to read text; here nothing."""
+
+    def read(self, corpus: Corpus) -> list[Ragged]:
+        """Numbers of the tokens of a corpus, one Ragged for each of the module's inputs."""
+        raise NotImplementedError
+
+    def learned(self) -> Any:
+        """What `learn` has found, as plain JSON types; None where there is nothing to keep."""
+        return None
+
+    def relearn(self, learned: Any) -> None:
+        """As `learn`, from what `learned` gave."""
+
+
+class TokenEmbedder(TextModule):
+    """forward(numbers) -> vectors (n, D) of the n real tokens of a batch, each seen by itself; one input."""
+
+    def forward(self, numbers: SparseFeatures) -> Tensor:
+        """-> (n, D)."""
+        raise NotImplementedError
+
+
+class Encoder(TextModule):
+    """forward(batch) -> vectors (B, T, D) in context. `batch.inputs` are this encoder's own; 0 in the padding."""
+
+    def forward(self, batch: Batch) -> Tensor:
+        """-> (B, T, D)."""
+        raise NotImplementedError
+
+
+class EmbeddedTokens(nn.ModuleList):
+    """Several token embedders side by side: their vectors, one behind the other."""
+
+    def __init__(self, embedders: Sequence[TokenEmbedder]) -> None:
+        super().__init__(embedders)
+        if not embedders:
+            raise InputError("inputs: there is no token embedder; give at least one, such as WordEmbedding")
+        self.n_inputs = len(embedders)
+
+        self.width = sum(one.width for one in embedders)
+
+    @property
+    def embedders(self) -> list[TokenEmbedder]:
+        """The modules, in their order."""
+        return cast(list[TokenEmbedder], list(self))
+
+    def learn(self, corpus: Corpus) -> None:
+        """Each from the training data."""
+        for one in self.embedders:
+            one.learn(corpus)
+
+    def read(self, corpus: Corpus) -> list[Ragged]:
+        """An input for each."""
+        return [numbers for one in self.embedders for numbers in one.read(corpus)]
+
+    def forward(self, batch: Batch) -> Tensor:
+        """-> (B, T, D), 0 in the padding."""
+        vectors = [one(numbers) for one, numbers in zip(self.embedders, batch.inputs, strict=True)]
+        return padded(torch.cat(vectors, 1), batch)
+
+
+def padded(vectors: Tensor, batch: Batch) -> Tensor:
+    """Vectors (n, D) of the real tokens -> (B, T, D) with zeros in the padding."""
+    (B, T), D = batch.sentences.shape, vectors.shape[1]
+    real = torch.arange(T, device=vectors.device) < batch.lengths.to(vectors.device)[:, None]
+    places = real.flatten().nonzero().squeeze(1)
+    return vectors.new_zeros(B * T, D).index_copy(0, places, vectors).view(B, T, D)
+
+
+def variational_dropout(vectors: Tensor, share: float, training: bool) -> Tensor:
+    """Drops the same components at all tokens of a sequence. Gal & Ghahramani 2016.
+
+    vectors (B, T, D) -> (B, T, D); what stays is scaled by 1 / (1 - share).
+    """
+    if not training or share == 0:
+        return vectors
+    kept = torch.rand(vectors.shape[0], 1, vectors.shape[2], device=vectors.device) >= share
+    return vectors * (kept.to(vectors.dtype) / (1 - share))
+
+
+def check_share(name: str, share: float) -> None:
+    """InputError unless 0 <= share < 1."""
+    if not 0 <= share < 1:
+        raise InputError(f"{name} must be >= 0 and < 1, got {share}: it is a share of what is dropped")

@@ -1,0 +1,73 @@
+"""Vectors of words from their characters."""
+
+from itertools import accumulate
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from structperc.data.corpus import Corpus
+from structperc.encoders.base import TokenEmbedder, check_share
+from structperc.encoders.strings import Strings
+from structperc.errors import InputError
+from structperc.features.encoded import Ragged
+from structperc.structures import SparseFeatures
+
+
+class CharCNN(TokenEmbedder):
+    """Convolution over the characters of a word, then the maximum of each filter. Ma & Hovy 2016, section 2.1.
+
+    Words are padded with zeros at both ends, so that windows see where they begin and end.
+
+    Args:
+        width: number of filters, D of the vectors.
+        characters: width of the characters' vectors.
+        window: characters that a filter sees, an odd number.
+        dropout: share of the components of characters' vectors that is dropped in training.
+
+    Raises:
+        InputError: sizes below 1, an even window, a share that is none.
+    """
+
+    table: nn.Parameter  # (V, characters)
+
+    def __init__(self, width: int = 30, characters: int = 30, window: int = 3, dropout: float = 0.0) -> None:
+        super().__init__()
+        for name, size in (("width", width), ("characters", characters), ("window", window)):
+            if size < 1:
+                raise InputError(f"CharCNN: {name} must be >= 1, got {size}")
+        if window % 2 == 0:
+            raise InputError(f"CharCNN: window must be odd, got {window}: it has a character in its middle")
+        check_share("CharCNN: dropout", dropout)
+        self.width, self.characters, self.window, self.dropout = width, characters, window, dropout
+        self.filters = nn.Conv1d(characters, width, window, padding=window // 2)
+        self.known = Strings([])
+
+    def learn(self, corpus: Corpus) -> None:
+        """The characters of the training data."""
+        self.relearn(Strings.frequent("".join(corpus.columns["word"]), 1).known)
+        nn.init.uniform_(self.table, -((3 / self.characters) ** 0.5), (3 / self.characters) ** 0.5)
+
+    def learned(self) -> list[str]:
+        """The known characters."""
+        return self.known.known
+
+    def relearn(self, learned: list[str]) -> None:
+        """A table of zeros for these characters."""
+        self.known = Strings(learned)
+        self.table = nn.Parameter(torch.zeros(len(self.known), self.characters))
+
+    def read(self, corpus: Corpus) -> list[Ragged]:
+        """The numbers of each word's characters."""
+        words = corpus.columns["word"]
+        return [Ragged(self.known.numbers("".join(words)), np.array([0, *accumulate(map(len, words))], dtype=np.int64))]
+
+    def forward(self, numbers: SparseFeatures) -> Tensor:
+        """-> (n, D)."""
+        counts = numbers.offsets.diff()
+        places = torch.arange(max(1, int(counts.max())) if len(counts) else 1, device=counts.device)
+        real = places < counts[:, None]
+        ids = numbers.ids.new_zeros(real.shape).masked_scatter(real, numbers.ids)
+        vectors = nn.functional.dropout(nn.functional.embedding(ids, self.table), self.dropout, self.training)
+        found = self.filters((vectors * real[:, :, None]).transpose(1, 2))
+        return found.masked_fill(~real[:, None], -torch.inf).amax(2).nan_to_num(neginf=0.0)

@@ -1,0 +1,32 @@
+"""Strings as numbers: the vocabulary of an embedding table."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+UNKNOWN = 0  # of strings that are not in the vocabulary
+
+
+class Strings:
+    """Numbers 1, 2, ... of known strings; every other string is UNKNOWN."""
+
+    def __init__(self, known: Sequence[str]) -> None:
+        self.known = list(known)
+        self._numbers = {string: number for number, string in enumerate(self.known, UNKNOWN + 1)}
+
+    @classmethod
+    def frequent(cls, strings: Iterable[str], cutoff: int) -> "Strings":
+        """The strings that occur `cutoff` times or more, most frequent first, equally frequent ones in their order."""
+        return cls([string for string, count in Counter(strings).most_common() if count >= cutoff])
+
+    def __len__(self) -> int:
+        """Size of a table that has a row for each number."""
+        return len(self.known) + 1
+
+    def __contains__(self, string: str) -> bool:
+        return string in self._numbers
+
+    def numbers(self, strings: Iterable[str]) -> np.ndarray:
+        """-> (n,) int32."""
+        return np.array([self._numbers.get(string, UNKNOWN) for string in strings], dtype=np.int32)

@@ -1,0 +1,89 @@
+"""Files of word vectors: text as word2vec, GloVe and fastText write it, or safetensors."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from structperc.data.text import expand, read_lines
+from structperc.errors import InputError
+
+WORDS, VECTORS = "words", "vectors"
+
+
+def read_vectors(path: str) -> tuple[list[str], Tensor]:
+    """-> V words and their vectors (V, D) float32; of a word that is there twice the first vector.
+
+    A name that ends in .safetensors is read as `write_vectors` writes it, any other as text: a word and D numbers per
+    line, separated by white space (the word by one space, so that it may have others inside), with or without
+    a first line of two counts. Environment variables in the path are expanded.
+
+    InputError, naming the line, for a file that is missing, empty, has lines of unequal width or no numbers.
+    """
+    file = expand(path)
+    if not file.is_file():
+        raise InputError(f"{file}: no such file of word vectors")
+    words, vectors = _read_safetensors(file) if file.suffix == ".safetensors" else _read_text(file)
+    first = {word: number for number, word in reversed(list(enumerate(words)))}
+    if len(first) == len(words):
+        return words, vectors
+    kept = sorted(first.values())
+    return [words[number] for number in kept], vectors[kept]
+
+
+def write_vectors(path: str | Path, words: list[str], vectors: Tensor) -> None:
+    """Write V words and their vectors (V, D) as safetensors: a tensor "vectors", the words as JSON in its metadata."""
+    if len(words) != len(vectors):
+        raise InputError(f"{path}: {len(words)} words but {len(vectors)} vectors")
+    save_file({VECTORS: vectors.float().contiguous()}, path, {WORDS: json.dumps(words, ensure_ascii=False)})
+
+
+def _read_safetensors(file: Path) -> tuple[list[str], Tensor]:
+    try:
+        with safe_open(file, "pt") as held:
+            words, vectors = json.loads((held.metadata() or {})[WORDS]), held.get_tensor(VECTORS).float()
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise InputError(f"{file}: no word vectors as `write_vectors` writes them ({error})") from None
+    if vectors.ndim != 2 or len(words) != len(vectors):
+        raise InputError(f"{file}: {len(words)} words, but {VECTORS} has shape {tuple(vectors.shape)}")
+    return words, vectors
+
+
+def _read_text(file: Path) -> tuple[list[str], Tensor]:
+    words: list[str] = []
+    rows: list[np.ndarray] = []
+    lines = read_lines(file)
+    while lines and not lines[-1].strip():
+        lines.pop()
+    width = 0
+    for number, line in enumerate(tqdm(lines, f"reading {file.name}", delay=2, leave=False), 1):
+        fields = line.rstrip().split(" ")
+        if number == 1 and len(fields) == 2 and all(map(str.isdigit, fields)):
+            continue
+        width = width or len(fields) - 1
+        rows.append(_numbers(file, number, fields, width))
+        words.append(" ".join(fields[:-width]))
+    if not rows:
+        raise InputError(f"{file}: there are no word vectors in it")
+    return words, torch.from_numpy(np.stack(rows))
+
+
+def _numbers(file: Path, number: int, fields: list[str], width: int) -> np.ndarray:
+    if len(fields) <= width or width < 1 or any(map(_is_number, fields[1:-width])):
+        raise InputError(f"{file}:{number}: {len(fields) - 1} numbers follow the word, {max(width, 1)} are due")
+    try:
+        return np.array(fields[-width:], dtype=np.float32)
+    except ValueError:
+        raise InputError(f"{file}:{number}: what follows the word must be {width} numbers") from None
+
+
+def _is_number(field: str) -> bool:
+    try:
+        return float(field) is not None
+    except ValueError:
+        return False

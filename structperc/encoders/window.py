@@ -1,0 +1,49 @@
+"""The vectors of neighbouring tokens side by side: the smallest encoder that sees a context."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from structperc.data.corpus import Corpus
+from structperc.encoders.base import EmbeddedTokens, Encoder, TokenEmbedder
+from structperc.errors import InputError
+from structperc.features.encoded import Ragged
+from structperc.structures import Batch
+
+
+class Window(Encoder):
+    """Vectors of the `reach` tokens before, of the token and of the `reach` tokens after it. Collobert et al. 2011.
+
+    Zeros stand beyond the borders of a sequence.
+
+    Args:
+        inputs: token embedders; their vectors are put one behind the other.
+        reach: tokens to each side; 0 gives the vectors of the tokens alone.
+
+    Raises:
+        InputError: no input, a negative reach.
+    """
+
+    def __init__(self, inputs: list[TokenEmbedder], reach: int = 2) -> None:
+        super().__init__()
+        if reach < 0:
+            raise InputError(f"Window: reach must be >= 0, got {reach}")
+        self.inputs, self.reach = EmbeddedTokens(inputs), reach
+        self.width = (2 * reach + 1) * self.inputs.width
+        self.n_inputs = self.inputs.n_inputs
+
+    def learn(self, corpus: Corpus) -> None:
+        """What the inputs learn."""
+        self.inputs.learn(corpus)
+
+    def read(self, corpus: Corpus) -> list[Ragged]:
+        """An input for each token embedder."""
+        return self.inputs.read(corpus)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """-> (B, T, D)."""
+        vectors, T = self.inputs(batch), batch.sentences.shape[1]
+        around = pad(vectors, (0, 0, self.reach, self.reach))
+        real = torch.arange(T, device=vectors.device) < batch.lengths.to(vectors.device)[:, None]
+        seen = torch.cat([around[:, shift : shift + T] for shift in range(2 * self.reach + 1)], 2)
+        return torch.where(real[:, :, None], seen, 0.0)

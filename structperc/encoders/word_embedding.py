@@ -1,0 +1,104 @@
+"""A vector for each word, learned or taken from a file."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from structperc.data.corpus import Corpus
+from structperc.encoders.base import TokenEmbedder, check_share
+from structperc.encoders.strings import UNKNOWN, Strings
+from structperc.encoders.vectors import read_vectors
+from structperc.errors import InputError
+from structperc.features.encoded import Ragged
+from structperc.structures import SparseFeatures
+
+
+class WordEmbedding(TokenEmbedder):
+    """A row of a table for each word (or value of another column); one row for all that are unknown.
+
+    Known are the words that occur `cutoff` times or more in the training data, and those of the file. Rows without a
+    vector of their own begin with numbers from a normal distribution of the file's spread, or of 1 / sqrt(width).
+
+    Args:
+        width: D of the vectors.
+        cutoff: how often a word must occur in training; 1 leaves nothing from which the unknown row could learn,
+            unless there is `word_dropout`.
+        path: file of vectors, see `vectors.read_vectors`; it is not needed any more once the model is saved.
+        fold: fold case, as the words of many files are.
+        column: of the corpus.
+        word_dropout: in training, share of tokens that are taken for unknown words.
+        frozen: leave the rows as the file has them.
+
+    Raises:
+        InputError: sizes below 1, a share that is none, frozen rows that are from no file; in training,
+            vectors of another width, and as of `read_vectors`.
+    """
+
+    table: nn.Parameter  # (V, D)
+
+    def __init__(
+        self,
+        width: int = 100,
+        cutoff: int = 2,
+        path: str | None = None,
+        fold: bool = False,
+        column: str = "word",
+        word_dropout: float = 0.0,
+        frozen: bool = False,
+    ) -> None:
+        super().__init__()
+        for name, size in (("width", width), ("cutoff", cutoff)):
+            if size < 1:
+                raise InputError(f"WordEmbedding: {name} must be >= 1, got {size}")
+        if frozen and path is None:
+            raise InputError("WordEmbedding: frozen rows without a path would stay random; give a path")
+        check_share("WordEmbedding: word_dropout", word_dropout)
+        self.width, self.cutoff, self.path, self.fold, self.column = width, cutoff, path, fold, column
+        self.word_dropout, self.frozen = word_dropout, frozen
+        self.known = Strings([])
+
+    def learn(self, corpus: Corpus) -> None:
+        """Vocabulary of the training data and of the file; vectors of the file."""
+        own = Strings.frequent(self._strings(corpus), self.cutoff)
+        if self.path is None:
+            self._begin(own, torch.randn(len(own), self.width) / self.width**0.5)
+            return
+        words, vectors = read_vectors(self.path)
+        if vectors.shape[1] != self.width:
+            raise InputError(f"{self.path}: vectors of width {vectors.shape[1]}, not {self.width}; set width to that")
+        given = dict(zip(words, range(len(words)), strict=True))
+        known = Strings([*words, *(word for word in own.known if word not in given)])
+        table = torch.randn(len(known), self.width) * vectors.std()
+        table[UNKNOWN + 1 : UNKNOWN + 1 + len(words)] = vectors
+        self._begin(known, table)
+
+    def learned(self) -> list[str]:
+        """The known words."""
+        return self.known.known
+
+    def relearn(self, learned: list[str]) -> None:
+        """A table of zeros for these words."""
+        known = Strings(learned)
+        self._begin(known, torch.zeros(len(known), self.width))
+
+    def _begin(self, known: Strings, table: Tensor) -> None:
+        self.known, self.table = known, nn.Parameter(table, requires_grad=not self.frozen)
+
+    def read(self, corpus: Corpus) -> list[Ragged]:
+        """One number per token."""
+        numbers = self.known.numbers(self._strings(corpus))
+        return [Ragged(numbers, np.arange(len(numbers) + 1))]
+
+    def _strings(self, corpus: Corpus) -> list[str]:
+        if self.column not in corpus.columns:
+            roles = ", ".join(role for role in corpus.columns if role != "label")
+            raise InputError(f"{corpus.name}: WordEmbedding reads column {self.column!r}, which is not there ({roles})")
+        strings = corpus.columns[self.column]
+        return [string.casefold() for string in strings] if self.fold else strings
+
+    def forward(self, numbers: SparseFeatures) -> Tensor:
+        """-> (n, D)."""
+        ids = numbers.ids
+        if self.training and self.word_dropout:
+            ids = ids.masked_fill(torch.rand(ids.shape, device=ids.device) < self.word_dropout, UNKNOWN)
+        return nn.functional.embedding(ids, self.table)

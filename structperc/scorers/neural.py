@@ -1,0 +1,49 @@
+"""Linear scores of vectors: the scorer of neural taggers."""
+
+import torch
+from torch import nn
+
+from structperc.data.corpus import Corpus
+from structperc.encoders import Encoder
+from structperc.features.encoded import Ragged
+from structperc.scorers.base import Scorer
+from structperc.structures import Batch, Lattice
+
+
+class Neural(Scorer):
+    """score(y_{t-1}, y_t, x, t) = (W h_t + b)[y_t] + transition[y_{t-1}, y_t] for the encoder's vectors h (B, T, D).
+
+    The transition matrix of Collobert et al. 2011 and Lample et al. 2016, without which labels are scored one by one.
+    Scores are float32, also where the encoder runs in half precision.
+
+    Args:
+        encoder: what gives the vectors.
+        transitions: learn a stationary (L, L) table, which begins with zeros.
+    """
+
+    transition: nn.Parameter | None
+
+    def __init__(self, encoder: Encoder, transitions: bool = True) -> None:
+        super().__init__()
+        self.encoder, self.transitions = encoder, transitions
+        self.n_inputs = encoder.n_inputs
+
+    def learn(self, corpus: Corpus) -> None:
+        """What the encoder learns."""
+        self.encoder.learn(corpus)
+
+    def read(self, corpus: Corpus) -> list[Ragged]:
+        """What the encoder reads."""
+        return self.encoder.read(corpus)
+
+    def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
+        """Create W (L, D), b (L,) and the table; sizes of sparse features do not matter."""
+        self.head = nn.Linear(self.encoder.width, n_labels)
+        self.transition = nn.Parameter(torch.zeros(n_labels, n_labels)) if self.transitions else None
+
+    def forward(self, batch: Batch) -> Lattice:
+        """-> Lattice of unary (B, T, L) and edge (1, 1, L, L)."""
+        unary = self.head(self.encoder(batch)).float()
+        L = unary.shape[2]
+        edge = unary.new_zeros(L, L) if self.transition is None else self.transition
+        return Lattice(unary, edge.view(1, 1, L, L), batch.lengths)

@@ -1,0 +1,65 @@
+"""Several scorers in one lattice."""
+
+from functools import reduce
+from itertools import accumulate, pairwise
+from typing import cast
+
+import torch
+from torch import nn
+
+from structperc.data.corpus import Corpus
+from structperc.errors import InputError
+from structperc.features.encoded import Ragged
+from structperc.scorers.base import Scorer
+from structperc.structures import Batch, Lattice
+
+
+class Sum(Scorer):
+    """The sum of the scores of several scorers, such as SparseLinear and Neural, trained together.
+
+    One of them should have transitions; with two, their tables add up and say nothing more than one.
+
+    Args:
+        scorers: at least one.
+
+    Raises:
+        InputError: no scorer; sparse gradients, which optimizers of dense weights do not take.
+    """
+
+    def __init__(self, scorers: list[Scorer]) -> None:
+        super().__init__()
+        if not scorers:
+            raise InputError("Sum: scorers is empty; give at least one")
+        if any(scorer.sparse_grad for scorer in scorers) and not all(scorer.sparse_grad for scorer in scorers):
+            raise InputError("Sum: set sparse_grad: false of SparseLinear, as the other scorers have dense gradients")
+        self.scorers = nn.ModuleList(scorers)
+        self.sparse_grad = scorers[0].sparse_grad
+        self.n_inputs = sum(scorer.n_inputs for scorer in scorers)
+
+    @property
+    def parts(self) -> list[Scorer]:
+        """The scorers, in their order."""
+        return cast(list[Scorer], list(self.scorers))
+
+    def learn(self, corpus: Corpus) -> None:
+        """What each learns."""
+        for scorer in self.parts:
+            scorer.learn(corpus)
+
+    def read(self, corpus: Corpus) -> list[Ragged]:
+        """What each reads, one after the other."""
+        return [one for scorer in self.parts for one in scorer.read(corpus)]
+
+    def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
+        """Create the weights of each."""
+        for scorer in self.parts:
+            scorer.allocate(n_node, n_edge, n_labels)
+
+    def forward(self, batch: Batch) -> Lattice:
+        """-> Lattice of unary (B, T, L) and edge (B, T, L, L), or (1, 1, L, L) where all have such."""
+        ends = list(accumulate((scorer.n_inputs for scorer in self.parts), initial=0))
+        cut = [batch._replace(inputs=batch.inputs[a:b]) for a, b in pairwise(ends)]
+        found = [scorer(part) for scorer, part in zip(self.parts, cut, strict=True)]
+        unary = reduce(torch.add, [lattice.unary for lattice in found])
+        edge = reduce(torch.add, [lattice.edge for lattice in found])
+        return Lattice(unary, edge, batch.lengths)

@@ -1,0 +1,117 @@
+"""Encoders against one sentence at a time; what is common to all of them."""
+
+import pytest
+import torch
+from texts import WORDS, assert_alike, batch, corpus
+from torch import nn
+
+from structperc.encoders import BiLSTM, CharCNN, Window, WordEmbedding
+from structperc.encoders.base import variational_dropout
+from structperc.errors import InputError
+
+INPUTS = [lambda: WordEmbedding(5, cutoff=1), lambda: CharCNN(width=4, characters=3)]
+ENCODERS = {
+    "bilstm": lambda: BiLSTM([make() for make in INPUTS], hidden=6, layers=2, dropout=0.3),
+    "window": lambda: Window([make() for make in INPUTS], reach=1),
+}
+
+
+def learned(module):
+    torch.manual_seed(3)
+    module.learn(corpus())
+    return module.eval()
+
+
+@pytest.fixture(params=ENCODERS)
+def encoder(request):
+    return learned(ENCODERS[request.param]())
+
+
+def test_sentences_do_not_see_each_other(encoder):
+    lengths = assert_alike(encoder)
+    assert len(set(lengths)) == 4
+    assert encoder(batch(encoder)).shape == (4, 5, encoder.width)
+
+
+def test_batches_without_tokens(encoder):
+    found = encoder(batch(encoder, [["Anna", "met"], [], ["Bo"]]))
+    assert not found[1].any()
+    assert found[0].any()
+    assert encoder(batch(encoder, [["Anna"], []], rows=[1])).shape == (1, 0, encoder.width)
+
+
+def test_gradients_reach_every_weight(encoder):
+    encoder(batch(encoder)).square().sum().backward()
+    for name, p in encoder.named_parameters():
+        assert p.grad is not None, name
+        assert p.grad.any(), name
+
+
+def test_what_the_encoder_reads_is_saved_with_it(encoder):
+    kinds = [type(one) for one in encoder.inputs]
+    assert kinds == [WordEmbedding, CharCNN]
+    assert encoder.n_inputs == len(encoder.read(corpus())) == 2
+
+
+def test_bilstm_is_a_torch_lstm_over_the_vectors_of_one_sentence():
+    encoder = learned(BiLSTM([INPUTS[0]()], hidden=3, dropout=0.5))
+    (embedding,), (lstm,) = encoder.inputs, encoder.lstms
+    found = encoder(batch(encoder))
+    for b, words in enumerate(WORDS):
+        rows = torch.stack([embedding.table[n] for n in embedding.known.numbers(words).tolist()])
+        expected, _ = lstm(rows)
+        torch.testing.assert_close(found[b, : len(words)], expected)
+
+
+def test_layers_are_stacked():
+    encoder = learned(ENCODERS["bilstm"]())
+    whole = nn.LSTM(9, 6, num_layers=2, batch_first=True, bidirectional=True)
+    for layer, lstm in enumerate(encoder.lstms):
+        for name, p in lstm.named_parameters():
+            getattr(whole, name.replace("_l0", f"_l{layer}")).data.copy_(p)
+    alone = batch(encoder, rows=[0])
+    torch.testing.assert_close(encoder(alone), whole(encoder.inputs(alone))[0])
+
+
+def test_window_puts_neighbours_side_by_side():
+    encoder = learned(Window([INPUTS[0]()], reach=2))
+    table, known = encoder.inputs[0].table, encoder.inputs[0].known
+    found = encoder(batch(encoder))
+    for b, words in enumerate(WORDS):
+        rows = [table[n] for n in known.numbers(words).tolist()]
+        line = [torch.zeros(5)] * 2 + rows + [torch.zeros(5)] * 2
+        expected = torch.stack([torch.cat(line[t : t + 5]) for t in range(len(words))])
+        assert torch.equal(found[b, : len(words)], expected)
+
+
+def test_variational_dropout_drops_the_same_components_at_all_tokens():
+    torch.manual_seed(0)
+    found = variational_dropout(torch.ones(200, 7, 50), 0.4, True)
+    assert torch.equal(found, found[:, :1].expand_as(found))
+    kept = found[found > 0]
+    torch.testing.assert_close(kept, torch.full_like(kept, 1 / 0.6))
+    assert 0.55 < (found > 0).float().mean() < 0.65
+    assert torch.equal(variational_dropout(found, 0.4, False), found)
+
+
+def test_dropout_is_for_training_alone():
+    encoder = learned(ENCODERS["bilstm"]())
+    given = batch(encoder)
+    assert torch.equal(encoder(given), encoder(given))
+    encoder.train()
+    assert not torch.equal(encoder(given), encoder(given))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: BiLSTM([]), "there is no token embedder"),
+        (lambda: BiLSTM([CharCNN()], hidden=0), "hidden must be >= 1, got 0"),
+        (lambda: BiLSTM([CharCNN()], layers=0), "layers must be >= 1, got 0"),
+        (lambda: BiLSTM([CharCNN()], dropout=1.0), "dropout must be >= 0 and < 1, got 1.0"),
+        (lambda: Window([CharCNN()], reach=-1), "reach must be >= 0, got -1"),
+    ],
+)
+def test_options_that_cannot_work(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

@@ -1,0 +1,183 @@
+"""Vectors of words and of characters against one row, one filter at a time."""
+
+import pytest
+import torch
+from texts import WORDS, batch, corpus
+
+from structperc.encoders import CharCNN, WordEmbedding
+from structperc.encoders.strings import Strings
+from structperc.encoders.vectors import read_vectors, write_vectors
+from structperc.errors import InputError
+
+FLAT = [word for words in WORDS for word in words]
+
+
+def learned(module, sentences=WORDS):
+    torch.manual_seed(1)
+    module.learn(corpus(sentences))
+    return module
+
+
+def vectors(module, sentences=WORDS):
+    return module(batch(module, sentences).inputs[0])
+
+
+def test_strings_number_the_frequent_ones_from_one():
+    known = Strings.frequent(["b", "a", "b", "c", "a", "b"], 2)
+    assert (known.known, len(known)) == (["b", "a"], 3)
+    assert known.numbers(["a", "c", "b", "", "a"]).tolist() == [2, 0, 1, 0, 2]
+    assert "a" in known
+    assert "c" not in known
+
+
+def test_words_have_the_rows_of_the_table_and_rare_ones_share_one():
+    module = learned(WordEmbedding(4, cutoff=2))
+    rows = {word: row for row, word in enumerate(module.learned(), 1)}
+    assert set(rows) == {"Anna", "met", "Bo", "in", "Rome"}
+    expected = torch.stack([module.table[rows.get(word, 0)] for word in FLAT])
+    assert torch.equal(vectors(module), expected)
+    unseen = vectors(module, [["Anna", "never", "seen"]])
+    assert torch.equal(unseen, module.table[[rows["Anna"], 0, 0]])
+
+
+def test_the_gradient_of_a_row_is_the_sum_over_its_tokens():
+    module = learned(WordEmbedding(2, cutoff=1))
+    vectors(module).sum().backward()
+    counts = [0, *[FLAT.count(word) for word in module.learned()]]
+    assert torch.equal(module.table.grad, torch.tensor(counts).float()[:, None].expand(-1, 2))
+
+
+def test_word_dropout_takes_words_for_unknown_in_training_alone():
+    module = learned(WordEmbedding(3, word_dropout=0.5))
+    torch.manual_seed(0)
+    sentences = [["Anna"] * 4000]
+    unknown = (vectors(module.train(), sentences) == module.table[0]).all(1).float().mean().item()
+    assert 0.45 < unknown < 0.55
+    assert not (vectors(module.eval(), sentences) == module.table[0]).all(1).any()
+
+
+def test_case_may_be_folded_and_another_column_be_read():
+    folded = learned(WordEmbedding(3, cutoff=1, fold=True))
+    assert torch.equal(*vectors(folded, [["ANNA", "anna"]]))
+    labels = learned(WordEmbedding(3, cutoff=1, column="label"))
+    assert labels.learned() == ["O"]
+    with pytest.raises(InputError, match="column 'pos', which is not there"):
+        learned(WordEmbedding(3, column="pos"))
+
+
+def test_what_was_learned_makes_the_same_table():
+    module, again = learned(WordEmbedding(3)), WordEmbedding(3)
+    again.relearn(module.learned())
+    again.load_state_dict(module.state_dict())
+    assert torch.equal(vectors(again), vectors(module))
+
+
+TEXT = "3 2\nRome 1 2\n. . 3 4\nAnna -0.5 1e-1\nRome 9 9\n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def test_files_of_vectors(file, tmp_path):
+    words, found = read_vectors(str(file))
+    assert words == ["Rome", ". .", "Anna"]
+    torch.testing.assert_close(found, torch.tensor([[1, 2], [3, 4], [-0.5, 0.1]]))
+    write_vectors(tmp_path / "vectors.safetensors", words, found)
+    again = read_vectors(str(tmp_path / "vectors.safetensors"))
+    assert again[0] == words
+    assert torch.equal(again[1], found)
+
+
+def test_words_of_the_file_and_of_the_training_data_are_known(file):
+    module = learned(WordEmbedding(2, cutoff=2, path=str(file)))
+    rows = dict(zip(module.learned(), module.table[1:].tolist(), strict=True))
+    assert rows["Rome"] == [1, 2]
+    assert rows[". ."] == [3, 4]
+    assert {"met", "Bo", "in"} < set(rows)
+    assert vectors(module, [["Rome"]]).tolist() == [[1, 2]]
+    assert module.table.requires_grad
+    assert not learned(WordEmbedding(2, path=str(file), frozen=True)).table.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Rome 1 2\nAnna 1\n", ":2: 1 numbers follow the word, 2 are due"),
+        ("Rome 1 2\nAnna 1 2 3\n", ":2: 3 numbers follow the word, 2 are due"),
+        ("Rome 1 2\nAnna 1 x\n", ":2: what follows the word must be 2 numbers"),
+        ("Rome 1 2\n\nAnna 1 2\n", ":2: 0 numbers follow the word"),
+        ("", "there are no word vectors in it"),
+        ("word\n", ":1: 0 numbers follow the word"),
+    ],
+)
+def test_broken_files_are_named_with_their_line(tmp_path, text, message):
+    (tmp_path / "v.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_vectors(str(tmp_path / "v.txt"))
+
+
+def test_files_that_do_not_fit(file, tmp_path):
+    with pytest.raises(InputError, match="vectors of width 2, not 5; set width to that"):
+        learned(WordEmbedding(5, path=str(file)))
+    with pytest.raises(InputError, match="no such file of word vectors"):
+        learned(WordEmbedding(5, path=str(tmp_path / "none.txt")))
+    (tmp_path / "bad.safetensors").write_bytes(b"no tensors")
+    with pytest.raises(InputError, match="no word vectors as `write_vectors` writes them"):
+        read_vectors(str(tmp_path / "bad.safetensors"))
+    with pytest.raises(InputError, match="2 words but 3 vectors"):
+        write_vectors(tmp_path / "v.safetensors", ["a", "b"], torch.zeros(3, 2))
+
+
+def naive_char_cnn(module, word):
+    """Each filter at each window of the word between zeros, then the maximum."""
+    reach, filters = module.window // 2, module.filters
+    characters = [module.table[number] for number in module.known.numbers(word).tolist()]
+    line = [torch.zeros(module.characters)] * reach + characters + [torch.zeros(module.characters)] * reach
+    found = []
+    for t in range(len(word)):
+        window = torch.stack(line[t : t + module.window], 1)  # (characters, window)
+        found.append((filters.weight * window).sum((1, 2)) + filters.bias)
+    return torch.stack(found).amax(0)
+
+
+@pytest.mark.parametrize("window", [1, 3, 5])
+def test_char_cnn_is_the_maximum_of_each_filter(window):
+    module = learned(CharCNN(width=6, characters=4, window=window))
+    sentences = [*WORDS, ["x", "Ännchen", "unbekannt"]]
+    expected = torch.stack([naive_char_cnn(module, word) for words in sentences for word in words])
+    torch.testing.assert_close(vectors(module, sentences), expected)
+
+
+def test_words_that_differ_have_vectors_that_differ():
+    module = learned(CharCNN())
+    first, second, third = vectors(module, [["Rome", "Romee", "emoR"]])
+    assert not torch.equal(first, second)
+    assert not torch.equal(first, third)
+
+
+def test_a_word_without_characters_is_zero():
+    module = learned(CharCNN(width=3))
+    empty = module(batch(module, [["Anna", "", "Bo"]]).inputs[0])
+    assert not empty[1].any()
+    assert empty.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: WordEmbedding(0), "width must be >= 1, got 0"),
+        (lambda: WordEmbedding(cutoff=0), "cutoff must be >= 1, got 0"),
+        (lambda: WordEmbedding(word_dropout=1), "word_dropout must be >= 0 and < 1"),
+        (lambda: WordEmbedding(frozen=True), "frozen rows without a path would stay random"),
+        (lambda: CharCNN(window=4), "window must be odd, got 4"),
+        (lambda: CharCNN(characters=0), "characters must be >= 1"),
+        (lambda: CharCNN(dropout=-0.1), "dropout must be >= 0"),
+    ],
+)
+def test_options_that_cannot_work(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
