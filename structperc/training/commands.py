@@ -8,28 +8,39 @@ from structperc.data.corpus import Corpus
 from structperc.data.text import write_lines
 from structperc.errors import InputError
 from structperc.metrics import compare, compare_all
+from structperc.training.decisions import load_guided
+from structperc.training.inference import flat_labels
 from structperc.training.predictions import gold_column, last_column, predictions_of, short_names
 from structperc.training.sequence_tagger import SequenceTagger
 from structperc.training.tagger import Tagger
 
 
 def tag_file(
-    model: str, file: str, columns: Sequence[str] | None, unit: str | None, output: str | None, k: int | None
+    model: str,
+    file: str,
+    columns: Sequence[str] | None,
+    unit: str | None,
+    output: str | None,
+    k: int | None,
+    order: bool = False,
 ) -> None:
     """Label a file of CoNLL columns; write its columns and the predicted label, or with k the k best labellings.
 
-    InputError for a missing file or model, columns that the model needs and the file lacks, k < 1, and k for a model
-    that knows the best labelling alone.
+    With `order` the step in which each token was decided, from 1, stands before its label. InputError for a missing
+    file or model, columns that the model needs and the file lacks, k < 1, k for a model that knows the best labelling
+    alone, and order for a model that has none.
     """
     if k is not None and k < 1:
         raise InputError(f"-k must be >= 1, got {k}")
-    tagger = SequenceTagger.load(model)
+    tagger = load_guided(model) if order else SequenceTagger.load(model)
     roles = list(columns or tagger.features.columns)
     corpus = Corpus.from_dataset(read_conll(file, roles), unit or tagger.unit, file)
     if k is not None:
         if not isinstance(tagger, Tagger):
             raise InputError(f"{model}: a {type(tagger).__name__} knows the best labelling alone; leave out -k")
         lines = candidate_lines(tagger, corpus, k)
+    elif order:
+        lines = order_lines(tagger, corpus)
     else:
         lines = conll_lines(corpus, predicted=[label for sentence in tagger.label(corpus) for label in sentence])
     if output is None:
@@ -37,6 +48,12 @@ def tag_file(
         sys.stdout.flush()
     else:
         write_lines(output, lines)
+
+
+def order_lines(tagger: SequenceTagger, corpus: Corpus) -> Iterator[str]:
+    """The columns of a corpus, then what the tagger says about its decisions, then the labels."""
+    parts = [tagger.predict_step(batch) for batch in tagger.batches(corpus)]
+    return conll_lines(tagger.annotated(corpus, parts), predicted=flat_labels(corpus, tagger.labels, parts))
 
 
 def candidate_lines(tagger: Tagger, corpus: Corpus, k: int) -> Iterator[str]:

@@ -30,12 +30,16 @@ dt, .place { color: var(--dim); }
 
 def page_lines(explanations: Iterable[Explanation], title: str, notes: Sequence[str] = ()) -> Iterator[str]:
     """The page, line by line with their ends; all text is escaped."""
+    yield from framed(title, notes, (line for explanation in explanations for line in _section(explanation)))
+
+
+def framed(title: str, notes: Iterable[str], sections: Iterable[str], style: str = STYLE) -> Iterator[str]:
+    """The lines of a page: a heading, paragraphs, then sections, which come in HTML."""
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-    yield f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
+    yield f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
     yield from (f"<p>{escape(note)}</p>\n" for note in notes)
-    for explanation in explanations:
-        yield from _section(explanation)
+    yield from sections
     yield "</body>\n</html>\n"
 
 
@@ -45,9 +49,9 @@ def _section(explanation: Explanation) -> Iterator[str]:
         yield from _change(change)
     yield '<div class="wide"><table>\n'
     heading, *rows = score_rows(explanation)
-    yield f"<thead>{_row(heading, 'th')}</thead>\n<tbody>\n"
+    yield f"<thead>{table_row(heading, 'th')}</thead>\n<tbody>\n"
     for row in rows:
-        yield _row(row, "td", "total" if row[0] == "total score" else "") + "\n"
+        yield table_row(row, "td", "total" if row[0] == "total score" else "") + "\n"
     yield "</tbody>\n</table></div>\n</section>\n"
 
 
@@ -61,7 +65,8 @@ def _change(change: Change) -> Iterator[str]:
     yield "</dl>\n"
 
 
-def _row(cells: Sequence[str], tag: str, kind: str = "") -> str:
+def table_row(cells: Sequence[str], tag: str, kind: str = "") -> str:
+    """A row of a table, the first cell as its heading, of class `kind`."""
     name, *values = map(escape, cells)
     opening = f'<tr class="{kind}">' if kind else "<tr>"
     return opening + f"<th>{name}</th>" + "".join(f"<{tag}>{value}</{tag}>" for value in values) + "</tr>"

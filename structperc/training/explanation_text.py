@@ -56,11 +56,11 @@ def score_rows(explanation: Explanation) -> list[list[str]]:
     shown, after = explanation.candidates, explanation.after
     rows = [["", *map(_title, shown), "difference"]]
     values = [("local score", [c.local for c in shown]), ("non-local, the same", [explanation.same] * len(shown))]
-    rows += [[name, *map(_number, scores), _signed(scores[after] - scores[0])] for name, scores in values]
+    rows += [[name, *map(number, scores), _signed(scores[after] - scores[0])] for name, scores in values]
     for name, weight, counts in explanation.terms:
-        cells = [f"{_number(weight * count)} ({count:g})" for count in counts]
+        cells = [f"{number(weight * count)} ({count:g})" for count in counts]
         rows.append([f"{name} {weight:+.6g}", *cells, _signed(weight * (counts[after] - counts[0]))])
-    rows.append(["total score", *(_number(c.total) for c in shown), _signed(shown[after].total - shown[0].total)])
+    rows.append(["total score", *(number(c.total) for c in shown), _signed(shown[after].total - shown[0].total)])
     rows.append(["rank by local score", *(str(c.local_rank) for c in shown), ""])
     rows.append(["rank by total score", *(str(c.rank) for c in shown), ""])
     return rows
@@ -90,7 +90,8 @@ def _table(rows: list[list[str]]) -> Iterator[str]:
         yield "  " + "  ".join([f"{name:<{widths[0]}}", *numbers]).rstrip()
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Up to three decimals."""
     return f"{round(value, 3) + 0.0:.12g}"  # + 0.0 so that nothing is -0
 
 

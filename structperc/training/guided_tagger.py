@@ -1,11 +1,13 @@
 """Guided learning as a Lightning module: bidirectional tagging whose order of decisions is learned."""
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 import torch
 from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor
 
+from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -13,8 +15,11 @@ from structperc.guided import ContextFeatures, GuidedModel, Rule, Updates
 from structperc.guided.chart import Order
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
+from structperc.training.inference import flat_values
 from structperc.training.sequence_tagger import SequenceTagger
 from structperc.training.store import describe, rebuild
+
+ORDER = "order"  # the column of `GuidedTagger.annotated`
 
 
 class GuidedTagger(SequenceTagger):
@@ -67,6 +72,22 @@ class GuidedTagger(SequenceTagger):
     def decode(self, batch: Batch) -> Tensor:
         """-> best labels (B, T)."""
         return self.guided.decode(batch).labels
+
+    def predict_step(self, batch: Batch, batch_idx: int = 0) -> tuple[Tensor, ...]:
+        """-> rows (B,) of the corpus, their best labels (B, T), the steps (B, T) in which tokens were decided."""
+        found = self.guided.decode(batch)
+        return batch.rows, found.labels, found.order
+
+    def annotated(self, corpus: Corpus, parts: Iterable[tuple[Tensor, ...]]) -> Corpus:
+        """The corpus with a column `order`: the step in which each token was decided, from 1.
+
+        InputError for a corpus that has such a column.
+        """
+        if ORDER in corpus.columns:
+            raise InputError(f"{corpus.name}: there is a column {ORDER!r} already; name it otherwise, _ skips it")
+        orders = ((rows, order) for rows, _, order in parts)
+        steps = flat_values(corpus, orders, lambda order: [str(step + 1) for step in order.tolist()])
+        return corpus.replace_column(ORDER, steps)
 
     def training_step(self, batch: Batch, batch_idx: int = 0) -> None:
         """Visit the sentences of the batch once."""

@@ -1,6 +1,6 @@
 """A trained tagger on new text: labels, k best labellings, marginal probabilities."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -119,11 +119,18 @@ class LatticeInference:
         return found
 
 
-def flat_labels(corpus: Corpus, labels: LabelSet, parts: Iterable[tuple[Tensor, Tensor]]) -> list[str]:
-    """Label names of all N tokens, from (rows (B,), labels (B, T)) of mini-batches that cover the corpus."""
+def flat_labels(corpus: Corpus, labels: LabelSet, parts: Iterable[tuple[Tensor, ...]]) -> list[str]:
+    """Label names of all N tokens, from (rows (B,), labels (B, T), ...) of mini-batches that cover the corpus."""
+    return flat_values(corpus, ((rows, best) for rows, best, *_ in parts), labels.decode)
+
+
+def flat_values(
+    corpus: Corpus, parts: Iterable[tuple[Tensor, Tensor]], read: Callable[[Tensor], list[str]]
+) -> list[str]:
+    """Strings of all N tokens: what `read` makes of the values, (rows (B,), values (B, T)), of each sequence."""
     flat = [""] * corpus.tokens
-    for rows, best in parts:
-        for row, path in zip(rows.tolist(), best.cpu(), strict=True):
+    for rows, values in parts:
+        for row, own in zip(rows.tolist(), values.cpu(), strict=True):
             start, end = corpus.starts[row], corpus.starts[row + 1]
-            flat[start:end] = labels.decode(path[: end - start])
+            flat[start:end] = read(own[: end - start])
     return flat

@@ -66,12 +66,18 @@ def gold_column(path: str) -> tuple[Strings, Strings]:
     InputError for a file that seems to have no such column: one of words and predicted labels alone, and one that
     predicts labels, none of which but O is in that column.
     """
-    words, gold, predicted = _read(path, {"word": 0, "gold": -2, "label": -1})
+    words, gold, predicted = read_predictions(path)
     (held, known), advice = ({label for s in column for label in s} for column in (gold, predicted)), "set --gold FILE"
     own = known - {"O"}
     if gold == words or (own and not own & held):
         raise InputError(f"{path}: its last column but one holds no gold labels; {advice}")
     return words, gold
+
+
+def read_predictions(path: str) -> tuple[Strings, Strings, Strings]:
+    """Words (first column), gold labels (last column but one) and predicted labels of a file, by sentence."""
+    words, gold, predicted = _read(path, {"word": 0, "gold": -2, "label": -1})
+    return words, gold, predicted
 
 
 def _read(path: str, columns: dict[str, int]) -> list[Strings]:

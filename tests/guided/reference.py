@@ -24,6 +24,7 @@ class Hypothesis:
     U: float  # of the most recent action
     action: list[tuple[str, int]]  # f(h.A), as (feature, label)
     actions: list[list[tuple[str, int]]]  # all of them
+    taken: tuple[tuple[float, tuple[int, ...], tuple[int, ...]], ...]  # of each token: U, labels known before, behind
 
     @property
     def state(self):
@@ -43,7 +44,7 @@ class Span:
         return next(iter(self.states.values()))
 
 
-EMPTY = Hypothesis((), 0, 0, [], [])
+EMPTY = Hypothesis((), 0, 0, [], [], ())
 
 
 class Reference:
@@ -74,7 +75,8 @@ class Reference:
         f = [(name, label) for name in self.features(sentence, token, left.labels, right.labels)]
         U = sum(self.weights[x] for x in f)
         labels = (*left.labels, label, *right.labels)
-        return Hypothesis(labels, left.V + right.V + U, U, f, [*left.actions, *right.actions, f])
+        taken = (*left.taken, (U, left.labels[-2:], right.labels[:2]), *right.taken)
+        return Hypothesis(labels, left.V + right.V + U, U, f, [*left.actions, *right.actions, f], taken)
 
     # -- P and Q ---------------------------------------------------------------------------------------------
 
@@ -113,18 +115,17 @@ class Reference:
     # -- Algorithm 1 -----------------------------------------------------------------------------------------
 
     def decode(self, sentence):
-        """-> labels, order of decision, V."""
-        P, order = [], [-1] * len(sentence.words)
+        """-> top hypothesis, order of decision, label that led when each token was decided."""
+        P, order, first = [], [-1] * len(sentence.words), [-1] * len(sentence.words)
         Q = self.queue(sentence, P)
         while Q:
             span = self.choose(Q)
             order[span.token] = sum(step >= 0 for step in order)
+            first[span.token] = self.label_of(span.top)
             P = self.accept(span, P)
             Q = self.queue(sentence, P)
-        if not P:
-            return [], [], 0
-        assert len(P) == 1
-        return list(P[0].top.labels), order, P[0].top.V
+        assert len(P) == bool(sentence.words)
+        return P[0].top if P else EMPTY, order, first
 
     # -- Algorithm 2 -----------------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ import torch
 from reference import Reference, Sentence
 from tagged import Weights, batch_of, draw_weights, model_of, reference_of, sentences, set_weights
 
+from structperc.guided.context import UNKNOWN
+
 TEMPLATES = {"A": ["shen2007_a"], "B": ["shen2007_b"], "E": ["shen2007_e"], "words": ["t[-1] t[2] w[1]", "t[1] w[-2]"]}
 ORDERS = ["easiest", "left-to-right"]
 
@@ -29,13 +31,36 @@ def test_same_decisions_as_the_reference(templates, beam, order):
         model, reference = weighted(templates, L, beam, order, seed, most=1 + seed)
         found = model.decode(batch_of(made, spare=seed))
         for row, sentence in enumerate(made):
-            labels, steps, V = reference.decode(sentence)
-            T = len(labels)
+            top, steps, first = reference.decode(sentence)
+            T = len(steps)
             assert found.order[row, :T].tolist() == steps
-            assert found.labels[row, :T].tolist() == labels
-            assert found.scores[row].item() == V
-            assert found.labels[row, T:].eq(0).all()
-            assert found.order[row, T:].eq(-1).all()
+            assert found.labels[row, :T].tolist() == list(top.labels)
+            assert found.first[row, :T].tolist() == first
+            assert found.windows[row, :T].tolist() == [window(before, behind) for _, before, behind in top.taken]
+            assert found.U[row, :T].tolist() == [U for U, _, _ in top.taken]
+            assert found.scores[row].item() == top.V
+            for values, fill in zip(found[:-1], (0, -1, 0, UNKNOWN, 0), strict=True):
+                assert values.shape[1] == max(len(s.words) for s in made) + seed
+                assert values[row, T:].eq(fill).all()
+
+
+def window(before, behind):
+    """Labels of up to two neighbours on either side as the library wants them."""
+    return [*[UNKNOWN] * (2 - len(before)), *before, *behind, *[UNKNOWN] * (2 - len(behind))]
+
+
+@pytest.mark.parametrize(("beam", "labels", "U"), [(1, [0, 0], [9, 1]), (2, [1, 0], [8, 4])])
+def test_a_beam_may_change_its_mind_about_a_label(beam, labels, U):
+    """The first word is 0 by 9 and 1 by 8, the second 0 by 1, by 3 more behind 1."""
+    model = model_of(["t[-1]"], 2, beam=beam)
+    set_weights(model, {("0", 0): 9, ("0", 1): 8, ("1", 0): 1, ("t[-1]=[1]", 0): 3})
+    found = model.decode(batch_of([Sentence(["the", "dog"], [["0"], ["1"]], [0, 0])]))
+    assert found.order[0].tolist() == [0, 1]
+    assert found.first[0].tolist() == [0, 0]
+    assert found.labels[0].tolist() == labels
+    assert found.windows[0].tolist() == [[UNKNOWN] * 4, [UNKNOWN, labels[0], UNKNOWN, UNKNOWN]]
+    assert found.U[0].tolist() == U
+    assert found.scores.item() == sum(U)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -50,8 +75,8 @@ def test_batches_equal_single_sentences(order):
     for row, sentence in enumerate(made):
         alone = model.decode(batch_of([sentence]))
         T = len(sentence.words)
-        assert torch.equal(alone.labels[0], together.labels[row, :T])
-        assert torch.equal(alone.order[0], together.order[row, :T])
+        for one, among_others in zip(alone[:-1], together[:-1], strict=True):
+            assert torch.equal(one[0], among_others[row, :T])
         assert torch.equal(alone.scores[0], together.scores[row])
 
 
@@ -74,10 +99,10 @@ def test_one_label_and_beams_wider_than_there_are_states(beam, order):
         model, reference = weighted(["shen2007_c"], L, beam, order, 1)
         found = model.decode(batch_of(made))
         for row, sentence in enumerate(made):
-            labels, steps, V = reference.decode(sentence)
-            assert found.labels[row, : len(labels)].tolist() == labels
-            assert found.order[row, : len(labels)].tolist() == steps
-            assert found.scores[row].item() == V
+            top, steps, _ = reference.decode(sentence)
+            assert found.labels[row, : len(steps)].tolist() == list(top.labels)
+            assert found.order[row, : len(steps)].tolist() == steps
+            assert found.scores[row].item() == top.V
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -112,6 +137,9 @@ def test_example_of_the_paper():
     found = model.decode(batch_of([sentence]))
     assert found.labels[0].tolist() == sentence.gold
     assert found.order[0].tolist() == [4, 2, 3, 0, 1]
+    assert found.U[0].tolist() == [30, 60, 45, 90, 70]
+    assert found.windows[0, :3].tolist() == [[-1, -1, VBD, DT], [-1] * 4, [-1, VBD, NN, JJ]]
+    assert found.windows[0, 3:].tolist() == [[-1] * 4, [-1, NN, -1, -1]]
     assert found.scores[0].item() == 90 + 60 + 65 + 5 + 45 + 30
     assert Reference(["t[1]", "t[-1]"], 8, 2, weights=weights).decode(sentence)[1] == [4, 2, 3, 0, 1]
 

@@ -1,11 +1,11 @@
 """structperc explain: a decision worked by hand, sums that add up, the page, the command."""
 
-import html.parser
 import re
 from functools import partial
 
 import pytest
 import torch
+from pages import Page
 
 from structperc.chain import KBest, kbest, path_score
 from structperc.cli import main
@@ -402,30 +402,6 @@ def test_same_on_cuda():
 
 
 # -- the page -------------------------------------------------------------------------------------------------
-
-
-class Page(html.parser.HTMLParser):
-    """Tags that are open, text, and attributes of a page; fails where tags are not closed in turn."""
-
-    def __init__(self, lines):
-        super().__init__()
-        self.open, self.seen, self.text, self.attributes = [], [], [], []
-        self.feed("".join(lines))
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.seen.append(tag)
-        self.attributes += attrs
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if "style" not in self.open:
-            self.text.append(data)
 
 
 def test_page_holds_the_explanations(changed):
