@@ -9,4 +9,15 @@ ratio         of both, such that the target says which way is better
 target        a bound on the ratio ("2", "≤ 1.5"), a bound on ours ("80000 tokens/s"), or None; "≥" is understood
 """
 
-BENCHMARKS = ("extraction", "viterbi", "kbest", "rescoring", "epoch", "crf", "boosting", "guided", "pos_peers")
+BENCHMARKS = (
+    "extraction",
+    "viterbi",
+    "kbest",
+    "rescoring",
+    "epoch",
+    "crf",
+    "boosting",
+    "guided",
+    "neural",
+    "pos_peers",
+)

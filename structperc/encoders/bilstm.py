@@ -2,7 +2,6 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from structperc.data.corpus import Corpus
 from structperc.encoders.base import EmbeddedTokens, Encoder, TokenEmbedder, check_share, variational_dropout
@@ -14,8 +13,8 @@ from structperc.structures import Batch
 class BiLSTM(Encoder):
     """Bidirectional LSTM over the vectors of tokens. Huang, Xu & Yu 2015; Lample et al. 2016; Ma & Hovy 2016.
 
-    Sequences are packed: what stands in the padding of a batch changes nothing. Dropout is variational, on the inputs
-    and on the output of each layer.
+    What stands in the padding of a batch changes nothing. Dropout is variational, on the inputs and on the output of
+    each layer.
 
     Args:
         inputs: token embedders; their vectors are put one behind the other.
@@ -36,7 +35,7 @@ class BiLSTM(Encoder):
         self.inputs, self.hidden, self.layers, self.dropout = EmbeddedTokens(inputs), hidden, layers, dropout
         self.width = 2 * hidden
         widths = [self.inputs.width, *[self.width] * (layers - 1)]
-        self.lstms = nn.ModuleList(nn.LSTM(D, hidden, batch_first=True, bidirectional=True) for D in widths)
+        self.onward, self.back = (nn.ModuleList(nn.LSTM(D, hidden, batch_first=True) for D in widths) for _ in range(2))
         self.n_inputs = self.inputs.n_inputs
 
     def learn(self, corpus: Corpus) -> None:
@@ -50,18 +49,22 @@ class BiLSTM(Encoder):
     def forward(self, batch: Batch) -> Tensor:
         """-> (B, T, D)."""
         vectors = variational_dropout(self.inputs(batch), self.dropout, self.training)
-        for lstm in self.lstms:
-            vectors = variational_dropout(_packed(lstm, vectors, batch.lengths), self.dropout, self.training)
+        for onward, back in zip(self.onward, self.back, strict=True):
+            vectors = variational_dropout(_both_ways(onward, back, vectors, batch.lengths), self.dropout, self.training)
         return vectors
 
 
-def _packed(lstm: nn.Module, vectors: Tensor, lengths: Tensor) -> Tensor:
-    """(B, T, D) -> (B, T, 2 hidden), 0 in the padding. Empty sequences are run as one token of padding."""
-    B, T, _ = vectors.shape
+def _both_ways(onward: nn.Module, back: nn.Module, vectors: Tensor, lengths: Tensor) -> Tensor:
+    """(B, T, D) -> (B, T, 2 hidden), 0 in the padding.
+
+    Each sequence is turned round by itself, so that padding comes last in both directions, where no state sees it.
+    That takes half the time of packed sequences on CPUs.
+    """
+    (B, T, _), lengths = vectors.shape, lengths.to(vectors.device)[:, None]
+    steps = torch.arange(T, device=vectors.device)
+    real, turned = (steps < lengths)[:, :, None], (lengths - 1 - steps).clamp(min=0)[:, :, None]
     if B * T == 0:
-        return vectors.new_zeros(B, T, 2 * lstm.hidden_size)  # type: ignore[arg-type,operator]
-    alive = lengths.clamp(min=1).cpu()
-    states, _ = lstm(pack_padded_sequence(vectors, alive, batch_first=True, enforce_sorted=False))
-    found, _ = pad_packed_sequence(states, batch_first=True, total_length=T)
-    real = torch.arange(T, device=found.device) < lengths.to(found.device)[:, None]
-    return torch.where(real[:, :, None], found, 0.0)
+        return vectors.new_zeros(B, T, 2 * onward.hidden_size)  # type: ignore[operator,arg-type]
+    there, _ = onward(vectors)
+    behind, _ = back(vectors.gather(1, turned.expand_as(vectors)))
+    return torch.where(real, torch.cat([there, behind.gather(1, turned.expand_as(behind))], 2), 0.0)

@@ -31,9 +31,9 @@ def start_from(tagger: "Tagger", folder: str, scheme: str) -> None:
     if saved.labels.scheme != scheme:
         raise InputError(f"model.init_from: {folder} has {saved.labels.scheme} labels; set data.scheme to that")
     tagger.features = saved.features
-    for module, other in zip(tagger.scorer.modules(), saved.scorer.modules(), strict=False):
-        if isinstance(module, TextModule) and isinstance(other, type(module)):
-            module.relearn(other.learned())
+    for module, known in zip(tagger.scorer.modules(), saved.scorer.modules(), strict=False):
+        if isinstance(module, TextModule) and isinstance(known, type(module)):
+            module.relearn(known.learned())
     tagger.allocate(saved.labels)
     weights = dict(tagger.named_parameters())
     with torch.no_grad():

@@ -53,24 +53,23 @@ def test_what_the_encoder_reads_is_saved_with_it(encoder):
     assert encoder.n_inputs == len(encoder.read(corpus())) == 2
 
 
-def test_bilstm_is_a_torch_lstm_over_the_vectors_of_one_sentence():
-    encoder = learned(BiLSTM([INPUTS[0]()], hidden=3, dropout=0.5))
-    (embedding,), (lstm,) = encoder.inputs, encoder.lstms
-    found = encoder(batch(encoder))
+def torch_lstm(encoder):
+    """One bidirectional LSTM of torch with the encoder's weights."""
+    whole = nn.LSTM(encoder.inputs.width, encoder.hidden, encoder.layers, batch_first=True, bidirectional=True)
+    for lstms, end in ((encoder.onward, ""), (encoder.back, "_reverse")):
+        for layer, lstm in enumerate(lstms):
+            for name, p in lstm.named_parameters():
+                getattr(whole, name.replace("_l0", f"_l{layer}{end}")).data.copy_(p)
+    return whole
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_bilstm_is_that_of_torch_over_the_vectors_of_one_sentence(layers):
+    encoder = learned(BiLSTM([make() for make in INPUTS], hidden=3, layers=layers, dropout=0.5))
+    whole, found = torch_lstm(encoder), encoder(batch(encoder))
     for b, words in enumerate(WORDS):
-        rows = torch.stack([embedding.table[n] for n in embedding.known.numbers(words).tolist()])
-        expected, _ = lstm(rows)
-        torch.testing.assert_close(found[b, : len(words)], expected)
-
-
-def test_layers_are_stacked():
-    encoder = learned(ENCODERS["bilstm"]())
-    whole = nn.LSTM(9, 6, num_layers=2, batch_first=True, bidirectional=True)
-    for layer, lstm in enumerate(encoder.lstms):
-        for name, p in lstm.named_parameters():
-            getattr(whole, name.replace("_l0", f"_l{layer}")).data.copy_(p)
-    alone = batch(encoder, rows=[0])
-    torch.testing.assert_close(encoder(alone), whole(encoder.inputs(alone))[0])
+        expected, _ = whole(encoder.inputs(batch(encoder, rows=[b])))
+        torch.testing.assert_close(found[b, : len(words)], expected[0])
 
 
 def test_window_puts_neighbours_side_by_side():

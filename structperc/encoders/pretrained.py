@@ -1,0 +1,87 @@
+"""Transformers of the Hugging Face library: from a folder, from the hub, or without weights from a configuration."""
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from structperc.data.text import expand
+from structperc.errors import InputError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+
+
+def check_installed() -> None:
+    """InputError without the library."""
+    try:
+        import transformers  # noqa: F401
+    except ImportError:
+        raise InputError("Transformer needs the extra `neural`: pip install structperc[neural]") from None
+
+
+def load_pretrained(model: str, revision: str | None = None) -> "tuple[nn.Module, PreTrainedTokenizerFast]":
+    """-> network in float32, tokenizer. `model` is a local folder or a hub id; only for an id the network is asked.
+
+    Raises:
+        InputError: what looks like a path but is no folder, a model or revision that cannot be had, one with a decoder
+            of its own, one without a fast tokenizer, one that would run code of its own.
+    """
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    place = _place(model)
+    options = {"revision": revision or "main", "local_files_only": Path(place).is_dir(), "trust_remote_code": False}
+    try:
+        config = AutoConfig.from_pretrained(place, **options)
+        if not config.is_encoder_decoder:
+            tokenizer = AutoTokenizer.from_pretrained(place, **options)
+            network = AutoModel.from_pretrained(place, dtype=torch.float32, **options)
+    except Exception as error:  # whatever a damaged folder or a silent hub leads to
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(f"Transformer: model {place} cannot be loaded; change model ({reason})") from None
+    if config.is_encoder_decoder:
+        raise InputError(f"Transformer: model {place} has an encoder and a decoder; take one that is an encoder alone")
+    if not tokenizer.is_fast:
+        raise InputError(f"Transformer: model {place} has no fast tokenizer; save it with one, or take another model")
+    return network, tokenizer
+
+
+def _place(model: str) -> str:
+    """The folder, or the hub id as it is."""
+    folder = expand(model)
+    if folder.is_dir():
+        return str(folder)
+    there = folder.exists() or ("/" in model and folder.parent.is_dir())
+    if there or str(folder) != model or not HUB_ID.fullmatch(model):
+        raise InputError(f"Transformer: model {folder} is no folder; give one with a saved model, or an id of the hub")
+    return model
+
+
+def config_of(network: Any) -> dict[str, Any]:
+    """The configuration of a network as plain JSON types, without the place that it came from."""
+    config = json.loads(network.config.to_json_string(use_diff=False))
+    return {option: value for option, value in config.items() if option != "_name_or_path"}
+
+
+def unlearned(config: dict[str, Any]) -> nn.Module:
+    """A network of this configuration with weights that mean nothing, in float32, as `load_pretrained` gives it."""
+    from transformers import AutoConfig, AutoModel
+
+    return AutoModel.from_config(AutoConfig.for_model(**config), dtype=torch.float32).eval()
+
+
+def positions(network: Any) -> int | None:
+    """How many pieces the network can tell apart by their places; None when there is no limit.
+
+    Networks of the RoBERTa family number them from behind the padding's number.
+    """
+    for name, part in network.named_modules():
+        if name.endswith("position_embeddings") and isinstance(part, nn.Embedding):
+            return part.num_embeddings - (0 if part.padding_idx is None else part.padding_idx + 1)
+    limit = getattr(network.config, "max_position_embeddings", None) or 0
+    return limit if limit > 0 else None  # XLNet says -1

@@ -1,0 +1,201 @@
+"""Vectors of words from a pre-trained transformer."""
+
+import json
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from structperc.data.corpus import Corpus
+from structperc.encoders.base import Encoder, padded
+from structperc.encoders.piece_windows import PieceWindows
+from structperc.encoders.pretrained import check_installed, config_of, load_pretrained, positions, unlearned
+from structperc.errors import InputError
+from structperc.features.encoded import Ragged
+from structperc.structures import Batch
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+POOLS = ("first", "mean")
+UNLIMITED = 512  # pieces of a window, where the positions of a model have no limit
+WINDOWS = 32  # that go through the model in one call
+PROBED = 100  # words by which it is seen where special tokens stand
+
+
+class Transformer(Encoder):
+    """Words -> sub-word pieces -> a Hugging Face encoder -> a vector for each word. Devlin et al. 2019, section 5.3.
+
+    Each word is cut into pieces by itself, as by a fast tokenizer with `is_split_into_words`; where pieces are bytes
+    (RoBERTa), a space is put before it. The unknown token stands for a word without any piece, such as a control
+    character. Of a word that is longer than a window the first pieces are kept.
+
+    Sequences that do not fit into one window are cut at word borders into windows that overlap; the vector of a word
+    is from the window in which it is farthest from a border. A window has words of one sequence alone, so vectors do
+    not depend on what else is in a batch.
+
+    Weights are float32, vectors have the precision in which the model runs (autocast). Saved taggers are complete:
+    they need neither the folder nor the hub again.
+
+    Args:
+        model: folder of a saved model and its tokenizer, environment variables expanded, or an id of the hub, where
+            `learn` then looks for it.
+        revision: branch, tag or commit of the hub.
+        pool: vector of a word: that of its first piece, or the mean of its pieces.
+        window: pieces of a window with its special tokens; by default as many as the model has positions, 512 when
+            they have no limit.
+        overlap: pieces that neighbouring windows share at most; by default a quarter of a window.
+        frozen: leave the weights, and run without dropout.
+
+    Raises:
+        InputError: the library is not installed, another pool, sizes below 1; in training, a model that cannot be
+            loaded or is no encoder, windows that are larger than its positions or leave no room beside what they share;
+            on reading, a word without pieces where the tokenizer has no unknown token.
+    """
+
+    network: Any  # an nn.Module
+    tokenizer: "Tokenizer"
+
+    def __init__(
+        self,
+        model: str,
+        revision: str | None = None,
+        pool: Literal["first", "mean"] = "first",
+        window: int | None = None,
+        overlap: int | None = None,
+        frozen: bool = False,
+    ) -> None:
+        super().__init__()
+        check_installed()
+        if pool not in POOLS:
+            raise InputError(f"Transformer: pool must be one of {', '.join(POOLS)}, got {pool!r}")
+        if window is not None and window < 1:
+            raise InputError(f"Transformer: window must be >= 1, got {window}")
+        if overlap is not None and overlap < 0:
+            raise InputError(f"Transformer: overlap must be >= 0, got {overlap}")
+        self.model, self.revision, self.pool = model, revision, pool
+        self.window, self.overlap, self.frozen = window, overlap, frozen
+
+    # -- what is learned and saved ---------------------------------------------------------------------------
+
+    def learn(self, corpus: Corpus) -> None:
+        """Load tokenizer and weights; of the training data only the first words are looked at."""
+        network, found = load_pretrained(self.model, self.revision)
+        tokenizer = found.backend_tokenizer
+        tokenizer.no_padding()  # whatever it was saved with
+        tokenizer.no_truncation()
+        opening, closing = _frame(tokenizer, corpus.columns["word"][:PROBED])
+        learned = {"tokenizer": tokenizer.to_str(), "unknown": found.unk_token_id, "opening": opening}
+        self._begin(network, {**learned, "closing": closing})
+
+    def learned(self) -> dict[str, Any]:
+        """Configuration of the network, the tokenizer as its own JSON, and ids of tokens that it adds."""
+        ids = {"unknown": self.unknown, "opening": self.opening, "closing": self.closing}
+        return {"config": config_of(self.network), "tokenizer": self.tokenizer.to_str(), **ids}
+
+    def relearn(self, learned: dict[str, Any]) -> None:
+        """The network without its weights."""
+        self._begin(unlearned(learned["config"]), learned)
+
+    def _begin(self, network: Any, learned: dict[str, Any]) -> None:
+        from tokenizers import Tokenizer
+
+        self.tokenizer = Tokenizer.from_str(learned["tokenizer"])
+        self.unknown, self.opening, self.closing = (learned[key] for key in ("unknown", "opening", "closing"))
+        self.spaced = _of_bytes(learned["tokenizer"])
+        self.network = network.requires_grad_(not self.frozen)
+        if isinstance(pooler := getattr(network, "pooler", None), nn.Module):
+            pooler.requires_grad_(False)  # nothing reads it, so that it would only decay
+        self.width = network.config.hidden_size
+        self.room = self._room(positions(network))
+        self.shared = self.room // 4 if self.overlap is None else self.overlap
+        if self.shared >= self.room:
+            raise InputError(f"Transformer: overlap must be < {self.room}, the words' pieces of a window; lower it")
+        self.train(self.training)
+
+    def _room(self, limit: int | None) -> int:
+        """Pieces of words in a window."""
+        size, special = self.window or limit or UNLIMITED, len(self.opening) + len(self.closing)
+        if limit is not None and size > limit:
+            raise InputError(f"Transformer: window must be <= {limit}, the positions of {self.model}; got {size}")
+        if size <= special:
+            raise InputError(f"Transformer: window must be > {special}, the special tokens in it; got {size}")
+        return size - special
+
+    def train(self, mode: bool = True) -> Self:
+        """As of all modules; a frozen network has no dropout."""
+        super().train(mode)
+        if self.frozen and hasattr(self, "network"):
+            self.network.eval()
+        return self
+
+    # -- words -> pieces -------------------------------------------------------------------------------------
+
+    def read(self, corpus: Corpus) -> list[Ragged]:
+        """The pieces of each word, at least one and no more than a window has room for."""
+        words = corpus.columns["word"]
+        known = list(dict.fromkeys(words))
+        written = [[f" {word}" if self.spaced and word[:1].strip() else word] for word in known]
+        found = self.tokenizer.encode_batch(written, is_pretokenized=True, add_special_tokens=False)
+        pieces = {
+            word: one.ids[: self.room] or self._unknown(word, corpus) for word, one in zip(known, found, strict=True)
+        }
+        arrays = {word: (np.array(ids, np.int32), np.array([len(ids)])) for word, ids in pieces.items()}
+        return [Ragged.join([arrays[word] for word in words])]
+
+    def _unknown(self, word: str, corpus: Corpus) -> list[int]:
+        if self.unknown is None:
+            place = corpus.where(corpus.columns["word"].index(word))
+            raise InputError(
+                f"{place}: word {word!r} has no piece, and the tokenizer of {self.model} no unknown token; take it out"
+            )
+        return [self.unknown]
+
+    # -- pieces -> vectors -----------------------------------------------------------------------------------
+
+    def forward(self, batch: Batch) -> Tensor:
+        """-> (B, T, D)."""
+        (pieces,) = batch.inputs
+        offsets = pieces.offsets.cpu().numpy().astype(np.int64)
+        if len(offsets) == 1:
+            B, T = batch.sentences.shape
+            return torch.zeros(B, T, self.width, device=pieces.ids.device)
+        windows = PieceWindows.over(offsets, batch.lengths.cpu().numpy(), self.room, self.shared)
+        hidden = self._run(pieces.ids, windows.layout(offsets, len(self.opening), len(self.closing)))
+        window, before = windows.seats(offsets)
+        first = window * hidden.shape[1] + len(self.opening) + before
+        counts = np.ones_like(first) if self.pool == "first" else np.diff(offsets)
+        return padded(_means(hidden.flatten(0, 1), first, counts), batch)
+
+    def _run(self, ids: Tensor, layout: np.ndarray) -> Tensor:
+        """ids (M,) of all pieces, layout (W, P) of them and the special tokens -> (W, P, D)."""
+        padding = max(getattr(self.network.config, "pad_token_id", None) or 0, 0)
+        tokens = torch.cat([ids, ids.new_tensor([*self.opening, *self.closing, padding])]).long()
+        index = torch.from_numpy(layout).to(ids.device)
+        windows, real = tokens[index].split(WINDOWS), (index < len(tokens) - 1).long().split(WINDOWS)
+        calls = zip(windows, real, strict=True)
+        return torch.cat([self.network(input_ids=a, attention_mask=b).last_hidden_state for a, b in calls])
+
+
+def _means(vectors: Tensor, first: np.ndarray, counts: np.ndarray) -> Tensor:
+    """vectors (M, D) -> (n, D), of i the mean of vectors[first[i] : first[i] + counts[i]]; first, counts (n,) int64."""
+    begins = counts.cumsum() - counts
+    places = np.arange(counts.sum()) + (first - begins).repeat(counts)
+    bags = torch.from_numpy(places).to(vectors.device), torch.from_numpy(begins).to(vectors.device)
+    return nn.functional.embedding_bag(bags[0], vectors, bags[1], mode="mean")
+
+
+def _frame(tokenizer: "Tokenizer", words: list[str]) -> tuple[list[int], list[int]]:
+    """Special tokens that the tokenizer puts before and behind words, as it does with these."""
+    found = tokenizer.encode(words, is_pretokenized=True)
+    own = [place for place, word in enumerate(found.word_ids) if word is not None]
+    if not own:
+        raise InputError(f"Transformer: the tokenizer has no piece for any of the words {' '.join(words[:5])} ...")
+    return found.ids[: own[0]], found.ids[own[-1] + 1 :]
+
+
+def _of_bytes(tokenizer: str) -> bool:
+    """Whether a tokenizer, given as its JSON, cuts words into bytes, as GPT-2 and RoBERTa do."""
+    step = json.loads(tokenizer)["pre_tokenizer"] or {}
+    return any(one["type"] == "ByteLevel" for one in step.get("pretokenizers", [step]) if one)
