@@ -3,7 +3,8 @@
 structures          every tensor that crosses the border between two stages
 data                files, hub data sets, the embedded corpus -> sequences with labels of a tag scheme
 features            tokens -> feature ids
-scorers             ids -> Lattice
+encoders            tokens -> vectors
+scorers             ids or vectors -> Lattice
 chain               Lattice -> best paths, k best, marginals: exact dynamic programs
 nonlocal_features   candidates -> counts of what only whole labellings show -> scores
 criteria            gold against rivals -> losses

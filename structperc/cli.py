@@ -18,10 +18,12 @@ USAGE = """usage: structperc COMMAND ...
   rerank      -c FILE                 train first models by jack-knifing, then a re-ranker of their candidates
   tag         MODEL FILE              label a file of CoNLL columns with a saved model
   sweep       -c FILE --grid KEY=V,V  train once per value, choose on development data
+  study       FILE                    train a list of configurations over seeds, write one table
   compare     A B [C ...]             runs or prediction files against gold, with McNemar tests
   weights     MODEL                   the largest weights of a saved model, by name
   candidates  MODEL FILE              scores for several lengths of the list of candidates
   explain     MODEL FILE              why non-local features changed decisions
+  decisions   MODEL FILE              in which order a guided tagger decided, and what it knew
   reliability MODEL [MODEL ...] FILE  confidence against accuracy, by token and by segment
 
 structperc COMMAND --help says more."""
@@ -73,11 +75,14 @@ def tag(arguments: list[str]) -> int:
     parser.add_argument("--unit", choices=("sentence", "document"), help="default: as the model was trained")
     parser.add_argument("-o", "--output", help="write here instead of to standard output")
     parser.add_argument("-k", type=int, help="print the k best labellings with their scores instead")
+    order = "write before the label in which step, from 1, a guided tagger decided the token"
+    parser.add_argument("--order", action="store_true", help=order)
     options = parser.parse_args(arguments)
 
     from structperc.training.commands import tag_file
 
-    tag_file(options.model, options.file, options.columns, options.unit, options.output, options.k)
+    reading = (options.columns, options.unit)
+    tag_file(options.model, options.file, *reading, options.output, options.k, options.order)
     return 0
 
 
@@ -119,6 +124,24 @@ def sweep_values(arguments: list[str]) -> int:
     from structperc.training.sweep import sweep
 
     for line in sweep(options.config, options.grid, options.holdout, options.seeds, options.root, rest):
+        print(line, flush=True)
+    return 0
+
+
+def run_study(arguments: list[str]) -> int:
+    """structperc study FILE: each configuration that the file lists, with each seed, and one table."""
+    parser = argparse.ArgumentParser(
+        "structperc study", description="Train a list of configurations over seeds and write one table."
+    )
+    parser.add_argument("file", help="a study, such as configs/studies/embedded.yaml")
+    parser.add_argument(
+        "--root", metavar="FOLDER", help="of all runs and the table; default: runs/ and the file's name"
+    )
+    options = parser.parse_args(arguments)
+
+    from structperc.training.study import study
+
+    for line in study(options.file, options.root):
         print(line, flush=True)
     return 0
 
@@ -177,6 +200,26 @@ def explain_decisions(arguments: list[str]) -> int:
     return 0
 
 
+def show_decisions(arguments: list[str]) -> int:
+    """structperc decisions MODEL FILE: which token was decided when, with which label and score."""
+    parser = argparse.ArgumentParser(
+        "structperc decisions", description="Show how a guided tagger decides sentences, step by step."
+    )
+    _labelled_file(parser)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--sentence", nargs="+", type=int, metavar="N", help="numbers of those to show, from 1")
+    which.add_argument("--n", type=int, default=10, help="show the first n sentences (default 10)")
+    parser.add_argument("--html", metavar="FILE", help="write a page for the browser, too")
+    options = parser.parse_args(arguments)
+
+    from structperc.training.decisions import decisions_file
+
+    chosen, reading = (options.sentence, options.n), (options.columns, options.unit, options.labels)
+    for line in decisions_file(options.model, options.file, *chosen, *reading, options.html):
+        print(line)
+    return 0
+
+
 def show_reliability(arguments: list[str]) -> int:
     """structperc reliability MODEL [MODEL ...] FILE: is what is said with confidence 0.8 right in 8 of 10 cases."""
     parser = argparse.ArgumentParser(
@@ -211,9 +254,11 @@ def _labelled_file(parser: argparse.ArgumentParser, several: bool = False) -> No
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "tag": tag,
     "sweep": sweep_values,
+    "study": run_study,
     "compare": compare_files,
     "weights": show_weights,
     "candidates": score_candidates,
     "explain": explain_decisions,
+    "decisions": show_decisions,
     "reliability": show_reliability,
 }

@@ -11,16 +11,20 @@ import yaml
 
 from structperc.data.text import expand
 from structperc.errors import InputError
+from structperc.training.draft import draft
 from structperc.training.program import Program, train
 from structperc.training.reranking import rerank
+from structperc.training.study_file import read_study
 from structperc.training.tagger import Tagger
 
 CONFIGS = Path(__file__).parents[1] / "configs"
-FILES = sorted(CONFIGS.rglob("*.yaml"))
+STUDIES = sorted((CONFIGS / "studies").glob("*.yaml"))
+FILES = sorted(set(CONFIGS.rglob("*.yaml")) - set(STUDIES))
 NAMES = [str(path.relative_to(CONFIGS)) for path in FILES]
 CORPORA = "${STRUCTPERC_DATA}"
 
 each_config = pytest.mark.parametrize("path", FILES, ids=NAMES)
+each_study = pytest.mark.parametrize("path", STUDIES, ids=[path.stem for path in STUDIES])
 
 
 @pytest.fixture
@@ -52,9 +56,10 @@ def class_paths(node: Any) -> Iterator[str]:
 
 def test_there_are_configurations():
     assert "quickstart.yaml" in NAMES
+    assert "smoke" in [path.stem for path in STUDIES]
 
 
-@each_config
+@pytest.mark.parametrize("path", [*FILES, *STUDIES])
 def test_opens_with_a_comment_that_says_what_it_is(path):
     assert path.read_text(encoding="utf-8").startswith("# ")
 
@@ -80,6 +85,16 @@ def test_is_accepted_and_built(path, program, request):
         assert done.model.search.k >= done.model.criterion.rivals_needed
     for file in getattr(done.datamodule, "files", {}).values():
         assert (expand(done.datamodule.path) / file).is_file()
+
+
+@each_study
+def test_the_rows_of_studies_are_accepted(path, monkeypatch):
+    """Their options, too. They are not built: the configurations are, above."""
+    monkeypatch.chdir(CONFIGS.parent)
+    monkeypatch.setattr(Program, "instantiate_classes", lambda self: None)
+    for row in read_study(str(path)).rows:
+        config = draft(row.arguments(row.seeds[0]), row.command).config.fit
+        assert config.seed_everything == config.data.init_args.seed == row.seeds[0]
 
 
 @pytest.mark.parametrize(

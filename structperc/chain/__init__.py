@@ -1,6 +1,7 @@
 """Exact dynamic programs on a Lattice: constraints, local normalisation, paths, candidates, probabilities."""
 
 from structperc.chain.constraints import allow, constrain
+from structperc.chain.exportable import ExportableViterbi, exportable_viterbi
 from structperc.chain.kbest import KBest, kbest
 from structperc.chain.local_normalisation import locally_normalised
 from structperc.chain.marginals import edge_marginals, entropy, log_partition, marginals, sample
@@ -26,6 +27,8 @@ __all__ = [
     "path_score",
     "viterbi",
     "Viterbi",
+    "exportable_viterbi",
+    "ExportableViterbi",
     "kbest",
     "KBest",
     "log_partition",

@@ -6,7 +6,7 @@ There is one way to constrain: make a lattice. Gradients flow to the scores that
 import torch
 from torch import Tensor
 
-from structperc.chain.recursion import array, narrowed
+from structperc.chain.recursion import array, full_precision, narrowed
 from structperc.structures import Lattice
 
 
@@ -29,7 +29,8 @@ def constrain(
     """Keep the first labels, pairs (label before, label) and last labels that bool masks (L,), (L, L), (L,) allow.
 
     `first` and `last` (B, T) bool say where a labelling begins and ends: by default at the ends of the sequence, for
-    documents also at the borders of their sentences. A stationary edge stays one matrix.
+    documents also at the borders of their sentences. A stationary edge stays one matrix. Half precision becomes
+    float32, for all that follows.
     """
     if first is None or last is None:
         steps = torch.arange(lattice.unary.shape[1], device=lattice.unary.device)
@@ -37,5 +38,6 @@ def constrain(
         last = steps == lattice.lengths.to(steps.device).unsqueeze(1) - 1 if last is None else last
     begins, ends = array(first), array(last)
     barred = (begins[..., None] > array(start)) | (ends[..., None] > array(end))
-    edge = narrowed(lattice).edge.masked_fill(~transition, -torch.inf)
-    return Lattice(lattice.unary.masked_fill(torch.as_tensor(barred), -torch.inf), edge, lattice.lengths)
+    unary, edge = full_precision(lattice.unary), full_precision(narrowed(lattice).edge)
+    unary = unary.masked_fill(torch.as_tensor(barred), -torch.inf)
+    return Lattice(unary, edge.masked_fill(~transition, -torch.inf), lattice.lengths)

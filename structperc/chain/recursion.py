@@ -185,8 +185,8 @@ def narrowed(lattice: Lattice) -> Lattice:
 
 
 def array(x: Tensor) -> Any:
-    """As an array on a CPU, where a numpy call costs a third of a torch call; on other devices the tensor itself."""
-    return x.numpy() if x.is_cpu else x
+    """As an array on a CPU, where a numpy call costs a third of a torch call; the tensor elsewhere and in an export."""
+    return x.numpy() if x.is_cpu and not torch.compiler.is_exporting() else x
 
 
 def live(lattice: Lattice) -> Tensor:

@@ -24,6 +24,7 @@ from tqdm.auto import tqdm
 from structperc.errors import InputError
 from structperc.structures import Batch
 from structperc.training.datamodule import SequenceData
+from structperc.training.processes import alone
 from structperc.training.sampler import LengthBatches
 from structperc.training.tagger import Tagger
 
@@ -98,7 +99,8 @@ class BayesPoint(pl.Callback):
             return
         show = getattr(trainer.progress_bar_callback, "is_enabled", False)
         data: SequenceData = trainer.datamodule  # type: ignore[attr-defined]
-        write(pl_module, bayes_point(pl_module, data, self.passes, self.processes, show))  # type: ignore[arg-type]
+        with alone():
+            write(pl_module, bayes_point(pl_module, data, self.passes, self.processes, show))  # type: ignore[arg-type]
 
 
 def check(passes: int, processes: int) -> None:

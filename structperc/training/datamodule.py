@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytorch_lightning as pl
 from datasets import Dataset
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, DistributedSampler
 
 from structperc.data.corpus import Corpus
 from structperc.data.normalise import check_types, normalise_labels, rename_types
@@ -14,6 +14,7 @@ from structperc.errors import InputError
 from structperc.structures import Batch
 from structperc.training.encoded import EncodedCorpus, FixedBatches
 from structperc.training.holdout import held_out
+from structperc.training.processes import share
 from structperc.training.sampler import LengthBatches
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -30,7 +31,7 @@ class SequenceData(pl.LightningDataModule):
             segments, such as parts of speech.
         labels: scheme that the source is written in; default: as `scheme`.
         strict: refuse illegal label sequences instead of repairing and counting them.
-        batch_size: sequences per step of training.
+        batch_size: sequences per step of training, in each process.
         eval_batch_size: sequences at a time where nothing is learned. Decisions do not depend on it, apart from
             which of several labellings of equal score are the last of a list of candidates.
         shuffle: see training sequences in a new order every epoch; else the same mini-batches of sequences of one
@@ -140,17 +141,19 @@ class SequenceData(pl.LightningDataModule):
         return self._encoded[split]
 
     def loader(self, split: str, shuffle: bool = False) -> "DataLoader[Batch]":
-        """Mini-batches of a split."""
+        """Mini-batches of a split, in each process its share of them."""
         rows = self._encoded[split]
         size = self.batch_size if shuffle else self.eval_batch_size
-        order = LengthBatches(rows.corpus.lengths, size, shuffle, self.seed)
+        order = LengthBatches(rows.corpus.lengths, size, shuffle, self.seed, share())
         return DataLoader(rows, batch_size=None, sampler=order)
 
     def train_dataloader(self) -> "DataLoader[Batch]":
         """Shuffled anew each epoch, or always the same mini-batches."""
         if self.shuffle:
             return self.loader("train", shuffle=True)
-        return DataLoader(FixedBatches(self._encoded["train"], self.batch_size), batch_size=None)
+        batches = FixedBatches(self._encoded["train"], self.batch_size, share())
+        own: DistributedSampler[Batch] = DistributedSampler(batches, num_replicas=1, rank=0, shuffle=False)
+        return DataLoader(batches, batch_size=None, sampler=own)  # all of them: they are this process's share
 
     def val_dataloader(self) -> Any:
         """The dev split; no validation when there is none."""

@@ -8,6 +8,7 @@ import torch
 from pytorch_lightning.utilities.seed import isolate_rng
 
 from structperc.training.program import Program, run
+from structperc.training.reranking import RerankingProgram
 
 NOTICES = ("pytorch_lightning.utilities.rank_zero", "lightning_fabric.utilities.seed")
 
@@ -19,10 +20,17 @@ class Draft(Program):
         pass
 
 
-def draft(arguments: list[str]) -> Program:
-    """The program that `structperc fit` with these arguments would be; InputError as of `train`."""
+class RerankingDraft(Draft, RerankingProgram):
+    """The same of a program of re-rankers."""
+
+
+DRAFTS: dict[str, type[Program]] = {"fit": Draft, "rerank": RerankingDraft}
+
+
+def draft(arguments: list[str], command: str = "fit") -> Program:
+    """The program that `structperc fit`, or rerank, with these arguments would be; InputError as of `train`."""
     with isolate_rng(include_cuda=torch.cuda.is_initialized()), _quiet():
-        return run(["fit", *arguments], Draft)
+        return run(["fit", *arguments], DRAFTS[command])
 
 
 @contextmanager

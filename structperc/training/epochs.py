@@ -14,7 +14,9 @@ class BestEpoch(ModelCheckpoint):
     def _save_checkpoint(self, trainer: pl.Trainer, filepath: str) -> None:
         part = f"{filepath}.part"
         super()._save_checkpoint(trainer, part)
-        os.replace(part, filepath)
+        if trainer.is_global_zero:
+            os.replace(part, filepath)
+        trainer.strategy.barrier()  # no process looks for the file before it is there
         self._last_checkpoint_saved = filepath
 
 
@@ -43,9 +45,10 @@ class LastEpoch(BestEpoch):
         best = trainer.checkpoint_callback
         if isinstance(best, BestEpoch) and best._last_global_step_saved == trainer.global_step:
             # This step's state has just been written; as files are replaced and never changed, one may serve both.
-            part = f"{filepath}.part"
-            _linked(best._last_checkpoint_saved, part)
-            os.replace(part, filepath)
+            if trainer.is_global_zero:
+                part = f"{filepath}.part"
+                _linked(best._last_checkpoint_saved, part)
+                os.replace(part, filepath)
             self._last_global_step_saved, self._last_checkpoint_saved = trainer.global_step, filepath
         else:
             super()._save_checkpoint(trainer, filepath)

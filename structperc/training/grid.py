@@ -1,4 +1,4 @@
-"""The points of a sweep: all combinations of the values of some options."""
+"""The points of a sweep: all combinations of the values of some options; names of their folders."""
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
@@ -23,9 +23,8 @@ class Point(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """The name as that of a folder: without characters that a path cannot hold, not too long."""
-        name = quote(self.name, safe=" ,=+-_.[]{}()'")
-        return name if len(name) <= LONGEST else f"{name[:LONGEST]}-{sha256(name.encode()).hexdigest()[:8]}"
+        """The name as that of a folder."""
+        return folder_name(self.name)
 
     @property
     def options(self) -> list[str]:
@@ -68,6 +67,13 @@ def split_values(text: str) -> list[str]:
 def points(grid: dict[str, list[str]]) -> list[Point]:
     """All combinations; the last option varies fastest."""
     return [Point(tuple(zip(grid, values, strict=True))) for values in product(*grid.values())]
+
+
+def folder_name(name: str) -> str:
+    """Without characters that a path cannot hold, not hidden, not too long; other names make other folders."""
+    held = quote(name, safe=" ,=+-_.[]{}()'")
+    held = f"%2E{held[1:]}" if held.startswith(".") else held
+    return held if len(held) <= LONGEST else f"{held[:LONGEST]}-{sha256(held.encode()).hexdigest()[:8]}"
 
 
 def short_keys(keys: Iterable[str]) -> list[str]:

@@ -20,7 +20,7 @@ class LastGood(pl.Callback):
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         """Full-batch optimizers have put their best weights back by now."""
-        if not isinstance(exception, Diverged):
+        if not isinstance(exception, Diverged) or not trainer.is_global_zero:
             return
         assert isinstance(pl_module, SequenceTagger)
         if not pl_module.full_batch:

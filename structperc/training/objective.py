@@ -2,20 +2,23 @@
 
 import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from itertools import islice
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.strategies import ParallelStrategy
 from torch import Tensor
 from torch.optim import Optimizer
 
 from structperc.criteria import CorpusCriterion, Criterion, Prior
 from structperc.errors import InputError
 from structperc.optim import LBFGS, OWLQN, Diverged, Phases, check_finite
-from structperc.scorers import SparseLinear
+from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Scored
+from structperc.training.processes import share, sum_gradients, summed, sums
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -31,7 +34,7 @@ class Objective(pl.LightningModule):
     criteria of the whole corpus such an epoch makes two passes: one for the totals, one for the gradient.
     """
 
-    scorer: SparseLinear
+    scorer: Scorer
     criterion: Criterion
     prior: Prior | None
     full_batch = False  # whether the optimizer of this epoch makes one step per epoch
@@ -49,7 +52,7 @@ class Objective(pl.LightningModule):
             return 0.0
         if not self.full_batch:
             return self.prior(self.parameters()) * (len(batch.lengths) / (self.corpus_size or len(batch.lengths)))
-        return self.prior(self.parameters()) if self.trainer.is_last_batch else 0.0
+        return self.prior(self.parameters()) if self.trainer.is_last_batch and share().process == 0 else 0.0
 
     # -- the steps of an epoch -------------------------------------------------------------------------------
 
@@ -67,6 +70,7 @@ class Objective(pl.LightningModule):
         if self.full_batch:
             self._check_full_batch(optimizer)
         if isinstance(self.criterion, CorpusCriterion):
+            self._check_processes()
             self.criterion.corpus_size = self.corpus_size
             self.criterion.totals = self._totals() if self.full_batch else None
 
@@ -85,13 +89,14 @@ class Objective(pl.LightningModule):
     def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
         """A step after each batch, or after the last one. Diverged when an epoch ends with weights beyond numbers."""
         if not self.full_batch:
-            super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
+            super().optimizer_step(epoch, batch_idx, optimizer, lambda: self._everywhere(optimizer_closure))
             if self.trainer.is_last_batch:
                 total = torch.stack([p.detach().double().sum() for p in self.parameters()]).sum()
                 check_finite(total, f"epoch {self.current_epoch + 1}", self._advice(), "sum of the weights")
             return
-        optimizer_closure()
+        self._here(optimizer_closure)
         if self.trainer.is_last_batch:
+            sum_gradients(self.parameters())
             try:
                 optimizer.step(closure=lambda: torch.tensor(self.objective(), dtype=torch.float64))
             except Diverged as error:
@@ -103,7 +108,8 @@ class Objective(pl.LightningModule):
         Raises Diverged when it is no number; full-batch optimizers look at the whole sum, and restore weights first.
         """
         data, penalty = losses.sum(), self.penalty(batch)
-        values = float(data.detach()), float(penalty.detach()) if isinstance(penalty, Tensor) else penalty
+        own = float(data.detach()), float(penalty.detach()) if isinstance(penalty, Tensor) else penalty
+        values = sums(own, self.device)
         if not self.full_batch:
             check_finite(sum(values), f"epoch {self.current_epoch + 1}", self._advice())
         self._losses += values[0]
@@ -137,7 +143,24 @@ class Objective(pl.LightningModule):
         if kinked and isinstance(optimizer, OWLQN):
             raise InputError("model.prior.phi is 1, and OWLQN has this prior itself: leave model.prior out")
 
+    def _check_processes(self) -> None:
+        if share().processes > 1 and not self.full_batch:
+            name = type(self.criterion).__name__
+            raise InputError(f"{name} takes the corpus' counts from recent batches of one process: trainer.devices: 1")
+
     # -- how it is done --------------------------------------------------------------------------------------
+
+    def _everywhere(self, closure: Callable[[], Any]) -> Any:
+        """The closure's loss, with gradients, summed over all processes."""
+        loss = self._here(closure)
+        sum_gradients(self.parameters())
+        return None if loss is None else summed(loss)
+
+    def _here(self, closure: Callable[[], Any]) -> Any:
+        """The closure's loss, with gradients, of this process: strategies take means, and of dense gradients alone."""
+        strategy = self.trainer.strategy
+        with strategy.block_backward_sync() if isinstance(strategy, ParallelStrategy) else nullcontext():
+            return closure()
 
     def _optimizer(self) -> Optimizer | None:
         """The optimizer itself; None outside of a trainer."""
@@ -151,11 +174,12 @@ class Objective(pl.LightningModule):
         batches: Iterable[Batch] = map(self.trainer.strategy.batch_to_device, seen)
         counts, searched = [], []
         for batch in batches:
-            scored = self.scored(batch)
+            with self.trainer.precision_plugin.train_step_context():  # scores are those that training will see
+                scored = self.scored(batch)
             counts.append(self.criterion.counts(scored).double().sum(0))
             searched.append(scored.candidates)
         self._searched = searched
-        return torch.stack(counts).sum(0)
+        return summed(torch.stack(counts).sum(0))
 
     def _advice(self) -> str:
         return getattr(self._optimizer(), "advice", "set a smaller lr of the optimizer")

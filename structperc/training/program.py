@@ -3,7 +3,6 @@
 import logging
 import re
 import sys
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,14 @@ from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 from structperc.errors import InputError
 from structperc.optim import ServedWeights
 from structperc.training.checkpoints import load_weights
+from structperc.training.cost import Stopwatch, parameters, peak_memory
 from structperc.training.datamodule import SequenceData
 from structperc.training.epochs import BestEpoch, LastEpoch
 from structperc.training.inference import flat_labels
 from structperc.training.last_good import LastGood
 from structperc.training.predictions import write_predictions
-from structperc.training.report import label_split, results_table, write_json
+from structperc.training.processes import gathered
+from structperc.training.report import Labelled, by_type, label_split, results_table, write_json
 from structperc.training.runs import checkpoint, next_run, root_of
 from structperc.training.sequence_tagger import SequenceTagger
 from structperc.training.store import path_of
@@ -36,6 +37,11 @@ DEFAULTS: dict[str, Any] = {
     "checkpoint.enable_version_counter": False,
     "trainer.devices": 1,
     "trainer.log_every_n_steps": 1000,
+    # another logger gets these options, too, as far as it has them; no folder: that of the run
+    "trainer.logger": {
+        "class_path": "pytorch_lightning.loggers.CSVLogger",
+        "init_args": {"save_dir": "", "name": "logs"},
+    },
 }
 NOTICES = (
     "LightningCLI's args parameter",
@@ -45,7 +51,13 @@ NOTICES = (
     ".*LeafSpec.* is deprecated",
     "Found .* module.* in eval mode at the start of training",  # the first model of a re-ranker
     "The '.*_dataloader' does not have many workers",  # batches are cut from arrays in memory
+    "It is recommended to use `self.log.*sync_dist",  # what is logged is the same in all processes
 )
+
+ADVICE = {  # where an optimizer says what it cannot do
+    "sparse gradients": "or set model.scorer.init_args.sparse_grad: false",
+    "does not allow for gradient clipping": "set its option fused: false, or leave out trainer.gradient_clip_val",
+}
 
 
 class Program(LightningCLI):
@@ -79,9 +91,7 @@ class Program(LightningCLI):
         self.folder = Path(resumed).parent.parent if resumed else next_run(self.root)
         config.trainer.default_root_dir = str(self.folder)
         config.checkpoint.dirpath = str(self.folder / "checkpoints")
-        if config.trainer.logger is None:
-            options = Namespace(save_dir=str(self.folder), name="logs")
-            config.trainer.logger = Namespace(class_path="pytorch_lightning.loggers.CSVLogger", init_args=options)
+        log_into(config.trainer.logger, self.folder)
 
     @property
     def checkpoints(self) -> ModelCheckpoint:
@@ -92,25 +102,30 @@ class Program(LightningCLI):
 
     def before_fit(self) -> None:
         """Without development data the weights that training ends with are the best."""
+        self.model.check_processes(self.trainer)
         self.datamodule.corpus("train")
         if not self.datamodule.has("dev"):
             self.checkpoints.monitor = None
         last = LastEpoch(self.folder / "checkpoints", self.checkpoints._every_n_epochs)
-        self.trainer.callbacks += [last, LastGood(self.folder)]  # type: ignore[attr-defined]
-        self.started = time.perf_counter()
+        self.stopwatch = Stopwatch()
+        self.trainer.callbacks += [self.stopwatch, last, LastGood(self.folder)]  # type: ignore[attr-defined]
 
     def after_fit(self) -> None:
         """Save the best epoch's model, score and label every split, say where things lie."""
-        self.seconds = time.perf_counter() - self.started
+        self.seconds = self.stopwatch.seconds
         if self.checkpoints.monitor is None or not self.checkpoints.best_model_path:
             serve(self.trainer)
         else:
             load_weights(self.model, self.checkpoints.best_model_path)
         self.model.settle()
-        self.model.save(self.folder / "model")
+        if self.trainer.is_global_zero:
+            self.model.save(self.folder / "model")
+        self.model.to(self.trainer.strategy.root_device)  # which the trainer took it from
         splits = [split for split in ("dev", "test") if self.datamodule.has(split)]
         labelled = {split: label_split(self.model, self.datamodule, split) for split in splits}
         results = {split: one.evaluation.compute() for split, one in labelled.items()}
+        if not self.trainer.is_global_zero:
+            return
         for one in labelled.values():
             print(one.evaluation.table(), end="\n\n")
         if results:
@@ -120,9 +135,16 @@ class Program(LightningCLI):
         print(f"{epochs} epochs, {seconds:.1f} seconds of training{by_part(spent)}")
         print(f"model: {self.folder / 'model'}")
         parts = {"seconds_by_part": spent} if len(spent) > 1 else {}
-        write_json(self.folder / "results.json", {"epochs": epochs, "seconds": seconds, **parts, **results})
+        cost = {"epochs": epochs, "seconds": seconds, **parts, **self._cost(labelled)}
+        types = {split: by_type(one.evaluation) for split, one in labelled.items()}
         for split, one in labelled.items():
             self._keep_predictions(split, one.labels)
+        write_json(self.folder / "results.json", {**cost, **results, "types": types})  # last: the run is complete
+
+    def _cost(self, labelled: dict[str, Labelled]) -> dict[str, Any]:
+        """Weights, memory, and how fast each split was labelled."""
+        speed = {split: one.tokens_per_second for split, one in labelled.items()}
+        return {"parameters": parameters(self.model), **peak_memory(self.model.device), "tokens_per_second": speed}
 
     def _keep_predictions(self, split: str, predicted: list[str]) -> None:
         """Write them into the run's folder; words that no column file can hold cost a warning, not the run."""
@@ -138,7 +160,8 @@ class Program(LightningCLI):
 
     def after_validate(self) -> None:
         """Print the full table."""
-        print(self.model.evaluation.table())
+        if self.trainer.is_global_zero:
+            print(self.model.evaluation.table())
 
     after_test = after_validate
 
@@ -146,8 +169,18 @@ class Program(LightningCLI):
         """Write the labels of the split data.predict as CoNLL columns into the run's folder."""
         split = self.datamodule.predict_split
         corpus = self.datamodule.corpus(split)
-        predicted = flat_labels(corpus, self.model.labels, self.trainer.predict_loop.predictions)
-        print(f"predictions: {write_predictions(self.folder, split, corpus, predicted)}")
+        parts = gathered(self.trainer.predict_loop.predictions)
+        if not self.trainer.is_global_zero:
+            return
+        predicted = flat_labels(corpus, self.model.labels, parts)
+        print(f"predictions: {write_predictions(self.folder, split, self.model.annotated(corpus, parts), predicted)}")
+
+
+def log_into(logger: Any, folder: Path) -> None:
+    """Give the folder to a configured logger, or to several, that have none."""
+    for one in logger if isinstance(logger, list) else [logger]:
+        if isinstance(one, Namespace) and one.get("init_args.save_dir") == "":
+            one.init_args.save_dir = str(folder)
 
 
 def serve(trainer: pl.Trainer) -> None:
@@ -158,11 +191,14 @@ def serve(trainer: pl.Trainer) -> None:
 
 
 def config_name(config: Namespace) -> str:
-    """The (last) configuration file without its ending, from a folder "configs" on; "run" when none was given."""
+    """`name_of` the (last) configuration file; "run" when none was given."""
     files = config.get("config") or []
-    if not files:
-        return "run"
-    path = Path(str(files[-1])).with_suffix("")
+    return name_of(str(files[-1])) if files else "run"
+
+
+def name_of(file: str) -> str:
+    """A configuration file without its ending, from a folder "configs" on."""
+    path = Path(file).with_suffix("")
     return str(Path(*path.parts[path.parts.index("configs") + 1 :])) if "configs" in path.parts else path.name
 
 
@@ -203,16 +239,22 @@ def run(arguments: list[str], program: type[Program] = Program) -> Program:
     except ValueError as error:
         raise cause(error) from None
     except RuntimeError as error:
-        if "sparse gradients" not in str(error):
+        advice = next((advice for words, advice in ADVICE.items() if words in str(error)), None)
+        if advice is None:
             raise
-        raise InputError(f"model.optimizer: {error}; or set model.scorer.init_args.sparse_grad: false") from None
+        raise InputError(f"model.optimizer: {' '.join(str(error).split())}; {advice}") from None
 
 
 def cause(error: BaseException) -> BaseException:
-    """The InputError that the parser wrapped while it built the configured objects; else the error itself."""
-    chained = error
+    """The InputError that the parser wrapped while it built the configured objects; else the error itself.
+
+    A package that one of these objects needs and that is not there makes an InputError, too.
+    """
+    outer = chained = error
     while not isinstance(chained, InputError) and chained.__cause__ is not None:
-        chained = chained.__cause__
+        outer, chained = chained, chained.__cause__
+    if isinstance(chained, ModuleNotFoundError):
+        return InputError(one_line(outer))
     return chained if isinstance(chained, InputError) else error
 
 

@@ -9,8 +9,10 @@ from tqdm.auto import tqdm
 
 from structperc.data.text import write_lines
 from structperc.metrics import Evaluation
+from structperc.training.cost import Clock
 from structperc.training.datamodule import SequenceData
 from structperc.training.inference import flat_labels
+from structperc.training.processes import gathered, share
 from structperc.training.sequence_tagger import SequenceTagger
 
 
@@ -19,23 +21,44 @@ class Labelled(NamedTuple):
 
     evaluation: Evaluation
     labels: list[str]  # of all N tokens
+    seconds: float  # of finding them, in mini-batches of features that were extracted before
+
+    @property
+    def tokens_per_second(self) -> float:
+        """0.0 of nothing."""
+        return len(self.labels) / self.seconds if self.seconds else 0.0
 
 
 @torch.no_grad()
 def label_split(tagger: SequenceTagger, data: SequenceData, split: str) -> Labelled:
-    """Labels a split with the tagger's present weights and counts; the split is encoded and has gold labels."""
+    """Labels a split with the tagger's present weights and counts; the split is encoded and has gold labels.
+
+    Several processes label it together, and each gets all of the result.
+    """
     evaluation, parts = Evaluation(tagger.labels, tagger.gamma).to(tagger.device), []
-    for batch in tqdm(data.loader(split), desc=f"scoring {split}", leave=False, delay=2):
-        moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
-        best = tagger.decode(moved)
+    clock = Clock(tagger.device)
+    for batch in tqdm(data.loader(split), desc=f"scoring {split}", leave=False, delay=2, disable=share().process > 0):
+        with clock:
+            moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
+            best = tagger.decode(moved)
         evaluation.update(best, moved.gold, moved.lengths, moved.sentences)
-        parts.append((batch.rows, best))
-    return Labelled(evaluation, flat_labels(data.corpus(split), tagger.labels, parts))
+        parts.append((batch.rows, best.cpu()))
+    return Labelled(evaluation, flat_labels(data.corpus(split), tagger.labels, gathered(parts)), clock.seconds)
 
 
 def evaluate(tagger: SequenceTagger, data: SequenceData, split: str) -> Evaluation:
     """The scores of `label_split`."""
     return label_split(tagger, data, split).evaluation
+
+
+def by_type(evaluation: Evaluation) -> dict[str, dict[str, float]]:
+    """Types with a gold or a predicted segment -> score, precision and recall (shares), number of gold segments."""
+    if "segments" not in evaluation:
+        return {}
+    return {
+        name: {"score": one.f(evaluation.gamma), "precision": one.precision, "recall": one.recall, "gold": one.gold}
+        for name, one in evaluation["segments"].compute().seen.items()
+    }
 
 
 def results_table(results: dict[str, dict[str, float]]) -> str:

@@ -11,14 +11,14 @@ from torch.optim import Optimizer
 
 from structperc.chain import KBest
 from structperc.criteria import Criterion
-from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor, Ragged
+from structperc.features import FeatureExtractor
 from structperc.metrics import oracle
 from structperc.nonlocal_features import NonlocalFeature
 from structperc.optim import Perceptron
 from structperc.rerankers import CandidateLists, Listed, LocalScore
+from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Lattice, Scored
 from structperc.training.datamodule import SequenceData
 from structperc.training.jackknife import JackKnife
@@ -105,9 +105,10 @@ class Reranker(Tagger):
         self.unit = data.unit
         return models.seconds
 
-    def inputs(self, corpus: Corpus) -> list[Ragged]:
-        """What the first model's scorer reads of a corpus beside feature ids."""
-        return self.first.inputs(corpus)
+    @property
+    def reader(self) -> Scorer:
+        """That of the first model; the second one looks at what was read for it."""
+        return self.first.reader
 
     def allocate(self, labels: LabelSet) -> None:
         """Create weights and constraint masks of both models; those of the first are fixed."""

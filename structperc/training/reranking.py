@@ -44,7 +44,8 @@ class RerankingProgram(Program):
 
 
 def check_trainer(trainer: pl.Trainer, model: Reranker) -> None:
-    """InputError for options about gradients, where a ranker learns without."""
+    """InputError for several processes, and for options about gradients where a ranker learns without."""
+    model.check_processes(trainer)
     given = {
         "accumulate_grad_batches": trainer.accumulate_grad_batches > 1,
         "gradient_clip_val": bool(trainer.gradient_clip_val),

@@ -54,14 +54,7 @@ def number(trial: Trial, *names: str) -> float:
 def trial_line(trial: Trial) -> str:
     """Scores of one training, in per cent, or its complaint."""
     name = trial.point.name if trial.seed is None else f"{trial.point.name}, seed {trial.seed}"
-    if trial.results is None:
-        return f"{name}: failed: {trial.error}"
-    split = "dev" if "dev" in trial.results else "test"
-    epochs, seconds = trial.results["epochs"], trial.results["seconds"]
-    if split not in trial.results:
-        return f"{name}: {epochs} epochs, {seconds:.1f} s"
-    score, right = (100 * number(trial, split, which) for which in ("score", "sentence_accuracy"))
-    return f"{name}: {split} score {score:.2f}, sentence accuracy {right:.2f}, {epochs} epochs, {seconds:.1f} s"
+    return trial.training.line(name, "dev" if "dev" in (trial.results or {}) else "test")
 
 
 def table_lines(found: Sequence[Outcome]) -> Iterator[str]:

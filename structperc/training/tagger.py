@@ -93,7 +93,8 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
     def training_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
         """-> the summed loss of the batch."""
         scored = self.scored(batch, self.searched(batch_idx))
-        losses, acts = self.criterion.judge(scored)
+        with torch.autocast(self.device.type, enabled=False):  # the scorer alone may run in half precision
+            losses, acts = self.criterion.judge(scored)
         self.count(scored, acts)
         return self.add(losses, batch)
 
@@ -190,12 +191,17 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
         if self.init_from is not None:
             start_from(self, self.init_from, data.scheme)
         else:
-            self.scorer.learn(data.corpus("train"))
+            self.reader.learn(data.corpus("train"))
             super().learn_sizes(data)
+
+    @property
+    def reader(self) -> Scorer:
+        """The scorer that reads text beside feature ids."""
+        return self.scorer
 
     def inputs(self, corpus: Corpus) -> list[Ragged]:
         """What the scorer reads of a corpus beside feature ids."""
-        return self.scorer.read(corpus)
+        return self.reader.read(corpus)
 
     def check_unit(self, unit: str) -> None:
         """InputError for non-local features that find nothing to compare."""

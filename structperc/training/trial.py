@@ -1,4 +1,4 @@
-"""One training of a sweep, in a process of its own, so that none can spoil another."""
+"""One training of many, in a process of its own, so that none can spoil another."""
 
 import json
 import os
@@ -15,11 +15,9 @@ from structperc.training.runs import checkpoint, runs
 LOG = "log.txt"
 
 
-class Trial(NamedTuple):
+class Training(NamedTuple):
     """A training that is done: results of its run, or why there are none."""
 
-    point: Point
-    seed: int | None
     command: list[str]
     run: str | None  # folder of the run that has results
     results: dict[str, Any] | None
@@ -27,14 +25,37 @@ class Trial(NamedTuple):
 
     def about(self) -> dict[str, Any]:
         """Everything, as plain JSON types."""
-        return {
-            "values": dict(self.point.values),
-            "seed": self.seed,
-            "command": shlex.join(["structperc", *self.command]),
-            "run": self.run,
-            "results": self.results,
-            "error": self.error,
-        }
+        return {**self._asdict(), "command": shlex.join(["structperc", *self.command])}
+
+    def line(self, name: str, split: str) -> str:
+        """Its name, then scores of a split in per cent, as far as there are any, or its complaint."""
+        if self.results is None:
+            return f"{name}: failed: {self.error}"
+        effort = f"{self.results['epochs']} epochs, {self.results['seconds']:.1f} s"
+        if split not in self.results:
+            return f"{name}: {effort}"
+        score, right = (100 * self.results[split][which] for which in ("score", "sentence_accuracy"))
+        return f"{name}: {split} score {score:.2f}, sentence accuracy {right:.2f}, {effort}"
+
+
+class Trial(NamedTuple):
+    """A training of a sweep, and of which point."""
+
+    point: Point
+    seed: int | None
+    command: list[str]  # from here on as in Training
+    run: str | None
+    results: dict[str, Any] | None
+    error: str | None
+
+    @property
+    def training(self) -> Training:
+        """Without the point."""
+        return Training(*self[2:])
+
+    def about(self) -> dict[str, Any]:
+        """Everything, as plain JSON types."""
+        return {"values": dict(self.point.values), "seed": self.seed, **self.training.about()}
 
 
 def finished_run(folder: Path) -> Path | None:
@@ -43,33 +64,39 @@ def finished_run(folder: Path) -> Path | None:
 
 
 def train_trial(point: Point, seed: int | None, arguments: list[str], folder: Path) -> Trial:
-    """The results in the folder of a trial; unless they are there, fit is run with these arguments to get them.
+    """The training of a point, by fit with these arguments."""
+    return Trial(point, seed, *trained(["fit", *arguments], folder))
 
-    An interrupted training goes on from its last epoch. What fit prints is added to log.txt in the folder.
+
+def trained(command: list[str], folder: Path) -> Training:
+    """The results in the folder of a training; unless they are there, fit or rerank is run to get them.
+
+    An interrupted training goes on from its last epoch. What is printed is added to log.txt in the folder.
     """
-    command = ["fit", *arguments, f"--trainer.default_root_dir={folder}"]
+    command = [*command, f"--trainer.default_root_dir={folder}"]
     run, error = finished_run(folder), None
     if run is None:
         error = fit(command, folder)
         run = finished_run(folder)
     if run is None:
-        return Trial(point, seed, command, None, None, error or "fit left no results.json")
+        return Training(command, None, None, error or f"{command[0]} left no results.json")
     results = json.loads((run / "results.json").read_text(encoding="utf-8"))
-    return Trial(point, seed, command, str(run), results, None)
+    return Training(command, str(run), results, None)
 
 
 def fit(command: list[str], folder: Path) -> str | None:
-    """Runs fit in a process of its own; -> None, or its complaint when it failed."""
+    """Runs fit or rerank in a process that ends when this one does; -> None, or its complaint when it failed."""
     folder.mkdir(parents=True, exist_ok=True)
     path = os.pathsep.join(filter(None, sys.path))
     environment = {**os.environ, "PYTHONPATH": path, "TQDM_MINITERS": "1000000"}  # a log needs no moving bars
     with open(folder / LOG, "a+b") as log:
         start = log.seek(0, os.SEEK_END)
-        whole = [sys.executable, "-m", "structperc", *command, *_resumed(folder)]
-        done = subprocess.run(whole, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, check=False)
+        whole = [sys.executable, "-m", "structperc.training.attended", *command, *_resumed(folder)]
+        with subprocess.Popen(whole, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment) as process:
+            code = process.wait()
         log.seek(start)
         text = log.read().decode("utf-8", "replace")
-    return None if done.returncode == 0 else complaint(text, done.returncode)
+    return None if code == 0 else complaint(text, code)
 
 
 def complaint(log: str, code: int) -> str:

@@ -21,7 +21,6 @@ from structperc.criteria import (
     Likelihood,
     LocalAndNonlocal,
     LocalLikelihood,
-    TokenLikelihood,
     Logistic,
     Margin,
     Perceptron,
@@ -31,6 +30,7 @@ from structperc.criteria import (
     Sigmoid,
     SoftMax,
     Strongest,
+    TokenLikelihood,
 )
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored

@@ -8,7 +8,7 @@ import pytest
 
 from structperc.cli import main
 
-sys.path.append(str(Path(__file__).parent))  # nested.py
+sys.path.append(str(Path(__file__).parent))  # nested.py, pages.py
 sys.path.append(str(Path(__file__).parents[1] / "nonlocal_features"))  # naive_strings.py
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"

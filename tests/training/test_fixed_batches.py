@@ -46,7 +46,7 @@ def test_batches_are_those_of_the_corpus_with_transposed_features(edge):
         for name, own, other in zip(plain._fields, batch, plain, strict=True):
             if isinstance(other, SparseFeatures):
                 assert_features(own, other)
-            elif name == "words":
+            elif name in ("words", "inputs"):
                 assert all(torch.equal(a, b) for a, b in zip(own, other, strict=True))
             else:
                 assert other is None if own is None else torch.equal(own, other)

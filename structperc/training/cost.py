@@ -1,0 +1,87 @@
+"""What a run costs: seconds of training, weights, memory, and tokens per second once it is trained."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import nn
+
+STATUS = Path("/proc/self/status")
+MIB = 2**20
+
+
+class Stopwatch(pl.Callback):
+    """Seconds since it was made; a resumed run adds those that had passed when its checkpoint was written."""
+
+    def __init__(self) -> None:
+        self.started, self.before = time.perf_counter(), 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Of all parts of the run."""
+        return self.before + time.perf_counter() - self.started
+
+    def state_dict(self) -> dict[str, Any]:
+        """For checkpoints."""
+        return {"seconds": self.seconds}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """From a checkpoint."""
+        self.before = state_dict["seconds"]
+
+
+class Clock:
+    """Adds up the seconds of stretches of work on a device: `with clock: ...`, as often as there are any."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device, self.seconds = device, 0.0
+
+    def __enter__(self) -> None:
+        self._finish()
+        self.started = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._finish()
+        self.seconds += time.perf_counter() - self.started
+
+    def _finish(self) -> None:
+        """Wait for what a GPU still has to do."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+
+def parameters(model: nn.Module) -> int:
+    """Weights of a model, those that are fixed, such as a re-ranker's first model, among them."""
+    return sum(p.numel() for p in model.parameters())
+
+
+def peak_memory(device: torch.device) -> dict[str, float]:
+    """Most memory that this process has had, in MiB: `peak_memory_mb` and, of tensors on a GPU, `peak_gpu_memory_mb`.
+
+    Nothing where the system does not say.
+    """
+    own = peak_resident()
+    found = {} if own is None else {"peak_memory_mb": own / MIB}
+    if device.type == "cuda":
+        found["peak_gpu_memory_mb"] = torch.cuda.max_memory_allocated(device) / MIB
+    return found
+
+
+def peak_resident() -> int | None:
+    """Bytes of this process at their most, None on Windows.
+
+    Linux keeps ru_maxrss over exec: that of a child process is at least what its parent had. VmHWM begins anew.
+    """
+    if STATUS.is_file():
+        for line in STATUS.read_text(encoding="utf-8").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024  # KiB elsewhere

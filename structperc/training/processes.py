@@ -1,0 +1,119 @@
+"""The processes of one training: which of them this is, and sums and lists over all of them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from structperc.optim.averaged import entries
+
+NONE, SPARSE, DENSE = range(3)  # kinds of gradients
+_alone = False
+
+
+class Share(NamedTuple):
+    """Of all that is to be done this process does what is its own."""
+
+    process: int  # 0 <= process < processes
+    processes: int
+
+
+WHOLE = Share(0, 1)
+
+
+def share() -> Share:
+    """This process among those that train together; one of one where none do."""
+    together = not _alone and dist.is_available() and dist.is_initialized()
+    return Share(dist.get_rank(), dist.get_world_size()) if together else WHOLE
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Within the block every process does all of the work by itself."""
+    global _alone
+    before, _alone = _alone, True
+    try:
+        yield
+    finally:
+        _alone = before
+
+
+def summed(x: Tensor) -> Tensor:
+    """The sum of a tensor over all processes, of one shape in each; without gradients."""
+    if share().processes == 1:
+        return x
+    x = x.detach().clone()
+    dist.all_reduce(x)
+    return x
+
+
+def sums(numbers: Sequence[float], device: torch.device) -> Sequence[float]:
+    """The same of plain numbers, in float64."""
+    if share().processes == 1:
+        return numbers
+    return summed(torch.tensor(numbers, dtype=torch.float64, device=device)).tolist()
+
+
+def gathered(parts: Iterable[Any]) -> list[Any]:
+    """What the processes have, whatever can be pickled, one process after the other."""
+    own = list(parts)
+    if share().processes == 1:
+        return own
+    lists: list[Any] = [None] * share().processes
+    dist.all_gather_object(lists, own)
+    return [part for one in lists for part in one]
+
+
+def sum_gradients(parameters: Iterable[Tensor]) -> None:
+    """Make each gradient the sum over all processes; one that no process has stays None.
+
+    Losses are sums over sequences, so that this is what one process would have found for all of them. Entries of
+    sparse gradients are listed one process after the other: no backend but gloo adds them up.
+    """
+    if share().processes == 1:
+        return
+    learned = [p for p in parameters if p.requires_grad]
+    for p, kind in zip(learned, _kinds(learned), strict=True):
+        if kind == DENSE:
+            p.grad = summed(_dense(p))
+        elif kind == SPARSE:
+            p.grad = _listed(p)
+
+
+def _kinds(parameters: list[Tensor]) -> list[int]:
+    """What the gradients of all processes add up to."""
+    kinds = [NONE if p.grad is None else SPARSE if p.grad.is_sparse else DENSE for p in parameters]
+    if not kinds:
+        return kinds
+    found = torch.tensor(kinds, device=parameters[0].device)
+    dist.all_reduce(found, dist.ReduceOp.MAX)
+    return found.tolist()
+
+
+def _dense(p: Tensor) -> Tensor:
+    if p.grad is None:
+        return torch.zeros_like(p)
+    return p.grad.to_dense() if p.grad.is_sparse else p.grad
+
+
+def _listed(p: Tensor) -> Tensor:
+    """The sparse gradients of all processes as one, uncoalesced, over single weights."""
+    empty = torch.zeros(0, dtype=torch.int64, device=p.device), p.new_zeros(0)
+    places, values = (_concatenated(x) for x in (empty if p.grad is None else entries(p.grad)))
+    index = torch.stack(torch.unravel_index(places, p.shape))
+    return torch.sparse_coo_tensor(index, values, p.shape, check_invariants=False)
+
+
+def _concatenated(x: Tensor) -> Tensor:
+    """Vectors (n,) of any length, one process after the other."""
+    processes = share().processes
+    sizes = [torch.zeros(1, dtype=torch.int64, device=x.device) for _ in range(processes)]
+    dist.all_gather(sizes, torch.tensor([len(x)], device=x.device))
+    longest = int(torch.cat(sizes).max())
+    padded = torch.nn.functional.pad(x, (0, longest - len(x)))
+    rows = [torch.empty_like(padded) for _ in range(processes)]
+    dist.all_gather(rows, padded)
+    return torch.cat([row[: int(size)] for row, size in zip(rows, sizes, strict=True)])

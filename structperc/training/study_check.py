@@ -1,0 +1,89 @@
+"""What can be found before the first training of a study: mistakes in configurations, rows that do not compare."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from tqdm.auto import tqdm
+
+from structperc.data.corpus import Corpus
+from structperc.data.text import read_lines
+from structperc.errors import InputError
+from structperc.training.draft import draft
+from structperc.training.program import Program
+from structperc.training.report import write_json
+from structperc.training.study_file import Row, Study
+
+RECORD = "row.json"
+
+
+class Task(NamedTuple):
+    """What rows must share to be compared."""
+
+    text: str  # digest of words and sentences of the split
+    gold: str  # digest of its gold labels
+    measure: str  # what the score is: "accuracy", or "F1"
+
+
+def check(study: Study) -> Task:
+    """The task of a study. InputError for what fit would refuse, as far as that shows at once, and for other tasks."""
+    tasks: list[Task] = []
+    for row in tqdm(study.rows, "checking", delay=2, leave=False):
+        try:
+            tasks.append(task_of(draft(row.arguments(row.seeds[0]), row.command), study.split))
+            _check_same(tasks[0], tasks[-1], study.split)
+        except InputError as error:
+            raise InputError(f"{study.file}: rows.{row.name}: {error}") from None
+    return tasks[0]
+
+
+def task_of(program: Program, split: str) -> Task:
+    """InputError for data without this split or without gold labels in it."""
+    data = program.datamodule
+    data.corpus("train")
+    corpus: Corpus = data.corpus(split)
+    if "label" not in corpus.columns:
+        raise InputError(f"data: the {split} split has no gold labels to compare with")
+    sentences = [sentence for sentence in corpus.sentences_of(corpus.columns["word"]) if sentence]
+    measure = "accuracy" if data.scheme == "none" else f"F{program.model.gamma:g}"
+    return Task(_digest(sentences), _digest(corpus.columns["label"]), measure)
+
+
+def _check_same(first: Task, other: Task, split: str) -> None:
+    for part, words in (("text", "sentences or words"), ("gold", "gold labels"), ("measure", "scores")):
+        if getattr(first, part) != getattr(other, part):
+            which = f" ({other.measure}, not {first.measure})" if part == "measure" else ""
+            raise InputError(
+                f"its {words} of the {split} split{which} are not those of the first row; rows that are compared need "
+                "the same data and tag scheme"
+            )
+
+
+def _digest(values: Any) -> str:
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()
+
+
+def claim(root: Path, rows: list[Row]) -> None:
+    """Note in the folder of each row what is trained there; rows may be added to a study.
+
+    InputError, before anything is noted, for a folder that holds runs of another configuration.
+    """
+    identities = {root / row.folder / RECORD: identity(row) for row in rows}
+    for path, now in identities.items():
+        before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else now
+        if different := [name for name in now if now[name] != before.get(name)]:
+            raise InputError(
+                f"{path.parent} holds runs with other {' and '.join(different)}: name the row otherwise, or set --root"
+            )
+    for path, now in identities.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, now)
+
+
+def identity(row: Row) -> dict[str, Any]:
+    """What all runs of a row share, as plain JSON types; its seeds may become more."""
+    configs = [yaml.safe_load("\n".join(read_lines(file))) for file in row.configs]
+    about = {"name": row.name, "command": row.command, "configs": configs, "options": row.options}
+    return json.loads(json.dumps(about, default=str))

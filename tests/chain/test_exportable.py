@@ -1,0 +1,121 @@
+"""The exportable search: equal to `viterbi` bit for bit, as it is and as an exported program."""
+
+import re
+from pathlib import Path
+
+import oracle
+import pytest
+import torch
+from torch.export import Dim
+from torch.nn.functional import pad
+
+from structperc.chain import ExportableViterbi, exportable_viterbi, viterbi
+from structperc.data.labels import LabelSet, first_violation
+from structperc.structures import Lattice
+
+DOCS = Path(__file__).parents[2] / "docs" / "export_and_devices.md"
+
+
+def assert_same(found, lattice: Lattice) -> None:
+    for mine, theirs in zip(found, viterbi(lattice), strict=True):
+        assert mine.dtype == theirs.dtype
+        assert mine.equal(theirs)
+
+
+def test_equals_viterbi(lattice: Lattice) -> None:
+    assert_same(exportable_viterbi(lattice), lattice)
+
+
+def test_equals_viterbi_on_documents(documents: Lattice) -> None:
+    assert_same(exportable_viterbi(documents), documents)
+    single = Lattice(documents.unary.float(), documents.edge.float()[:1, 7:8], documents.lengths)
+    assert_same(exportable_viterbi(single), single)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_upcast(dtype: torch.dtype, documents: Lattice) -> None:
+    half = Lattice(documents.unary.to(dtype), documents.edge.to(dtype), documents.lengths)
+    assert_same(exportable_viterbi(half), half)
+
+
+def test_no_sequences() -> None:
+    nothing = Lattice(torch.zeros(0, 4, 3), torch.zeros(0, 4, 3, 3), torch.zeros(0, dtype=torch.int64))
+    assert_same(exportable_viterbi(nothing), nothing)
+
+
+def test_leaves_the_lattice_alone_and_has_no_gradients(documents: Lattice) -> None:
+    unary, edge = documents.unary.clone().requires_grad_(), documents.edge.clone().requires_grad_()
+    scores, _ = exportable_viterbi(Lattice(unary, edge, documents.lengths))
+    assert not scores.requires_grad
+    assert unary.detach().equal(documents.unary)
+    assert edge.detach().equal(documents.edge)
+
+
+def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:
+    scores, labels = exportable_viterbi(Lattice(*(x.to(cuda) for x in documents)))
+    assert scores.cpu().equal(viterbi(documents)[0])
+    assert labels.cpu().equal(viterbi(documents)[1])
+
+
+# -- exported ------------------------------------------------------------------------------------------------
+
+L = 4
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """Exported with one shape, saved, loaded; float64, L labels, any numbers of sequences and tokens."""
+    B, T = Dim("B", min=1), Dim("T", min=1)
+    dynamic = {"unary": {0: B, 1: T}, "edge": {0: B, 1: T}, "lengths": {0: B}}
+    file = tmp_path_factory.mktemp("exported") / "viterbi.pt2"
+    example = torch.randn(3, 7, L).double(), torch.randn(3, 7, L, L).double(), torch.tensor([7, 3, 0])
+    torch.export.save(torch.export.export(ExportableViterbi(), example, dynamic_shapes=dynamic), file)
+    return torch.export.load(file).module()
+
+
+def widened(lattice: Lattice) -> Lattice:
+    """With L labels, as the program wants them; those that are new are impossible."""
+    B, T, size = lattice.unary.shape
+    more = 0, L - size
+    edge = lattice.edge.expand(B, T, size, size)
+    return Lattice(pad(lattice.unary, more, value=-torch.inf), pad(edge, more * 2, value=-torch.inf), lattice.lengths)
+
+
+def test_the_program_equals_viterbi_and_enumeration(lattice: Lattice, program) -> None:
+    scores, labels = program(*widened(lattice))
+    assert_same((scores, labels), lattice)
+    for b, n in enumerate(lattice.lengths.tolist()):
+        ranked = oracle.ranked(lattice, b)
+        assert float(scores[b]) == pytest.approx(oracle.best(ranked), abs=1e-9)
+        if ranked:
+            assert oracle.score(lattice, b, tuple(labels[b, :n].tolist())) == pytest.approx(ranked[0][0], abs=1e-9)
+        assert not labels[b, n if ranked else 0 :].any()
+
+
+@pytest.mark.parametrize("T", [1, 2, 3, 8, 61])
+@pytest.mark.parametrize("B", [1, 2, 17])
+def test_the_program_takes_any_shape(B: int, T: int, program) -> None:
+    torch.manual_seed(B * T)
+    for _ in range(3):
+        whole = torch.randint(-2, 3, (B, T, L)).double(), torch.randint(-2, 3, (B, T, L, L)).double()
+        lattice = Lattice(*whole, torch.randint(0, T + 1, (B,)))
+        assert_same(program(*lattice), lattice)
+
+
+def test_scorer_constraints_and_decoder_as_the_documentation_exports_them(tmp_path, monkeypatch) -> None:
+    code = re.search(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    assert code is not None
+    monkeypatch.chdir(tmp_path)
+    names: dict = {"__name__": "documentation"}
+    exec(code[1], names)
+    labels: LabelSet = LabelSet(("O", "B-PER", "I-PER", "B-LOC", "I-LOC"), "IOB2")
+    assert names["labels"].shape == (5, 30)
+    for B, T in ((1, 1), (4, 1), (1, 9), (6, 20)):
+        vectors, lengths = torch.randn(B, T, 16), torch.randint(0, T + 1, (B,))
+        with torch.no_grad():
+            scores, found = names["decode"](vectors, lengths)
+            eager = names["labeller"](vectors, lengths)
+        assert scores.equal(eager[0])
+        assert found.equal(eager[1])
+        for row, n in zip(found, lengths.tolist(), strict=True):
+            assert first_violation(labels.decode(row[:n]), "IOB2") is None

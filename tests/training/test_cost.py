@@ -1,0 +1,123 @@
+"""What runs cost, and where results.json says so."""
+
+import json
+import os
+import resource
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from seqeval.metrics import classification_report
+from torch import nn
+
+from structperc.data.conll import read_conll
+from structperc.training import cost
+from structperc.training.cost import Clock, Stopwatch, parameters, peak_memory, peak_resident
+from structperc.training.report import Labelled
+
+
+@pytest.fixture
+def time(monkeypatch):
+    """A clock that shows what it is told to, one reading after the other."""
+
+    def show(*readings):
+        following = iter(readings)
+        monkeypatch.setattr(cost.time, "perf_counter", lambda: next(following))
+
+    return show
+
+
+def test_weights_are_counted_also_where_they_are_fixed():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2, bias=False))
+    model[0].requires_grad_(False)
+    assert parameters(model) == 3 * 4 + 4 + 4 * 2
+
+
+def test_a_stopwatch_goes_on_where_its_checkpoint_was(time):
+    time(10.0, 12.0, 100.0, 107.0)
+    first = Stopwatch()
+    state = first.state_dict()
+    assert state == {"seconds": 2.0}
+    second = Stopwatch()
+    second.load_state_dict(state)
+    assert second.seconds == 9.0
+
+
+def test_a_clock_adds_up_what_it_is_there_for(time):
+    time(1.0, 3.0, 10.0, 10.5)
+    clock = Clock(torch.device("cpu"))
+    for _ in range(2):
+        with clock:
+            pass
+    assert clock.seconds == 2.5
+    assert Labelled(None, ["O"] * 5, clock.seconds).tokens_per_second == 2
+    assert Labelled(None, [], 0.0).tokens_per_second == 0
+
+
+def test_peak_memory_is_that_of_this_program_alone(monkeypatch, tmp_path):
+    """ru_maxrss of a child process begins with that of its parent, VmHWM does not."""
+    status = tmp_path / "status"
+    status.write_text("Name:\tpython\nVmPeak:\t  9000 kB\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n")
+    monkeypatch.setattr(cost, "STATUS", status)
+    assert peak_memory(torch.device("cpu")) == {"peak_memory_mb": 2.0}
+    status.unlink()
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert peak_resident() == resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").is_file(), reason="reads /proc")
+def test_peak_memory_is_at_least_what_there_is_now():
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    assert peak_resident() >= 0.9 * pages * os.sysconf("SC_PAGE_SIZE")
+    assert peak_resident() <= 1.1 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+# -- in the results of runs -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def results(trained):
+    return json.loads((trained.folder / "results.json").read_text())
+
+
+def test_results_have_the_costs_of_a_run(trained, results):
+    weights = load_file(trained.folder / "model" / "model.safetensors")
+    assert results["parameters"] == sum(t.numel() for name, t in weights.items() if name.startswith("scorer."))
+    assert set(results["tokens_per_second"]) == {"dev", "test"}
+    assert min(results["tokens_per_second"].values()) > 0
+    assert results["peak_memory_mb"] > 50  # the libraries alone have more
+    assert "peak_gpu_memory_mb" not in results
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_results_have_scores_by_type(trained, results, split):
+    path = trained.folder / "predictions" / f"{split}.conll"
+    rows = read_conll(path, {"word": 0, "gold": -2, "label": -1})
+    report = classification_report(list(rows["gold"]), list(rows["label"]), output_dict=True, zero_division=0)
+    found = results["types"][split]
+    assert set(found) == {name for name in report if not name.endswith("avg")}
+    assert len(found) == 4
+    for name, scores in found.items():
+        own = report[name]
+        wanted = [own["f1-score"], own["precision"], own["recall"], own["support"]]
+        assert [scores[key] for key in ("score", "precision", "recall", "gold")] == pytest.approx(wanted)
+    assert all(isinstance(value, float) for value in results[split].values())  # what tables go through
+
+
+def test_labels_that_are_no_segments_have_no_types(runs):
+    assert runs("fit", "--trainer.max_epochs=1", "--data.scheme=none") == 0
+    assert json.loads((runs.root / "1" / "results.json").read_text())["types"] == {"dev": {}, "test": {}}
+
+
+def test_seconds_of_a_resumed_run_are_those_of_all_its_parts(runs):
+    assert runs("fit", "--trainer.max_epochs=1") == 0
+    path = runs.root / "1" / "checkpoints" / "last.ckpt"
+    checkpoint = torch.load(path, weights_only=True)
+    assert 0 < checkpoint["callbacks"]["Stopwatch"]["seconds"] < 1000
+    checkpoint["callbacks"]["Stopwatch"]["seconds"] = 5000.0
+    path.unlink()
+    torch.save(checkpoint, path)
+    assert runs("fit", "--trainer.max_epochs=2", "--ckpt_path=last") == 0
+    assert 5000 < json.loads((runs.root / "1" / "results.json").read_text())["seconds"] < 6000

@@ -1,0 +1,268 @@
+"""Two processes give what one process with mini-batches twice as large gives. This file is also what they run."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import pytorch_lightning as pl
+import torch
+import torch.distributed as dist
+
+from structperc.chain import KBest
+from structperc.criteria import MCEF, Hinge, Likelihood, LocalAndNonlocal, Margin, Perceptron, Prior
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
+from structperc.optim import LBFGS, PassiveAggressive, QuickProp
+from structperc.optim import Perceptron as PerceptronSteps
+from structperc.scorers import SparseLinear
+from structperc.training.bayes_point import BayesPoint
+from structperc.training.processes import WHOLE, alone, gathered, share, sum_gradients, summed
+from structperc.training.sources import Synthetic
+from structperc.training.stopping import StopWhenSettled
+from structperc.training.tagger import Tagger
+
+EXACT, CLOSE = {"rtol": 0.0, "atol": 0.0}, {"rtol": 1e-4, "atol": 1e-5}
+CASES = {  # criterion, optimizer, length of lists, options of scorer, tagger and data, tolerance
+    "perceptron": (Perceptron(), PerceptronSteps, 1, {}, {}, {}, EXACT),
+    "margin": (Margin(5), PerceptronSteps, 2, {"transitions": False}, {}, {}, EXACT),
+    "nonlocal": (LocalAndNonlocal(5), PerceptronSteps, 5, {}, {"nonlocal_features": 1}, {}, EXACT),
+    "passive-aggressive": (Hinge(), PassiveAggressive, 1, {}, {}, {}, CLOSE),
+    "sgd": (Likelihood(), lambda p: torch.optim.SGD(p, lr=0.01), 1, {}, {}, {}, CLOSE),
+    "adam": (Likelihood(), lambda p: torch.optim.Adam(p, lr=0.1), 1, {"sparse_grad": False}, {"prior": 1}, {}, CLOSE),
+    "l-bfgs": (Likelihood(), LBFGS, 1, {"sparse_grad": False}, {"prior": 1}, {"shuffle": False}, CLOSE),
+    "mce-f": (MCEF(), lambda p: QuickProp(p, lr=0.5), 2, {"sparse_grad": False}, {}, {"shuffle": False}, CLOSE),
+}
+
+
+class Start(pl.Callback):
+    """Remembers the weights that training starts from."""
+
+    def on_train_start(self, trainer, pl_module):
+        self.weights = {name: p.detach().clone() for name, p in pl_module.named_parameters()}
+
+
+def build(case, batch_size):
+    criterion, optimizer, k, scoring, more, reading, _ = CASES[case]
+    more = {**more, "prior": Prior(1.0)} if "prior" in more else more
+    more = (
+        {**more, "nonlocal_features": [PhraseConsistency(), MajorityPhrase()]} if "nonlocal_features" in more else more
+    )
+    size = {"train": 14, "dev": 7, "test": 1, "batch_size": batch_size, "eval_batch_size": batch_size}
+    features = FeatureExtractor(node=["bias", {"of": ["w"], "at": [-1, 0, 1]}], edge=["bias"], progress=False)
+    tagger = Tagger(features, SparseLinear(**scoring), criterion, KBest(k), optimizer, decoder=KBest(k), **more)
+    return tagger, Synthetic(unit="document", **size, **reading)
+
+
+def trainer_of(devices, epochs, *callbacks):
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    kind = {"strategy": "ddp"} if devices > 1 else {}
+    limits = {"max_epochs": epochs, "accelerator": "cpu", "devices": devices, "enable_model_summary": False}
+    return pl.Trainer(callbacks=list(callbacks), **limits, **quiet, **kind)
+
+
+def trained(case, devices):
+    """What is learned, what is logged, and the counts of the development data."""
+    tagger, data = build(case, 4 // devices)
+    trainer = trainer_of(devices, 4, StopWhenSettled(threshold=0.1, patience=1))
+    trainer.fit(tagger, datamodule=data)
+    weights = {f"raw {name}": p.detach().clone() for name, p in tagger.named_parameters()}
+    if hasattr(trainer.optimizers[0], "swap_in"):
+        trainer.optimizers[0].swap_in()
+        weights |= {f"served {name}": p.detach().clone() for name, p in tagger.named_parameters()}
+    logged = {name: float(value) for name, value in trainer.callback_metrics.items()}
+    return weights, logged, trainer.current_epoch, tagger.evaluation.table()
+
+
+def bayes_start(devices):
+    """Where training starts after passes over all data in mini-batches of one process."""
+    start = Start()
+    tagger, data = build("perceptron", 2)
+    trainer_of(devices, 1, BayesPoint(passes=2), start).fit(tagger, datamodule=data)
+    return start.weights
+
+
+def refused():
+    tagger, data = build("mce-f", 2)
+    tagger.optimizer = lambda p: torch.optim.SGD(p, lr=0.1)
+    try:
+        trainer_of(2, 1).fit(tagger, datamodule=data)
+    except InputError as error:
+        return str(error)
+    return "nothing"
+
+
+def gradients(process):
+    """Dense, sparse, sparse of one process, none, dense of one and sparse of the other, without gradients."""
+    made = [torch.nn.Parameter(torch.zeros(2, 3)) for _ in range(5)]
+    made[0].grad = torch.full((2, 3), 1.0 + process)
+    made[1].grad = torch.sparse_coo_tensor([[1, process], [2, 0]], [1.0, 10.0], (2, 3))
+    if process == 1:
+        made[2].grad = torch.sparse_coo_tensor([[1]], [[4.0, 5.0, 6.0]], (2, 3))
+    made[4].grad = torch.ones(2, 3) if process else torch.sparse_coo_tensor([[0], [0]], [2.0], (2, 3))
+    sum_gradients([*made, torch.zeros(1)])
+    return [None if p.grad is None else p.grad.to_dense() for p in made]
+
+
+def work(process, folder):
+    results = {"cases": {case: trained(case, 2) for case in CASES}}
+    results |= {"start": bayes_start(2), "refused": refused(), "gradients": gradients(process)}
+    results["share"] = tuple(share())
+    results["summed"] = float(summed(torch.tensor(1.0 + process)))
+    results["gathered"] = gathered(["ab", "c"][process])
+    with alone():
+        results["alone"] = share() == WHOLE and float(summed(torch.tensor(1.0 + process))) == 1 + process
+    torch.save(results, folder / f"{process}.pt")
+    dist.barrier()
+
+
+def environment(**more):
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1", **more}
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """What each of two processes found."""
+    if not dist.is_gloo_available():
+        pytest.skip("torch is built without gloo")
+    folder = tmp_path_factory.mktemp("two")
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = str(one.getsockname()[1])
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "NODE_RANK": "0"}
+    command = [sys.executable, __file__, str(folder)]
+    workers = [subprocess.Popen(command, env=environment(LOCAL_RANK=rank, **meeting)) for rank in "01"]
+    try:
+        assert [worker.wait(timeout=300) for worker in workers] == [0, 0]
+    finally:
+        for worker in workers:
+            worker.kill()
+    return [torch.load(folder / f"{process}.pt", weights_only=False) for process in (0, 1)]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_two_processes_learn_what_one_learns(case, two):
+    tolerance = CASES[case][-1]
+    weights, logged, epochs, table = trained(case, 1)
+    assert any(name.startswith("served") for name in weights) or CASES[case][1] not in (PerceptronSteps, LBFGS)
+    assert any(w.any() for w in weights.values())
+    for found in two:
+        theirs, also_logged, also_epochs, also_table = found["cases"][case]
+        torch.testing.assert_close(theirs, weights, **tolerance)
+        assert also_logged == pytest.approx(logged, rel=1e-4, nan_ok=True)
+        assert also_epochs == epochs
+        assert also_table == table
+    torch.testing.assert_close(two[0]["cases"][case][0], two[1]["cases"][case][0], **EXACT)
+
+
+def test_tables_count_every_token_once(two):
+    _, data = build("perceptron", 2)
+    tokens = data.corpus("dev").tokens
+    assert f"processed {tokens} tokens" in two[0]["cases"]["perceptron"][3]
+
+
+def test_the_bayes_point_is_that_of_all_data(two):
+    expected = bayes_start(1)
+    assert any(w.any() for w in expected.values())
+    for found in two:
+        torch.testing.assert_close(found["start"], expected, **EXACT)
+
+
+def test_counts_of_recent_batches_are_refused(two):
+    for found in two:
+        assert found["refused"].startswith("MCEF takes the corpus' counts from recent batches of one process")
+
+
+def test_gradients_are_summed_whatever_their_layout(two):
+    dense = torch.full((2, 3), 3.0)
+    sparse = torch.tensor([[10.0, 0, 0], [10, 0, 2]])
+    rows = torch.tensor([[0.0, 0, 0], [4, 5, 6]])
+    mixed = torch.tensor([[3.0, 1, 1], [1, 1, 1]])
+    for found in two:
+        torch.testing.assert_close(found["gradients"], [dense, sparse, rows, None, mixed], **EXACT)
+
+
+def test_processes_know_each_other(two):
+    assert [found["share"] for found in two] == [(0, 2), (1, 2)]
+    assert [found["summed"] for found in two] == [3, 3]
+    assert [found["gathered"] for found in two] == [["a", "b", "c"]] * 2
+    assert all(found["alone"] for found in two)
+
+
+def test_one_process_sums_nothing():
+    x = torch.ones(2, requires_grad=True)
+    assert summed(x) is x
+    assert gathered(iter([1, 2])) == [1, 2]
+    assert share() == WHOLE
+
+
+# -- the program ---------------------------------------------------------------------------------------------
+
+
+def program(command, root, *options):
+    """A command on two processes; -> what both printed."""
+    quickstart = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
+    small = [
+        "--data.train=14",
+        "--data.dev=7",
+        "--data.test=5",
+        "--trainer.enable_progress_bar=false",
+        "--trainer.enable_model_summary=false",
+    ]
+    arguments = [command, "-c", str(quickstart), f"--trainer.default_root_dir={root}", *small, *options]
+    started = [sys.executable, "-m", "structperc", *arguments, "--trainer.accelerator=cpu"]
+    two = ["--trainer.devices=2", "--trainer.strategy=ddp", "--data.batch_size=2"]
+    done = subprocess.run([*started, *two], env=environment(), capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_program_on_two_processes(tmp_path, runs, capsys):
+    """A resumed run of two processes leaves what an uninterrupted one of one process leaves, once."""
+    program("fit", tmp_path / "two", "--trainer.max_epochs=1")
+    printed = program("fit", tmp_path / "two", "--trainer.max_epochs=3", "--ckpt_path=last")
+    sizes = ["--data.train=14", "--data.dev=7", "--data.test=5", "--data.batch_size=4"]
+    assert runs("fit", "--trainer.max_epochs=3", *sizes) == 0
+    alone = capsys.readouterr().out
+    assert [p.name for p in (tmp_path / "two").iterdir()] == ["1"]
+    theirs, own = tmp_path / "two" / "1", runs.root / "1"
+    for file in ("model/model.safetensors", "model/model.json", "predictions/dev.conll", "predictions/test.conll"):
+        assert (theirs / file).read_bytes() == (own / file).read_bytes()
+    tables = alone[: alone.index("3 epochs,")]
+    assert tables.count("token accuracy") == 2
+    assert printed[: printed.index("3 epochs,")] == tables
+    assert printed.count("model: ") == 1
+    left = {str(p.relative_to(theirs)) for p in theirs.rglob("*") if p.is_file() and "logs" not in p.parts}
+    assert left == {str(p.relative_to(own)) for p in own.rglob("*") if p.is_file() and "logs" not in p.parts}
+
+    validated = program("validate", tmp_path / "two", "--ckpt_path=best")
+    (theirs / "predictions" / "dev.conll").unlink()
+    program("predict", tmp_path / "two", "--ckpt_path=best")
+    assert tables.partition("\n\n")[0] in validated
+    assert (theirs / "predictions" / "dev.conll").read_bytes() == (own / "predictions" / "dev.conll").read_bytes()
+
+
+CONFIGS = Path(__file__).parents[2] / "configs" / "embedded"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["fit", "-c", CONFIGS / "guided.yaml"], "GuidedTagger is trained by one process: set trainer.devices: 1"),
+        (["rerank", "-c", CONFIGS / "reranking1.yaml"], "Reranker is trained by one process: set trainer.devices: 1"),
+        (["fit", "-c", CONFIGS / "margin.yaml", "--trainer.strategy=ddp_spawn"], "set trainer.strategy: ddp"),
+    ],
+    ids=["guided", "re-ranker", "spawned"],
+)
+def test_what_cannot_be_trained_together(arguments, complaint, fails, tmp_path):
+    root = f"--trainer.default_root_dir={tmp_path}"
+    assert complaint in fails(*arguments, root, "--trainer.devices=2", "--trainer.accelerator=cpu")
+    assert not list(tmp_path.iterdir())
+
+
+if __name__ == "__main__":
+    work(int(os.environ["LOCAL_RANK"]), Path(sys.argv[1]))

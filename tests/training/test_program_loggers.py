@@ -1,0 +1,45 @@
+"""Where fit writes its logs: CSV unless another logger is named, in the folder of the run unless another is."""
+
+import csv
+
+import pytest
+from lightning_fabric.loggers import tensorboard
+
+from structperc.training.program import log_into
+
+
+def test_scores_of_each_epoch_are_in_a_csv_file(trained):
+    with open(trained.folder / "logs" / "version_0" / "metrics.csv", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [line["epoch"] for line in lines if line["dev/score"]] == ["0", "1"]
+    assert (trained.folder / "logs" / "version_0" / "config.yaml").is_file()
+
+
+def test_a_folder_that_is_named_is_kept(runs, tmp_path):
+    assert runs("fit", "--trainer.max_epochs=1", f"--trainer.logger.save_dir={tmp_path / 'elsewhere'}") == 0
+    assert (tmp_path / "elsewhere" / "logs" / "version_0" / "metrics.csv").is_file()
+    assert not (runs.root / "1" / "logs").exists()
+
+
+def test_no_logger_has_no_folder(runs, tmp_path):
+    for logger in (False, True, None):
+        log_into(logger, tmp_path)
+    assert runs("fit", "--trainer.max_epochs=1", "--trainer.logger=false") == 0
+    assert not (runs.root / "1" / "logs").exists()
+
+
+def test_tensorboard_that_is_not_installed_is_one_line(runs, fails, monkeypatch):
+    for name in ("_TENSORBOARD_AVAILABLE", "_TENSORBOARDX_AVAILABLE"):
+        monkeypatch.setattr(tensorboard, name, False)
+    message = fails(*runs.arguments("fit", "--trainer.logger=TensorBoardLogger"))
+    assert "TensorBoardLogger" in message
+    assert "pip install" in message
+
+
+@pytest.mark.parametrize("logger", ["TensorBoardLogger", "[CSVLogger,TensorBoardLogger]"])
+def test_tensorboard(runs, logger):
+    pytest.importorskip("tensorboard")
+    assert runs("fit", "--trainer.max_epochs=1", f"--trainer.logger={logger}") == 0
+    events = list((runs.root / "1" / "logs").glob("version_*/events.out.tfevents.*"))
+    assert len(events) == 1
+    assert len(list((runs.root / "1" / "logs").glob("version_*/metrics.csv"))) == logger.count("CSV")
