@@ -86,6 +86,30 @@ class EmbeddedTokens(nn.ModuleList):
         return padded(torch.cat(vectors, 1), batch)
 
 
+class ContextEncoder(Encoder):
+    """Base of encoders over token embedders, whose vectors are put one behind the other.
+
+    Args:
+        inputs: token embedders.
+
+    Raises:
+        InputError: no input.
+    """
+
+    def __init__(self, inputs: list[TokenEmbedder]) -> None:
+        super().__init__()
+        self.inputs = EmbeddedTokens(inputs)
+        self.n_inputs = self.inputs.n_inputs
+
+    def learn(self, corpus: Corpus) -> None:
+        """What the inputs learn."""
+        self.inputs.learn(corpus)
+
+    def read(self, corpus: Corpus) -> list[Ragged]:
+        """An input for each token embedder."""
+        return self.inputs.read(corpus)
+
+
 def padded(vectors: Tensor, batch: Batch) -> Tensor:
     """Vectors (n, D) of the real tokens -> (B, T, D) with zeros in the padding."""
     (B, T), D = batch.sentences.shape, vectors.shape[1]

@@ -3,14 +3,12 @@
 import torch
 from torch import Tensor, nn
 
-from structperc.data.corpus import Corpus
-from structperc.encoders.base import EmbeddedTokens, Encoder, TokenEmbedder, check_share, variational_dropout
+from structperc.encoders.base import ContextEncoder, TokenEmbedder, check_share, variational_dropout
 from structperc.errors import InputError
-from structperc.features.encoded import Ragged
 from structperc.structures import Batch
 
 
-class BiLSTM(Encoder):
+class BiLSTM(ContextEncoder):
     """Bidirectional LSTM over the vectors of tokens. Huang, Xu & Yu 2015; Lample et al. 2016; Ma & Hovy 2016.
 
     What stands in the padding of a batch changes nothing. Dropout is variational, on the inputs and on the output of
@@ -27,24 +25,15 @@ class BiLSTM(Encoder):
     """
 
     def __init__(self, inputs: list[TokenEmbedder], hidden: int = 200, layers: int = 1, dropout: float = 0.5) -> None:
-        super().__init__()
+        super().__init__(inputs)
         for name, size in (("hidden", hidden), ("layers", layers)):
             if size < 1:
                 raise InputError(f"BiLSTM: {name} must be >= 1, got {size}")
         check_share("BiLSTM: dropout", dropout)
-        self.inputs, self.hidden, self.layers, self.dropout = EmbeddedTokens(inputs), hidden, layers, dropout
+        self.hidden, self.layers, self.dropout = hidden, layers, dropout
         self.width = 2 * hidden
         widths = [self.inputs.width, *[self.width] * (layers - 1)]
         self.onward, self.back = (nn.ModuleList(nn.LSTM(D, hidden, batch_first=True) for D in widths) for _ in range(2))
-        self.n_inputs = self.inputs.n_inputs
-
-    def learn(self, corpus: Corpus) -> None:
-        """What the inputs learn."""
-        self.inputs.learn(corpus)
-
-    def read(self, corpus: Corpus) -> list[Ragged]:
-        """An input for each token embedder."""
-        return self.inputs.read(corpus)
 
     def forward(self, batch: Batch) -> Tensor:
         """-> (B, T, D)."""

@@ -4,14 +4,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from structperc.data.corpus import Corpus
-from structperc.encoders.base import EmbeddedTokens, Encoder, TokenEmbedder
+from structperc.encoders.base import ContextEncoder, TokenEmbedder
 from structperc.errors import InputError
-from structperc.features.encoded import Ragged
 from structperc.structures import Batch
 
 
-class Window(Encoder):
+class Window(ContextEncoder):
     """Vectors of the `reach` tokens before, of the token and of the `reach` tokens after it. Collobert et al. 2011.
 
     Zeros stand beyond the borders of a sequence.
@@ -25,20 +23,11 @@ class Window(Encoder):
     """
 
     def __init__(self, inputs: list[TokenEmbedder], reach: int = 2) -> None:
-        super().__init__()
+        super().__init__(inputs)
         if reach < 0:
             raise InputError(f"Window: reach must be >= 0, got {reach}")
-        self.inputs, self.reach = EmbeddedTokens(inputs), reach
+        self.reach = reach
         self.width = (2 * reach + 1) * self.inputs.width
-        self.n_inputs = self.inputs.n_inputs
-
-    def learn(self, corpus: Corpus) -> None:
-        """What the inputs learn."""
-        self.inputs.learn(corpus)
-
-    def read(self, corpus: Corpus) -> list[Ragged]:
-        """An input for each token embedder."""
-        return self.inputs.read(corpus)
 
     def forward(self, batch: Batch) -> Tensor:
         """-> (B, T, D)."""

@@ -11,6 +11,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.structures import Batch
+from structperc.training.modes import evaluating
 from structperc.training.parts import parts
 from structperc.training.sampler import LengthBatches
 
@@ -60,12 +61,16 @@ class Inference:
         return Corpus.from_sentences(rows, documents, "sentence" if documents is None else "document")
 
     def batches(self: "SequenceTagger", corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:  # type: ignore[misc]
-        """Mini-batches of a corpus on the tagger's device, longest sequences first; none without any token."""
+        """Mini-batches of a corpus on the tagger's device, longest sequences first; none without any token.
+
+        As long as there are more, the tagger is in evaluation mode.
+        """
         if not corpus.tokens:
             return
         rows = self.encode(corpus)
-        for order in LengthBatches(corpus.lengths, batch_size, shuffle=False):
-            yield self.transfer_batch_to_device(rows[order], self.device, 0)
+        with evaluating(self):
+            for order in LengthBatches(corpus.lengths, batch_size, shuffle=False):
+                yield self.transfer_batch_to_device(rows[order], self.device, 0)
 
 
 class LatticeInference:

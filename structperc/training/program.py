@@ -118,7 +118,6 @@ class Program(LightningCLI):
         else:
             load_weights(self.model, self.checkpoints.best_model_path)
         self.model.settle()
-        self.model.eval()  # trainers leave dropout on
         if self.trainer.is_global_zero:
             self.model.save(self.folder / "model")
         self.model.to(self.trainer.strategy.root_device)  # which the trainer took it from

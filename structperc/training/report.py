@@ -12,6 +12,7 @@ from structperc.metrics import Evaluation
 from structperc.training.cost import Clock
 from structperc.training.datamodule import SequenceData
 from structperc.training.inference import flat_labels
+from structperc.training.modes import evaluating
 from structperc.training.processes import gathered, share
 from structperc.training.sequence_tagger import SequenceTagger
 
@@ -37,12 +38,14 @@ def label_split(tagger: SequenceTagger, data: SequenceData, split: str) -> Label
     """
     evaluation, parts = Evaluation(tagger.labels, tagger.gamma).to(tagger.device), []
     clock = Clock(tagger.device)
-    for batch in tqdm(data.loader(split), desc=f"scoring {split}", leave=False, delay=2, disable=share().process > 0):
-        with clock:
-            moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
-            best = tagger.decode(moved)
-        evaluation.update(best, moved.gold, moved.lengths, moved.sentences)
-        parts.append((batch.rows, best.cpu()))
+    batches = tqdm(data.loader(split), desc=f"scoring {split}", leave=False, delay=2, disable=share().process > 0)
+    with evaluating(tagger):
+        for batch in batches:
+            with clock:
+                moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
+                best = tagger.decode(moved)
+            evaluation.update(best, moved.gold, moved.lengths, moved.sentences)
+            parts.append((batch.rows, best.cpu()))
     return Labelled(evaluation, flat_labels(data.corpus(split), tagger.labels, gathered(parts)), clock.seconds)
 
 

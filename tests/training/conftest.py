@@ -73,3 +73,15 @@ def fails(capsys):
         return err
 
     return fails
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs a command that must do well; -> what it printed."""
+
+    def run(*arguments):
+        capsys.readouterr()
+        assert main([str(argument) for argument in arguments]) == 0
+        return capsys.readouterr().out
+
+    return run

@@ -55,18 +55,6 @@ def file(tmp_path):
     return write
 
 
-@pytest.fixture
-def run(capsys):
-    """Runs a command that must do well; -> what it printed."""
-
-    def run(*arguments):
-        capsys.readouterr()
-        assert main([str(argument) for argument in arguments]) == 0
-        return capsys.readouterr().out
-
-    return run
-
-
 def columns(text):
     """Sentences as lists of lists of fields."""
     return [[line.split() for line in block.split("\n")] for block in text.strip().split("\n\n")]

@@ -8,7 +8,6 @@ import torch
 from pages import Page
 
 from structperc.chain import KBest
-from structperc.cli import main
 from structperc.criteria import Perceptron
 from structperc.data.conll import write_conll
 from structperc.data.corpus import Corpus
@@ -271,18 +270,6 @@ def file(tmp_path):
     lines = [f"{word} {label}\n" for word, label in zip(AGATHA, ["NNP", "VBD", "WDT", "NN", "JJ"], strict=True)]
     path.write_text("".join(lines) + "\nbook NN\n\nthat DT\nbook NN\n", encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def run(capsys):
-    """Runs a command that must do well; -> what it printed."""
-
-    def run(*arguments):
-        capsys.readouterr()
-        assert main([str(argument) for argument in arguments]) == 0
-        return capsys.readouterr().out
-
-    return run
 
 
 def test_decisions_of_a_file(run, model, file):

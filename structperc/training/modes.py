@@ -1,0 +1,21 @@
+"""Training mode and evaluation mode: whether modules such as dropout act."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import nn
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """A module and all its parts in evaluation mode; afterwards each is as it was.
+
+    Trainers leave their modules in training mode when they are done.
+    """
+    before = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, mode in before:
+            part.training = mode
