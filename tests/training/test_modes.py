@@ -12,7 +12,6 @@ from torch import nn
 from structperc.chain import KBest
 from structperc.cli import main
 from structperc.criteria import Likelihood
-from structperc.data.conll import conll_lines
 from structperc.encoders import BiLSTM, WordEmbedding
 from structperc.scorers import Neural
 from structperc.training.modes import evaluating
@@ -21,7 +20,7 @@ from structperc.training.sources import Synthetic
 from structperc.training.tagger import Tagger
 
 CONFIG = Path(__file__).parents[2] / "configs" / "embedded" / "bilstm_crf.yaml"
-SIZES = {"train": 40, "dev": 8, "test": 8}
+SIZES = {"train": 60, "dev": 12, "test": 12}
 
 
 def test_parts_are_as_they_were_afterwards_even_when_something_fails():
@@ -75,7 +74,7 @@ def test_splits_are_scored_without_dropout(tagger):
 def test_what_fit_reports_is_what_the_saved_model_does(tmp_path):
     options = [f"--data.{split}={n}" for split, n in SIZES.items()]
     quiet = ["--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false", "--trainer.accelerator=cpu"]
-    more = ["--trainer.max_epochs=8", f"--trainer.default_root_dir={tmp_path}", "--data.batch_size=2"]
+    more = ["--trainer.max_epochs=6", f"--trainer.default_root_dir={tmp_path}", "--data.batch_size=8"]
     assert main(["fit", "-c", str(CONFIG), *options, *quiet, *more]) == 0
     run = tmp_path / "1"
     with open(run / "logs" / "version_0" / "metrics.csv", encoding="utf-8") as file:
@@ -84,4 +83,5 @@ def test_what_fit_reports_is_what_the_saved_model_does(tmp_path):
     assert logged > 0
     corpus = Synthetic(unit="document", **SIZES).corpus("test")
     labels = [label for sentence in Tagger.load(run / "model").label(corpus) for label in sentence]
-    assert (run / "predictions" / "test.conll").read_text() == "".join(conll_lines(corpus, predicted=labels))
+    lines = (run / "predictions" / "test.conll").read_text().splitlines()
+    assert [line.split()[-1] for line in lines if line and not line.startswith("-DOCSTART-")] == labels
