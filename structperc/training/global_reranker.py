@@ -149,7 +149,7 @@ class GlobalReranker(Reranker):
     def on_fit_start(self) -> None:
         """The ranker gets the lists, after the state of a checkpoint was restored."""
         if self.examples is None:
-            raise InputError("the re-ranker has no candidate lists: call train_first(data) before fit")
+            raise InputError("no candidate lists to train on: run `structperc rerank`; in Python train_first(data)")
         self.ranker.start(self.examples)
         self._development = {}
 

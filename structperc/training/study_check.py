@@ -11,12 +11,14 @@ from tqdm.auto import tqdm
 from structperc.data.corpus import Corpus
 from structperc.data.text import read_lines
 from structperc.errors import InputError
+from structperc.training.datamodule import SequenceData
 from structperc.training.draft import draft
 from structperc.training.program import Program
 from structperc.training.report import write_json
 from structperc.training.study_file import Row, Study
 
 RECORD = "row.json"
+CUTTING = ("batch_size", "eval_batch_size", "shuffle", "predict")
 
 
 class Task(NamedTuple):
@@ -30,25 +32,40 @@ class Task(NamedTuple):
 def check(study: Study) -> Task:
     """The task of a study. InputError for what fit would refuse, as far as that shows at once, and for other tasks."""
     tasks: list[Task] = []
+    read: dict[str, tuple[str, str]] = {}
     for row in tqdm(study.rows, "checking", delay=2, leave=False):
         try:
-            tasks.append(task_of(draft(row.arguments(row.seeds[0]), row.command), study.split))
+            program = draft(row.arguments(row.seeds[0]), row.command)
+            source = _source(program)
+            if source not in read:
+                read[source] = digests(program.datamodule, study.split)
+            tasks.append(Task(*read[source], measure(program)))
             _check_same(tasks[0], tasks[-1], study.split)
         except InputError as error:
             raise InputError(f"{study.file}: rows.{row.name}: {error}") from None
     return tasks[0]
 
 
-def task_of(program: Program, split: str) -> Task:
-    """InputError for data without this split or without gold labels in it."""
-    data = program.datamodule
+def _source(program: Program) -> str:
+    """What names the sequences of a program: its data without the options that only say how they are cut up."""
+    data = program.config["fit"].data.as_dict()
+    options = {name: value for name, value in data["init_args"].items() if name not in CUTTING}
+    return json.dumps([data["class_path"], options], sort_keys=True, default=str)
+
+
+def digests(data: SequenceData, split: str) -> tuple[str, str]:
+    """Digests of the words and of the gold labels. InputError for data without this split or its gold labels."""
     data.corpus("train")
     corpus: Corpus = data.corpus(split)
     if "label" not in corpus.columns:
         raise InputError(f"data: the {split} split has no gold labels to compare with")
     sentences = [sentence for sentence in corpus.sentences_of(corpus.columns["word"]) if sentence]
-    measure = "accuracy" if data.scheme == "none" else f"F{program.model.gamma:g}"
-    return Task(_digest(sentences), _digest(corpus.columns["label"]), measure)
+    return _digest(sentences), _digest(corpus.columns["label"])
+
+
+def measure(program: Program) -> str:
+    """What a program's score is."""
+    return "accuracy" if program.datamodule.scheme == "none" else f"F{program.model.gamma:g}"
 
 
 def _check_same(first: Task, other: Task, split: str) -> None:

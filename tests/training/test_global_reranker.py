@@ -381,7 +381,7 @@ def test_there_is_no_training_on_after_settling(cache, data):
     made = ready(cache, data)
     fit(made, data, 1)
     made.settle()
-    with pytest.raises(InputError, match="no candidate lists: call train_first"):
+    with pytest.raises(InputError, match="no candidate lists to train on: run `structperc rerank`"):
         fit(made, data, 2)
     made.train_first(data, **QUIET)
     fit(made, data, 1)

@@ -38,7 +38,6 @@ def test_tensorboard_that_is_not_installed_is_one_line(runs, fails, monkeypatch)
 
 @pytest.mark.parametrize("logger", ["TensorBoardLogger", "[CSVLogger,TensorBoardLogger]"])
 def test_tensorboard(runs, logger):
-    pytest.importorskip("tensorboard")
     assert runs("fit", "--trainer.max_epochs=1", f"--trainer.logger={logger}") == 0
     events = list((runs.root / "1" / "logs").glob("version_*/events.out.tfevents.*"))
     assert len(events) == 1

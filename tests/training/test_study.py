@@ -11,8 +11,8 @@ from filelock import FileLock
 from scipy.stats import binom
 
 from structperc.cli import main
-from structperc.training import study, trial
-from structperc.training.study_check import Task
+from structperc.training import study, study_check, trial
+from structperc.training.study_check import Task, digests
 from structperc.training.study_figure import plot_study
 from structperc.training.study_file import Row
 from structperc.training.study_table import Line, markdown_lines, table_lines, type_columns
@@ -331,6 +331,18 @@ def test_mistakes_are_found_before_anything_is_trained(checked, row, named):
 def test_documents_and_sentences_compare(checked):
     checked.rows["other"] = {"options": ["--data.unit=sentence"]}
     assert "other, seed 2: dev score" in checked()
+
+
+def test_sequences_that_rows_share_are_read_once(checked, monkeypatch):
+    def counted(data, split):
+        read.append(data.unit)
+        return digests(data, split)
+
+    read = []
+    monkeypatch.setattr(study_check, "digests", counted)
+    checked.rows |= {"one by one": {"options": ["--data.batch_size=1"]}, "short": {"options": ["--data.unit=sentence"]}}
+    checked()
+    assert read == ["document", "sentence"]
 
 
 def test_a_configuration_that_is_not_there(checked):
