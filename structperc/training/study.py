@@ -13,7 +13,7 @@ from structperc.training.program import name_of
 from structperc.training.report import write_json
 from structperc.training.study_check import check, claim, identity
 from structperc.training.study_figure import plot_study
-from structperc.training.study_file import Study, read_study
+from structperc.training.study_file import Row, Study, read_study
 from structperc.training.study_significance import Run, Significance
 from structperc.training.study_table import (
     Line,
@@ -26,7 +26,7 @@ from structperc.training.study_table import (
     write_means,
     write_runs,
 )
-from structperc.training.trial import LOG, finished_run, trained
+from structperc.training.trial import LOG, Training, finished_run, trained
 from structperc.training.writing import write_figure
 
 RECORD, MEANS, RUNS, TEXT, FIGURE = "study.json", "study.csv", "runs.csv", "study.md", "study.png"
@@ -56,7 +56,7 @@ def study(file: str, root: str | None = None) -> Iterator[str]:
         for number, (row, seed) in enumerate(plan.runs, 1):
             place = folder / row.folder / f"seed={seed}"
             kept = " (kept)" if finished_run(place) is not None else ""
-            run = Run(row, seed, trained([row.command, *row.arguments(seed)], place))
+            run = Run(row, seed, _training(row, seed, done, place))
             done.append(run)
             lines = lines_of(done, plan.split, significance(done))
             _keep(folder, plan, task.measure, lines)
@@ -67,6 +67,17 @@ def study(file: str, root: str | None = None) -> Iterator[str]:
     yield ""
     yield from _failures(done, folder)
     yield f"study: {folder / TEXT}, {MEANS}, {RUNS}, {FIGURE}, {RECORD}"
+
+
+def _training(row: Row, seed: int, done: Sequence[Run], place: Path) -> Training:
+    command = [row.command, *row.arguments(seed)]
+    sources = [run for run in done if run.row.name == row.init_from]
+    if not sources:
+        return trained(command, place)
+    source = next((run for run in sources if run.seed == seed), sources[0])
+    if source.training.run is None:
+        return Training(command, None, None, f"{source.name}, which it starts from, failed")
+    return trained([*command, f"--model.init_from={Path(source.training.run) / 'model'}"], place)
 
 
 @contextmanager

@@ -102,5 +102,6 @@ def claim(root: Path, rows: list[Row]) -> None:
 def identity(row: Row) -> dict[str, Any]:
     """What all runs of a row share, as plain JSON types; its seeds may become more."""
     configs = [yaml.safe_load("\n".join(read_lines(file))) for file in row.configs]
-    about = {"name": row.name, "command": row.command, "configs": configs, "options": row.options}
+    about = {**row._asdict(), "configs": configs}
+    del about["seeds"]
     return json.loads(json.dumps(about, default=str))

@@ -11,7 +11,7 @@ from structperc.errors import InputError
 from structperc.training.grid import folder_name
 
 KEYS = ("baseline", "options", "rows", "seeds", "split")
-ROW_KEYS = ("command", "configs", "options", "seeds")
+ROW_KEYS = ("command", "configs", "init_from", "options", "seeds")
 COMMANDS = ("fit", "rerank")
 SPLITS = ("dev", "test")
 OWN = ("--ckpt_path", "--config", "--data.seed", "--seed_everything", "--trainer.default_root_dir")  # options
@@ -25,6 +25,7 @@ class Row(NamedTuple):
     configs: list[str]  # files
     options: list[str]  # further arguments, those of the study before its own
     seeds: list[int]
+    init_from: str | None = None  # name of the row whose models its trainings start from
 
     @property
     def folder(self) -> str:
@@ -62,6 +63,7 @@ def read_study(file: str) -> Study:
     rows:
       CRF: {configs: [configs/conll2000/map.yaml]}
       NAME: {configs: [FILE, FILE], options: [--KEY=VALUE], command: rerank, seeds: [1]}
+      MCE-F: {configs: [FILE], init_from: CRF}    # of the same seed, unless that row has but one
     ```
     """
     top = _mapping(_loaded(file), file, "", KEYS, ("rows", "seeds"))
@@ -70,6 +72,8 @@ def read_study(file: str) -> Study:
     if not isinstance(rows, dict) or not rows:
         raise InputError(f"{file}: rows: name at least one row, as in CRF: {{configs: [FILE]}}")
     made = [_row(name, row, file, seeds, options) for name, row in rows.items()]
+    for number, one in enumerate(made):
+        _check_start(one, made[:number], f"{file}: rows.{one.name}.init_from")
     baseline = top.get("baseline", made[0].name)
     if baseline not in [row.name for row in made]:
         raise InputError(f"{file}: baseline: there is no row {baseline!r}; rows are {', '.join(rows)}")
@@ -115,7 +119,22 @@ def _row(name: Any, given: Any, file: str, seeds: list[int], options: list[str])
         configs,
         [*options, *_options(row.get("options", []), file, f"{where}.options")],
         _seeds(row["seeds"], file, f"{where}.seeds") if "seeds" in row else seeds,
+        row.get("init_from"),
     )
+
+
+def _check_start(row: Row, above: Sequence[Row], where: str) -> None:
+    """InputError unless the models that a row starts from are trained before it."""
+    if row.init_from is None:
+        return
+    if row.command != "fit":
+        raise InputError(f"{where}: a re-ranker starts anew; leave it out")
+    source = next((one for one in above if one.name == row.init_from and one.command == "fit"), None)
+    if source is None:
+        raise InputError(f"{where}: {row.init_from!r} is no row above that fit trains")
+    lacking = [seed for seed in row.seeds if seed not in source.seeds]
+    if lacking and len(source.seeds) > 1:
+        raise InputError(f"{where}: {source.name} has no seed {lacking[0]}; give both rows the same seeds")
 
 
 def _mapping(given: Any, file: str, where: str, known: Sequence[str], needed: Sequence[str]) -> dict[str, Any]:

@@ -268,6 +268,23 @@ def test_rows_and_seeds_may_be_added(studies):
     assert studies.column("study.csv", "runs") == [3, 3, 3]
 
 
+def test_a_row_starts_from_the_models_of_another_row(studies):
+    studies.rows = {"base": {}, "once": {"seeds": [1]}, "other": {"init_from": "base"}, "more": {"init_from": "once"}}
+    studies.scores = {("base", 2): "diverged"}
+    text = studies()
+    start = f"--model.init_from={studies.root}"
+    options = [[option for option in command if "init_from" in option] for command in studies.commands]
+    once = [f"{start}/once/seed=1/1/model"]
+    assert options == [[], [], [], [f"{start}/base/seed=1/1/model"], once, once]
+    assert "other, seed 2: failed: base, seed 2, which it starts from, failed" in text
+    studies.scores = {}
+    studies()
+    options = [[option for option in command if "init_from" in option] for command in studies.commands]
+    assert options == [[], [f"{start}/base/seed=2/1/model"]]
+    studies.rows["other"] = {}
+    assert f"{studies.root / 'other'} holds runs with other init_from: name the row otherwise" in studies(status=2)
+
+
 @pytest.mark.parametrize("row", [{"options": ["--trainer.max_epochs=3"]}, {"configs": ["embedded/margin.yaml"]}])
 def test_a_row_of_that_name_with_another_configuration(studies, row):
     studies()

@@ -93,6 +93,30 @@ def test_mistakes_are_one_line_that_names_file_and_key(write, old, new, complain
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ("init_from: two", "rows.two.init_from: 'two' is no row above that fit trains"),
+        ("init_from: later", "rows.two.init_from: 'later' is no row above that fit trains"),
+        ("init_from: ranked", "rows.two.init_from: 'ranked' is no row above that fit trains"),
+        ("init_from: one, command: rerank", "rows.two.init_from: a re-ranker starts anew; leave it out"),
+        ("init_from: one, seeds: [3, 1]", "rows.two.init_from: one has no seed 3; give both rows the same seeds"),
+    ],
+)
+def test_rows_start_from_models_that_are_there(write, row, complaint):
+    rows = ["one: {}", "ranked: {command: rerank}", f"two: {{{row}}}", "later: {}"]
+    lines = [f"  {one.replace('{', '{configs: [a.yaml], ')}\n" for one in rows]
+    text = "".join(["seeds: [1, 2]\nrows:\n", *lines])
+    with pytest.raises(InputError) as error:
+        read_study(write(text))
+    assert str(error.value) == f"study.yaml: {complaint}"
+
+
+def test_one_model_may_start_all_seeds(write):
+    text = "seeds: [1, 2]\nrows:\n  one: {configs: [a.yaml], seeds: [4]}\n  two: {configs: [a.yaml], init_from: one}\n"
+    assert [row.init_from for row in read_study(write(text)).rows] == [None, "one"]
+
+
 @pytest.mark.parametrize("rows", ["{}", "[]", ""])
 def test_a_study_without_rows(write, rows):
     with pytest.raises(InputError, match=r"study.yaml: rows: name at least one row"):
