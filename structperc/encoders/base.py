@@ -31,6 +31,10 @@ class TextModule(nn.Module):
         """Numbers of the tokens of a corpus, one Ragged for each of the module's inputs."""
         raise NotImplementedError
 
+    def places(self) -> list[str]:
+        """Files and folders, as options name them, from which `learn` takes something; here none."""
+        return []
+
     def learned(self) -> Any:
         """What `learn` has found, as plain JSON types; None where there is nothing to keep."""
         return None

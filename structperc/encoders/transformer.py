@@ -89,8 +89,14 @@ class Transformer(Encoder):
         learned = {"tokenizer": tokenizer.to_str(), "unknown": found.unk_token_id, "opening": opening}
         self._begin(network, {**learned, "closing": closing})
 
-    def learned(self) -> dict[str, Any]:
+    def places(self) -> list[str]:
+        """The folder, where `model` is one."""
+        return [self.model]
+
+    def learned(self) -> dict[str, Any] | None:
         """Configuration of the network, the tokenizer as its own JSON, and ids of tokens that it adds."""
+        if not hasattr(self, "network"):
+            return None
         ids = {"unknown": self.unknown, "opening": self.opening, "closing": self.closing}
         return {"config": config_of(self.network), "tokenizer": self.tokenizer.to_str(), **ids}
 

@@ -72,6 +72,10 @@ class WordEmbedding(TokenEmbedder):
         table[UNKNOWN + 1 : UNKNOWN + 1 + len(words)] = vectors
         self._begin(known, table)
 
+    def places(self) -> list[str]:
+        """The file of vectors."""
+        return [] if self.path is None else [self.path]
+
     def learned(self) -> list[str]:
         """The known words."""
         return self.known.known

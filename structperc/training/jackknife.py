@@ -24,7 +24,7 @@ from structperc.optim import ServedWeights
 from structperc.rerankers import CandidateLists, Listed
 from structperc.training.bayes_point import seed_all
 from structperc.training.datamodule import SequenceData
-from structperc.training.list_cache import ListCache, fingerprint
+from structperc.training.list_cache import ListCache, configuration, fingerprint
 from structperc.training.tagger import Tagger
 
 BATCH = 16  # sequences listed at a time
@@ -62,9 +62,11 @@ class JackKnife:
         seed: of the split, and of whatever is random in a training.
         callbacks: of each training, such as StopWhenSettled or BayesPoint; each gets copies of its own.
         cache: folder of the lists of all configurations.
+        gradient_clip_val: norm to which longer gradients are shortened, as by the trainer's option of this name, which
+            is about the second model; neural first models want one.
 
     Raises:
-        InputError: folds below 2, epochs below 1.
+        InputError: folds below 2, epochs below 1, a norm that is not positive.
     """
 
     def __init__(
@@ -74,13 +76,16 @@ class JackKnife:
         seed: int = 1,
         callbacks: list[pl.Callback] | None = None,
         cache: str = "runs/candidates",
+        gradient_clip_val: float | None = None,
     ) -> None:
         if folds < 2:
             raise InputError(f"jackknife.folds must be >= 2, got {folds}: each part is listed by a model of the others")
         if epochs < 1:
             raise InputError(f"jackknife.epochs must be >= 1, got {epochs}")
+        if gradient_clip_val is not None and not gradient_clip_val > 0:
+            raise InputError(f"jackknife.gradient_clip_val must be > 0, got {gradient_clip_val}; or leave it out")
         self.folds, self.epochs, self.seed, self.cache = folds, epochs, seed, cache
-        self.callbacks = list(callbacks or [])
+        self.callbacks, self.gradient_clip_val = list(callbacks or []), gradient_clip_val
 
     def __call__(self, first: Tagger, data: SequenceData, n: int, **options: Any) -> FirstModels:
         """The final first model and the lists of n candidates, trained or from the cache.
@@ -99,13 +104,17 @@ class JackKnife:
         name = self.fingerprint(first, data, n)
         cache = ListCache(expand(self.cache) / name)
         training = _Training(self, first, data, options)
-        lists, seconds = training.lists(cache, corpus, fold_of, n)
-        tagger, more = training.final(cache, corpus)
+        # include_cuda only where CUDA runs already: starting it would forbid forks
+        with isolate_rng(include_cuda=torch.cuda.is_initialized()), quiet_trainers():
+            lists, seconds = training.lists(cache, corpus, fold_of, n)
+            tagger, more = training.final(cache, corpus)
         return FirstModels(tagger, lists, name, {"folds": seconds, "first model": more})
 
     def fingerprint(self, first: Tagger, data: SequenceData, n: int) -> str:
         """The name of this configuration's folder in the cache."""
-        options = {"folds": self.folds, "epochs": self.epochs, "seed": self.seed, "n": n}
+        options: dict[str, Any] = {"folds": self.folds, "epochs": self.epochs, "seed": self.seed, "n": n}
+        if self.gradient_clip_val is not None:
+            options["gradient_clip_val"] = self.gradient_clip_val
         return fingerprint(first, data, self.callbacks, options)
 
 
@@ -156,24 +165,23 @@ class _Training:
         return kept
 
     def trained(self, corpus: Corpus, number: int) -> Tagger:
-        """A new first model after its training; the random state is afterwards what it was."""
+        """A new first model after its training; all that is random in it comes from the seed and the number."""
         gc.collect()  # the tagger before this one and its trainer refer to each other
+        seed_all(self.plan.seed, number)
         tagger = fresh(self.first, corpus, self.labels, self.data.unit)
-        # include_cuda only where CUDA runs already: starting it would forbid forks
-        with isolate_rng(include_cuda=torch.cuda.is_initialized()), quiet_trainers():
-            seed_all(self.plan.seed, number)
-            trainer = pl.Trainer(
-                max_epochs=self.plan.epochs,
-                callbacks=copy.deepcopy(self.plan.callbacks),
-                devices=1,
-                logger=False,
-                enable_checkpointing=False,
-                enable_model_summary=False,
-                log_every_n_steps=1000,
-                limit_val_batches=0,
-                **self.options,
-            )
-            trainer.fit(tagger, datamodule=TrainingPart(corpus, self.data))
+        trainer = pl.Trainer(
+            max_epochs=self.plan.epochs,
+            callbacks=copy.deepcopy(self.plan.callbacks),
+            gradient_clip_val=self.plan.gradient_clip_val,
+            devices=1,
+            logger=False,
+            enable_checkpointing=False,
+            enable_model_summary=False,
+            log_every_n_steps=1000,
+            limit_val_batches=0,
+            **self.options,
+        )
+        trainer.fit(tagger, datamodule=TrainingPart(corpus, self.data))
         for optimizer in trainer.optimizers:
             if isinstance(optimizer, ServedWeights):
                 optimizer.swap_in()
@@ -238,10 +246,10 @@ def subset(corpus: Corpus, keep: np.ndarray) -> Corpus:
 
 
 def fresh(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) -> Tagger:
-    """A new tagger like `first`: features of this corpus alone, labels of all training data, weights as at first."""
+    """A new tagger like `first`: features and words of this corpus alone, labels of all training data, new weights."""
     features = copy.copy(first.features)  # the templates and lists are shared, the index is replaced by `fit`
     features.fit(corpus)
-    tagger = Tagger.from_description(first.description(), features)
+    tagger = Tagger.from_description(configuration(first), features)
     tagger.optimizer, tagger.prior = first.optimizer, first.prior
     tagger.scorer.learn(corpus)
     tagger.allocate(labels)

@@ -14,11 +14,12 @@ from torch import nn
 from torch.optim import Optimizer
 
 from structperc.data.corpus import Corpus
-from structperc.data.text import write_lines
+from structperc.data.text import expand, write_lines
+from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.rerankers import CandidateLists
 from structperc.training.datamodule import SequenceData
-from structperc.training.store import describe, path_of
+from structperc.training.store import LEARNED, describe, path_of
 from structperc.training.tagger import Tagger
 
 FORMAT = 1  # of the folder, and of what its name is made from
@@ -85,31 +86,66 @@ class ListCache:
 def folder_digest(folder: Path) -> str:
     """Checksum of the files in a folder."""
     total = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        with open(path, "rb") as file:
-            total.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        total.update(f"{path.name} {file_digest(path)}\n".encode())
     return total.hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """Checksum of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def fingerprint(first: Tagger, data: SequenceData, callbacks: Sequence[Any], options: dict[str, Any]) -> str:
     """16 hexadecimal digits that stand for a first model's configuration, its training data and further options.
 
-    InputError for a callback whose options cannot be read off.
+    What the model has learned before is no part of it. InputError for a callback whose options cannot be read off.
     """
     features = {name: value for name, value in first.features.state_dict_json().items() if name != "vocabularies"}
     corpus = data.corpus("train")
     about = {
         "format": FORMAT,
-        "first": first.description(),
+        "first": configuration(first),
         "optimizer": describe_optimizer(first.optimizer),
         "prior": first.prior and describe(first.prior),
         "features": features,
-        "corpus": corpus_digest(corpus, [*first.features.columns, "label"]),
+        "corpus": corpus_digest(corpus, columns_read(first, corpus)),
         "data": [data.unit, data.scheme, data.batch_size, data.shuffle, data.seed],
         "callbacks": [_describe_callback(callback) for callback in callbacks],
+        **({"files": files} if (files := outside_digests(first)) else {}),
         **options,
     }
     return hashlib.sha256(_json(about).encode()).hexdigest()[:16]
+
+
+def configuration(first: Tagger) -> dict[str, Any]:
+    """The description of a tagger without what its text modules have learned."""
+    return _without_learned(first.description())
+
+
+def _without_learned(described: Any) -> Any:
+    if isinstance(described, list):
+        return [_without_learned(one) for one in described]
+    if not isinstance(described, dict):
+        return described
+    return {name: _without_learned(value) for name, value in described.items() if name != LEARNED}
+
+
+def text_modules(first: Tagger) -> list[TextModule]:
+    """The parts of a tagger that read text."""
+    return [module for module in first.modules() if isinstance(module, TextModule)]
+
+
+def columns_read(first: Tagger, corpus: Corpus) -> list[str]:
+    """Roles of the columns on which the training of a tagger depends; text modules may read any."""
+    return list(corpus.columns) if text_modules(first) else [*first.features.columns, "label"]
+
+
+def outside_digests(first: Tagger) -> list[str]:
+    """Checksums of the files and folders from which text modules learn, beside the training data."""
+    places = [expand(place) for module in text_modules(first) for place in module.places()]
+    return [folder_digest(p) if p.is_dir() else file_digest(p) for p in places if p.exists()]
 
 
 def describe_optimizer(make: Callable[[Iterable[Any]], Optimizer]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from structperc.features import FeatureExtractor
 from structperc.metrics import oracle
 from structperc.nonlocal_features import NonlocalFeature
 from structperc.optim import Perceptron
-from structperc.rerankers import CandidateLists, Listed, LocalScore
+from structperc.rerankers import CandidateLists, Listed, LocalFeatures, LocalScore
 from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Lattice, Scored
 from structperc.training.datamodule import SequenceData
@@ -69,7 +69,7 @@ class Reranker(Tagger):
     ) -> None:
         decoder = decoder or KBest(search.k)
         super().__init__(first.features, scorer, criterion, search, optimizer, nonlocal_features, decoder)  # type: ignore[arg-type]
-        _check(first, criterion, search, nonlocal_features)
+        _check(first, scorer, criterion, search, nonlocal_features)
         # After all modules that learn: checkpoints number the parameters that the optimizer has from the start.
         self.first = first
         self.jackknife = jackknife or JackKnife()
@@ -125,7 +125,7 @@ class Reranker(Tagger):
 
     def _check_lists(self, data: SequenceData) -> None:
         if self.lists is None:
-            raise InputError("the re-ranker has no candidate lists: call train_first(data) before fit")
+            raise InputError("no candidate lists to train on: run `structperc rerank`; in Python train_first(data)")
         if self.lists.lengths.tolist() != data.corpus("train").lengths.tolist():
             raise InputError("the candidate lists are those of other training data: call train_first(data) again")
 
@@ -197,7 +197,9 @@ class Reranker(Tagger):
         return cls(Tagger.from_description(description["first"], features), **rebuild_parts(description))
 
 
-def _check(first: Tagger, criterion: Criterion, search: KBest, nonlocal_features: Sequence[NonlocalFeature]) -> None:
+def _check(
+    first: Tagger, scorer: LocalScore, criterion: Criterion, search: KBest, nonlocal_features: Sequence[NonlocalFeature]
+) -> None:
     """InputError for parts that make no re-ranker."""
     if search.k < 2:
         raise InputError(f"model.search.k is {search.k}: a list to choose from has at least 2 candidates")
@@ -205,6 +207,12 @@ def _check(first: Tagger, criterion: Criterion, search: KBest, nonlocal_features
         raise InputError("model.nonlocal_features: a re-ranker needs some; without them train a tagger with fit")
     if len(first.nonlocal_features):
         raise InputError("model.first.nonlocal_features: the first model lists by local score; remove them")
+    if first.init_from is not None:
+        raise InputError(
+            "model.first.init_from: models of folds start anew, so that none knows what it lists; remove it"
+        )
+    if isinstance(scorer, LocalFeatures) and not first.features.node:
+        raise InputError("model.scorer: LocalFeatures weighs features; give model.first.features, or take FirstScore")
     if criterion.of_lattice:
         name = type(criterion).__name__
         raise InputError(f"model.criterion: {name} looks at all labellings, a re-ranker knows lists; use Margin")

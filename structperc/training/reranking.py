@@ -46,13 +46,13 @@ class RerankingProgram(Program):
 def check_trainer(trainer: pl.Trainer, model: Reranker) -> None:
     """InputError for several processes, and for options about gradients where a ranker learns without."""
     model.check_processes(trainer)
-    given = {
-        "accumulate_grad_batches": trainer.accumulate_grad_batches > 1,
-        "gradient_clip_val": bool(trainer.gradient_clip_val),
-    }
-    for option, is_set in given.items():
-        if is_set and not model.automatic_optimization:
-            raise InputError(f"trainer.{option}: a ranker learns without gradients; leave it out")
+    if model.automatic_optimization:
+        return
+    if trainer.accumulate_grad_batches > 1:
+        raise InputError("trainer.accumulate_grad_batches: a ranker learns without gradients; leave it out")
+    if trainer.gradient_clip_val:
+        advice = "leave it out, or set model.jackknife.gradient_clip_val for the first model"
+        raise InputError(f"trainer.gradient_clip_val: a ranker learns without gradients; {advice}")
 
 
 def rerank(arguments: list[str]) -> int:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 CONFIG, WEIGHTS = "model.json", "model.safetensors"
+LEARNED = "learned"  # of a described text module
 LEARNING = "criterion."  # what criteria keep in mind is of checkpoints, not of saved models
 
 
@@ -139,7 +140,7 @@ def describe(part: Any) -> dict[str, Any]:
     values = {option: getattr(part, option) for option in options}
     described = {"class_path": path_of(type(part)), "init_args": {o: _plain(value) for o, value in values.items()}}
     learned = part.learned() if isinstance(part, TextModule) else None
-    return described if learned is None else {**described, "learned": learned}
+    return described if learned is None else {**described, LEARNED: learned}
 
 
 def _plain(value: Any) -> Any:
@@ -151,8 +152,8 @@ def _plain(value: Any) -> Any:
 def rebuild(described: dict[str, Any]) -> Any:
     """The object that `describe` described."""
     part = named(described["class_path"])(**{o: _rebuilt(value) for o, value in described["init_args"].items()})
-    if "learned" in described:
-        part.relearn(described["learned"])
+    if LEARNED in described:
+        part.relearn(described[LEARNED])
     return part
 
 

@@ -10,6 +10,7 @@ from structperc.cli import main
 
 sys.path.append(str(Path(__file__).parent))  # nested.py, pages.py
 sys.path.append(str(Path(__file__).parents[1] / "nonlocal_features"))  # naive_strings.py
+sys.path.append(str(Path(__file__).parents[1] / "encoders"))  # tiny_models.py
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 SMALL = [

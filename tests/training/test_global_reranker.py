@@ -521,7 +521,7 @@ def test_gold_that_is_never_listed(cache, data):
 
 def test_fit_without_lists_or_with_others(cache, data):
     made = make_reranker(cache)
-    with pytest.raises(InputError, match="call train_first"):
+    with pytest.raises(InputError, match="no candidate lists to train on"):
         fit(made, data, 1)
     made.train_first(data, **QUIET)
     with pytest.raises(InputError, match="other training data"):

@@ -427,7 +427,7 @@ def test_labels_of_development_data_are_checked_before_training(tmp_path, data):
 
 def test_fit_without_lists_or_with_others(cache, data):
     made = make_reranker(cache)
-    with pytest.raises(InputError, match="call train_first"):
+    with pytest.raises(InputError, match="no candidate lists to train on"):
         fit(made, data, 1)
     made.train_first(data, **TRAINER)
     with pytest.raises(InputError, match="other training data"):
