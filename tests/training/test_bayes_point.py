@@ -356,7 +356,16 @@ def test_a_death_while_weights_are_sent():
     assert not active_children()
 
 
+@pytest.fixture
+def heard():
+    """Ctrl-C arrives, also where a shell runs the tests in the background and has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @forks
+@pytest.mark.usefixtures("heard")
 def test_an_interrupted_wait_leaves_no_process():
     with pytest.raises(KeyboardInterrupt):
         list(forked(interrupted, 5, 3))
@@ -400,7 +409,8 @@ list(forked(work, 3, 2))
 
 
 @forks
-def test_ctrl_c_ends_the_whole_group(tmp_path):
+@pytest.mark.usefixtures("heard")
+def test_ctrl_c_ends_the_whole_group():
     process = subprocess.Popen(
         [sys.executable, "-c", CTRL_C],
         stdout=subprocess.PIPE,
