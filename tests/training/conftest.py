@@ -7,6 +7,8 @@ from typing import NamedTuple
 import pytest
 
 from structperc.cli import main
+from structperc.errors import InputError
+from structperc.training import jackknife
 
 sys.path.append(str(Path(__file__).parent))  # nested.py, pages.py
 sys.path.append(str(Path(__file__).parents[1] / "nonlocal_features"))  # naive_strings.py
@@ -86,3 +88,31 @@ def run(capsys):
         return capsys.readouterr().out
 
     return run
+
+
+@pytest.fixture
+def trainings(monkeypatch):
+    """The corpora of all first models, as they happen."""
+    seen = []
+    trained = jackknife._Training.trained
+
+    def watched(self, corpus, number):
+        seen.append(corpus)
+        return trained(self, corpus, number)
+
+    monkeypatch.setattr(jackknife._Training, "trained", watched)
+    return seen
+
+
+@pytest.fixture
+def refused():
+    """Runs a re-ranker that must fail before it lists anything; -> its one line of complaint."""
+
+    def refused(made, *arguments):
+        with pytest.raises(InputError) as error:
+            made(*arguments)
+        assert "\n" not in str(error.value)
+        assert not made.candidates.exists()
+        return str(error.value)
+
+    return refused

@@ -45,20 +45,6 @@ def make_plan(tmp_path, **options):
     return JackKnife(**{"folds": FOLDS, "epochs": 2, "cache": str(tmp_path / "cache"), **options})
 
 
-@pytest.fixture
-def trainings(monkeypatch):
-    """The corpora of all trainings, as they happen."""
-    seen = []
-    trained = module._Training.trained
-
-    def watched(self, corpus, number):
-        seen.append(corpus)
-        return trained(self, corpus, number)
-
-    monkeypatch.setattr(module._Training, "trained", watched)
-    return seen
-
-
 def assert_same_lists(a, b):
     for name in TENSORS:
         assert torch.equal(getattr(a, name), getattr(b, name)), name
