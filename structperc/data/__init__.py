@@ -1,6 +1,7 @@
 """Files or hub -> rows of sentences -> columns of strings, in flow order.
 
 text.py                                      a text file -> lines, with errors that name file and line
+output.py                                    bytes or lines -> a file that is complete or what it was before
 conll.py, conllu.py, hub.py, synthetic.py    a file, a hub data set or a seed -> `datasets.Dataset`
 patterns.py                                  the sentences of synthetic.py
 rows.py                                      the row format they share: one sentence per row
@@ -9,5 +10,5 @@ normalise.py                                 labels of a corpus repaired and bro
 labels.py                                    tag schemes, segments, `LabelSet` with its masks
 words.py, lexicon.py                         words by number, their shapes; which are usually in lower case
 
-The readers need the package `datasets`; `text`, `corpus`, `normalise` and `labels` do not.
+The readers need the package `datasets`; `text`, `output`, `corpus`, `normalise` and `labels` do not.
 """

@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.progress import track
 
 from structperc.data.corpus import Corpus
+from structperc.data.output import write_lines
 from structperc.data.rows import rows
-from structperc.data.text import read_lines, write_lines
+from structperc.data.text import read_lines
 from structperc.errors import InputError
 
 DOCSTART = "-DOCSTART-"

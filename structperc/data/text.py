@@ -1,7 +1,6 @@
 """Text files as lines, with errors that say which file, which line and what to change."""
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 from structperc.errors import InputError
@@ -37,22 +36,3 @@ def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
     except LookupError:
         raise InputError(f"unknown encoding {encoding!r}; set encoding to utf-8, latin-1, ...") from None
     return text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
-
-
-def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Writes lines (with their ends) as UTF-8; the file appears under its name only when it is complete.
-
-    InputError for a folder that does not exist.
-    """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder {path.parent} does not exist")
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(lines)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)

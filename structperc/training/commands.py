@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from structperc.data.conll import conll_lines, read_conll
 from structperc.data.corpus import Corpus
-from structperc.data.text import write_lines
+from structperc.data.output import write_lines
 from structperc.errors import InputError
 from structperc.metrics import compare, compare_all
 from structperc.training.decisions import load_guided
@@ -13,6 +13,7 @@ from structperc.training.inference import flat_labels
 from structperc.training.predictions import gold_column, last_column, predictions_of, short_names
 from structperc.training.sequence_tagger import SequenceTagger
 from structperc.training.tagger import Tagger
+from structperc.training.writing import check_targets
 
 
 def tag_file(
@@ -32,6 +33,7 @@ def tag_file(
     """
     if k is not None and k < 1:
         raise InputError(f"-k must be >= 1, got {k}")
+    check_targets(output)
     tagger = load_guided(model) if order else SequenceTagger.load(model)
     roles = list(columns or tagger.features.columns)
     corpus = Corpus.from_dataset(read_conll(file, roles), unit or tagger.unit, file)

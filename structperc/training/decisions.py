@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.data.text import write_lines
+from structperc.data.output import write_lines
 from structperc.errors import InputError
 from structperc.guided import Decisions
 from structperc.guided.context import UNKNOWN

@@ -11,7 +11,7 @@ from tqdm.auto import tqdm
 from structperc.chain import kbest
 from structperc.data.corpus import Corpus
 from structperc.data.labels import Span, spans
-from structperc.data.text import write_lines
+from structperc.data.output import write_lines
 from structperc.errors import InputError
 from structperc.nonlocal_features import NonlocalFeature, find_segments
 from structperc.structures import Batch, Candidates

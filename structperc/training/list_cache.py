@@ -14,7 +14,8 @@ from torch import nn
 from torch.optim import Optimizer
 
 from structperc.data.corpus import Corpus
-from structperc.data.text import expand, write_lines
+from structperc.data.output import write_lines
+from structperc.data.text import expand
 from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.rerankers import CandidateLists

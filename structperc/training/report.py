@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from tqdm.auto import tqdm
 
-from structperc.data.text import write_lines
+from structperc.data.output import write_lines
 from structperc.metrics import Evaluation
 from structperc.training.cost import Clock
 from structperc.training.datamodule import SequenceData

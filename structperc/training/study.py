@@ -7,7 +7,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from structperc.data.text import write_lines
+from structperc.data.output import write_lines
 from structperc.errors import InputError
 from structperc.training.program import name_of
 from structperc.training.report import write_json

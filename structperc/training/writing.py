@@ -1,4 +1,4 @@
-"""Results of the small commands as files: tables, figures."""
+"""Results of the small commands as files: tables, figures; complete or not at all (see `data.output`)."""
 
 import csv
 import io
@@ -7,15 +7,15 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from structperc.data.text import write_lines
+from structperc.data.output import check_target, opened, write_lines
 from structperc.errors import InputError
 
 
 def check_targets(*paths: str | None) -> None:
-    """InputError for a file in a folder that does not exist, before work begins."""
+    """`check_target` of files that are wanted, before work begins."""
     for path in paths:
-        if path is not None and not Path(path).parent.is_dir():
-            raise InputError(f"{path}: the folder {Path(path).parent} does not exist")
+        if path is not None:
+            check_target(path)
 
 
 def check_figure(path: str | None) -> None:
@@ -27,7 +27,7 @@ def check_figure(path: str | None) -> None:
 
 
 def write_csv(path: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a table with a header line, complete or not at all."""
+    """Write a table with a header line."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
@@ -37,7 +37,7 @@ def write_csv(path: str, header: Sequence[str], rows: Iterable[Sequence[object]]
 
 def write_figure(path: str, figure: Figure) -> None:
     """Write a figure in the format that the file's ending names."""
-    try:
-        figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise InputError(f"{path}: cannot write this file ({error.strerror})") from None
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=Path(path).suffix[1:].lower(), dpi=150)
+    with opened(path) as file:
+        file.write(drawn.getvalue())

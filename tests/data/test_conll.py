@@ -1,5 +1,3 @@
-import os
-
 import pytest
 
 from structperc.data import conll
@@ -214,20 +212,6 @@ def test_what_cannot_be_written(tmp_path):
         write_conll(tmp_path / "b.txt", corpus, predicted=["O"])
     with pytest.raises(InputError, match=r"the folder .*missing does not exist"):
         write_conll(tmp_path / "missing" / "b.txt", corpus)
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
-    target = written(tmp_path, "old", "b.txt")
-    corpus = corpus_of(tmp_path)
-
-    def fail(descriptor):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="disk full"):
-        write_conll(target, corpus)
-    assert target.read_text() == "old"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.txt", "b.txt"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,92 @@
+"""Files as outputs: a regular file appears complete or not at all, anything else is written to as it stands."""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from structperc.errors import InputError
+
+
+def check_target(path: str | Path) -> None:
+    """InputError for what cannot be written to: an empty name, a folder, what is in no folder or is protected.
+
+    Nothing is opened: a full disk shows only when it is written to.
+    """
+    if not str(path) or "\0" in str(path):
+        raise InputError(f"{str(path)!r} is no name for a file to write; give another one")
+    if os.path.isdir(path):
+        raise InputError(f"{path}: this is a folder; name a file")
+    needed = Path(path)
+    if not os.path.exists(path):
+        needed = Path(os.path.realpath(path)).parent
+        if not needed.is_dir():
+            raise InputError(f"{path}: the folder {needed} {'is a file' if needed.exists() else 'does not exist'}")
+    if not os.access(needed, os.W_OK):
+        raise InputError(f"{path}: cannot write this file (no permission to write to {needed})")
+
+
+def write_lines(path: str | Path, lines: Iterable[str]) -> None:
+    """Writes lines (with their ends) as UTF-8. InputError as of `opened`."""
+    with opened(path) as file:
+        file.writelines(line.encode("utf-8", "surrogateescape") for line in lines)
+
+
+@contextlib.contextmanager
+def opened(path: str | Path) -> Iterator[BinaryIO]:
+    """What to write bytes into.
+
+    A regular file, or the one that a link leads to, is replaced when all is written and keeps its permissions; when
+    that fails it stays what it was. Pipes, devices, and files that are standard output are written to directly.
+    InputError, naming path and reason, for what `check_target` refuses and for failures on the way.
+    """
+    check_target(path)
+    with _complaints(path):
+        if os.path.exists(path) and not _replaceable(path):
+            with open(path, "wb") as file:
+                yield file
+            return
+        target = Path(os.path.realpath(path))
+        part = unfinished(target)
+        try:
+            with open(part, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if target.exists():
+                part.chmod(stat.S_IMODE(target.stat().st_mode))
+            os.replace(part, target)
+        except BaseException:
+            with contextlib.suppress(OSError):  # the error that led here is the one to hear of
+                part.unlink(missing_ok=True)
+            raise
+
+
+def unfinished(path: Path) -> Path:
+    """Where a file is written before it is complete: beside it, under a name of this process."""
+    return path.with_name(f".{path.name}.{os.getpid()}")
+
+
+def _replaceable(path: str | Path) -> bool:
+    """Whether what is there is a regular file, and not what standard output or error go to."""
+    found = os.stat(path)
+    return stat.S_ISREG(found.st_mode) and not any(os.path.samestat(found, own) for own in _standard_streams())
+
+
+def _standard_streams() -> Iterator[os.stat_result]:
+    for number in (1, 2):
+        with contextlib.suppress(OSError):
+            yield os.fstat(number)
+
+
+@contextlib.contextmanager
+def _complaints(path: str | Path) -> Iterator[None]:
+    """Errors of the file system as InputErrors, but for a reader of a pipe who has seen enough."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise InputError(f"{path}: cannot write this file ({error.strerror or error})") from error

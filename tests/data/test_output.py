@@ -1,0 +1,138 @@
+"""Outputs: complete or what was there before, and one line that says why not."""
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from structperc.data import output
+from structperc.data.output import check_target, opened, write_lines
+from structperc.errors import InputError
+
+LINES = ["Anna PER\n", "schlief ä\n"]
+TEXT = "".join(LINES)
+
+
+def refused(write, *arguments):
+    """-> the one line of complaint."""
+    with pytest.raises(InputError) as error:
+        write(*arguments)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_file_is_replaced_and_keeps_its_permissions(tmp_path):
+    file = tmp_path / "a.txt"
+    write_lines(file, LINES)
+    assert file.read_text(encoding="utf-8") == TEXT
+    file.chmod(0o640)
+    before = file.stat().st_ino
+    write_lines(str(file), ["other\n"])
+    assert file.read_text() == "other\n"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert file.stat().st_ino != before  # nobody saw it half written
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["to a file", "to nothing"])
+def test_what_a_link_leads_to_is_replaced(tmp_path, there):
+    (tmp_path / "far").mkdir()
+    target, link = tmp_path / "far" / "a.txt", tmp_path / "link"
+    if there:
+        target.write_text("old")
+    link.symlink_to("far/a.txt")
+    write_lines(link, LINES)
+    assert link.is_symlink()
+    assert target.read_text(encoding="utf-8") == TEXT
+    assert os.listdir(tmp_path / "far") == ["a.txt"]
+
+
+def test_a_device_stays_a_device():
+    before = os.stat("/dev/null")
+    write_lines("/dev/null", LINES)
+    assert os.stat("/dev/null").st_rdev == before.st_rdev
+
+
+def test_a_pipe_is_written_to(tmp_path):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text(encoding="utf-8")))
+    reader.start()
+    write_lines(pipe, LINES)
+    reader.join()
+    assert read == [TEXT]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_standard_output_by_name(tmp_path):
+    """A file that a shell opened is not replaced: what is printed later goes there, too."""
+    code = f"from structperc.data.output import write_lines; write_lines('/dev/stdout', {LINES})"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.decode() == TEXT
+    with open(tmp_path / "out", "wb") as out:
+        subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
+        assert os.path.samestat(os.stat(tmp_path / "out"), os.fstat(out.fileno()))
+    assert (tmp_path / "out").read_text(encoding="utf-8") == TEXT
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
+    file = tmp_path / "a.txt"
+    file.write_text("old")
+    assert refused(write_lines, "/dev/full", LINES) == "/dev/full: cannot write this file (No space left on device)"
+
+    def full(number):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert refused(write_lines, file, LINES) == f"{file}: cannot write this file (No space left on device)"
+    assert file.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_the_clean_up_does_not_hide_the_error(tmp_path, monkeypatch):
+    def gone(path, missing_ok=False):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(output.Path, "unlink", gone)
+    with pytest.raises(KeyError, match="while lines are made"), opened(tmp_path / "a.txt"):
+        raise KeyError("while lines are made")
+
+
+def test_lines_that_fail_leave_what_was_there(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("old")
+
+    def lines():
+        yield "half"
+        raise InputError("no more")
+
+    assert refused(write_lines, file, lines()) == "no more"
+    assert file.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_targets_are_refused_before_work_begins(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("kept")
+    (tmp_path / "to folder").symlink_to(tmp_path)
+    for path, reason in (
+        ("", "'' is no name for a file to write"),
+        ("a\0b", "'a\\x00b' is no name for a file to write"),
+        (tmp_path, f"{tmp_path}: this is a folder; name a file"),
+        (tmp_path / "to folder", f"{tmp_path}/to folder: this is a folder"),
+        (tmp_path / "none" / "a", f"{tmp_path}/none/a: the folder {tmp_path}/none does not exist"),
+        (tmp_path / "file" / "a", f"{tmp_path}/file/a: the folder {tmp_path}/file is a file"),
+    ):
+        assert refused(check_target, path).startswith(reason)
+        assert refused(write_lines, path, LINES).startswith(reason)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    for path, needed in ((tmp_path / "file", tmp_path / "file"), (tmp_path / "new", tmp_path)):
+        assert refused(check_target, path).endswith(f"(no permission to write to {needed})")
+    assert sorted(os.listdir(tmp_path)) == ["file", "to folder"]
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_a_name_that_is_too_long(tmp_path):
+    assert "File name too long" in refused(write_lines, tmp_path / ("x" * 300), LINES)
