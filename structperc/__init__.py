@@ -13,24 +13,28 @@ rerankers           candidate lists and the scores of second models
 guided              the other road, without a lattice: labels one by one, the easiest first
 metrics             labels against gold -> scores
 training            all of it as Lightning modules; saved models
+commands            what the command line offers, one file per command
 cli                 the program
 
-Importing `structperc` or any stage before `training` needs neither Lightning nor datasets.
+Importing a stage before `training` needs neither Lightning nor datasets; `import structperc` alone imports nothing.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from structperc.chain import kbest, log_partition, marginals, max_marginals, viterbi
-from structperc.data.corpus import Corpus
-from structperc.data.labels import LabelSet
-from structperc.errors import InputError
-from structperc.features import FeatureExtractor
-from structperc.structures import Batch, Candidates, Lattice
+from structperc.version import __version__
 
 if TYPE_CHECKING:
+    from structperc.chain import kbest, log_partition, marginals, max_marginals, viterbi
+    from structperc.data.corpus import Corpus
+    from structperc.data.labels import LabelSet
+    from structperc.errors import InputError
+    from structperc.features import FeatureExtractor
+    from structperc.structures import Batch, Candidates, Lattice
     from structperc.training.tagger import Tagger
 
 __all__ = [
+    "__version__",
     "Batch",
     "Lattice",
     "Candidates",
@@ -45,12 +49,20 @@ __all__ = [
     "Tagger",
     "InputError",
 ]
+_PLACES = {
+    "structures": ("Batch", "Lattice", "Candidates"),
+    "data.corpus": ("Corpus",),
+    "data.labels": ("LabelSet",),
+    "features": ("FeatureExtractor",),
+    "chain": ("viterbi", "kbest", "log_partition", "marginals", "max_marginals"),
+    "training.tagger": ("Tagger",),
+    "errors": ("InputError",),
+}
 
 
 def __getattr__(name: str) -> Any:
-    """`structperc.Tagger` is found on first use, since it needs Lightning."""
-    if name == "Tagger":
-        from structperc.training.tagger import Tagger
-
-        return Tagger
+    """Public names are found on first use: the command line answers without PyTorch, the core without Lightning."""
+    for module, names in _PLACES.items():
+        if name in names:
+            return getattr(import_module(f"structperc.{module}"), name)
     raise AttributeError(f"module 'structperc' has no attribute {name!r}")

@@ -12,7 +12,7 @@ import structperc
 
 PACKAGE = Path(structperc.__file__).parent
 STAGES = (
-    ("structures", "errors"),
+    ("structures", "errors", "spelling", "version"),
     ("data",),
     ("features",),
     ("encoders",),
@@ -25,6 +25,7 @@ STAGES = (
     ("guided",),
     ("metrics",),
     ("training",),
+    ("commands",),
     ("cli",),
     ("__main__", "__init__"),
 )

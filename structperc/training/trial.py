@@ -91,7 +91,7 @@ def fit(command: list[str], folder: Path) -> str | None:
     environment = {**os.environ, "PYTHONPATH": path, "TQDM_MINITERS": "1000000"}  # a log needs no moving bars
     with open(folder / LOG, "a+b") as log:
         start = log.seek(0, os.SEEK_END)
-        whole = [sys.executable, "-m", "structperc.training.attended", *command, *_resumed(folder)]
+        whole = [sys.executable, "-m", "structperc.training.attended", *command, *_resumed(folder), "--debug"]
         with subprocess.Popen(whole, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment) as process:
             code = process.wait()
         log.seek(start)

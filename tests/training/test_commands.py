@@ -190,11 +190,8 @@ def test_tag_into_a_folder_that_does_not_exist(fails, file, model, tmp_path, k):
 
 
 @pytest.mark.parametrize("options", [["--unit", "paragraph"], ["-k", "many"], ["--colums", "word"], []])
-def test_tag_called_wrongly(options, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(["tag", *(["model", "file"] if options else []), *options])
-    assert stopped.value.code == 2
-    assert "structperc tag: error:" in capsys.readouterr().err
+def test_tag_called_wrongly(options, fails):
+    assert "error: tag: " in fails("tag", *(["model", "file"] if options else []), *options)
 
 
 # -- compare --------------------------------------------------------------------------------------------------

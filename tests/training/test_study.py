@@ -367,8 +367,5 @@ def test_a_configuration_that_is_not_there(checked):
     assert "rows.other.configs: no file configs/none.yaml" in checked(status=2)
 
 
-def test_a_study_that_is_not_named(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(["study"])
-    assert stopped.value.code == 2
-    assert "file" in capsys.readouterr().err
+def test_a_study_that_is_not_named(fails):
+    assert "file" in fails("study")

@@ -1,0 +1,37 @@
+"""The commands: one file for each, with its options, its work and its printing.
+
+command.py         what a command is; the parser whose mistakes are one line
+labelled_file.py   options of the commands that read a file with gold labels
+program.py         fit, validate, test, predict and rerank, which share LightningCLI
+
+These files are imported for every command line, so they import what a command needs only when it runs.
+"""
+
+from structperc.commands.candidates import CANDIDATES
+from structperc.commands.command import Command
+from structperc.commands.compare import COMPARE
+from structperc.commands.decisions import DECISIONS
+from structperc.commands.explain import EXPLAIN
+from structperc.commands.program import FIT, PREDICT, RERANK, TEST, VALIDATE
+from structperc.commands.reliability import RELIABILITY
+from structperc.commands.study import STUDY
+from structperc.commands.sweep import SWEEP
+from structperc.commands.tag import TAG
+from structperc.commands.weights import WEIGHTS
+
+COMMANDS: tuple[Command, ...] = (
+    FIT,
+    VALIDATE,
+    TEST,
+    PREDICT,
+    RERANK,
+    SWEEP,
+    STUDY,
+    TAG,
+    COMPARE,
+    WEIGHTS,
+    CANDIDATES,
+    EXPLAIN,
+    DECISIONS,
+    RELIABILITY,
+)

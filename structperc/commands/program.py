@@ -1,0 +1,26 @@
+"""fit, validate, test and predict: what a configuration says."""
+
+from functools import partial
+
+from structperc.commands.command import Command
+
+
+def run(command: str, arguments: list[str]) -> None:
+    """One of the four, by the same program."""
+    from structperc.training.program import train
+
+    train([command, *arguments])
+
+
+def run_reranking(arguments: list[str]) -> None:
+    """The same program for re-rankers."""
+    from structperc.training.reranking import rerank
+
+    rerank(arguments)
+
+
+FIT = Command("fit", "-c FILE", "train, print scores, save the model", partial(run, "fit"))
+VALIDATE = Command("validate", "-c FILE --ckpt_path F", "scores on the development split", partial(run, "validate"))
+TEST = Command("test", "-c FILE --ckpt_path F", "scores on the test split", partial(run, "test"))
+PREDICT = Command("predict", "-c FILE --ckpt_path F", "write predicted labels as columns", partial(run, "predict"))
+RERANK = Command("rerank", "-c FILE", "jack-knife first models, train a re-ranker", run_reranking)

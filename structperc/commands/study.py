@@ -1,0 +1,24 @@
+"""structperc study FILE: each configuration that the file lists, with each seed, and one table."""
+
+from structperc.commands.command import Command, CommandParser
+
+
+def parser() -> CommandParser:
+    """Of the arguments."""
+    made = CommandParser("study", "Train a list of configurations over seeds and write one table.")
+    made.add_argument("file", help="a study, such as configs/studies/embedded.yaml")
+    made.add_argument("--root", metavar="FOLDER", help="of all runs and the table; default: runs/ and the file's name")
+    return made
+
+
+def run(arguments: list[str]) -> None:
+    """Trains, and prints what came of it."""
+    options = parser().parse_args(arguments)
+
+    from structperc.training.study import study
+
+    for line in study(options.file, options.root):
+        print(line, flush=True)
+
+
+STUDY = Command("study", "FILE", "train configurations over seeds, one table", run)

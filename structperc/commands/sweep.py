@@ -1,0 +1,34 @@
+"""structperc sweep -c FILE --grid KEY=V1,V2: a training per value, the best on development data."""
+
+from structperc.commands.command import Command, CommandParser
+
+
+def parser() -> CommandParser:
+    """Of the arguments but for those of fit."""
+    made = CommandParser(
+        "sweep",
+        "Train a configuration once per value of some options, choose the best on development data.",
+        epilog="Further options are those of fit, for all trainings, such as --trainer.max_epochs=20.",
+    )
+    made.add_argument("-c", "--config", action="append", required=True, metavar="FILE", help="as of fit")
+    grid = "an option and its values, e.g. model.prior.init_args.C=0.01,0.1,1; again for a second option"
+    made.add_argument("--grid", action="append", required=True, metavar="KEY=V1,V2", help=grid)
+    held = "choose on the last N training sequences, then train on all with the chosen value"
+    made.add_argument("--holdout", type=int, default=0, metavar="N", help=held)
+    seeds = "train each point with each of these seeds; points are chosen by their mean score"
+    made.add_argument("--seeds", nargs="+", type=int, metavar="SEED", help=seeds)
+    made.add_argument("--root", metavar="FOLDER", help="of the sweep; default: sweep-KEY among the runs of the file")
+    return made
+
+
+def run(arguments: list[str]) -> None:
+    """Trains, and prints what came of it."""
+    options, rest = parser().parse_known_args(arguments)
+
+    from structperc.training.sweep import sweep
+
+    for line in sweep(options.config, options.grid, options.holdout, options.seeds, options.root, rest):
+        print(line, flush=True)
+
+
+SWEEP = Command("sweep", "-c FILE --grid KEY=V,V", "train once per value, choose on dev", run)

@@ -1,0 +1,31 @@
+"""structperc tag MODEL FILE: the file's columns with one more, the predicted label."""
+
+from structperc.commands.command import Command, CommandParser
+from structperc.commands.labelled_file import UNITS
+
+
+def parser() -> CommandParser:
+    """Of the arguments."""
+    made = CommandParser("tag", "Label a file of CoNLL columns.")
+    made.add_argument("model", help="folder of a saved model, e.g. runs/quickstart/1/model")
+    made.add_argument("file", help="one token per line, blank lines between sentences")
+    made.add_argument("--columns", nargs="+", help="roles of the file's columns; default: those the model reads")
+    made.add_argument("--unit", choices=UNITS, help="default: as the model was trained")
+    made.add_argument("-o", "--output", help="write here instead of to standard output")
+    made.add_argument("-k", type=int, help="print the k best labellings with their scores instead")
+    order = "write before the label in which step, from 1, a guided tagger decided the token"
+    made.add_argument("--order", action="store_true", help=order)
+    return made
+
+
+def run(arguments: list[str]) -> None:
+    """Writes the labelled file."""
+    options = parser().parse_args(arguments)
+
+    from structperc.training.commands import tag_file
+
+    read = (options.columns, options.unit)
+    tag_file(options.model, options.file, *read, options.output, options.k, options.order)
+
+
+TAG = Command("tag", "MODEL FILE", "label a file of columns with a saved model", run)

@@ -1,0 +1,153 @@
+"""The command line itself: overview, help, suggestions, and one line for whatever ends a command."""
+
+import errno
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import structperc
+from structperc import cli, commands
+from structperc.cli import main
+from structperc.commands import COMMANDS
+from structperc.commands.command import Command
+from structperc.errors import InputError
+from structperc.spelling import did_you_mean
+
+
+@pytest.fixture
+def ended(monkeypatch, capsys):
+    """What a command that raises an error leaves: -> exit status, lines on standard error."""
+
+    def ended(error, *options):
+        def run(arguments):
+            raise error
+
+        monkeypatch.setattr(cli, "COMMANDS", (Command("break", "", "breaks", run),))
+        capsys.readouterr()
+        status = main(["break", *options])
+        return status, capsys.readouterr().err.splitlines()
+
+    return ended
+
+
+@pytest.mark.parametrize("asked", [[], ["-h"], ["--help"], ["help"]])
+def test_overview_names_every_command_and_fits_a_terminal(asked, capsys):
+    assert main(asked) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert {line.split()[0] for line in lines if line.startswith("  ")} == {command.name for command in COMMANDS}
+
+
+def test_every_file_of_the_room_is_in_the_overview():
+    files = {path.stem for path in Path(commands.__file__).parent.glob("*.py")}
+    used = {(getattr(command.run, "func", command.run)).__module__.rpartition(".")[2] for command in COMMANDS}
+    assert files - used == {"__init__", "command", "labelled_file"}
+
+
+@pytest.mark.parametrize("name", ["tag", "sweep", "reliability"])
+def test_help_of_a_command(name, capsys):
+    for arguments in (["help", name], [name, "--help"]):
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        assert stopped.value.code == 0
+        assert f"usage: structperc {name}" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"structperc {structperc.__version__}\n"
+
+
+def test_help_and_version_do_without_pytorch():
+    code = """
+import sys
+from structperc.cli import main
+assert main(["--version"]) == main(["--help"]) == 0
+try:
+    main(["help", "explain"])
+except SystemExit:
+    pass
+assert not {"torch", "numpy", "jsonargparse"} & sys.modules.keys()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_public_names_are_found_on_first_use():
+    for name in set(structperc.__all__) - {"__version__"}:
+        assert getattr(structperc, name).__name__ == name
+    with pytest.raises(AttributeError, match="Taggr"):
+        structperc.Taggr  # noqa: B018
+
+
+# -- mistakes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["fti"], ["'fti'", "did you mean fit?"]),
+        (["help", "tga"], ["did you mean tag?"]),
+        (["--versoin"], ["did you mean --version?"]),
+        (["xyz"], ["'xyz'"]),
+        (["tag"], ["tag: ", "model, file"]),
+        (["tag", "m", "f", "--colums", "word"], ["tag: ", "--colums", "did you mean --columns?"]),
+        (["tag", "m", "f", "--out=x"], ["--out", "did you mean --output?"]),
+        (["tag", "m", "f", "g"], ["'g'"]),
+        (["tag", "m", "f", "-k", "many"], ["-k", "'many'"]),
+        (["explain", "m", "f", "--unit", "word"], ["--unit", "sentence", "document"]),
+        (["decisions", "m", "f", "--n", "1", "--sentence", "2"], ["--sentence", "--n"]),
+    ],
+)
+def test_mistakes_are_one_line_that_names_them(arguments, parts, capsys):
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("structperc: error: ")
+    assert err.count("\n") == 1
+    assert all(part in err for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("given", "known", "suggested"),
+    [
+        ("PERCEPTRON", ["Perceptron", "Margin"], "; did you mean Perceptron?"),
+        ("max_epoch", ["min_epochs", "max_epochs"], "; did you mean max_epochs?"),
+        ("zzz", ["Perceptron"], ""),
+        ("a", [], ""),
+    ],
+)
+def test_did_you_mean(given, known, suggested):
+    assert did_you_mean(given, known) == suggested
+
+
+# -- endings --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (InputError("a.txt:3: two\n fields"), 2, "structperc: error: a.txt:3: two fields"),
+        (InputError("a\x1b[2Jb"), 2, "structperc: error: a\\x1b[2Jb"),
+        (OSError(errno.ENOSPC, "No space left on device", "runs/x"), 2, "runs/x: No space left on device"),
+        (OSError(errno.EIO, "Input/output error"), 2, "structperc: error: Input/output error"),
+        (OSError("gone"), 2, "structperc: error: gone"),
+        (KeyError("word"), 70, "unexpected failure (KeyError: 'word'); --debug shows the traceback"),
+        (KeyboardInterrupt(), 1, "structperc: interrupted"),
+    ],
+)
+def test_whatever_ends_a_command_is_one_line(error, status, line, ended):
+    found, lines = ended(error)
+    assert found == status
+    assert len(lines) == 1
+    assert line in lines[0]
+
+
+@pytest.mark.parametrize("error", [InputError("bad"), OSError("gone"), KeyError("word"), KeyboardInterrupt()])
+def test_debug_shows_the_traceback_before_the_line(error, ended):
+    plain, with_trace = ended(error), ended(error, "--debug")
+    assert plain[0] == with_trace[0]
+    assert with_trace[1][0] == "Traceback (most recent call last):"
+    assert with_trace[1][-1] == plain[1][-1]
