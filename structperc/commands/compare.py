@@ -1,6 +1,7 @@
 """structperc compare A B [C ...]: scores of each and McNemar's p-values of each pair."""
 
 from structperc.commands.command import Command, CommandParser
+from structperc.commands.labelled_file import SCHEMES
 
 
 def parser() -> CommandParser:
@@ -10,7 +11,10 @@ def parser() -> CommandParser:
     made.add_argument("systems", nargs="+", metavar="RUN-OR-FILE", help=what)
     made.add_argument("--gold", help="CoNLL columns, label last; default: the last column but one of the predictions")
     made.add_argument("--split", default="test", help="which predictions of a run: test or dev (default test)")
-    made.add_argument("--scheme", default="IOB2", help="IOB1, IOB2, IOBES, BILOU or none (default IOB2)")
+    scheme = "of the predictions: IOB1, IOB2, IOBES, BILOU or none; default: the one that fits them all, else IOB2"
+    made.add_argument("--scheme", help=scheme)
+    labels = "tag scheme of gold; default: that of the predictions, or the one that fits"
+    made.add_argument("--labels", choices=SCHEMES, help=labels)
     made.add_argument("--gamma", type=float, default=1.0, help="of the F measure; above 1 recall counts more")
     return made
 
@@ -21,7 +25,8 @@ def run(arguments: list[str]) -> None:
 
     from structperc.training.commands import compare_predictions
 
-    print(compare_predictions(options.systems, options.gold, options.scheme, options.split, options.gamma))
+    schemes = {"scheme": options.scheme, "labels": options.labels}
+    print(compare_predictions(options.systems, options.gold, split=options.split, gamma=options.gamma, **schemes))
 
 
 COMPARE = Command("compare", "A B [C ...]", "runs or prediction files, McNemar tests", run)

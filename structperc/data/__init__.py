@@ -8,7 +8,8 @@ rows.py                                      the row format they share: one sent
 corpus.py                                    rows -> `Corpus`, sentences or documents as flat columns
 normalise.py                                 labels of a corpus repaired and brought into another tag scheme
 labels.py                                    tag schemes, segments, `LabelSet` with its masks
+schemes.py                                   the tag scheme of labels where nobody says
 words.py, lexicon.py                         words by number, their shapes; which are usually in lower case
 
-The readers need the package `datasets`; `text`, `output`, `corpus`, `normalise` and `labels` do not.
+The readers need the package `datasets`; `text`, `output`, `corpus`, `normalise`, `labels` and `schemes` do not.
 """

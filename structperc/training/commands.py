@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from structperc.data.conll import conll_lines, read_conll
 from structperc.data.corpus import Corpus
 from structperc.data.output import write_lines
+from structperc.data.schemes import common_scheme, in_scheme
 from structperc.errors import InputError
 from structperc.metrics import compare, compare_all
 from structperc.training.decisions import load_guided
@@ -70,28 +71,35 @@ def candidate_lines(tagger: Tagger, corpus: Corpus, k: int) -> Iterator[str]:
 
 
 def compare_predictions(
-    places: Sequence[str], gold: str | None, scheme: str = "IOB2", split: str = "test", gamma: float = 1.0
+    places: Sequence[str],
+    gold: str | None,
+    scheme: str | None = None,
+    split: str = "test",
+    gamma: float = 1.0,
+    labels: str | None = None,
 ) -> str:
     """The table of `compare` for two, of `compare_all` for more prediction files or folders of runs.
 
     The label is in the last column of each file, of the gold file too; without one gold is the last column but one
-    of the prediction files, which must agree on it. InputError for a single place, files of different texts, and as
-    of `compare` and `gold_column`.
+    of the prediction files, which must agree on it. `scheme` is that of the predictions, by default the
+    `common_scheme`; gold is of the scheme `labels` and compared as `in_scheme` gives it. InputError for a single place,
+    files of different texts, and as of `compare`, `gold_column` and these two.
     """
     if len(places) < 2:
         raise InputError(f"compare needs two or more prediction files or folders of runs, got {' '.join(places)}")
     paths = [str(predictions_of(place, split)) for place in places]
-    words, labels = last_column(gold) if gold is not None else gold_column(paths[0])
-    predictions = []
+    words, wanted = last_column(gold) if gold is not None else gold_column(paths[0])
+    predictions = {}
     for path in paths:
         own_words, predicted = last_column(path)
         if own_words != words:
             raise InputError(f"{path}: its sentences or words are not those of {gold or paths[0]}")
-        if gold is None and gold_column(path)[1] != labels:
+        if gold is None and gold_column(path)[1] != wanted:
             raise InputError(f"{path}: its gold labels are not those of {paths[0]}; set --gold FILE")
-        predictions.append(predicted)
-    names = short_names(places)
+        predictions[path] = predicted
+    scheme = scheme or common_scheme(predictions)
+    right = in_scheme(wanted, gold or paths[0], scheme, labels)
+    names, found = short_names(places), [predictions[path] for path in paths]
     if len(places) == 2:
-        a, b = predictions
-        return compare(labels, a, b, scheme, (names[0], names[1]), gamma).table()
-    return compare_all(labels, predictions, names, scheme, gamma).table()
+        return compare(right, found[0], found[1], scheme, (names[0], names[1]), gamma).table()
+    return compare_all(right, found, names, scheme, gamma).table()

@@ -64,14 +64,18 @@ def gold_column(path: str) -> tuple[Strings, Strings]:
     """Words and gold labels (last column but one) of a prediction file, by sentence.
 
     InputError for a file that seems to have no such column: one of words and predicted labels alone, and one that
-    predicts labels, none of which but O is in that column.
+    predicts types, none of which is in that column.
     """
     words, gold, predicted = read_predictions(path)
-    (held, known), advice = ({label for s in column for label in s} for column in (gold, predicted)), "set --gold FILE"
-    own = known - {"O"}
-    if gold == words or (own and not own & held):
-        raise InputError(f"{path}: its last column but one holds no gold labels; {advice}")
+    own = _types(predicted)
+    if gold == words or (own and not own & _types(gold)):
+        raise InputError(f"{path}: its last column but one holds no gold labels; set --gold FILE")
     return words, gold
+
+
+def _types(labels: Strings) -> set[str]:
+    """What labels but O name, whatever their scheme; labels without segments name themselves."""
+    return {label.partition("-")[2] or label for sentence in labels for label in sentence} - {"O"}
 
 
 def read_predictions(path: str) -> tuple[Strings, Strings, Strings]:

@@ -231,9 +231,35 @@ def test_compare_of_labels_without_segments(run, file):
 
 def test_compare_in_another_scheme(fails, run, file):
     gold = file("Anna S-PER\nSmith O\n", "gold.txt")
-    assert "S-PER" in fails("compare", gold, gold, "--gold", gold)
-    assert "100.00" in run("compare", gold, gold, "--gold", gold, "--scheme", "IOBES")
+    assert "S-PER" in fails("compare", gold, gold, "--gold", gold, "--scheme", "IOB2")
+    for scheme in ([], ["--scheme", "IOBES"], ["--labels", "IOBES"]):
+        assert "100.00" in run("compare", gold, gold, "--gold", gold, *scheme)
     assert "IOB7" in fails("compare", gold, gold, "--gold", gold, "--scheme", "IOB7")
+
+
+def test_compare_does_not_depend_on_the_scheme_of_gold(run, fails, file):
+    """One of three tokens is wrong in a, none in b."""
+    words, predicted = ["Anna", "Bo", "sleeps"], {"a": ["B-PER", "I-PER", "O"], "b": ["B-PER", "B-PER", "O"]}
+
+    def write(name, *columns):
+        return file("".join(" ".join(fields) + "\n" for fields in zip(words, *columns, strict=True)), name)
+
+    a, b = (write(name, labels) for name, labels in predicted.items())
+    scores = []
+    for scheme, letters in (("IOB1", "IB"), ("IOB2", "BB"), ("IOBES", "SS"), ("BILOU", "UU")):
+        labels = [*(f"{letter}-PER" for letter in letters), "O"]
+        gold = write(f"gold_{scheme}", labels)
+        beside = [write(f"{name}_beside_{scheme}", labels, own) for name, own in predicted.items()]
+        for options in ([], ["--labels", scheme], ["--scheme", "IOB2"]):
+            for places in ([a, b, "--gold", gold], beside):
+                lines = run("compare", *places, *options).splitlines()[1:]
+                scores.append({line[:20].strip(): line[20:].split() for line in lines if line and "McN" not in line})
+    assert all(one == scores[0] for one in scores)
+    assert scores[0]["F1"] == ["0.00", "100.00", "+100.00"]
+    assert scores[0]["token accuracy"] == ["66.67", "100.00", "+33.33"]
+    assert scores[0]["tokens"] == ["0", "1", "1"]
+    mixed = write("mixed", ["I-PER", "O", "B-PER"])
+    assert "mixed: its gold labels are illegal in every scheme; set --labels" in fails("compare", a, b, "--gold", mixed)
 
 
 @pytest.mark.parametrize(
