@@ -45,7 +45,7 @@ class CharCNN(TokenEmbedder):
 
     def learn(self, corpus: Corpus) -> None:
         """The characters of the training data."""
-        self.relearn(Strings.frequent("".join(corpus.columns["word"]), 1).known)
+        self._begin(Strings.frequent("".join(corpus.columns["word"]), 1))
         nn.init.uniform_(self.table, -((3 / self.characters) ** 0.5), (3 / self.characters) ** 0.5)
 
     def learned(self) -> list[str]:
@@ -54,8 +54,10 @@ class CharCNN(TokenEmbedder):
 
     def relearn(self, learned: list[str]) -> None:
         """A table of zeros for these characters."""
-        self.known = Strings(learned)
-        self.table = nn.Parameter(torch.zeros(len(self.known), self.characters))
+        self._begin(Strings.from_json(learned, "CharCNN"))
+
+    def _begin(self, known: Strings) -> None:
+        self.known, self.table = known, nn.Parameter(torch.zeros(len(known), self.characters))
 
     def read(self, corpus: Corpus) -> list[Ragged]:
         """The numbers of each word's characters."""

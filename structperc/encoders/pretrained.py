@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,9 @@ from structperc.errors import InputError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
+OUTSIDE = re.compile(  # options that name code or places
+    "auto_map|backbone|custom_pipelines|_implementation|kernel_config|use_kernels|name_or_path|quantization_config"
+)
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
@@ -69,10 +73,28 @@ def config_of(network: Any) -> dict[str, Any]:
 
 
 def unlearned(config: dict[str, Any]) -> nn.Module:
-    """A network of this configuration with weights that mean nothing, in float32, as `load_pretrained` gives it."""
+    """A network of this configuration with weights that mean nothing, in float32, as `load_pretrained` gives it.
+
+    InputError for a configuration that would have something fetched, or code run that is not the library's own.
+    """
     from transformers import AutoConfig, AutoModel
 
-    return AutoModel.from_config(AutoConfig.for_model(**config), dtype=torch.float32).eval()
+    if reaching := [option for option in _set(config) if OUTSIDE.search(option)]:
+        raise InputError(f"Transformer: its configuration sets {reaching[0]}, which reaches outside of the model")
+    made = AutoModel.from_config(AutoConfig.for_model(**config), dtype=torch.float32, trust_remote_code=False)
+    return made.eval()
+
+
+def _set(config: Any) -> Iterator[str]:
+    """Names of the options that are set in a configuration, those of configurations within it too."""
+    if isinstance(config, list):
+        for one in config:
+            yield from _set(one)
+    if isinstance(config, dict):
+        for option, value in config.items():
+            if value:
+                yield str(option)
+            yield from _set(value)
 
 
 def positions(network: Any) -> int | None:

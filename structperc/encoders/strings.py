@@ -2,8 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
+
+from structperc.data.typed import check_value
+from structperc.errors import InputError
 
 UNKNOWN = 0  # of strings that are not in the vocabulary
 
@@ -19,6 +23,14 @@ class Strings:
     def frequent(cls, strings: Iterable[str], cutoff: int) -> "Strings":
         """The strings that occur `cutoff` times or more, most frequent first, equally frequent ones in their order."""
         return cls([string for string, count in Counter(strings).most_common() if count >= cutoff])
+
+    @classmethod
+    def from_json(cls, known: Any, place: str) -> "Strings":
+        """Those that were `known` before; InputError, naming the place, for anything but different strings."""
+        check_value(known, list[str], place)
+        if len(set(known)) < len(known):
+            raise InputError(f"{place}: a string stands twice")
+        return cls(known)
 
     def __len__(self) -> int:
         """Size of a table that has a row for each number."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from structperc.data.corpus import Corpus
+from structperc.data.typed import check_fields
 from structperc.encoders.base import Encoder, padded
 from structperc.encoders.piece_windows import PieceWindows
 from structperc.encoders.pretrained import check_installed, config_of, load_pretrained, positions, unlearned
@@ -18,6 +19,13 @@ from structperc.structures import Batch
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+LEARNED = {
+    "config": dict[str, Any],
+    "tokenizer": str,
+    "unknown": int | None,
+    "opening": list[int],
+    "closing": list[int],
+}
 POOLS = ("first", "mean")
 UNLIMITED = 512  # pieces of a window, where the positions of a model have no limit
 WINDOWS = 32  # that go through the model in one call
@@ -101,7 +109,8 @@ class Transformer(Encoder):
         return {"config": config_of(self.network), "tokenizer": self.tokenizer.to_str(), **ids}
 
     def relearn(self, learned: dict[str, Any]) -> None:
-        """The network without its weights."""
+        """The network without its weights. InputError for anything that `learned` does not give."""
+        check_fields(learned, LEARNED, "Transformer")
         self._begin(unlearned(learned["config"]), learned)
 
     def _begin(self, network: Any, learned: dict[str, Any]) -> None:

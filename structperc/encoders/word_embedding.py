@@ -82,7 +82,7 @@ class WordEmbedding(TokenEmbedder):
 
     def relearn(self, learned: list[str]) -> None:
         """A table of zeros for these words."""
-        known = Strings(learned)
+        known = Strings.from_json(learned, "WordEmbedding")
         self._begin(known, torch.zeros(len(known), self.width))
 
     def _begin(self, known: Strings, table: Tensor) -> None:

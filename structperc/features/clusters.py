@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from structperc.data.text import read_lines
+from structperc.data.typed import check_fields
 from structperc.errors import InputError
 from structperc.features.attributes import Attribute
 
@@ -41,8 +42,11 @@ class Clusters:
         return {"words": words, "lower_case": self.lower_case}
 
     @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "Clusters":
-        """Rebuild clusters from `to_json`."""
+    def from_json(cls, state: Mapping[str, Any], place: str = "clusters") -> "Clusters":
+        """Rebuild clusters from `to_json`; InputError, naming the place, for anything else, such as a path."""
+        check_fields(state, {"words": dict[str, list[str]], "lower_case": bool}, place)
+        if wrong := [path for path in state["words"] if not re.fullmatch("[01]+", path)]:
+            raise InputError(f"{place}.words: {wrong[0]!r} is no bit path")
         return cls({word: path for path, words in state["words"].items() for word in words}, state["lower_case"])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from structperc.data.corpus import Corpus
+from structperc.data.typed import check_fields
 from structperc.errors import InputError
 from structperc.features.clusters import Clusters
 from structperc.features.crfpp import read_crfpp
@@ -17,6 +18,15 @@ from structperc.features.sources import Reading, Sources
 from structperc.features.templates import Template, parse_templates, template_name
 from structperc.features.vocabulary import Vocabulary
 from structperc.features.windows import View
+
+STATE = {
+    "node": list[str],
+    "edge": list[str],
+    "cutoff": int,
+    "vocabularies": dict[str, list[str]],
+    "gazetteers": dict[str, dict[str, Any]],
+    "clusters": dict[str, Any] | None,
+}
 
 
 class FeatureExtractor:
@@ -141,13 +151,23 @@ class FeatureExtractor:
 
     @classmethod
     def from_state(cls, strings: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "FeatureExtractor":
-        """Rebuild a fitted extractor from `state_dict_json` and `state_arrays`."""
-        gazetteers = {name: Gazetteer(**options) for name, options in strings["gazetteers"].items()}
-        clusters = Clusters.from_json(strings["clusters"]) if strings["clusters"] else None
+        """Rebuild a fitted extractor from `state_dict_json` and `state_arrays`.
+
+        InputError for a state that is none of these, and for what does not fit together; no file is read.
+        """
+        check_fields(strings, STATE, "features")
+        gazetteers = {
+            name: Gazetteer.from_json(options, f"features.gazetteers.{name}")
+            for name, options in strings["gazetteers"].items()
+        }
+        clusters = strings["clusters"] and Clusters.from_json(strings["clusters"], "features.clusters")
         extractor = cls(strings["node"], strings["edge"], strings["cutoff"], gazetteers, clusters)
         extractor._vocabularies = {
-            name: Vocabulary(values, extractor._reach) for name, values in strings["vocabularies"].items()
+            name: Vocabulary.from_json(values, extractor._reach, f"features.vocabularies.{name}")
+            for name, values in strings["vocabularies"].items()
         }
+        if missing := [name for name in extractor._sources.names if name not in extractor._vocabularies]:
+            raise InputError(f"features.vocabularies: there is no {missing[0]!r}, which a template reads")
         extractor._indices = {
             kind: FeatureIndex.from_arrays(
                 templates, extractor._vocabularies, arrays[f"{kind}_keys"], arrays[f"{kind}_sizes"]

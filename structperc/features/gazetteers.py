@@ -1,6 +1,6 @@
 """Gazetteers: lists of phrases, matched against the words of each sentence."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from structperc.data.text import read_lines
+from structperc.data.typed import check_fields
 from structperc.errors import InputError
 
 TAGS = ("", "B", "I")
@@ -47,6 +48,12 @@ class Gazetteer:
     def to_json(self) -> dict[str, Any]:
         """Return the arguments that build this gazetteer: {"phrases": [...], "fold": ...}."""
         return {"phrases": self.phrases, "fold": self.fold}
+
+    @classmethod
+    def from_json(cls, state: Mapping[str, Any], place: str) -> "Gazetteer":
+        """Rebuild a gazetteer from `to_json`; InputError, naming the place, for anything else, such as a path."""
+        check_fields(state, {"phrases": list[str], "fold": bool}, place)
+        return cls(**state)
 
     def _folded(self, strings: Iterable[str]) -> Iterable[str]:
         return map(str.lower, strings) if self.fold else strings

@@ -4,10 +4,12 @@ Ids are given template by template and by ascending key within one.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 
 import numpy as np
 from tqdm import tqdm
 
+from structperc.errors import InputError
 from structperc.features.encoded import Ragged
 from structperc.features.keys import NO_FEATURE, frequent_keys, key_lookup, radices, split_keys, template_keys
 from structperc.features.templates import Part, Template, template_name
@@ -66,8 +68,17 @@ class FeatureIndex:
         keys: np.ndarray,
         sizes: np.ndarray,
     ) -> "FeatureIndex":
-        """Rebuild an index from `to_arrays`."""
-        return cls(templates, vocabularies, np.split(keys, np.cumsum(sizes))[: len(sizes)])
+        """Rebuild an index from `to_arrays`; InputError for arrays that are not of these templates."""
+        if keys.dtype != np.int64 or sizes.dtype != np.int64 or keys.ndim != 1 or sizes.shape != (len(templates),):
+            raise InputError(f"features: keys and their numbers of {len(templates)} templates are due, as int64")
+        if (sizes < 0).any() or sizes.sum() != len(keys):
+            raise InputError(f"features: there are {len(keys)} keys, not {sizes.sum()}")
+        parts = np.split(keys, np.cumsum(sizes))[: len(sizes)]
+        for template, own in zip(templates, parts, strict=True):
+            space = prod(radices(template, vocabularies))
+            if len(own) and not (own[0] >= 0 and own[-1] < space and (np.diff(own) > 0).all()):
+                raise InputError(f"features: keys of template {template_name(template)!r} are out of range or order")
+        return cls(templates, vocabularies, parts)
 
     def to_arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """Return all keys, template by template (F,), and the number of keys of each template; int64."""

@@ -44,6 +44,11 @@ class Sources:
         _check_use(names, gazetteers, clusters)
 
     @property
+    def names(self) -> list[str]:
+        """The attributes."""
+        return list(self._sources)
+
+    @property
     def columns(self) -> list[str]:
         """Roles of the columns that `read` needs, the word first."""
         roles = ["word", *(source.column for source in self._sources.values())]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from structperc.errors import InputError
 from structperc.features.windows import border_names
 
 ABSENT = 0  # the attribute has no value at a token
@@ -29,6 +30,13 @@ class Vocabulary:
         numbers = [index.setdefault(string, len(index)) for string in strings]
         totals = np.bincount(np.array(numbers, np.int64), counts, minlength=len(index))
         return cls([value for value, total in zip(index, totals, strict=True) if value and total >= cutoff], reach)
+
+    @classmethod
+    def from_json(cls, values: list[str], reach: int, place: str) -> "Vocabulary":
+        """Take `values` as they were saved; InputError, naming the place, for one that is empty or there twice."""
+        if "" in values or len(set(values)) < len(values):
+            raise InputError(f"{place}: a value is empty or stands twice")
+        return cls(values, reach)
 
     def encode(self, strings: Sequence[str]) -> np.ndarray:
         """Return the codes of the places beyond the borders, then of `strings`: an array to index with

@@ -13,7 +13,7 @@ from torch import Tensor
 from structperc.criteria import Exponential
 from structperc.errors import InputError
 from structperc.rerankers.examples import Examples
-from structperc.rerankers.ranker import Ranker
+from structperc.rerankers.ranker import Ranker, within
 
 ROUNDING = 1e-12  # relative size of differences that mean nothing
 FALL = 1e-3  # of the loss, from which on rounding errors of its former size would matter
@@ -96,6 +96,13 @@ class Boosting(Ranker):
     def used(self) -> Tensor:
         """(F,) bool, the features that were chosen."""
         return torch.zeros_like(self.weights, dtype=torch.bool).index_fill_(0, self.chosen, True)
+
+    def _check_history(self) -> None:
+        rounds = self.chosen.shape
+        if len(rounds) != 1 or any(getattr(self, name).shape != rounds for name in _HISTORY):
+            raise InputError("Boosting: its rounds do not have one entry each")
+        if not within(self.chosen, len(self.weights)):
+            raise InputError(f"Boosting: features of its rounds are not all below {len(self.weights)}")
 
     def _renumber(self, new: Tensor) -> None:
         self.chosen = new[self.chosen]

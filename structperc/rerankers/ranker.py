@@ -118,6 +118,17 @@ class Ranker(nn.Module):
             if (saved := state_dict.get(prefix + name)) is not None:
                 setattr(self, name, buffer.new_empty(saved.shape))
         super()._load_from_state_dict(state_dict, prefix, *rest)
+        if self.weights.ndim != 1 or self.first.ndim != 0:
+            raise InputError(f"{type(self).__name__}: `weights` must be a vector and `first` a number")
+        self._check_history()
+
+    def _check_history(self) -> None:
+        """InputError unless what a loaded state says about its learning fits together; here it says nothing."""
+
+
+def within(ids: Tensor, n_features: int) -> bool:
+    """Whether all ids (n,) are numbers of features."""
+    return not len(ids) or (int(ids.min()) >= 0 and int(ids.max()) < n_features)
 
 
 def _check(examples: Examples) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from structperc.criteria import Perceptron
 from structperc.errors import InputError
 from structperc.rerankers.examples import Examples
-from structperc.rerankers.ranker import Ranker
+from structperc.rerankers.ranker import Ranker, within
 from structperc.rerankers.votes import Updates, Votes
 
 Predict = Literal["vote", "average", "last"]
@@ -102,6 +102,18 @@ class VotedPerceptron(Ranker):
     def used(self) -> Tensor:
         """(F,) bool, the features that some update has."""
         return torch.zeros_like(self.weights, dtype=torch.bool).index_fill_(0, self.update_ids.long(), True)
+
+    def _check_history(self) -> None:
+        ids, offsets = self.update_ids, self.update_offsets
+        V = offsets.numel()
+        sizes = {"update_ids": ids.numel(), "update_signs": ids.numel(), "update_offsets": V, "survival": V}
+        for name, size in {**sizes, "update_first": V - 1, "mistakes": self.mistakes.numel()}.items():
+            if getattr(self, name).shape != (size,):
+                raise InputError(f"VotedPerceptron: {name} is no vector of {size} numbers")
+        if offsets[0] != 0 or offsets[-1] != len(ids) or (offsets.diff() < 0).any():
+            raise InputError("VotedPerceptron: its updates do not follow each other")
+        if not within(ids, len(self.weights)):
+            raise InputError(f"VotedPerceptron: features of its updates are not all below {len(self.weights)}")
 
     def _renumber(self, new: Tensor) -> None:
         self.update_ids = new[self.update_ids.long()].to(self.update_ids.dtype)

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
 from pytorch_lightning.trainer.states import TrainerFn
@@ -11,19 +11,19 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from structperc.chain import KBest
+from structperc.data.typed import check_value
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import GlobalFeature, find_segments
 from structperc.rerankers import Examples, FirstScore, Ranker
 from structperc.structures import Batch, Candidates
+from structperc.training.builder import Builder, entries
 from structperc.training.datamodule import SequenceData
+from structperc.training.description import describe, described
 from structperc.training.jackknife import JackKnife
 from structperc.training.list_features import Correct, ListFeatures, numbered
 from structperc.training.reranker import Reranker
-from structperc.training.store import describe, rebuild
 from structperc.training.tagger import Tagger
-
-PARTS = ("ranker", "search", "decoder")
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -62,6 +62,7 @@ class GlobalReranker(Reranker):
         InputError: parts that make no re-ranker.
     """
 
+    saved_parts: ClassVar[tuple[str, ...]] = ("ranker", "search", "decoder", "nonlocal_features")
     reads_lists = True
 
     def __init__(
@@ -121,7 +122,7 @@ class GlobalReranker(Reranker):
 
     def _forget(self, n_features: int) -> None:
         """Leave the ranker as it was made, with so many weights, all zero."""
-        state = rebuild(describe(self.ranker)).state_dict()
+        state = Builder.like(self.ranker).part(describe(self.ranker), Ranker, "ranker").state_dict()
         self.ranker.load_state_dict({**state, "weights": state["weights"].new_zeros(n_features)})
 
     # -- the architecture ------------------------------------------------------------------------------------
@@ -223,26 +224,32 @@ class GlobalReranker(Reranker):
     def description(self) -> dict[str, Any]:
         """Class and options of every part, and the names of strings."""
         return {
-            **{part: describe(getattr(self, part)) for part in PARTS},
-            "nonlocal_features": [describe(feature) for feature in self.nonlocal_features],
+            **{part: described(getattr(self, part)) for part in self.saved_parts},
             "strings": [feature.strings for feature in self.global_features],
             "first": self.first.description(),
         }
 
     @classmethod
-    def from_description(cls, description: dict[str, Any], features: FeatureExtractor) -> "GlobalReranker":
+    def from_description(
+        cls, description: dict[str, Any], features: FeatureExtractor, build: Builder
+    ) -> "GlobalReranker":
         """The re-ranker, without weights and lists, that `description` described."""
-        first = Tagger.from_description(description["first"], features)
-        parts = {part: rebuild(description[part]) for part in PARTS}
-        found = [rebuild(feature) for feature in description["nonlocal_features"]]
-        for feature, strings in zip(found, description["strings"], strict=True):
+        given = entries(description, ("first", "strings"))
+        check_value(given["strings"], list[list[str] | None], "strings")
+        made = cls(
+            Tagger.from_description(given["first"], features, build),
+            **build.options(cls, entries(description, cls.saved_parts), "model"),
+        )
+        for feature, strings in zip(made.global_features, given["strings"], strict=True):
             feature.strings = strings
-        return cls(first, nonlocal_features=found, **parts)
+        return made
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *options: Any, **more: Any) -> Any:
         """As torch's. Names that came with the description are those of the strings that come now."""
         names = [feature.strings for feature in self.global_features]
         result = super().load_state_dict(state_dict, *options, **more)
+        if sum(self._sizes()) != len(self.ranker.weights):
+            raise InputError(f"{len(self.ranker.weights)} weights of the ranker, but {sum(self._sizes())} features")
         for feature, strings in zip(self.global_features, names, strict=True):
             if strings is not None and len(strings) == len(feature.keys):
                 feature.strings = strings

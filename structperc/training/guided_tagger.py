@@ -15,9 +15,10 @@ from structperc.guided import ContextFeatures, GuidedModel, Rule, Updates
 from structperc.guided.chart import Order
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
+from structperc.training.builder import Builder, entries
+from structperc.training.description import describe
 from structperc.training.inference import flat_values
 from structperc.training.sequence_tagger import SequenceTagger
-from structperc.training.store import describe, rebuild
 
 ORDER = "order"  # the column of `GuidedTagger.annotated`
 
@@ -123,6 +124,8 @@ class GuidedTagger(SequenceTagger):
         return {"context": describe(self.guided.context), "beam": self.guided.beam, "order": self.guided.order}
 
     @classmethod
-    def from_description(cls, description: dict[str, Any], features: FeatureExtractor) -> "GuidedTagger":
+    def from_description(
+        cls, description: dict[str, Any], features: FeatureExtractor, build: Builder
+    ) -> "GuidedTagger":
         """The tagger, without weights, that `description` described."""
-        return cls(features, rebuild(description["context"]), description["beam"], description["order"])
+        return cls(features, **build.options(cls, entries(description, ("context", "beam", "order")), "model"))

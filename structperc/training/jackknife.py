@@ -23,6 +23,7 @@ from structperc.errors import InputError
 from structperc.optim import ServedWeights
 from structperc.rerankers import CandidateLists, Listed
 from structperc.training.bayes_point import seed_all
+from structperc.training.builder import Builder
 from structperc.training.datamodule import SequenceData
 from structperc.training.list_cache import ListCache, configuration, fingerprint
 from structperc.training.tagger import Tagger
@@ -102,7 +103,7 @@ class JackKnife:
         corpus = data.corpus("train")
         fold_of = fold_numbers(corpus.documents, self.folds, self.seed)
         name = self.fingerprint(first, data, n)
-        cache = ListCache(expand(self.cache) / name)
+        cache = ListCache(expand(self.cache) / name, Builder.like(first).trusted)
         training = _Training(self, first, data, options)
         # include_cuda only where CUDA runs already: starting it would forbid forks
         with isolate_rng(include_cuda=torch.cuda.is_initialized()), quiet_trainers():
@@ -249,7 +250,7 @@ def fresh(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) -> Tagger:
     """A new tagger like `first`: features and words of this corpus alone, labels of all training data, new weights."""
     features = copy.copy(first.features)  # the templates and lists are shared, the index is replaced by `fit`
     features.fit(corpus)
-    tagger = Tagger.from_description(configuration(first), features)
+    tagger = Tagger.from_description(configuration(first), features, Builder.like(first))
     tagger.optimizer, tagger.prior = first.optimizer, first.prior
     tagger.scorer.learn(corpus)
     tagger.allocate(labels)

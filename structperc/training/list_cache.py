@@ -20,7 +20,7 @@ from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.rerankers import CandidateLists
 from structperc.training.datamodule import SequenceData
-from structperc.training.store import LEARNED, describe, path_of
+from structperc.training.description import LEARNED, describe, path_of
 from structperc.training.tagger import Tagger
 
 FORMAT = 1  # of the folder, and of what its name is made from
@@ -29,10 +29,15 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 class ListCache:
-    """fold-1.safetensors, fold-2.safetensors, ... and the final first model. Each appears whole or not at all."""
+    """fold-1.safetensors, fold-2.safetensors, ... and the final first model. Each appears whole or not at all.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    Args:
+        folder: of one configuration.
+        trusted: modules whose classes the first model is made of, see `Tagger.load`.
+    """
+
+    def __init__(self, folder: Path, trusted: Iterable[str] = ()) -> None:
+        self.folder, self.trusted = folder, tuple(trusted)
 
     def lists(self, fold: int, lengths: np.ndarray, n: int) -> tuple[CandidateLists, float] | None:
         """Lists of sequences of these lengths and the seconds they took; None where there are none to be read."""
@@ -61,7 +66,7 @@ class ListCache:
             about = json.loads(self._about.read_text(encoding="utf-8"))
             if about["digest"] != folder_digest(self._tagger):
                 raise InputError(f"{self._tagger}: not the model that was written here (its checksum is wrong)")
-            return Tagger.load(self._tagger), float(about["seconds"])
+            return Tagger.load(self._tagger, trusted=self.trusted), float(about["seconds"])
         except (InputError, OSError, ValueError, KeyError, TypeError) as error:
             logger.warning("%s; the first model is trained anew", " ".join(str(error).split()))
             return None

@@ -17,6 +17,7 @@ from structperc.optim import ServedWeights
 from structperc.training.checkpoints import load_weights
 from structperc.training.cost import Stopwatch, parameters, peak_memory
 from structperc.training.datamodule import SequenceData
+from structperc.training.description import path_of
 from structperc.training.epochs import BestEpoch, LastEpoch
 from structperc.training.inference import flat_labels
 from structperc.training.last_good import LastGood
@@ -25,7 +26,6 @@ from structperc.training.processes import gathered
 from structperc.training.report import Labelled, by_type, label_split, results_table, write_json
 from structperc.training.runs import checkpoint, next_run, root_of
 from structperc.training.sequence_tagger import SequenceTagger
-from structperc.training.store import path_of
 from structperc.training.tagger import Tagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")

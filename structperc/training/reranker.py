@@ -20,9 +20,10 @@ from structperc.optim import Perceptron
 from structperc.rerankers import CandidateLists, Listed, LocalFeatures, LocalScore
 from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Lattice, Scored
+from structperc.training.builder import Builder, entries
 from structperc.training.datamodule import SequenceData
 from structperc.training.jackknife import JackKnife
-from structperc.training.tagger import Tagger, rebuild_parts
+from structperc.training.tagger import Tagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -192,9 +193,10 @@ class Reranker(Tagger):
         return {**super().description(), "first": self.first.description()}
 
     @classmethod
-    def from_description(cls, description: dict[str, Any], features: FeatureExtractor) -> "Reranker":
+    def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> "Reranker":
         """The re-ranker, without weights and lists, that `description` described."""
-        return cls(Tagger.from_description(description["first"], features), **rebuild_parts(description))
+        first = Tagger.from_description(entries(description, ["first"])["first"], features, build)
+        return cls(first, **build.options(cls, entries(description, cls.saved_parts), "model"))
 
 
 def _check(

@@ -15,6 +15,7 @@ from structperc.metrics import Evaluation
 from structperc.metrics.f_measure import check_gamma
 from structperc.structures import Batch
 from structperc.training.averaging import AveragedWeights
+from structperc.training.builder import Builder
 from structperc.training.checkpoints import check_vocabulary, serve
 from structperc.training.datamodule import SequenceData
 from structperc.training.encoded import EncodedCorpus
@@ -57,8 +58,10 @@ class SequenceTagger(pl.LightningModule, Inference, Store):
         raise NotImplementedError
 
     @classmethod
-    def from_description(cls, description: dict[str, Any], features: FeatureExtractor) -> "SequenceTagger":
-        """The tagger, without weights, that `description` described."""
+    def from_description(
+        cls, description: dict[str, Any], features: FeatureExtractor, build: Builder
+    ) -> "SequenceTagger":
+        """The tagger, without weights, that `description` described; `build` makes its parts. InputError as of that."""
         raise NotImplementedError
 
     def settle(self) -> None:

@@ -7,6 +7,7 @@ import torch
 from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.features.templates import template_name
+from structperc.training.builder import Builder
 
 if TYPE_CHECKING:
     from structperc.training.tagger import Tagger
@@ -15,11 +16,12 @@ if TYPE_CHECKING:
 def start_from(tagger: "Tagger", folder: str, scheme: str) -> None:
     """Give a tagger without weights the features, labels and weights of a saved model.
 
+    Of classes outside of this library the saved model may name those of the modules that the tagger's own are from.
     Weights that only the tagger has, such as those of non-local features, stay at zero. InputError when there is no
     model, or it was trained with other templates, sequences or tag scheme, or has weights that the tagger has not.
     """
     try:
-        saved = type(tagger).load(folder)
+        saved = type(tagger).load(folder, trusted=Builder.like(tagger).trusted)
     except InputError as error:
         raise InputError(f"model.init_from: {error}") from None
     for kind in ("node", "edge"):

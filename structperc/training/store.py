@@ -1,30 +1,34 @@
-"""Saved models: a folder with model.json and model.safetensors, self-contained, no pickle."""
+"""Saved models: a folder with model.json and model.safetensors, self-contained, no pickle, no code."""
 
-import importlib
-import inspect
-import json
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import torch
 from huggingface_hub import PyTorchModelHubMixin, snapshot_download
-from safetensors.torch import load_file, save_file
-from torch import nn
+from torch import Tensor, nn
 
-from structperc.data.labels import LabelSet
-from structperc.encoders import TextModule
+from structperc.data.labels import SCHEMES, LabelSet
+from structperc.data.typed import check_value
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from structperc.training.builder import Builder, entries
+from structperc.training.description import path_of
+from structperc.training.model_folder import read_folder, write_folder
 
 if TYPE_CHECKING:
     from structperc.training.sequence_tagger import SequenceTagger
 
-FORMAT = 2
-CONFIG, WEIGHTS = "model.json", "model.safetensors"
-LEARNED = "learned"  # of a described text module
+FEATURES = "features."  # begins the names of the arrays of features
 LEARNING = "criterion."  # what criteria keep in mind is of checkpoints, not of saved models
+ENTRIES = {
+    "labels": list[str],
+    "scheme": Literal[*SCHEMES],
+    "unit": Literal["sentence", "document"],
+    "features": dict[str, Any],
+}
 
 
 class Store(PyTorchModelHubMixin):
@@ -50,7 +54,6 @@ class Store(PyTorchModelHubMixin):
 
     def _save_pretrained(self: "SequenceTagger", save_directory: Path) -> None:  # type: ignore[misc]
         config = {
-            "format": FORMAT,
             "class": path_of(type(self)),
             "labels": list(self.labels.names),
             "scheme": self.labels.scheme,
@@ -60,25 +63,25 @@ class Store(PyTorchModelHubMixin):
         }
         state = self.state_dict().items()
         tensors = {name: tensor.cpu().contiguous() for name, tensor in state if not name.startswith(LEARNING)}
-        arrays = {f"features.{name}": torch.from_numpy(a) for name, a in self.features.state_arrays().items()}
-        (save_directory / CONFIG).write_text(json.dumps(config, ensure_ascii=False), encoding="utf-8")
-        save_file(apart({**tensors, **arrays}), save_directory / WEIGHTS)
+        arrays = {FEATURES + name: torch.from_numpy(array) for name, array in self.features.state_arrays().items()}
+        write_folder(save_directory, config, {**tensors, **arrays})
 
     @classmethod
-    def load(cls, folder: str | Path, device: str = "cpu") -> Self:
+    def load(cls, folder: str | Path, device: str = "cpu", trusted: Iterable[str] = ()) -> Self:
         """A saved tagger of this class or one derived from it, ready to tag.
 
-        InputError when the folder holds no model, one of another format or one of another class.
+        Runs no code but that of this library and of `trusted`, names of modules with parts of one's own, and reads
+        nothing but the two files of the folder.
+
+        InputError when the folder holds no model, one of another format or class, one that is damaged, and one that
+        names classes of other modules.
         """
         path = Path(folder)
-        for name in (CONFIG, WEIGHTS):
-            if not (path / name).is_file():
-                raise InputError(f"{path}: no saved model here ({name} is missing)")
         try:
-            config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
-            check_format(config)
-            kind = class_of(config, cls)  # type: ignore[arg-type]
-            return cast(Self, _build(kind, config, load_file(path / WEIGHTS, device=device)).to(device))
+            config, tensors = read_folder(path, device)
+            build = Builder(trusted)
+            kind = _kind(config, cls, build)  # type: ignore[arg-type]
+            return cast(Self, _built(kind, config, tensors, build).to(device))
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         except Exception as error:  # whatever a damaged file leads to
@@ -86,89 +89,65 @@ class Store(PyTorchModelHubMixin):
             raise InputError(f"{path}: not a readable model ({reason}); save it again") from None
 
     @classmethod
-    def _from_pretrained(cls, *, model_id: str, revision: str | None = None, **options: Any) -> Self:
+    def _from_pretrained(
+        cls, *, model_id: str, revision: str | None = None, trusted: Iterable[str] = (), **options: Any
+    ) -> Self:
         if Path(model_id).is_dir():
-            return cls.load(model_id)
+            return cls.load(model_id, trusted=trusted)
         passed_on = ("cache_dir", "force_download", "token", "local_files_only")
         known = {key: options[key] for key in passed_on if key in options}
-        return cls.load(snapshot_download(model_id, revision=revision, **known))
+        return cls.load(snapshot_download(model_id, revision=revision, **known), trusted=trusted)
 
 
-def apart(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Tensors that no two names share, as the file wants them: parts may share a part, such as a lexicon."""
-    found: dict[int, torch.Tensor] = {}
-    return {n: t if found.setdefault(t.data_ptr(), t) is t else t.clone() for n, t in tensors.items()}
-
-
-def check_format(config: Any) -> None:
-    """InputError unless this version can read the configuration."""
-    if not isinstance(config, dict) or "format" not in config:
-        raise InputError(f"{CONFIG} is no configuration of a model (it has no 'format')")
-    if config["format"] != FORMAT:
-        raise InputError(f"{CONFIG} has format {config['format']}, this version reads {FORMAT}")
-
-
-def class_of(config: dict[str, Any], wanted: "type[SequenceTagger]") -> "type[SequenceTagger]":
+def _kind(config: dict[str, Any], wanted: "type[SequenceTagger]", build: Builder) -> "type[SequenceTagger]":
     """The class that was saved, `wanted` where none is named. InputError when it is no `wanted`."""
-    kind = named(config["class"]) if "class" in config else wanted
+    if "class" not in config:
+        return wanted
+    kind = build.find(config["class"], Store, "class")
     if not issubclass(kind, wanted):
         raise InputError(f"this is a {kind.__name__}, not a {wanted.__name__}; load it with {kind.__name__}.load")
     return kind
 
 
-def path_of(cls: type) -> str:
-    """Dotted path of a class."""
-    return f"{cls.__module__}.{cls.__qualname__}"
+def _built(
+    kind: "type[SequenceTagger]", config: dict[str, Any], tensors: dict[str, Tensor], build: Builder
+) -> "SequenceTagger":
+    for name, value in entries(config, ENTRIES).items():
+        check_value(value, ENTRIES[name], name)
+    arrays = {name.removeprefix(FEATURES): t.cpu().numpy() for name, t in tensors.items() if name.startswith(FEATURES)}
+    weights = {name: t for name, t in tensors.items() if not name.startswith(FEATURES)}
+    features = FeatureExtractor.from_state(config["features"], arrays)
 
+    def blank() -> "SequenceTagger":
+        tagger = kind.from_description(config, features, build)
+        tagger.allocate(LabelSet(tuple(config["labels"]), config["scheme"]))
+        return tagger
 
-def named(path: str) -> Any:
-    """What a dotted path names. InputError when it cannot be imported."""
-    module, _, name = path.rpartition(".")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError):
-        raise InputError(f"the saved model uses {path}, which cannot be imported") from None
-
-
-def describe(part: Any) -> dict[str, Any]:
-    """{class_path, init_args} of an object that keeps its options under their own names; modules within it too.
-
-    Text modules add what they have learned.
-    """
-    parameters = inspect.signature(type(part)).parameters.values()
-    options = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    values = {option: getattr(part, option) for option in options}
-    described = {"class_path": path_of(type(part)), "init_args": {o: _plain(value) for o, value in values.items()}}
-    learned = part.learned() if isinstance(part, TextModule) else None
-    return described if learned is None else {**described, LEARNED: learned}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, nn.ModuleList):
-        return [describe(one) for one in value]
-    return describe(value) if isinstance(value, nn.Module) else value
-
-
-def rebuild(described: dict[str, Any]) -> Any:
-    """The object that `describe` described."""
-    part = named(described["class_path"])(**{o: _rebuilt(value) for o, value in described["init_args"].items()})
-    if LEARNED in described:
-        part.relearn(described[LEARNED])
-    return part
-
-
-def _rebuilt(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_rebuilt(one) for one in value]
-    return rebuild(value) if isinstance(value, dict) and "class_path" in value else value
-
-
-def _build(cls: "type[SequenceTagger]", config: dict[str, Any], tensors: dict[str, torch.Tensor]) -> "SequenceTagger":
-    prefix = "features."
-    arrays = {name[len(prefix) :]: t.cpu().numpy() for name, t in tensors.items() if name.startswith(prefix)}
-    tagger = cls.from_description(config, FeatureExtractor.from_state(config["features"], arrays))
-    tagger.allocate(LabelSet(tuple(config["labels"]), config["scheme"]))
+    with torch.device("meta"):  # sizes without memory: a wrong one costs nothing
+        _check_weights(blank(), weights)
+    tagger = blank()
     tagger.unit = config["unit"]
-    fresh = {name: t for name, t in tagger.state_dict().items() if name.startswith(LEARNING)}
-    tagger.load_state_dict({**fresh, **{name: t for name, t in tensors.items() if not name.startswith(prefix)}})
+    own = {name: t for name, t in tagger.state_dict().items() if name.startswith(LEARNING)}
+    tagger.load_state_dict({**own, **weights})
     return tagger.eval()
+
+
+def _check_weights(tagger: "SequenceTagger", weights: dict[str, Tensor]) -> None:
+    """InputError unless weights have the names, sizes and types of the tagger's state."""
+    state = {name: t for name, t in tagger.state_dict().items() if not name.startswith(LEARNING)}
+    if missing := state.keys() - weights.keys():
+        raise InputError(f"there are no weights {min(missing)}")
+    if unknown := weights.keys() - state.keys():
+        raise InputError(f"there are weights {min(unknown)}, which this model has not")
+    open_ended = tuple(f"{prefix}." for prefix, module in tagger.named_modules() if _takes_sizes(module))
+    for name, own in state.items():
+        given = weights[name]
+        if own.dtype != given.dtype or (own.shape != given.shape and not name.startswith(open_ended)):
+            raise InputError(
+                f"weights {name} are {given.dtype} {tuple(given.shape)}, but {own.dtype} {tuple(own.shape)} are due"
+            )
+
+
+def _takes_sizes(module: nn.Module) -> bool:
+    """Whether the sizes of a module are those of the state that it loads."""
+    return type(module)._load_from_state_dict is not nn.Module._load_from_state_dict

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,16 +19,15 @@ from structperc.nonlocal_features import GlobalFeature, NonlocalFeature, find_se
 from structperc.optim import Perceptron
 from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Lattice, Scored
+from structperc.training.builder import Builder, entries
 from structperc.training.datamodule import SequenceData
+from structperc.training.description import described
 from structperc.training.inference import LatticeInference
 from structperc.training.objective import Objective
 from structperc.training.parts import parts
 from structperc.training.processes import summed
 from structperc.training.sequence_tagger import SequenceTagger
 from structperc.training.start import start_from
-from structperc.training.store import describe, rebuild
-
-PARTS = ("scorer", "criterion", "search", "decoder")
 
 
 class Tagger(Objective, LatticeInference, SequenceTagger):
@@ -51,6 +50,7 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
     """
 
     trained_together = True
+    saved_parts: ClassVar[tuple[str, ...]] = ("scorer", "criterion", "search", "decoder", "nonlocal_features")
     reads_lists = False  # whether global features find their strings in candidate lists
     start: Tensor  # (L,) bool, masks of the tag scheme
     transition: Tensor  # (L, L)
@@ -216,13 +216,12 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
 
     def description(self) -> dict[str, Any]:
         """Class and options of every part but the features, as plain JSON types."""
-        parts: dict[str, Any] = {part: describe(getattr(self, part)) for part in PARTS}
-        return {**parts, "nonlocal_features": [describe(feature) for feature in self.nonlocal_features]}
+        return {part: described(getattr(self, part)) for part in self.saved_parts}
 
     @classmethod
-    def from_description(cls, description: dict[str, Any], features: FeatureExtractor) -> "Tagger":
+    def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> "Tagger":
         """The tagger, without weights, that `description` described."""
-        return cls(features=features, **rebuild_parts(description))
+        return cls(features=features, **build.options(cls, entries(description, cls.saved_parts), "model"))
 
     # -- what is watched -------------------------------------------------------------------------------------
 
@@ -264,12 +263,6 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
         self.log("train/updates", float(self._updates), prog_bar=True)
         if self.criterion.rivals_needed:
             self.log("train/error", self.training_error(), prog_bar=True)
-
-
-def rebuild_parts(description: dict[str, Any]) -> dict[str, Any]:
-    """The parts of a tagger, as its class takes them."""
-    parts: dict[str, Any] = {part: rebuild(description[part]) for part in PARTS}
-    return {**parts, "nonlocal_features": [rebuild(feature) for feature in description["nonlocal_features"]]}
 
 
 def no_candidates(lattice: Lattice) -> Candidates:

@@ -34,7 +34,8 @@ from structperc.criteria import (
 )
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored
-from structperc.training.store import describe, rebuild
+from structperc.training.builder import Builder
+from structperc.training.description import describe
 
 
 def mce_f(*args, **options):
@@ -269,7 +270,7 @@ def test_an_empty_sequence_asks_for_nothing(criterion):
 
 @pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
 def test_survives_a_description_in_json(criterion):
-    again = rebuild(json.loads(json.dumps(describe(criterion))))
+    again = Builder().part(json.loads(json.dumps(describe(criterion))), Criterion, "criterion")
     if isinstance(criterion, CorpusCriterion):
         again.totals = criterion.totals
         again.allocate(criterion.labels)

@@ -43,12 +43,13 @@ from structperc.optim import Perceptron
 from structperc.rerankers import Boosting, FirstScore, Ranker, VotedPerceptron
 from structperc.training import global_reranker, jackknife
 from structperc.training.bayes_point import BayesPoint
+from structperc.training.builder import Builder
+from structperc.training.description import describe
 from structperc.training.explain import explain, explain_changed
 from structperc.training.global_reranker import GlobalReranker
 from structperc.training.nbest import nbest_scores
 from structperc.training.reranker import Reranker
 from structperc.training.stopping import StopWhenSettled
-from structperc.training.store import describe, rebuild
 from structperc.training.tagger import Tagger
 from structperc.training.weights import title, weights
 
@@ -426,7 +427,7 @@ def test_every_part_is_built_again_from_plain_json(kind):
     parts += [kind(typed=False)] if "typed" in inspect.signature(kind).parameters else []
     for part in parts:
         told = json.loads(json.dumps(describe(part)))
-        again = rebuild(told)
+        again = Builder().part(told, kind, "part")
         assert type(again) is kind
         assert describe(again) == describe(part) == told
 

@@ -17,7 +17,7 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import Clusters, FeatureExtractor, Gazetteer
 from structperc.scorers import SparseLinear
-from structperc.training import store
+from structperc.training import model_folder, store
 from structperc.training.tagger import Tagger
 
 SENTENCES = [["Anna", "saw", "New", "York"], ["rome", "waits"], ["Smith"], ["New", "Anna", "saw", "Rome", "ab"]]
@@ -97,7 +97,7 @@ def test_saving_a_loaded_model_changes_no_byte(saved, tmp_path):
 def test_only_json_and_safetensors(saved, trained):
     for folder in (saved, trained.folder / "model"):
         assert {file.name for file in folder.iterdir()} == {"model.json", "model.safetensors"}
-        assert json.loads((folder / "model.json").read_text(encoding="utf-8"))["format"] == store.FORMAT
+        assert json.loads((folder / "model.json").read_text(encoding="utf-8"))["format"] == model_folder.FORMAT
         tensors = load_file(folder / "model.safetensors")
         assert {"scorer.node", "features.node_keys"} <= tensors.keys()
 
@@ -163,7 +163,7 @@ def test_a_disk_that_fills_up_leaves_the_old_model(saved, monkeypatch, file):
     if file == "model.json":
         monkeypatch.setattr(Path, "write_text", full)
     else:
-        monkeypatch.setattr(store, "save_file", full)
+        monkeypatch.setattr(model_folder, "save_file", full)
     with pytest.raises(OSError, match="no space"):
         tagger(seed=1).save(saved)
     assert_same(Tagger.load(saved), tagger(seed=0))
@@ -193,7 +193,7 @@ def test_nothing_is_left_where_a_first_save_failed(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(store, "save_file", full)
+    monkeypatch.setattr(model_folder, "save_file", full)
     with pytest.raises(OSError, match="no space"):
         tagger().save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
