@@ -23,7 +23,11 @@ def run(arguments: list[str]) -> None:
 
     from structperc.training.nbest import nbest_file
 
-    print(nbest_file(options.model, options.file, options.n, *reading(options), options.plot, options.csv))
+    print(
+        nbest_file(
+            options.model, options.file, options.n, *reading(options), options.plot, options.csv, trusted=options.trust
+        )
+    )
 
 
 CANDIDATES = Command("candidates", "MODEL FILE", "scores for several lengths of the list", run)

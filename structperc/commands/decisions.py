@@ -22,7 +22,9 @@ def run(arguments: list[str]) -> None:
     from structperc.training.decisions import decisions_file
 
     numbers, n = options.sentence, options.n
-    for line in decisions_file(options.model, options.file, numbers, n, *reading(options), options.html):
+    for line in decisions_file(
+        options.model, options.file, numbers, n, *reading(options), options.html, trusted=options.trust
+    ):
         print(line)
 
 

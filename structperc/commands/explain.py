@@ -21,7 +21,9 @@ def run(arguments: list[str]) -> None:
     from structperc.training.explain import explain_file
 
     document, n = options.document, options.n
-    for line in explain_file(options.model, options.file, document, n, *reading(options), options.html):
+    for line in explain_file(
+        options.model, options.file, document, n, *reading(options), options.html, trusted=options.trust
+    ):
         print(line)
 
 

@@ -4,6 +4,7 @@ import argparse
 from typing import NamedTuple
 
 from structperc.commands.command import CommandParser
+from structperc.commands.saved_model import add_model
 
 UNITS = ("sentence", "document")
 SCHEMES = ("IOB1", "IOB2", "IOBES", "BILOU")
@@ -19,10 +20,7 @@ class Reading(NamedTuple):
 
 def add_labelled_file(parser: CommandParser, several: bool = False) -> None:
     """One model, or several, a file, and what the file is like."""
-    if several:
-        parser.add_argument("models", nargs="+", metavar="model", help="folders of saved models")
-    else:
-        parser.add_argument("model", help="folder of a saved model")
+    add_model(parser, several)
     parser.add_argument("file", help="one token per line, blank lines between sentences")
     columns = "roles of the file's columns, gold is `label`; default: those the model reads, then others, gold last"
     parser.add_argument("--columns", nargs="+", help=columns)

@@ -20,7 +20,17 @@ def run(arguments: list[str]) -> None:
 
     from structperc.training.reliability import reliability_file
 
-    print(reliability_file(options.models, options.file, options.bins, *reading(options), options.plot, options.csv))
+    print(
+        reliability_file(
+            options.models,
+            options.file,
+            options.bins,
+            *reading(options),
+            options.plot,
+            options.csv,
+            trusted=options.trust,
+        )
+    )
 
 
 RELIABILITY = Command("reliability", "MODEL [MODEL ...] FILE", "confidence against accuracy", run)

@@ -2,12 +2,13 @@
 
 from structperc.commands.command import Command, CommandParser
 from structperc.commands.labelled_file import UNITS
+from structperc.commands.saved_model import add_model
 
 
 def parser() -> CommandParser:
     """Of the arguments."""
     made = CommandParser("tag", "Label a file of CoNLL columns.")
-    made.add_argument("model", help="folder of a saved model, e.g. runs/quickstart/1/model")
+    add_model(made)
     made.add_argument("file", help="one token per line, blank lines between sentences")
     made.add_argument("--columns", nargs="+", help="roles of the file's columns; default: those the model reads")
     made.add_argument("--unit", choices=UNITS, help="default: as the model was trained")
@@ -25,7 +26,7 @@ def run(arguments: list[str]) -> None:
     from structperc.training.commands import tag_file
 
     read = (options.columns, options.unit)
-    tag_file(options.model, options.file, *read, options.output, options.k, options.order)
+    tag_file(options.model, options.file, *read, options.output, options.k, options.order, trusted=options.trust)
 
 
 TAG = Command("tag", "MODEL FILE", "label a file of columns with a saved model", run)

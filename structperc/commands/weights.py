@@ -1,12 +1,13 @@
 """structperc weights MODEL: the largest weights by name, sums by label and template."""
 
 from structperc.commands.command import Command, CommandParser
+from structperc.commands.saved_model import add_model
 
 
 def parser() -> CommandParser:
     """Of the arguments."""
     made = CommandParser("weights", "Show the largest weights of a saved model.")
-    made.add_argument("model", help="folder of a saved model")
+    add_model(made)
     made.add_argument("--top", type=int, default=20, help="weights, label pairs and templates per list (default 20)")
     made.add_argument("--plot", metavar="FILE", help="write a figure with bars: .png, .svg, .pdf")
     made.add_argument("--csv", metavar="FILE", help="write all weights that are listed")
@@ -19,7 +20,7 @@ def run(arguments: list[str]) -> None:
 
     from structperc.training.weights import weights_file
 
-    print(weights_file(options.model, options.top, options.plot, options.csv))
+    print(weights_file(options.model, options.top, options.plot, options.csv, trusted=options.trust))
 
 
 WEIGHTS = Command("weights", "MODEL", "the largest weights of a model, by name", run)

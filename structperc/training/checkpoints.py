@@ -1,9 +1,12 @@
 """Lightning checkpoints: raw weights and the state of optimizers inside, the weights that they serve out."""
 
+import re
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from pytorch_lightning.plugins.io import TorchCheckpointIO
 
 from structperc.errors import InputError
 from structperc.optim.averaged import lazy_average
@@ -12,9 +15,55 @@ if TYPE_CHECKING:
     from structperc.training.sequence_tagger import SequenceTagger
 
 
+PARTS = {  # of every checkpoint, with their types
+    "epoch": int,
+    "global_step": int,
+    "state_dict": dict,
+    "loops": dict,
+    "callbacks": dict,
+    "optimizer_states": list,
+    "vocabulary": dict,
+}
+
+
+class CheckpointFiles(TorchCheckpointIO):
+    """Reads the checkpoints of a trainer by `read_checkpoint`."""
+
+    def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
+        """On the CPU, from where the trainer takes what it needs."""
+        return read_checkpoint(path)
+
+
+def read_checkpoint(path: str | Path) -> dict[str, Any]:
+    """What is in a checkpoint of this program: tensors and plain values; reading it runs no code.
+
+    InputError for a file that is missing, damaged, of another program, or that holds anything else.
+    """
+    try:
+        with warnings.catch_warnings(action="ignore"):  # about pickles that other programs write
+            saved = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot read this checkpoint ({error.strerror or error})") from None
+    except Exception as error:  # whatever a damaged or hostile file leads to
+        raise InputError(f"{path}: {_unreadable(error)}; name another checkpoint, or train anew") from None
+    for name, kind in PARTS.items():
+        if not isinstance(saved, dict) or not isinstance(saved.get(name), kind):
+            raise InputError(
+                f"{path}: this is no checkpoint of structperc (it has no {name!r}); name one that fit wrote"
+            )
+    return saved
+
+
+def _unreadable(error: Exception) -> str:
+    """Without the advice of torch to load what it holds all the same."""
+    if re.search("unsupported (global|class)", str(error), re.IGNORECASE):
+        return "a checkpoint holds tensors and plain values, this file names code that would be run"
+    return f"not a readable checkpoint ({type(error).__name__})"
+
+
 def load_weights(tagger: "SequenceTagger", path: str | Path) -> None:
     """Put the weights that a checkpoint's optimizer serves (raw ones, if it knows no others) into the tagger."""
-    saved = torch.load(path, map_location="cpu", weights_only=True)
+    saved = read_checkpoint(path)
     check_vocabulary(saved, tagger.vocabulary())
     serve(saved, [name for name, _ in tagger.named_parameters()])
     tagger.load_state_dict(saved["state_dict"])

@@ -25,6 +25,7 @@ def tag_file(
     output: str | None,
     k: int | None,
     order: bool = False,
+    trusted: Sequence[str] = (),
 ) -> None:
     """Label a file of CoNLL columns; write its columns and the predicted label, or with k the k best labellings.
 
@@ -35,7 +36,7 @@ def tag_file(
     if k is not None and k < 1:
         raise InputError(f"-k must be >= 1, got {k}")
     check_targets(output)
-    tagger = load_guided(model) if order else SequenceTagger.load(model)
+    tagger = load_guided(model, trusted) if order else SequenceTagger.load(model, trusted=trusted)
     roles = list(columns or tagger.features.columns)
     corpus = Corpus.from_dataset(read_conll(file, roles), unit or tagger.unit, file)
     if k is not None:

@@ -20,9 +20,9 @@ from structperc.training.writing import check_targets
 TOGETHER = 64  # sentences
 
 
-def load_guided(model: str) -> GuidedTagger:
+def load_guided(model: str, trusted: Sequence[str] = ()) -> GuidedTagger:
     """A saved guided tagger. InputError for a model that has no order of decisions."""
-    tagger = SequenceTagger.load(model)
+    tagger = SequenceTagger.load(model, trusted=trusted)
     if not isinstance(tagger, GuidedTagger):
         name = type(tagger).__name__
         raise InputError(f"{model}: a {name} decides all tokens at once; only a GuidedTagger has an order of decisions")
@@ -52,12 +52,13 @@ def decisions_file(
     unit: str | None,
     scheme: str | None,
     html: str | None,
+    trusted: Sequence[str] = (),
 ) -> Iterator[str]:
     """Lines about some sentences of a file, from 1, or about the first n. InputError as of the parts, and for n < 1."""
     check_targets(html)
     if n < 1:
         raise InputError(f"--n must be >= 1, got {n}")
-    tagger = load_guided(model)
+    tagger = load_guided(model, trusted)
     tagger.check_unit(unit or tagger.unit)
     corpus = read_corpus(tagger, file, columns, unit, scheme)
     rows = [number - 1 for number in sentences] if sentences else list(range(min(n, len(corpus))))

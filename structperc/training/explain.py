@@ -68,13 +68,14 @@ def explain_file(
     unit: str | None,
     scheme: str | None,
     html: str | None,
+    trusted: Sequence[str] = (),
 ) -> Iterator[str]:
     """Lines about one document of a file, from 1, or about all whose decision non-local features change.
 
     By default n is that of the model's decoder, or 100 where that takes the best alone. InputError as of the parts.
     """
     check_targets(html)
-    tagger = Tagger.load(model)
+    tagger = Tagger.load(model, trusted=trusted)
     n = n if n is not None else (tagger.decoder.k if tagger.decoder.k > 1 else 100)
     _check(tagger, n)
     corpus = read_corpus(tagger, file, columns, unit, scheme)

@@ -90,11 +90,12 @@ def nbest_file(
     scheme: str | None,
     plot: str | None,
     csv: str | None,
+    trusted: Sequence[str] = (),
 ) -> str:
     """Text of `nbest_scores` for a file with gold labels; figure and table go to files. InputError as of its parts."""
     check_figure(plot)
     check_targets(csv)
-    tagger = Tagger.load(model)
+    tagger = Tagger.load(model, trusted=trusted)
     lists = nbest_scores(tagger, read_gold(tagger, file, columns, unit, scheme), sizes)
     if plot:
         n, f1, best, held = zip(*((r.n, r.chosen.f1, r.oracle.f1, r.held) for r in lists.rows), strict=True)

@@ -11,10 +11,11 @@ import pytorch_lightning as pl
 from jsonargparse import ArgumentError, Namespace
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
+from pytorch_lightning.plugins.io import TorchCheckpointIO
 
 from structperc.errors import InputError
 from structperc.optim import ServedWeights
-from structperc.training.checkpoints import load_weights
+from structperc.training.checkpoints import CheckpointFiles, load_weights
 from structperc.training.cost import Stopwatch, parameters, peak_memory
 from structperc.training.datamodule import SequenceData
 from structperc.training.description import path_of
@@ -92,6 +93,27 @@ class Program(LightningCLI):
         config.trainer.default_root_dir = str(self.folder)
         config.checkpoint.dirpath = str(self.folder / "checkpoints")
         log_into(config.trainer.logger, self.folder)
+
+    def _parse_ckpt_path(self) -> None:
+        """Options are those of configuration and command line alone, whatever a checkpoint says about some."""
+
+    def instantiate_trainer(self, **options: Any) -> pl.Trainer:
+        """As of LightningCLI; the trainer's checkpoints are read without running code."""
+        trainer = super().instantiate_trainer(**options)
+        if type(trainer.strategy.checkpoint_io) is TorchCheckpointIO:
+            trainer.strategy.checkpoint_io = CheckpointFiles()
+        return trainer
+
+    def _run_subcommand(self, subcommand: str) -> None:
+        """As of LightningCLI. InputError for a checkpoint that is whole but is not one of this configuration."""
+        try:
+            super()._run_subcommand(subcommand)
+        except Exception as error:
+            if not self.trainer._checkpoint_connector._loaded_checkpoint:  # there is one as long as it is restored
+                raise
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            told = error if isinstance(error, InputError) else f"it does not fit this configuration ({reason})"
+            raise InputError(f"--ckpt_path {self.config[subcommand].ckpt_path}: {told}") from error
 
     @property
     def checkpoints(self) -> ModelCheckpoint:

@@ -66,6 +66,7 @@ def reliability_file(
     scheme: str | None,
     plot: str | None,
     csv: str | None,
+    trusted: Sequence[str] = (),
 ) -> str:
     """Text of `reliability` of saved models on one file with gold labels; figure and table go to files.
 
@@ -75,7 +76,7 @@ def reliability_file(
     check_targets(csv)
     found = []
     for model, name in zip(models, short_names(models), strict=True):
-        tagger = Tagger.load(model)
+        tagger = Tagger.load(model, trusted=trusted)
         found.append(reliability(tagger, read_gold(tagger, file, columns, unit, scheme), bins, name))
     if plot:
         write_figure(plot, plot_reliability([(one.name, one.levels) for one in found]))

@@ -1,7 +1,7 @@
 """Which features carry the weight of a saved model: the largest weights by name, and sums by label and template."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -87,11 +87,11 @@ def weights(tagger: Tagger, top: int = 20) -> list[Group]:
     return groups + [Group(_sums(table), _largest(table, top), [], []) for table in _strings(tagger)]
 
 
-def weights_file(model: str, top: int, plot: str | None, csv: str | None) -> str:
+def weights_file(model: str, top: int, plot: str | None, csv: str | None, trusted: Sequence[str] = ()) -> str:
     """Text of `weights` of a saved model; figure and table go to files. InputError as of its parts."""
     check_figure(plot)
     check_targets(csv)
-    groups = weights(Tagger.load(model), top)
+    groups = weights(Tagger.load(model, trusted=trusted), top)
     if plot:
         write_figure(plot, plot_weights([(g.sums.name, [(w.name, w.value) for w in g.largest]) for g in groups]))
     if csv:

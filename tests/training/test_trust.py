@@ -95,6 +95,14 @@ def complaint(folder: Path, **options: Any) -> str:
     return str(error.value)
 
 
+def readable(folder: Path) -> bool:
+    try:
+        SequenceTagger.load(folder)
+    except InputError:
+        return False
+    return True
+
+
 TOUCH = "touch canary"
 CALLS = {
     "a command": names("os.system", "criterion", command=TOUCH),
@@ -225,12 +233,10 @@ def test_every_flipped_byte_shows(place, caplog):
         for at in torch.randint(len(whole), (40,), generator=draw).tolist():
             path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
             caplog.clear()
-            try:
-                Tagger.load(place / "model")
-                assert file == "model.json"
+            if file == "model.json" and readable(place / "model"):
                 assert "model.json was changed" in caplog.text
-            except InputError as error:
-                assert str(place / "model") in str(error)
+            else:
+                complaint(place / "model")
         path.write_bytes(whole)
     caplog.clear()
     Tagger.load(place / "model")
@@ -292,3 +298,10 @@ def test_a_model_without_checksums_is_one_of_format_2(place):
     labels = Tagger.load(place / "model").tag([["Rome"]])
     edit(place / "model", lambda config: config.update(format=2))
     assert Tagger.load(place / "model").tag([["Rome"]]) == labels
+
+
+def test_a_command_may_be_told_whom_to_trust(place, capsys):
+    edit(place / "model", names("own.Own", "criterion"))
+    assert main(["weights", "model", "--trust", "own"]) == 0
+    assert (place / "canary").read_text() == "imported"
+    assert capsys.readouterr().err == ""
