@@ -1,6 +1,7 @@
 """Files or hub -> rows of sentences -> columns of strings, in flow order.
 
 text.py                                      a text file -> lines, with errors that name file and line
+other_formats.py                             what a file is that is no text in its encoding
 output.py                                    bytes or lines -> a file that is complete or what it was before
 conll.py, conllu.py, hub.py, synthetic.py    a file, a hub data set or a seed -> `datasets.Dataset`
 patterns.py                                  the sentences of synthetic.py
@@ -11,5 +12,5 @@ labels.py                                    tag schemes, segments, `LabelSet` w
 schemes.py                                   the tag scheme of labels where nobody says
 words.py, lexicon.py                         words by number, their shapes; which are usually in lower case
 
-The readers need the package `datasets`; `text`, `output`, `corpus`, `normalise`, `labels` and `schemes` do not.
+conll, conllu, hub, synthetic and rows need the package `datasets`; the others do not.
 """

@@ -13,14 +13,15 @@ _WORD = re.compile(r"[1-9][0-9]*")
 _NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
 
 
-def read_conllu(path: str | Path, label: str = "upos") -> Dataset:
+def read_conllu(path: str | Path, label: str = "upos", encoding: str = "utf-8") -> Dataset:
     """A CoNLL-U file -> rows of sentences: `word` (FORM), `upos`, `xpos` and one of these two as `label`.
 
     Multiword ranges (1-2) and empty nodes (1.1) are skipped; "# newdoc" opens a document, without any each
-    sentence is its own document; other comments are dropped.
+    sentence is its own document; other comments are dropped. A file whose labels are all "_" is an unlabelled one:
+    there is no `label`.
 
-    InputError with file:line for lines without 10 fields between tabs or out of order, with the path for a
-    missing or empty file.
+    InputError with file:line for lines without 10 fields between tabs or out of order, and words whose form or tags
+    are empty; with the path for a missing or empty file.
     """
     if label not in ("upos", "xpos"):
         raise InputError(f"label must be upos or xpos, not {label!r}")
@@ -28,7 +29,7 @@ def read_conllu(path: str | Path, label: str = "upos") -> Dataset:
     numbers: list[int] = []
     documents: list[int] = []
     sentences, document, marked = [0], 0, False
-    for number, line in enumerate([*read_lines(path), ""], 1):
+    for number, line in enumerate([*read_lines(path, encoding), ""], 1):
         if line.startswith("#"):
             opens = re.match(r"#\s*newdoc\b", line) is not None
             marked |= opens
@@ -44,7 +45,8 @@ def read_conllu(path: str | Path, label: str = "upos") -> Dataset:
             documents.append(document)
     if not numbers:
         raise InputError(f"{path}: there are no words in this file")
-    columns["label"] = columns[label]
+    if set(columns[label]) != {"_"}:
+        columns["label"] = columns[label]
     return rows(columns, sentences, documents if marked else range(len(documents)), numbers)
 
 
@@ -57,4 +59,7 @@ def _fields(line: str, place: str, expected: int) -> tuple[str, str, str] | None
         return None
     if not _WORD.fullmatch(fields[0]) or int(fields[0]) != expected:
         raise InputError(f"{place}: word id {fields[0]!r} where {expected} is due; is an empty line missing?")
+    for name, i in (("FORM", 1), ("UPOS", 3), ("XPOS", 4)):
+        if not fields[i].strip():
+            raise InputError(f"{place}: {name} of word {fields[0]} is empty; write _ for what is not known")
     return fields[1], fields[3], fields[4]

@@ -1,8 +1,10 @@
 """Text files as lines, with errors that say which file, which line and what to change."""
 
 import os
+import re
 from pathlib import Path
 
+from structperc.data.other_formats import HEAD, known_format, wide_encoding
 from structperc.errors import InputError
 
 
@@ -11,28 +13,69 @@ def expand(path: str | Path) -> Path:
     filled = os.path.expandvars(str(path))
     if "$" in filled:
         raise InputError(f"{path}: environment variable not set; set it or write the path without it")
-    return Path(filled).expanduser()
+    try:
+        return Path(filled).expanduser()
+    except RuntimeError:
+        raise InputError(f"{path}: there is no such user; write the path without ~") from None
 
 
-def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
-    r"""Lines of a file, ended by \n or \r\n only; a byte-order mark is dropped. The path goes through `expand`.
+def read_lines(path: str | Path, encoding: str | None = None) -> list[str]:
+    r"""Lines of a file, ended by \n or \r\n, or all of them by \r; a byte-order mark is dropped.
 
-    InputError for a path that cannot be read (nothing else is tried) and, with file:line, for bytes that are
-    not in the encoding.
+    The path goes through `expand`. Without an encoding the file must be UTF-8; messages advise to set one only where
+    one was given.
+
+    InputError for a path that cannot be read (nothing else is tried), with file:line for bytes that are not in the
+    encoding, and for files that are no text but something known, such as packed ones.
     """
     path = expand(path)
+    data = _bytes(path)
+    text = _decoded(path, data, encoding)
+    if (at := text.find("\0")) >= 0 or _CONTROL.search(text[:HEAD]):
+        _refuse_known(path, data, encoding)
+    if at >= 0:
+        raise InputError(f"{path}:{text.count(_line_end(text), 0, at) + 1}: a zero byte: this is no text file")
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    return text.split(_line_end(text))
+
+
+_CONTROL = re.compile(r"[\x01-\x08\x0e-\x1f]")  # in no text that is written for people
+
+
+def _bytes(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
-        text = data.decode(encoding)
+        return path.read_bytes()
     except OSError as error:
         place = "" if path.is_absolute() else f"; relative paths start in {Path.cwd()}"
         raise InputError(f"{path}: cannot read this file ({error.strerror}){place}") from None
+    except ValueError as error:
+        raise InputError(f"{str(path)!r} is no name of a file ({error})") from None
+
+
+def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
+    try:
+        return data.decode("utf-8" if encoding is None else encoding)
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        other = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
-        raise InputError(
-            f"{path}:{line}: byte 0x{data[error.start]:02x} is not {encoding}; set encoding, perhaps {other}"
-        ) from None
-    except LookupError:
+        _refuse_known(path, data, encoding)
+        end = b"\n" if b"\n" in data else b"\r"
+        place = f"{path}:{data.count(end, 0, error.start) + 1}: byte 0x{data[error.start]:02x}"
+        raise InputError(f"{place} is not {error.encoding}; {_advice(encoding, 'perhaps latin-1')}") from None
+    except (LookupError, ValueError):  # unknown, or no encoding of texts
         raise InputError(f"unknown encoding {encoding!r}; set encoding to utf-8, latin-1, ...") from None
-    return text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+
+
+def _refuse_known(path: Path, data: bytes, encoding: str | None) -> None:
+    """InputError for what is known and no text, or a text in another encoding that shows."""
+    if found := known_format(data):
+        raise InputError(f"{path}: this is {found}")
+    wide = wide_encoding(data)
+    if wide is not None and (encoding or "")[:6].lower() != wide[:6]:
+        raise InputError(f"{path}: this is {wide} text; {_advice(encoding, wide)}")
+
+
+def _advice(encoding: str | None, other: str) -> str:
+    return "save it as UTF-8" if encoding is None else f"set encoding, {other}"
+
+
+def _line_end(text: str) -> str:
+    return "\r" if "\r" in text and "\n" not in text else "\n"

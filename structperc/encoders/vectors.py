@@ -23,7 +23,7 @@ def read_vectors(path: str) -> tuple[list[str], Tensor]:
     line, separated by white space (the word by one space, so that it may have others inside), with or without
     a first line of two counts. Environment variables in the path are expanded.
 
-    InputError, naming the line, for a file that is missing, empty, has lines of unequal width or no numbers.
+    InputError, naming the line, for a file that is missing, empty, has lines of unequal width or no finite numbers.
     """
     file = expand(path)
     if not file.is_file():
@@ -49,8 +49,12 @@ def _read_safetensors(file: Path) -> tuple[list[str], Tensor]:
             words, vectors = json.loads((held.metadata() or {})[WORDS]), held.get_tensor(VECTORS).float()
     except (SafetensorError, KeyError, ValueError) as error:
         raise InputError(f"{file}: no word vectors as `write_vectors` writes them ({error})") from None
-    if vectors.ndim != 2 or len(words) != len(vectors):
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise InputError(f"{file}: its {WORDS} are no list of strings")
+    if vectors.ndim != 2 or len(words) != len(vectors) or not vectors.numel():
         raise InputError(f"{file}: {len(words)} words, but {VECTORS} has shape {tuple(vectors.shape)}")
+    if len(bad := (~vectors.isfinite()).any(1).nonzero()):
+        raise InputError(f"{file}: the vector of {words[int(bad[0])]!r} is not finite; mend it or leave the word out")
     return words, vectors
 
 
@@ -77,9 +81,14 @@ def _numbers(file: Path, number: int, fields: list[str], width: int) -> np.ndarr
     if len(fields) <= width or width < 1 or any(map(_is_number, fields[1:-width])):
         raise InputError(f"{file}:{number}: {len(fields) - 1} numbers follow the word, {max(width, 1)} are due")
     try:
-        return np.array(fields[-width:], dtype=np.float32)
+        with np.errstate(over="ignore"):
+            vector = np.array(fields[-width:], dtype=np.float32)
     except ValueError:
         raise InputError(f"{file}:{number}: what follows the word must be {width} numbers") from None
+    if not np.isfinite(vector).all():
+        word = " ".join(fields[:-width])
+        raise InputError(f"{file}:{number}: the vector of {word!r} is not finite; mend it or leave the word out")
+    return vector
 
 
 def _is_number(field: str) -> bool:

@@ -17,11 +17,17 @@ class Clusters:
     `paths` is a file of lines "path TAB word TAB frequency" (UTF-8; the frequency may be missing) or a
     mapping from word to path. A word is looked up as it stands and, with `lower_case`, down-cased if that
     fails.
+
+    InputError for a file or mapping without words; with file:line for a line of another form, and for a word that has
+    two paths.
     """
 
     def __init__(self, paths: str | Path | Mapping[str, str], lower_case: bool = True) -> None:
         self.paths = _read(paths) if isinstance(paths, str | Path) else dict(paths)
         self.lower_case = lower_case
+        if not self.paths:
+            place = paths if isinstance(paths, str | Path) else "clusters"
+            raise InputError(f"{place}: there are no words in it; give lines of bit path TAB word")
 
     def path(self, token: str) -> str:
         """Return the full bit path of a word, "" if the word is in no cluster."""
@@ -51,11 +57,17 @@ class Clusters:
 
 
 def _read(path: str | Path) -> dict[str, str]:
-    return dict(_entry(path, number, line) for number, line in enumerate(read_lines(path), 1) if line)
+    found: dict[str, str] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        if line:
+            word, bits = _entry(path, number, line)
+            if found.setdefault(word, bits) != bits:
+                raise InputError(f"{path}:{number}: {word!r} has the path {bits}, but {found[word]} above; keep one")
+    return found
 
 
 def _entry(path: str | Path, number: int, line: str) -> tuple[str, str]:
-    fields = line.rstrip("\r").split("\t")
-    if len(fields) not in (2, 3) or not re.fullmatch("[01]+", fields[0]):
+    fields = line.split("\t")
+    if len(fields) not in (2, 3) or not re.fullmatch("[01]+", fields[0]) or not fields[1].strip():
         raise InputError(f"{path}:{number}: expected bit path TAB word TAB frequency, got {line!r}")
     return fields[1], fields[0]

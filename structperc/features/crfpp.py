@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from structperc.data.text import read_lines
 from structperc.errors import InputError
 from structperc.features.templates import BIAS
 
@@ -37,26 +38,24 @@ def read_crfpp(path: str | Path, columns: Sequence[str]) -> CrfppTemplates:
         if (first := seen.setdefault(_MACRO.sub("%x", line), number)) != number:
             raise InputError(f"{where}: {line!r} shares features with line {first}; give it an identifier of its own")
         (templates.node if line[0] == "U" else templates.edge).append(_item(where, line, columns))
+    if not seen:
+        raise InputError(f"{path}: there are no templates in this file; give lines such as U00:%x[0,0]")
     return templates
 
 
-_MACRO = re.compile(r"%x\[\s*([+-]?[0-9]+)\s*,\s*([0-9]+)\s*\]")
+_MACRO = re.compile(r"%x\[\s*([+-]?[0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\]")
 
 
 def _lines(path: str | Path) -> list[tuple[int, str]]:
-    try:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"template file {path}: {error}; give a CRF++ template file in UTF-8") from None
-    numbered = [(number, line.strip()) for number, line in enumerate(lines, 1)]
+    numbered = [(number, line.strip()) for number, line in enumerate(read_lines(path), 1)]
     return [(number, line) for number, line in numbered if line and not line.startswith("#")]
 
 
 def _item(where: str, line: str, columns: Sequence[str]) -> str:
-    if line[0] not in "UB":
-        raise InputError(f"{where}: a template starts with U (node) or B (edge), got {line!r}")
+    if not re.match(r"[UB]\S*(:|$)", line):
+        raise InputError(f"{where}: a template starts with U (node) or B (edge) and an identifier, got {line!r}")
     if "%" in _MACRO.sub("", line):
-        raise InputError(f"{where}: a macro is written %x[row,column] with integers, got {line!r}")
+        raise InputError(f"{where}: a macro is written %x[row,column] with integers below 1000, got {line!r}")
     return "|".join(_part(where, int(row), int(column), columns) for row, column in _MACRO.findall(line)) or BIAS
 
 

@@ -29,7 +29,8 @@ class Gazetteer:
         self.phrases = _read(phrases) if isinstance(phrases, str | Path) else list(phrases)
         split = [words for phrase in self._folded(self.phrases) if (words := phrase.split())]
         if not split:
-            raise InputError("gazetteer: there is no phrase in it; give at least one or leave the gazetteer out")
+            place = phrases if isinstance(phrases, str | Path) else "gazetteer"
+            raise InputError(f"{place}: there is no phrase in it; give at least one or leave the gazetteer out")
         flat = list(chain.from_iterable(split))
         self._words = {word: i for i, word in enumerate(dict.fromkeys(flat))}
         lengths = np.array([len(words) for words in split])

@@ -57,8 +57,11 @@ def shipped_sets() -> list[str]:
 
 
 _SETS = resources.files("structperc.features") / "sets"
-_PART = re.compile(r"([^|\[\]\s]+)\[([+-]?[0-9]+)\]")
-_ALLOWED = 'an item is "bias", "w[-1]|pos[0]", {of: [w, pos], at: [-1, 0, [-1, 0]]} or one of the lists '
+_PART = re.compile(r"([^|\[\]\s]+)\[([+-]?[0-9]{1,3})\]")  # farther away there is no context
+_ALLOWED = (
+    'an item is "bias", "w[-1]|pos[0]", {of: [w, pos], at: [-1, 0, [-1, 0]]} with offsets below 1000, '
+    "or one of the lists "
+)
 
 
 def _expand(item: object) -> list[Template]:

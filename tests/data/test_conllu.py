@@ -89,12 +89,28 @@ def test_without_newdoc_each_sentence_is_its_own_document(tmp_path):
         ),
         (f"{word(1, 'a')}\n \n", ":2: 1 fields between tabs, but CoNLL-U has 10"),
         ("# only a comment\n", ": there are no words in this file"),
+        (f"{word(1, 'a')}\n{word(2, '')}\n", ":2: FORM of word 2 is empty; write _ for what is not known"),
+        (f"{word(1, 'a', upos=' ')}\n", ":1: UPOS of word 1 is empty; write _ for what is not known"),
     ],
 )
 def test_errors_name_file_and_line(tmp_path, text, message):
     with pytest.raises(InputError) as error:
         read(tmp_path, text)
     assert str(error.value) == f"{tmp_path / 'a.conllu'}{message}"
+
+
+def test_unlabelled_files_have_no_label(tmp_path):
+    text = f"{word(1, 'a', '_', 'DT')}\n{word(2, '_', '_', 'NN')}\n"
+    assert "label" not in read(tmp_path, text).column_names
+    assert read(tmp_path, text, label="xpos")["label"] == [["DT", "NN"]]
+    assert read(tmp_path, text.replace("DT", "_"), label="xpos")["label"] == [["_", "NN"]]
+
+
+def test_encoding(tmp_path):
+    (tmp_path / "a.conllu").write_bytes(f"{word(1, 'é')}\n".encode("latin-1"))
+    assert read_conllu(tmp_path / "a.conllu", encoding="latin-1")["word"] == [["é"]]
+    with pytest.raises(InputError, match=":1: byte 0xe9 is not utf-8; set encoding, perhaps latin-1"):
+        read_conllu(tmp_path / "a.conllu")
 
 
 def test_errors_without_a_line(tmp_path):

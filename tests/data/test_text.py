@@ -1,3 +1,10 @@
+import bz2
+import gzip
+import io
+import lzma
+import pickle
+import zipfile
+
 import pytest
 
 from structperc.data.text import read_lines
@@ -28,23 +35,73 @@ def test_missing_file_names_the_path_and_the_folder(tmp_path, monkeypatch):
         read_lines(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"ab\ncd\nf\xe9 x\n", ":3: byte 0xe9 is not utf-8; set encoding, perhaps latin-1"),
-        (b"\xff\xfea\x00\n\x00", ":1: byte 0xff is not utf-8; set encoding, perhaps utf-16"),
-    ],
-)
-def test_wrong_encoding_names_the_line_and_the_option(tmp_path, data, message):
+def complaint(tmp_path, data, encoding=None):
+    """-> what is said about these bytes, without the path."""
     file = tmp_path / "a.txt"
     file.write_bytes(data)
     with pytest.raises(InputError) as error:
-        read_lines(file)
-    assert str(error.value) == f"{file}{message}"
+        read_lines(file, encoding)
+    assert "\n" not in str(error.value)
+    return str(error.value).removeprefix(str(file))
+
+
+def test_wrong_encoding_names_the_line_and_what_can_be_done(tmp_path):
+    wrong = ":3: byte 0xe9 is not utf-8; "
+    assert complaint(tmp_path, b"ab\ncd\nf\xe9 x\n", "utf-8") == f"{wrong}set encoding, perhaps latin-1"
+    assert complaint(tmp_path, b"ab\rcd\rf\xe9 x\r", "utf-8") == f"{wrong}set encoding, perhaps latin-1"
+    assert complaint(tmp_path, b"ab\ncd\nf\xe9 x\n") == f"{wrong}save it as UTF-8"
+    assert complaint(tmp_path, "é".encode(), "ascii") == ":1: byte 0xc3 is not ascii; set encoding, perhaps latin-1"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+def test_wide_encodings_are_named(tmp_path, encoding):
+    text = "Müller B-PER\nschläft O\n"
+    assert complaint(tmp_path, text.encode(encoding), "utf-8") == f": this is {encoding} text; set encoding, {encoding}"
+    assert complaint(tmp_path, text.encode(encoding)) == f": this is {encoding} text; save it as UTF-8"
+    assert read_lines(tmp_path / "a.txt", encoding) == [*text.splitlines(), ""]
+
+
+def test_what_is_no_text_is_named(tmp_path):
+    noise = bytes(range(256))
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("a", "b")
+    for data, name in (
+        (gzip.compress(b"Anna O\n"), "a gzip file; unpack it first"),
+        (bz2.compress(b"Anna O\n"), "a bzip2 file; unpack it first"),
+        (lzma.compress(b"Anna O\n"), "an xz file; unpack it first"),
+        (packed.getvalue(), "a zip archive; unpack it first"),
+        (b"PAR1" + noise + b"PAR1", "a parquet file; write its columns as text first"),
+        (pickle.dumps(["Anna"]), "a Python pickle; a text file is needed"),
+        (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n" + noise, "a PDF document; a text file is needed"),
+        (b"\x89PNG\r\n\x1a\n" + noise, "an image; a text file is needed"),
+    ):
+        for encoding in (None, "utf-8", "latin-1"):
+            assert complaint(tmp_path, data, encoding) == f": this is {name}"
+    assert complaint(tmp_path, b"ab\nc\0d\n", "latin-1") == ":2: a zero byte: this is no text file"
+
+
+def test_words_may_open_a_text_as_other_files_open(tmp_path):
+    file = tmp_path / "a.txt"
+    for word in ("PK", "PAR1", "%PDF-1.7", "GIF89a", "BZh91AY&SY", "MZ", "\x1b[0m"):
+        file.write_text(f"{word} O\n")
+        assert read_lines(file) == [f"{word} O", ""]
+
+
+def test_lines_that_carriage_returns_end(tmp_path):
+    file = tmp_path / "a.txt"
+    for end in ("\r", "\n", "\r\n"):
+        file.write_bytes(f"Anna B{end}sleeps O{end}{end}".encode())
+        assert read_lines(file) == ["Anna B", "sleeps O", "", ""]
 
 
 def test_unknown_encoding(tmp_path):
-    file = tmp_path / "a.txt"
-    file.write_bytes(b"a")
-    with pytest.raises(InputError, match="unknown encoding 'utf8000'"):
-        read_lines(file, "utf8000")
+    for name in ("utf8000", "hex", "a\0", ""):
+        assert f"unknown encoding {name!r}" in complaint(tmp_path, b"a\xe9", name)
+
+
+def test_names_that_no_file_has():
+    with pytest.raises(InputError, match="is no name of a file"):
+        read_lines("a\0b")
+    with pytest.raises(InputError, match="no such user"):
+        read_lines("~nobody-of-this-name/a.txt")

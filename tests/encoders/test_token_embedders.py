@@ -110,6 +110,9 @@ def test_words_of_the_file_and_of_the_training_data_are_known(file):
         ("Rome 1 2\nAnna 1 2 3\n", ":2: 3 numbers follow the word, 2 are due"),
         ("Rome 1 2\nAnna 1 x\n", ":2: what follows the word must be 2 numbers"),
         ("Rome 1 2\n\nAnna 1 2\n", ":2: 0 numbers follow the word"),
+        ("2 2\nRome 1 2\nAnna 1 nan\n", r":3: the vector of 'Anna' is not finite; mend it or leave the word out"),
+        ("Rome 1 2\n. . -inf 2\n", r":2: the vector of '\. \.' is not finite"),
+        ("Rome 1 2\nAnna 1e39 2\n", ":2: the vector of 'Anna' is not finite"),
         ("", "there are no word vectors in it"),
         ("word\n", ":1: 0 numbers follow the word"),
     ],
@@ -128,6 +131,12 @@ def test_files_that_do_not_fit(file, tmp_path):
     (tmp_path / "bad.safetensors").write_bytes(b"no tensors")
     with pytest.raises(InputError, match="no word vectors as `write_vectors` writes them"):
         read_vectors(str(tmp_path / "bad.safetensors"))
+    write_vectors(tmp_path / "nan.safetensors", ["a", "b"], torch.tensor([[1.0], [torch.nan]]))
+    with pytest.raises(InputError, match=r"nan\.safetensors: the vector of 'b' is not finite"):
+        read_vectors(str(tmp_path / "nan.safetensors"))
+    write_vectors(tmp_path / "empty.safetensors", [], torch.zeros(0, 2))
+    with pytest.raises(InputError, match="0 words, but vectors has shape"):
+        read_vectors(str(tmp_path / "empty.safetensors"))
     with pytest.raises(InputError, match="2 words but 3 vectors"):
         write_vectors(tmp_path / "v.safetensors", ["a", "b"], torch.zeros(3, 2))
 

@@ -36,12 +36,24 @@ def test_json_round_trip(clusters):
     assert (again.paths, again.lower_case) == (clusters.paths, clusters.lower_case)
 
 
-@pytest.mark.parametrize("line", ["0010 the 9", "the\t0010\t9", "0010", "0010\tthe\t9\t1"])
+@pytest.mark.parametrize("line", ["0010 the 9", "the\t0010\t9", "0010", "0010\tthe\t9\t1", "0010\t \t9"])
 def test_bad_lines_are_named(tmp_path, line):
     path = tmp_path / "paths.tsv"
     path.write_text(f"01\ta\t1\n{line}\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"paths\.tsv:2: expected bit path"):
         Clusters(path)
+
+
+def test_words_have_one_path_and_there_are_some(tmp_path):
+    path = tmp_path / "paths.tsv"
+    path.write_text("01\ta\t1\n01\ta\t2\n11\ta\t1\n")
+    with pytest.raises(InputError, match=r"paths\.tsv:3: 'a' has the path 11, but 01 above"):
+        Clusters(path)
+    path.write_text("\n\n")
+    with pytest.raises(InputError, match=r"paths\.tsv: there are no words in it"):
+        Clusters(path)
+    with pytest.raises(InputError, match="clusters: there are no words in it"):
+        Clusters({})
 
 
 def test_a_missing_file_is_named(tmp_path):

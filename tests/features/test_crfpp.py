@@ -57,6 +57,9 @@ def test_expansion_of_the_crfpp_manual(write):
     [
         ("U00:%x[0,0]\nX01:%x[0,0]", ":2: a template starts with U"),
         ("\n# c\nU00:%x[0]", ":3: a macro is written"),
+        ("U00:%x[99999999,0]", ":1: a macro is written"),
+        ("Unigrams are written so", ":1: a template starts with U"),
+        ("# nothing\n", ": there are no templates in this file"),
         ("U00:%x[0,2]", ":1: there is no column 2: columns are word, pos"),
         ("U00:%x[0,0]\nU00:%x[1,0]", ":2: 'U00:%x[1,0]' shares features with line 1"),
     ],
@@ -66,6 +69,10 @@ def test_errors_name_file_and_line(write, text, message):
     with pytest.raises(InputError) as error:
         read_crfpp(path, ["word", "pos"])
     assert str(path) + message in str(error.value)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_template(write):
+    assert read_crfpp(write("\ufeff" + TEMPLATE), ["word", "pos"]) == read_crfpp(write(TEMPLATE), ["word", "pos"])
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -51,6 +51,7 @@ def test_a_template_named_twice_counts_once():
         "kazama2008",
         "",
         "w[0",
+        "w[-1000]",
         3,
         None,
         {"of": ["w"]},
