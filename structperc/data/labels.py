@@ -164,7 +164,9 @@ class LabelSet:
         except KeyError:
             at, label = next((i, label) for i, label in enumerate(labels) if label not in ids)
             place = where(at) if callable(where) else where
-            raise InputError(f"{place}: unknown label {label!r}; known are {', '.join(self.names)}") from None
+            known = f"known are {', '.join(self.names)}, those of the training data"
+            advice = "change it or leave it out, or train with a sentence that has it"
+            raise InputError(f"{place}: unknown label {label!r}; {known}; {advice}") from None
 
     def decode(self, ids: Sequence[int] | np.ndarray | Tensor) -> list[str]:
         """(n,) ids -> label names. ValueError for ids outside 0 <= id < L."""

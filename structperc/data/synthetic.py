@@ -42,6 +42,7 @@ from structperc.errors import InputError
 CLASSES = ("PER", "LOC", "ORG")  # of an ambiguous name
 ROLES = ("word", "pos", "chunk", "label", "evidence")
 INVENTORIES = 100
+MOST = 1_000_000  # documents
 
 
 def synthetic_splits(
@@ -96,8 +97,8 @@ def local_ceiling(corpus: Dataset) -> float:
 
 
 def _check(documents: int, ambiguity: float, unseen: float, inventory: int) -> None:
-    if documents < 1:
-        raise InputError(f"documents must be at least 1, not {documents}")
+    if not 1 <= documents <= MOST:
+        raise InputError(f"documents must lie between 1 and {MOST}, not {documents}")
     if not 0 <= inventory < INVENTORIES:
         raise InputError(f"inventory must lie between 0 and {INVENTORIES - 1}, not {inventory}")
     for option, value in (("ambiguity", ambiguity), ("unseen", unseen)):

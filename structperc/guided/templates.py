@@ -33,7 +33,7 @@ _C += ["t[-2] t[-1] w[0]", "t[-1] t[1] w[0]", "t[1] t[2] w[0]"]
 # Table 2 of Shen et al. 2007, as far as it looks at labels. Sets D and E add words and affixes only.
 SETS = {f"shen2007_{name}": items for name, items in zip("abcde", [_A, _B, _C, _C, _C], strict=True)}
 
-_PART = re.compile(r"([tw])\[([+-]?[0-9]+)\]")
+_PART = re.compile(r"([tw])\[([+-]?[0-9]{1,3})\]")
 
 
 def parse_context(items: Iterable[object]) -> tuple[ContextTemplate, ...]:

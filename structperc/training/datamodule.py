@@ -1,7 +1,7 @@
 """Splits, mini-batches and their order: the base of all data modules."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import pytorch_lightning as pl
@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, DistributedSampler
 from structperc.data.corpus import Corpus
 from structperc.data.normalise import check_types, normalise_labels, rename_types
 from structperc.errors import InputError
+from structperc.spelling import did_you_mean
 from structperc.structures import Batch
 from structperc.training.encoded import EncodedCorpus, FixedBatches
 from structperc.training.holdout import held_out
@@ -20,6 +21,7 @@ from structperc.training.sampler import LengthBatches
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU", "none"]
+SPLITS = ("train", "dev", "test")
 
 
 class SequenceData(pl.LightningDataModule):
@@ -44,8 +46,10 @@ class SequenceData(pl.LightningDataModule):
             named stay. Neighbouring segments stay two.
 
     Raises:
-        InputError: holdout is negative; types are given and the scheme is "none".
+        InputError: a number is too small; `predict` names no split; types are given and the scheme is "none".
     """
+
+    unlabelled = "name their column 'label' in data.columns"  # advice where there are no gold labels
 
     def __init__(
         self,
@@ -62,8 +66,11 @@ class SequenceData(pl.LightningDataModule):
         types: dict[str, str] | None = None,
     ) -> None:
         super().__init__()
-        if holdout < 0:
-            raise InputError(f"data.holdout must be >= 0, got {holdout}: it is a number of training sequences")
+        least = (("batch_size", batch_size, 1), ("eval_batch_size", eval_batch_size, 1), ("seed", seed, 0))
+        for name, value, low in (*least, ("holdout", holdout, 0)):
+            if value < low:
+                raise InputError(f"data.{name} must be >= {low}, got {value}")
+        check_splits("data.predict", [predict])
         if types and scheme == "none":
             raise InputError("data.types: labels of scheme none are no segments and have no types; leave it out")
         self.unit, self.scheme, self.source_scheme, self.strict = unit, scheme, labels or scheme, strict
@@ -79,10 +86,21 @@ class SequenceData(pl.LightningDataModule):
         raise NotImplementedError
 
     def corpus(self, split: str) -> Corpus:
-        """The split as sequences with labels in `scheme`, read once. InputError when the source has none."""
+        """The split as sequences with labels in `scheme`, read once.
+
+        InputError when the source has none, and for training data without labels.
+        """
         if not self.has(split):
             raise InputError(f"data: there is no {split} split; name one under data")
-        return self._corpora[split]  # type: ignore[return-value]
+        corpus = self._corpora[split]
+        assert corpus is not None
+        if split == "train":
+            self._check_labels(corpus)
+        return corpus
+
+    def _check_labels(self, corpus: Corpus) -> None:
+        if "label" not in corpus.columns:
+            raise InputError(f"{corpus.where(0)}: there are no gold labels; {self.unlabelled}")
 
     def has(self, split: str) -> bool:
         """Whether the source has this split."""
@@ -124,9 +142,12 @@ class SequenceData(pl.LightningDataModule):
     def encode(self, encoder: Callable[[Corpus], EncodedCorpus], stage: str) -> None:
         """Turn the splits of a stage into arrays; for fit all there are, so that bad labels show before training.
 
-        Arrays are kept for the same encoder; another tagger has other feature numbers and encodes anew.
+        Arrays are kept for the same encoder; another tagger has other feature numbers and encodes anew. InputError
+        where labels are missing, unless the stage is "predict".
         """
         for split in self._splits(stage):
+            if stage != "predict":
+                self._check_labels(self.corpus(split))
             if self._encoders.get(split) != encoder:
                 self._encoded[split] = encoder(self.corpus(split))
                 self._encoders[split] = encoder
@@ -166,3 +187,11 @@ class SequenceData(pl.LightningDataModule):
     def predict_dataloader(self) -> "DataLoader[Batch]":
         """The split named by `predict`."""
         return self.loader(self.predict_split)
+
+
+def check_splits(option: str, given: Iterable[str]) -> None:
+    """InputError, naming the option, for a split that is none of `SPLITS`."""
+    for name in given:
+        if name not in SPLITS:
+            meant = "; did you mean dev?" if name.lower().startswith("val") else did_you_mean(name, SPLITS)
+            raise InputError(f"{option}: there is no split {name!r}; splits are {', '.join(SPLITS)}{meant}")

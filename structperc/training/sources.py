@@ -10,7 +10,7 @@ from structperc.data.conllu import read_conllu
 from structperc.data.hub import read_hub
 from structperc.data.synthetic import synthetic_splits
 from structperc.data.text import expand
-from structperc.training.datamodule import Scheme, SequenceData
+from structperc.training.datamodule import Scheme, SequenceData, check_splits
 
 
 class Conll(SequenceData):
@@ -37,6 +37,7 @@ class Conll(SequenceData):
         **options: Any,
     ) -> None:
         super().__init__(**options)
+        check_splits("data.files", files)
         self.path, self.files, self.columns = path, files, columns
         self.docstart, self.comments, self.encoding = docstart, comments, encoding
 
@@ -57,8 +58,11 @@ class Conllu(SequenceData):
         files: file of each split.
         tags: "upos" or "xpos".
         scheme: "none", since parts of speech are no segments.
+        encoding: of the files.
         options: those of `SequenceData`.
     """
+
+    unlabelled = "all tags of this kind are _: set data.tags to the other kind, or give a tagged file"
 
     def __init__(
         self,
@@ -66,17 +70,19 @@ class Conllu(SequenceData):
         files: dict[str, str],
         tags: Literal["upos", "xpos"] = "upos",
         scheme: Scheme = "none",
+        encoding: str = "utf-8",
         **options: Any,
     ) -> None:
         super().__init__(scheme=scheme, **options)
-        self.path, self.files, self.tags = path, files, tags
+        check_splits("data.files", files)
+        self.path, self.files, self.tags, self.encoding = path, files, tags, encoding
 
     def read(self, split: str) -> tuple[str, Dataset] | None:
         """The split's file."""
         if split not in self.files:
             return None
         file = expand(Path(self.path) / self.files[split])
-        return str(file), read_conllu(file, self.tags)
+        return str(file), read_conllu(file, self.tags, self.encoding)
 
 
 class Hub(SequenceData):
@@ -103,6 +109,7 @@ class Hub(SequenceData):
         **options: Any,
     ) -> None:
         super().__init__(**options)
+        check_splits("data.splits", splits)
         self.hub, self.columns, self.splits = hub, columns, splits
         self.revision, self.config, self.label_names = revision, config, label_names
 

@@ -247,7 +247,9 @@ def test_unknown_labels_are_named_with_their_place(where, place):
     label_set = LabelSet(("O", "B-PER", "I-PER"), "IOB2")
     with pytest.raises(InputError) as error:
         label_set.encode(["O", "B-LOC"], where)
-    assert str(error.value) == f"{place}: unknown label 'B-LOC'; known are O, B-PER, I-PER"
+    advice = "change it or leave it out, or train with a sentence that has it"
+    known = "known are O, B-PER, I-PER, those of the training data"
+    assert str(error.value) == f"{place}: unknown label 'B-LOC'; {known}; {advice}"
 
 
 @pytest.mark.parametrize(

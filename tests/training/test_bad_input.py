@@ -85,6 +85,7 @@ def test_unknown_label(project, split):
     message = project.fails(f"--data.files={json.dumps(files)}")
     assert "bad.txt:2" in message
     assert "B-ORG" in message
+    assert "train with a sentence that has it" in message
 
 
 def test_illegal_sequence_is_repaired_by_default_and_refused_when_strict(project, caplog):
@@ -128,7 +129,10 @@ def test_class_that_does_not_exist(project, wrong):
     ("options", "named"),
     [
         (["--model.search.k=0"], "k must be >= 1"),
-        (["--data.batch_size=0"], "batch_size"),
+        (["--data.batch_size=0"], "data.batch_size must"),
+        (["--data.eval_batch_size=0"], "data.eval_batch_size must"),
+        (["--data.files={train: train.txt, valid: dev.txt}"], "did you mean dev?"),
+        (["--data.columns=[word, tag]"], "train.txt:1: there are no gold labels"),
         (
             ["--model.criterion=structperc.criteria.Margin", "--model.criterion.C=-1", "--model.search.k=2"],
             "C must",

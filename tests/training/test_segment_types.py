@@ -64,7 +64,7 @@ def test_a_part_of_the_training_data_is_renamed_once(folder):
 def test_text_without_labels_is_left_as_it_is():
     data = Sentences([[("a", "O")], [("Bo", "B-PER")]], types={"PER": "NAME"})
     data.rows = data.rows.remove_columns("label")
-    assert list(data.corpus("train").columns) == ["word"]
+    assert list(data._read("train")["train"].columns) == ["word"]
 
 
 def test_a_type_that_training_data_does_not_have(folder):

@@ -4,7 +4,7 @@ import pytest
 
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
-from structperc.training.sources import Conll, Conllu, Synthetic
+from structperc.training.sources import Conll, Conllu, Hub, Synthetic
 
 IOB1 = "-DOCSTART- O\n\nAnna I-PER\nBo B-PER\nslept O\n\nRome I-LOC\n\n-DOCSTART- O\n\nBo I-PER\n"
 CONLLU = """# newdoc
@@ -65,6 +65,58 @@ def test_treebank(folder, tags, expected):
 
 
 # -- development data from the end of the training data ----------------------------------------------------------
+
+
+UNTAGGED = CONLLU.replace("VERB", "_").replace("PRON", "_").replace("ADP", "_").replace("NOUN", "_")
+
+
+def test_training_data_without_labels(folder):
+    (folder / "untagged.conllu").write_text(UNTAGGED)
+    for data, message in (
+        (Conll(str(folder), {"train": "a.txt"}, ["word"]), r"a\.txt:3: there are no gold labels; .* data\.columns"),
+        (
+            Conllu(str(folder), {"train": "untagged.conllu"}),
+            r"conllu:4: there are no gold labels; all tags .* data\.tags",
+        ),
+    ):
+        assert data.has("train")
+        with pytest.raises(InputError, match=message):
+            data.corpus("train")
+    assert Conllu(str(folder), {"train": "untagged.conllu"}, "xpos").corpus("train").columns["label"] == list("VPEN")
+
+
+def test_unlabelled_text_is_for_predictions_alone(folder):
+    data = Conll(str(folder), {"dev": "a.txt"}, ["word"])
+    for stage in ("fit", "validate"):
+        with pytest.raises(InputError, match=r"a\.txt:3: there are no gold labels|there is no train split"):
+            data.encode(lambda corpus: corpus, stage)
+    data.encode(lambda corpus: corpus, "predict")
+    assert data.encoded("dev").columns["word"][0] == "Anna"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Conll(".", {"valid": "a"}, []), "data.files: there is no split 'valid'; .*; did you mean dev?"),
+        (lambda: Conllu(".", {"Test": "a"}), "data.files: there is no split 'Test'; .*; did you mean test?"),
+        (lambda: Hub("a/b", {}, {"validation": "a"}), "data.splits: there is no split 'validation'; .* dev?"),
+        (lambda: Synthetic(predict="trian"), "data.predict: there is no split 'trian'; .*; did you mean train?"),
+        (lambda: Synthetic(batch_size=0), "data.batch_size must be >= 1, got 0"),
+        (lambda: Synthetic(eval_batch_size=0), "data.eval_batch_size must be >= 1, got 0"),
+        (lambda: Synthetic(seed=-1), "data.seed must be >= 0, got -1"),
+        (lambda: Synthetic(train=10**12), "documents must lie between 1 and 1000000, not 1000000000000"),
+    ],
+)
+def test_options_that_name_nothing(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_encodings(folder):
+    (folder / "b.conllu").write_bytes(CONLLU.encode("latin-1"))
+    assert Conllu(str(folder), {"train": "b.conllu"}, encoding="latin-1").corpus("train").tokens == 4
+    with pytest.raises(InputError, match=r"b\.conllu:2: byte 0xe1 is not utf-8; set encoding"):
+        Conllu(str(folder), {"train": "b.conllu"}).corpus("train")
 
 
 def words(corpus):
