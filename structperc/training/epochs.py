@@ -9,7 +9,17 @@ from pytorch_lightning.callbacks import ModelCheckpoint
 
 
 class BestEpoch(ModelCheckpoint):
-    """ModelCheckpoint whose files appear whole: a run that is killed while it writes leaves the file before."""
+    """ModelCheckpoint whose files appear whole: a run that is killed while it writes leaves the file before.
+
+    An epoch that ends with a validation is saved when all of it has been done, so that a resumed run does not do a
+    part of it again.
+    """
+
+    def _should_save_on_train_epoch_end(self, trainer: pl.Trainer) -> bool:
+        every = trainer.check_val_every_n_epoch
+        if self._save_on_train_epoch_end is None and every and trainer.val_check_interval == 1.0:
+            return (trainer.current_epoch + 1) % every == 0
+        return super()._should_save_on_train_epoch_end(trainer)
 
     def _save_checkpoint(self, trainer: pl.Trainer, filepath: str) -> None:
         part = f"{filepath}.part"

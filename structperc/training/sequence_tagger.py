@@ -20,6 +20,7 @@ from structperc.training.checkpoints import check_vocabulary, serve
 from structperc.training.datamodule import SequenceData
 from structperc.training.encoded import EncodedCorpus
 from structperc.training.inference import Inference
+from structperc.training.random_states import RandomStates
 from structperc.training.store import Store
 
 
@@ -142,8 +143,8 @@ class SequenceTagger(pl.LightningModule, Inference, Store):
         return corpus
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """Averages, or the best weights, are swapped in wherever the tagger is looked at."""
-        return [AveragedWeights()]
+        """Served weights are swapped in wherever the tagger is looked at; random numbers go on in a resumed run."""
+        return [AveragedWeights(), RandomStates()]
 
     # -- checkpoints -----------------------------------------------------------------------------------------
 
