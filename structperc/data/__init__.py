@@ -2,6 +2,7 @@
 
 text.py                                      a text file -> lines, with errors that name file and line
 other_formats.py                             what a file is that is no text in its encoding
+unfinished.py                                names of files that are not complete yet; what was left of them is swept
 output.py                                    bytes or lines -> a file that is complete or what it was before
 conll.py, conllu.py, hub.py, synthetic.py    a file, a hub data set or a seed -> `datasets.Dataset`
 patterns.py                                  the sentences of synthetic.py

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from structperc.data.unfinished import whole_file
 from structperc.errors import InputError
 
 
@@ -43,30 +44,19 @@ def opened(path: str | Path) -> Iterator[BinaryIO]:
     InputError, naming path and reason, for what `check_target` refuses and for failures on the way.
     """
     check_target(path)
-    with _complaints(path):
+    with complaints(path):
         if os.path.exists(path) and not _replaceable(path):
             with open(path, "wb") as file:
                 yield file
             return
         target = Path(os.path.realpath(path))
-        part = unfinished(target)
-        try:
+        with whole_file(target) as part:
             with open(part, "wb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
             if target.exists():
                 part.chmod(stat.S_IMODE(target.stat().st_mode))
-            os.replace(part, target)
-        except BaseException:
-            with contextlib.suppress(OSError):  # the error that led here is the one to hear of
-                part.unlink(missing_ok=True)
-            raise
-
-
-def unfinished(path: Path) -> Path:
-    """Where a file is written before it is complete: beside it, under a name of this process."""
-    return path.with_name(f".{path.name}.{os.getpid()}")
 
 
 def _replaceable(path: str | Path) -> bool:
@@ -82,7 +72,7 @@ def _standard_streams() -> Iterator[os.stat_result]:
 
 
 @contextlib.contextmanager
-def _complaints(path: str | Path) -> Iterator[None]:
+def complaints(path: str | Path) -> Iterator[None]:
     """Errors of the file system as InputErrors, but for a reader of a pipe who has seen enough."""
     try:
         yield

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +9,10 @@ from typing import Any, NamedTuple
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
+from structperc.data.output import opened
 from structperc.errors import InputError
 from structperc.structures import Candidates
 
@@ -116,13 +115,11 @@ class CandidateLists:
     # -- files -----------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path, about: dict[str, Any]) -> None:
-        """Write one safetensors file; the JSON of `about` is in its header. It appears whole or not at all."""
-        target = Path(path)
+        """Write one safetensors file; the JSON of `about` is in its header. It appears whole, see `opened`."""
         tensors = {name: getattr(self, name).contiguous() for name in TENSORS}
         header = {"about": json.dumps(about), "digest": _digest(tensors)}
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
-            save_file(tensors, Path(scratch) / "new", header)
-            os.replace(Path(scratch) / "new", target)
+        with opened(path) as file:
+            file.write(save(tensors, header))
 
     @classmethod
     def load(cls, path: str | Path) -> tuple["CandidateLists", dict[str, Any]]:

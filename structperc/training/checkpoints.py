@@ -1,5 +1,6 @@
 """Lightning checkpoints: raw weights and the state of optimizers inside, the weights that they serve out."""
 
+import io
 import re
 import warnings
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
+from structperc.data.output import complaints, opened
 from structperc.errors import InputError
 from structperc.optim.averaged import lazy_average
 
@@ -27,7 +29,16 @@ PARTS = {  # of every checkpoint, with their types
 
 
 class CheckpointFiles(TorchCheckpointIO):
-    """Reads the checkpoints of a trainer by `read_checkpoint`."""
+    """The checkpoints of a trainer: written whole or not at all, read by `read_checkpoint`."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+        """InputError, with the reason, where it cannot be written; what was there stays."""
+        content = io.BytesIO()  # of what torch cannot write to a file it tells no reason
+        torch.save(checkpoint, content)
+        with complaints(path):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with opened(path) as file:
+            file.write(content.getbuffer())
 
     def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
         """On the CPU, from where the trainer takes what it needs."""

@@ -1,4 +1,4 @@
-"""The checkpoints of the best and of the last epoch, each replaced in one step."""
+"""The checkpoints of the best and of the last epoch."""
 
 import os
 import shutil
@@ -7,12 +7,14 @@ from pathlib import Path
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import ModelCheckpoint
 
+from structperc.data.output import complaints
+from structperc.data.unfinished import whole_file
+
 
 class BestEpoch(ModelCheckpoint):
-    """ModelCheckpoint whose files appear whole: a run that is killed while it writes leaves the file before.
+    """ModelCheckpoint that saves epochs which end with a validation when all of their end has been done.
 
-    An epoch that ends with a validation is saved when all of it has been done, so that a resumed run does not do a
-    part of it again.
+    A resumed run would else do a part of it again.
     """
 
     def _should_save_on_train_epoch_end(self, trainer: pl.Trainer) -> bool:
@@ -20,14 +22,6 @@ class BestEpoch(ModelCheckpoint):
         if self._save_on_train_epoch_end is None and every and trainer.val_check_interval == 1.0:
             return (trainer.current_epoch + 1) % every == 0
         return super()._should_save_on_train_epoch_end(trainer)
-
-    def _save_checkpoint(self, trainer: pl.Trainer, filepath: str) -> None:
-        part = f"{filepath}.part"
-        super()._save_checkpoint(trainer, part)
-        if trainer.is_global_zero:
-            os.replace(part, filepath)
-        trainer.strategy.barrier()  # no process looks for the file before it is there
-        self._last_checkpoint_saved = filepath
 
 
 class LastEpoch(BestEpoch):
@@ -56,17 +50,15 @@ class LastEpoch(BestEpoch):
         if isinstance(best, BestEpoch) and best._last_global_step_saved == trainer.global_step:
             # This step's state has just been written; as files are replaced and never changed, one may serve both.
             if trainer.is_global_zero:
-                part = f"{filepath}.part"
-                _linked(best._last_checkpoint_saved, part)
-                os.replace(part, filepath)
+                with complaints(filepath), whole_file(Path(filepath)) as part:
+                    _linked(best._last_checkpoint_saved, part)
             self._last_global_step_saved, self._last_checkpoint_saved = trainer.global_step, filepath
         else:
             super()._save_checkpoint(trainer, filepath)
 
 
-def _linked(source: str, target: str) -> None:
+def _linked(source: str, target: Path) -> None:
     """One file under two names, or a copy where the file system has no links."""
-    Path(target).unlink(missing_ok=True)
     try:
         os.link(source, target)
     except OSError:

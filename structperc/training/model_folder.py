@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -22,8 +23,11 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 def write_folder(folder: Path, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Write the configuration, plain JSON types, and the tensors into a folder that exists."""
-    save_file(_apart(tensors), folder / WEIGHTS)
+    """Write the configuration, plain JSON types, and the tensors into a folder that exists. OSError where it cannot."""
+    try:
+        save_file(_apart(tensors), folder / WEIGHTS)
+    except SafetensorError as error:
+        raise OSError(str(error)) from None
     config = {"format": FORMAT, **config}
     config[CHECKSUMS] = {WEIGHTS: _file_checksum(folder / WEIGHTS), CONFIG: _checksum(config)}
     (folder / CONFIG).write_text(json.dumps(config, ensure_ascii=False), encoding="utf-8")

@@ -40,6 +40,7 @@ class RandomStates(pl.Callback):
         saved = checkpoint.get(KEY, [])
         if len(saved) == share().processes:
             self._saved = saved[share().process]
+            check(self._saved)
             return
         found = f"random states of {len(saved)} processes" if saved else "no random states"
         logger.warning("the checkpoint has %s: what is random goes on otherwise than without the break", found)
@@ -74,12 +75,27 @@ def states(device: torch.device) -> States:
 def restore(saved: States, device: torch.device) -> None:
     """Sets all generators of this process; of a device as far as the states are of one of its kind."""
     torch.set_rng_state(saved["torch"])
-    own, python = saved["numpy"], saved["python"]
-    keys = own["keys"].numpy().astype(np.uint32)
-    np.random.set_state(("MT19937", keys, own["pos"], own["has_gauss"], own["gauss"]))
-    random.setstate((python["version"], tuple(python["words"].tolist()), python["gauss"]))
+    np.random.set_state(_numpy(saved))
+    random.setstate(_python(saved))
     if device.type in saved:
         torch.get_device_module(device).set_rng_state(saved[device.type])
+
+
+def check(saved: States) -> None:
+    """Some error unless `restore` can set the generators to these states."""
+    torch.Generator().set_state(saved["torch"])
+    np.random.RandomState().set_state(_numpy(saved))
+    random.Random().setstate(_python(saved))
+
+
+def _numpy(saved: States) -> tuple[Any, ...]:
+    own = saved["numpy"]
+    return "MT19937", own["keys"].numpy().astype(np.uint32), own["pos"], own["has_gauss"], own["gauss"]
+
+
+def _python(saved: States) -> tuple[Any, ...]:
+    own = saved["python"]
+    return own["version"], tuple(own["words"].tolist()), own["gauss"]
 
 
 def _tensor(numbers: Any) -> Tensor:

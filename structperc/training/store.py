@@ -1,7 +1,5 @@
 """Saved models: a folder with model.json and model.safetensors, self-contained, no pickle, no code."""
 
-import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
@@ -11,7 +9,9 @@ from huggingface_hub import PyTorchModelHubMixin, snapshot_download
 from torch import Tensor, nn
 
 from structperc.data.labels import SCHEMES, LabelSet
+from structperc.data.output import complaints
 from structperc.data.typed import check_value
+from structperc.data.unfinished import whole_folder
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.training.builder import Builder, entries
@@ -35,22 +35,12 @@ class Store(PyTorchModelHubMixin):
     """save, load, push_to_hub and from_pretrained for the tagger."""
 
     def save(self: "SequenceTagger", folder: str | Path) -> None:  # type: ignore[misc]
-        """Write the tagger with its present weights; the folder appears whole or not at all."""
-        target = Path(folder)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
-            fresh = Path(scratch) / "new"
-            fresh.mkdir()
+        """Write the tagger with its present weights; the folder appears whole, or what was there stays.
+
+        InputError, with the reason, where it cannot be written.
+        """
+        with complaints(folder), whole_folder(Path(folder)) as fresh:
             self._save_pretrained(fresh)
-            old = Path(scratch) / "old"
-            if target.exists():
-                os.replace(target, old)
-            try:
-                os.replace(fresh, target)
-            except OSError:
-                if old.exists():
-                    old.rename(target)
-                raise
 
     def _save_pretrained(self: "SequenceTagger", save_directory: Path) -> None:  # type: ignore[misc]
         config = {

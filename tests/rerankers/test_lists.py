@@ -4,7 +4,9 @@ import random
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
+from structperc.data import output
 from structperc.errors import InputError
 from structperc.rerankers import CandidateLists, Listed, lists
 from structperc.structures import Candidates
@@ -116,12 +118,11 @@ def test_loaded_equals_saved(kept, tmp_path):
 def test_a_disk_that_fills_up_leaves_the_old_file(kept, tmp_path, monkeypatch):
     kept.save(tmp_path / "lists", {"old": True})
 
-    def full(tensors, path, metadata):
-        path.write_bytes(b"half")
+    def full(_):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(lists, "save_file", full)
-    with pytest.raises(OSError, match="no space"):
+    monkeypatch.setattr(output.os, "fsync", full)
+    with pytest.raises(InputError, match=r"lists: cannot write this file \(no space"):
         kept.save(tmp_path / "lists", {"old": False})
     assert CandidateLists.load(tmp_path / "lists")[1] == {"old": True}
     assert [path.name for path in tmp_path.iterdir()] == ["lists"]
@@ -148,7 +149,7 @@ def test_damaged_file(kept, tmp_path, damage):
 
 
 def test_other_tensors_are_no_lists(tmp_path):
-    lists.save_file({"labels": torch.zeros(2)}, tmp_path / "lists")
+    save_file({"labels": torch.zeros(2)}, tmp_path / "lists")
     with pytest.raises(InputError, match="not readable candidate lists"):
         CandidateLists.load(tmp_path / "lists")
 

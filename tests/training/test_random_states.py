@@ -9,6 +9,7 @@ import pytest
 import torch
 from nested import assert_same
 
+from structperc.cli import main
 from structperc.training import random_states
 from structperc.training.processes import Share
 from structperc.training.random_states import KEY, RandomStates, restore, states
@@ -44,10 +45,13 @@ def neural(runs, tmp_path):
     config = tmp_path / "neural.yaml"
     config.write_text(NEURAL)
 
-    def fit(epochs, *options):
-        assert runs("fit", f"--config={config}", f"--trainer.max_epochs={epochs}", *options) == 0
+    def arguments(epochs, *options):
+        return runs.arguments("fit", f"--config={config}", f"--trainer.max_epochs={epochs}", *options)
 
-    fit.root = runs.root
+    def fit(*arguments):
+        assert main(fit.arguments(*arguments)) == 0
+
+    fit.root, fit.arguments = runs.root, arguments
     return fit
 
 
@@ -109,6 +113,16 @@ def test_a_checkpoint_without_random_states_goes_on_with_a_warning(neural, caplo
         "the checkpoint has no random states: what is random goes on otherwise than without the break"
     ]
     assert checkpoint(neural.root / "1")["epoch"] == 1
+
+
+def test_damaged_states_are_refused_before_training(neural, fails, tmp_path):
+    neural(1)
+    path = neural.root / "1" / "checkpoints" / "last.ckpt"
+    whole = torch.load(path, weights_only=True)
+    for damage in ({"numpy": {}}, {"torch": torch.zeros(3, dtype=torch.uint8)}, {"python": {"version": 3}}):
+        torch.save({**whole, KEY: [{**whole[KEY][0], **damage}]}, path)
+        message = fails(*neural.arguments(2, "--ckpt_path=last"))
+        assert f"--ckpt_path {path}: it does not fit this configuration" in message
 
 
 def draws():
