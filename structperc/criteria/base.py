@@ -1,5 +1,7 @@
 """The contract of a criterion, and the idea that the perceptron-like ones share: gold against its best rival."""
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 
@@ -7,7 +9,7 @@ from structperc.data.labels import LabelSet
 from structperc.structures import Lattice, Scored
 
 
-class Criterion(nn.Module):
+class Criterion(nn.Module, ABC):
     """forward(scored) -> losses (B,), one per sequence; the tagger sums them.
 
     Losses are differentiable through the scores of chosen paths only, never through a maximum: ties would
@@ -33,9 +35,9 @@ class Criterion(nn.Module):
         """The lattice that training searches for candidates; here the one whose scores count."""
         return lattice
 
+    @abstractmethod
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """-> losses (B,), and for which sequences the loss changes weights (B,) bool."""
-        raise NotImplementedError
 
     def forward(self, scored: Scored) -> Tensor:
         """-> losses (B,)."""
@@ -48,13 +50,13 @@ class RivalCriterion(Criterion):
     A subclass says which candidate is the rival, and at which gap it asks for an update.
     """
 
+    @abstractmethod
     def rival(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """-> index among the candidates (B,) int64, and whether that is a rival at all (B,) bool."""
-        raise NotImplementedError
 
+    @abstractmethod
     def asks(self, gap: Tensor) -> Tensor:
         """gap (B,) = s(gold) - s(rival), without gradients -> (B,) bool."""
-        raise NotImplementedError
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """-> losses (B,), 0 where no update is asked for; updates asked for (B,) bool."""

@@ -1,5 +1,6 @@
 """Criteria that are no sum over sequences: one objective over counts of the whole corpus."""
 
+from abc import abstractmethod
 from typing import Any
 
 import torch
@@ -47,13 +48,13 @@ class CorpusCriterion(Criterion):
         self.register_buffer("recent", torch.zeros(self.n_counts, dtype=torch.float64))
         self.register_buffer("recent_size", torch.zeros((), dtype=torch.float64))
 
+    @abstractmethod
     def counts(self, scored: Scored) -> Tensor:
         """-> (B, S) soft counts of each sequence, differentiable."""
-        raise NotImplementedError
 
+    @abstractmethod
     def objective(self, totals: Tensor) -> Tensor:
         """Counts of the corpus (S,) -> what is minimised, a differentiable scalar."""
-        raise NotImplementedError
 
     def defined(self, totals: Tensor) -> bool:
         """Whether the objective has a value at these totals (S,); batches before it has ask for no update."""

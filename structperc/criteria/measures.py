@@ -1,6 +1,7 @@
 """Misclassification measures d: by how much gold loses against its rivals; d >= 0 is a mistake."""
 
 import math
+from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
@@ -11,14 +12,14 @@ from structperc.errors import InputError
 from structperc.structures import Scored
 
 
-class Measure(nn.Module):
+class Measure(nn.Module, ABC):
     """forward(scored) -> d (B,), differentiable, and whether gold has a rival at all (B,) bool; d is 0 without."""
 
     rivals_needed = 0  # candidates the search must deliver per sequence
 
+    @abstractmethod
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """-> d (B,), exists (B,) bool."""
-        raise NotImplementedError
 
 
 class Strongest(Measure):

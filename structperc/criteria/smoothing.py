@@ -1,12 +1,14 @@
 """Smooth stand-ins for the 0-1 loss, of the misclassification measure d: d >= 0 is a mistake."""
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 
 from structperc.errors import InputError
 
 
-class Smoothing(nn.Module):
+class Smoothing(nn.Module, ABC):
     """forward(d) -> l(d), element by element, growing with d. Suzuki, McDermott & Isozaki 2006, Eq. 8.
 
     Args:
@@ -23,9 +25,9 @@ class Smoothing(nn.Module):
             raise InputError(f"{type(self).__name__}: alpha must be > 0, got {alpha}")
         self.alpha, self.beta = alpha, beta
 
+    @abstractmethod
     def forward(self, d: Tensor) -> Tensor:
         """-> l(d), as d; infinite d have the limit, and no slope where l levels out."""
-        raise NotImplementedError
 
 
 class Sigmoid(Smoothing):

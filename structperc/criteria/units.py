@@ -1,20 +1,22 @@
 """What an F-score counts in a labelling."""
 
+from abc import ABC, abstractmethod
+
 from torch import Tensor, nn
 
 from structperc.chain import Segments
 from structperc.data.labels import LabelSet
 
 
-class Units(nn.Module):
+class Units(nn.Module, ABC):
     """forward(labels (B, T) int64, real (B, T) bool, label set) -> the units of U places, and their kinds (U,) int64.
 
     Units of two labellings are equal when tokens and kind are. Rows without a real token have none.
     """
 
+    @abstractmethod
     def forward(self, labels: Tensor, real: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
         """-> places, kinds (U,) int64 below the number of labels."""
-        raise NotImplementedError
 
 
 class Segmentwise(Units):

@@ -1,5 +1,6 @@
 """The contract of what turns text into vectors: learn a vocabulary, read text as numbers, embed the numbers."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from structperc.features.encoded import Ragged
 from structperc.structures import Batch, SparseFeatures
 
 
-class TextModule(nn.Module):
+class TextModule(nn.Module, ABC):
     """A module that reads text.
 
     `learn` is called once, with the training data; `read` with every corpus, strings become numbers there and are not
@@ -27,9 +28,9 @@ class TextModule(nn.Module):
     def learn(self, corpus: Corpus) -> None:
         """Take from the training data what is needed to read text; here nothing."""
 
+    @abstractmethod
     def read(self, corpus: Corpus) -> list[Ragged]:
         """Numbers of the tokens of a corpus, one Ragged for each of the module's inputs."""
-        raise NotImplementedError
 
     def places(self) -> list[str]:
         """Files and folders, as options name them, from which `learn` takes something; here none."""
@@ -46,17 +47,17 @@ class TextModule(nn.Module):
 class TokenEmbedder(TextModule):
     """forward(numbers) -> vectors (n, D) of the n real tokens of a batch, each seen by itself; one input."""
 
+    @abstractmethod
     def forward(self, numbers: SparseFeatures) -> Tensor:
         """-> (n, D)."""
-        raise NotImplementedError
 
 
 class Encoder(TextModule):
     """forward(batch) -> vectors (B, T, D) in context. `batch.inputs` are this encoder's own; 0 in the padding."""
 
+    @abstractmethod
     def forward(self, batch: Batch) -> Tensor:
         """-> (B, T, D)."""
-        raise NotImplementedError
 
 
 class EmbeddedTokens(nn.ModuleList):

@@ -1,5 +1,6 @@
 """When learning accepts a chosen candidate, and when it changes the weights."""
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import torch
@@ -20,12 +21,12 @@ class Verdict(NamedTuple):
     update: Update  # of all of them
 
 
-class Rule:
+class Rule(ABC):
     """Base: rule(lesson, places (A,)) -> Verdict."""
 
+    @abstractmethod
     def __call__(self, lesson: Lesson, places: Tensor) -> Verdict:
         """Judge the chosen candidates, one of each of A sentences."""
-        raise NotImplementedError
 
 
 class Aggressive(Rule):

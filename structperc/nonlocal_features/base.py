@@ -1,5 +1,6 @@
 """The contract of a non-local feature: a linear score of what it counts in whole labellings."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import combinations_with_replacement, product
 
@@ -11,7 +12,7 @@ from structperc.errors import InputError
 from structperc.nonlocal_features.segments import Segments
 
 
-class NonlocalFeature(nn.Module):
+class NonlocalFeature(nn.Module, ABC):
     """forward(segments) -> scores (B, K), differentiable in `weight` (F,) float32; 0 where a labelling is not valid.
 
     A subclass says what its F counts are called and computes them; weights, scores and checks are here. It keeps
@@ -22,13 +23,13 @@ class NonlocalFeature(nn.Module):
     needs_documents = False  # whether it compares sentences, so that single ones show it little
     weight: nn.Parameter
 
+    @abstractmethod
     def names(self, types: Sequence[str]) -> list[str]:
         """Names of the F counts for these segment types, such as "phrase(LOC,PER)"."""
-        raise NotImplementedError
 
+    @abstractmethod
     def counts(self, segments: Segments) -> Tensor:
         """-> (B * K, F) float32, dense or sparse; rows of labellings that are not valid may hold anything finite."""
-        raise NotImplementedError
 
     def allocate(self, labels: LabelSet) -> None:
         """Create the weights, all zero. InputError for labels without segments."""

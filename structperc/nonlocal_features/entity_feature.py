@@ -1,5 +1,6 @@
 """Templates that are anchored on entities."""
 
+from abc import abstractmethod
 from typing import NamedTuple
 
 import torch
@@ -22,9 +23,9 @@ class Anchored(NamedTuple):
 class EntityFeature(GlobalFeature):
     """A template of which each entity has one or several strings. A subclass gives their numbers."""
 
+    @abstractmethod
     def anchored(self, segments: Segments) -> Anchored:
         """The strings of each segment that some labelling has."""
-        raise NotImplementedError
 
     def occurrences(self, segments: Segments) -> Occurrences:
         """The strings of the segments of each labelling."""

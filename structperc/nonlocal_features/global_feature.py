@@ -1,5 +1,6 @@
 """Global features: strings that are read off whole labellings, by number."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -51,13 +52,13 @@ class GlobalFeature(NonlocalFeature):
 
     # -- what a template says --------------------------------------------------------------------------------
 
+    @abstractmethod
     def occurrences(self, segments: Segments) -> Occurrences:
         """All strings in all valid labellings, known or not."""
-        raise NotImplementedError
 
+    @abstractmethod
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
         """A string, without its type; arguments as in `string`."""
-        raise NotImplementedError
 
     def string(
         self, words: Sequence[str], labels: Sequence[str], start: int, end: int, type_name: str, part: int

@@ -1,6 +1,7 @@
 """The contract of optimizers that need objective and gradient over the whole corpus at every step."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -92,9 +93,9 @@ class FullBatch(ServedWeights):
         """The whole objective, from the closure's value."""
         return value
 
+    @abstractmethod
     def _advance(self, objective: float, point: Tensor, gradient: Tensor) -> None:
         """Uses one evaluation: objective and gradient (n,) at the point (n,), which is what the parameters hold."""
-        raise NotImplementedError
 
     def _report(self, text: str) -> None:
         """Sets the news: the objective, and `text`."""

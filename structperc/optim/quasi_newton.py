@@ -1,6 +1,7 @@
 """What L-BFGS and its variant for L1 share: iterations of direction, line search and memory, one evaluation a step."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
@@ -56,15 +57,17 @@ class QuasiNewton(FullBatch):
 
     # -- what distinguishes the methods ----------------------------------------------------------------------
 
+    @abstractmethod
     def _start_search(self, objective: float, slope: float, step: float) -> StrongWolfe | Backtracking:
         raise NotImplementedError
 
+    @abstractmethod
     def _resume_search(self, numbers: dict[str, Any]) -> StrongWolfe | Backtracking:
         raise NotImplementedError
 
+    @abstractmethod
     def _measure(self, point: Tensor, gradient: Tensor) -> float:
         """What the line search asks about a trial point (n,) beside the objective."""
-        raise NotImplementedError
 
     def _uphill(self) -> Tensor:
         """The direction (n,) in which the objective rises most from the kept point."""

@@ -1,5 +1,7 @@
 """What the second model of a re-ranker knows beside its non-local features."""
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 
@@ -9,7 +11,7 @@ from structperc.scorers import SparseLinear
 from structperc.structures import Batch
 
 
-class LocalScore(nn.Module):
+class LocalScore(nn.Module, ABC):
     """forward(batch, labels (B, K, T), first (B, K)) -> local scores (B, K) of the second model, with gradients.
 
     `first` are the first model's scores of these labellings, finite everywhere; what is given for labellings
@@ -17,9 +19,9 @@ class LocalScore(nn.Module):
     is built again.
     """
 
+    @abstractmethod
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
         """Create the weights once features and labels are known, all zero."""
-        raise NotImplementedError
 
 
 class FirstScore(LocalScore):

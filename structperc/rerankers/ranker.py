@@ -1,5 +1,6 @@
 """The contract of ranking algorithms: learn from lists of candidates, then score those of new lists."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from structperc.errors import InputError
 from structperc.rerankers.examples import Examples, distinct
 
 
-class Ranker(nn.Module):
+class Ranker(nn.Module, ABC):
     """Base: start(examples) once, then epoch() as often as wanted, then totals(...) of other lists.
 
     What is learned is kept in persistent buffers, which take the sizes of a loaded state. They change at the end
@@ -44,17 +45,18 @@ class Ranker(nn.Module):
             raise InputError(f"{name} has learned {n} weights, the examples have {examples.n_features} features")
         self._start(examples)
 
+    @abstractmethod
     def _start(self, examples: Examples) -> None:
         raise NotImplementedError
 
     @property
+    @abstractmethod
     def criterion(self) -> Criterion:
         """What is compared in a list, and when that asks for a change."""
-        raise NotImplementedError
 
+    @abstractmethod
     def epoch(self) -> None:
         """One epoch of work on the examples."""
-        raise NotImplementedError
 
     @property
     def first_weight(self) -> float:
@@ -62,14 +64,14 @@ class Ranker(nn.Module):
         return float(self.first)
 
     @property
+    @abstractmethod
     def objective(self) -> float:
         """What is being made small, after the last epoch; NaN where nothing is known yet."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def finished(self) -> str | None:
         """Why further epochs would gain nothing, in plain words; None while they may."""
-        raise NotImplementedError
 
     def totals(self, labellings: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
         """Scores (B, K) float64 of the candidates of new lists; -inf where not valid.

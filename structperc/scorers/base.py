@@ -1,5 +1,7 @@
 """The contract of a scorer."""
 
+from abc import ABC, abstractmethod
+
 from torch import nn
 
 from structperc.data.corpus import Corpus
@@ -7,7 +9,7 @@ from structperc.features.encoded import Ragged
 from structperc.structures import Batch, Lattice
 
 
-class Scorer(nn.Module):
+class Scorer(nn.Module, ABC):
     """forward(batch) -> Lattice. Scorers keep their options under their own names, as saved models need them."""
 
     sparse_grad = False  # whether gradients of weights are COO tensors
@@ -20,10 +22,10 @@ class Scorer(nn.Module):
         """What the scorer finds in `batch.inputs`; most look at feature ids alone."""
         return []
 
+    @abstractmethod
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
         """Create the weights once features and labels are known."""
-        raise NotImplementedError
 
+    @abstractmethod
     def forward(self, batch: Batch) -> Lattice:
         """-> Lattice of unary (B, T, L) and edge (B, T, L, L) or (1, 1, L, L)."""
-        raise NotImplementedError

@@ -1,6 +1,7 @@
 """Splits, mini-batches and their order: the base of all data modules."""
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
@@ -24,7 +25,7 @@ Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU", "none"]
 SPLITS = ("train", "dev", "test")
 
 
-class SequenceData(pl.LightningDataModule):
+class SequenceData(pl.LightningDataModule, ABC):
     """Reads splits named train, dev and test, and cuts them into mini-batches. A subclass says how a split is read.
 
     Args:
@@ -81,9 +82,9 @@ class SequenceData(pl.LightningDataModule):
         self._encoded: dict[str, EncodedCorpus] = {}
         self._encoders: dict[str, Callable[[Corpus], EncodedCorpus]] = {}
 
+    @abstractmethod
     def read(self, split: str) -> tuple[str, Dataset] | None:
         """Name (for messages) and rows of a split as the source has it; None when it has no such split."""
-        raise NotImplementedError
 
     def corpus(self, split: str) -> Corpus:
         """The split as sequences with labels in `scheme`, read once.

@@ -197,6 +197,9 @@ class TrainingPart(SequenceData):
         super().__init__(**options)
         self.part = corpus
 
+    def read(self, split: str) -> None:
+        """There is no source."""
+
     def has(self, split: str) -> bool:
         """There is nothing but training data."""
         return split == "train"

@@ -67,7 +67,7 @@ class Program(LightningCLI):
     ROOT is trainer.default_root_dir, by default runs/NAME-OF-THE-CONFIG.
     """
 
-    base: type[SequenceTagger] = SequenceTagger  # what model.class_path must be
+    base: type[SequenceTagger] = SequenceTagger  # type: ignore[type-abstract]  # what model.class_path must be
     default: type[SequenceTagger] = Tagger  # what it is when a configuration does not say
 
     model: SequenceTagger

@@ -1,5 +1,6 @@
 """What all taggers do alike: learn their sizes, label, be evaluated, be saved and resumed."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,7 +25,7 @@ from structperc.training.random_states import RandomStates
 from structperc.training.store import Store
 
 
-class SequenceTagger(pl.LightningModule, Inference, Store):
+class SequenceTagger(pl.LightningModule, Inference, Store, ABC):
     """Base of taggers: sequences are read through feature templates and get one label per token.
 
     A subclass gives `decode` and `allocate`, training_step and configure_optimizers, and for saved models
@@ -46,24 +47,24 @@ class SequenceTagger(pl.LightningModule, Inference, Store):
         self.fitted = False
         self.unit = "sentence"
 
+    @abstractmethod
     def decode(self, batch: Batch) -> Tensor:
         """-> best labels (B, T)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def allocate(self, labels: LabelSet) -> None:
         """Create weights for these labels and the (fitted) features."""
-        raise NotImplementedError
 
+    @abstractmethod
     def description(self) -> dict[str, Any]:
         """Class and options of every part but the features, as plain JSON types."""
-        raise NotImplementedError
 
     @classmethod
+    @abstractmethod
     def from_description(
         cls, description: dict[str, Any], features: FeatureExtractor, build: Builder
     ) -> "SequenceTagger":
         """The tagger, without weights, that `description` described; `build` makes its parts. InputError as of that."""
-        raise NotImplementedError
 
     def settle(self) -> None:
         """What is to be done when training is over, before the tagger is saved; here nothing."""

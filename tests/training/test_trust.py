@@ -130,6 +130,7 @@ CALLS = {
     "text learned by what reads none": lambda c: c["criterion"].update(learned=["a"]),
     "no name at all": names(["os.system"], "criterion"),  # type: ignore[arg-type]
     "no dot": names("eval", "criterion"),
+    "an abstract part": names("structperc.criteria.Criterion", "criterion"),
     "wrong options": names("structperc.chain.KBest", "search", k="2"),
     "unknown options": names("structperc.chain.KBest", "search", k=2, cache="x"),
 }
