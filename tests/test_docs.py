@@ -247,7 +247,7 @@ def test_own_parts_learn_and_are_saved(here):
     objectives = [float(value) for line in metrics[1:] if (value := line.split(",")[column])]
     assert len(objectives) == 8
     assert objectives[-1] < objectives[0] / 2
-    tagger = Tagger.load("runs/own/1/model")
+    tagger = Tagger.load("runs/own/1/model", trusted=["own"])
     assert type(tagger.scorer.encoder).__module__ == "own"
     assert len(tagger.tag([["Mr.", "Lindal", "left", "."]])[0]) == 4
 
