@@ -1,7 +1,10 @@
 import os
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.append(str(Path(__file__).parent))  # oracle.py, terminal.py
 
 
 @pytest.fixture(scope="session")

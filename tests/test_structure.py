@@ -12,7 +12,7 @@ import structperc
 
 PACKAGE = Path(structperc.__file__).parent
 STAGES = (
-    ("structures", "errors", "spelling", "version"),
+    ("structures", "errors", "progress", "spelling", "version"),
     ("data",),
     ("features",),
     ("encoders",),

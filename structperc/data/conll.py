@@ -11,19 +11,17 @@ from pathlib import Path
 
 import numpy as np
 from datasets import Dataset
-from rich.console import Console
-from rich.progress import track
 
 from structperc.data.corpus import Corpus
 from structperc.data.output import write_lines
 from structperc.data.rows import rows
 from structperc.data.text import read_lines
 from structperc.errors import InputError
+from structperc.progress import bar
 
 DOCSTART = "-DOCSTART-"
 Columns = Sequence[str | None] | Mapping[str, int]
 
-_SLOW = 1_000_000  # lines; smaller files are read within about two seconds
 _NO_FIELD = re.compile(r"[ \t\r\n]|^$")
 
 
@@ -51,8 +49,7 @@ def read_conll(
     fields: list[list[str]] = []
     documents: list[int] = []
     sentences, document, marked = [0], 0, False
-    shown = _shown(lines, str(path)) if progress and len(lines) > _SLOW else lines
-    for block in _blocks(shown, docstart, comments):
+    for block in _blocks(bar(lines, str(path), show=progress), docstart, comments):
         if not block:
             marked = True
             document += bool(documents) and documents[-1] == document
@@ -100,10 +97,6 @@ def conll_lines(
             yield " ".join(token) + "\n"
         if first < end:
             yield "\n"
-
-
-def _shown(lines: list[str], name: str) -> Iterable[str]:
-    return track(lines, name, console=Console(stderr=True), transient=True)
 
 
 def _blocks(lines: Iterable[str], docstart: str | None, comments: bool) -> Iterator[list[tuple[int, list[str]]]]:

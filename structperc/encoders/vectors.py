@@ -8,10 +8,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from structperc.data.text import expand, read_lines
 from structperc.errors import InputError
+from structperc.progress import bar
 
 WORDS, VECTORS = "words", "vectors"
 
@@ -65,7 +65,7 @@ def _read_text(file: Path) -> tuple[list[str], Tensor]:
     while lines and not lines[-1].strip():
         lines.pop()
     width = 0
-    for number, line in enumerate(tqdm(lines, f"reading {file.name}", delay=2, leave=False), 1):
+    for number, line in enumerate(bar(lines, f"reading {file.name}"), 1):
         fields = line.rstrip().split(" ")
         if number == 1 and len(fields) == 2 and all(map(str.isdigit, fields)):
             continue

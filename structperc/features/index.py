@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
 import numpy as np
-from tqdm import tqdm
 
 from structperc.errors import InputError
 from structperc.features.encoded import Ragged
@@ -15,6 +14,7 @@ from structperc.features.keys import NO_FEATURE, frequent_keys, key_lookup, radi
 from structperc.features.templates import Part, Template, template_name
 from structperc.features.vocabulary import Vocabulary
 from structperc.features.windows import View
+from structperc.progress import bar
 
 PIECE = 4096  # tokens looked up together: few enough that their ids for all templates stay in the cache
 
@@ -53,11 +53,11 @@ class FeatureIndex:
     ) -> "FeatureIndex":
         """Index what occurs at least `cutoff` times in a view."""
         keys = []
-        with _bar("counting features", len(templates), progress) as bar:
+        with bar(None, "counting features", len(templates), progress) as shown:
             for template in templates:
                 sizes = radices(template, vocabularies)
                 keys.append(frequent_keys(template_keys(view, template, sizes), sizes, cutoff))
-                bar.update()
+                shown.update()
         return cls(templates, vocabularies, keys)
 
     @classmethod
@@ -96,10 +96,10 @@ class FeatureIndex:
         """Return the ids of the features at each token of a view."""
         lookups = self._lookups(view)
         found = []
-        with _bar("encoding features", view.tokens, progress) as bar:
+        with bar(None, "encoding features", view.tokens, progress) as shown:
             for piece in view.pieces(PIECE):
                 found.append(_gather(lookups, piece))
-                bar.update(piece.tokens)
+                shown.update(piece.tokens)
         return Ragged.join(found)
 
     def names(self) -> list[str]:
@@ -156,8 +156,3 @@ def _gather(lookups: Sequence[Lookup], piece: View) -> tuple[np.ndarray, np.ndar
     found = np.concatenate([none, *(lookup(piece) for lookup in lookups)], 1)
     present = found != NO_FEATURE
     return found[present], np.count_nonzero(present, 1)
-
-
-def _bar(what: str, total: int, show: bool) -> tqdm:
-    """Make a progress bar that shows itself after two seconds."""
-    return tqdm(desc=what, total=total, delay=2, leave=False, disable=not show)

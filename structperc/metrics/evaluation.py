@@ -38,7 +38,9 @@ class Evaluation(MetricCollection):
         return {"score": segments.f(self.gamma), "precision": segments.precision, "recall": segments.recall, **shares}
 
     def table(self) -> str:
-        """The table of segments, where there are any, and both accuracies."""
-        tokens, sentences = float(self["tokens"].compute()), float(self["sentences"].compute())
-        segments = [self["segments"].compute().table(self.gamma)] if "segments" in self else []
-        return "\n".join([*segments, f"token accuracy: {tokens:.2%}", f"sentence accuracy: {sentences:.2%}"])
+        """The table of segments, which names the accuracy of tokens, or that alone; the accuracy of sentences."""
+        if "segments" in self:
+            first = self["segments"].compute().table(self.gamma)
+        else:
+            first = f"token accuracy: {float(self['tokens'].compute()):.2%}"
+        return f"{first}\nsentence accuracy: {float(self['sentences'].compute()):.2%}"

@@ -19,9 +19,9 @@ from pytorch_lightning.utilities.seed import isolate_rng
 from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from tqdm.auto import tqdm
 
 from structperc.errors import InputError
+from structperc.progress import bar
 from structperc.structures import Batch
 from structperc.training.datamodule import SequenceData
 from structperc.training.processes import alone
@@ -67,7 +67,7 @@ def bayes_point(
     work = partial(one_pass, tagger, data, start)
     run = partial(forked, processes=processes) if forks(tagger) and min(passes, processes) > 1 else serial
     with undisturbed(tagger, start), closing(run(work, passes)) as results:
-        for weights in tqdm(results, "Bayes point", passes, disable=not show, leave=False):
+        for weights in bar(results, "Bayes point", passes, show):
             for name, total in sums.items():
                 total += weights[name]
     return {name: (total / passes).to(start[name].dtype) for name, total in sums.items()}

@@ -72,12 +72,16 @@ def _unreadable(error: Exception) -> str:
     return f"not a readable checkpoint ({type(error).__name__})"
 
 
-def load_weights(tagger: "SequenceTagger", path: str | Path) -> None:
-    """Put the weights that a checkpoint's optimizer serves (raw ones, if it knows no others) into the tagger."""
+def load_weights(tagger: "SequenceTagger", path: str | Path) -> int:
+    """Put the weights that a checkpoint's optimizer serves (raw ones, if it knows no others) into the tagger.
+
+    -> the epoch, from 1, in which the checkpoint was written.
+    """
     saved = read_checkpoint(path)
     check_vocabulary(saved, tagger.vocabulary())
     serve(saved, [name for name, _ in tagger.named_parameters()])
     tagger.load_state_dict(saved["state_dict"])
+    return saved["epoch"] + 1
 
 
 def check_vocabulary(checkpoint: dict[str, Any], own: dict[str, Any]) -> None:

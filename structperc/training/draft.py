@@ -7,10 +7,9 @@ from contextlib import contextmanager
 import torch
 from pytorch_lightning.utilities.seed import isolate_rng
 
+from structperc.training.notices import LOGGERS
 from structperc.training.program import Program, run
 from structperc.training.reranking import RerankingProgram
-
-NOTICES = ("pytorch_lightning.utilities.rank_zero", "lightning_fabric.utilities.seed")
 
 
 class Draft(Program):
@@ -36,7 +35,7 @@ def draft(arguments: list[str], command: str = "fit") -> Program:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Without the notices about seeds and devices."""
-    loggers = [logging.getLogger(name) for name in NOTICES]
+    loggers = [logging.getLogger(name) for name in LOGGERS]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.WARNING)

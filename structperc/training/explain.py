@@ -6,7 +6,6 @@ from typing import cast
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from structperc.chain import kbest
 from structperc.data.corpus import Corpus
@@ -14,6 +13,7 @@ from structperc.data.labels import Span, spans
 from structperc.data.output import write_lines
 from structperc.errors import InputError
 from structperc.nonlocal_features import NonlocalFeature, find_segments
+from structperc.progress import bar
 from structperc.structures import Batch, Candidates
 from structperc.training.explanation import VERDICTS, Candidate, Change, Explanation, Summary, Term
 from structperc.training.explanation_page import page_lines
@@ -44,7 +44,7 @@ def explain_changed(tagger: Tagger, corpus: Corpus, n: int = 100, progress: bool
     """
     _check(tagger, n)
     rows = tagger.encode(corpus)
-    for row in tqdm(range(len(corpus)), "explaining", delay=2, leave=False, disable=not progress):
+    for row in bar(range(len(corpus)), "explaining", show=progress):
         batch = rows[[row]]
         candidates, totals = _search(tagger, batch, n)
         if int(totals.argmax()) > 0:

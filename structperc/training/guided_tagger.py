@@ -116,7 +116,7 @@ class GuidedTagger(SequenceTagger):
 
     def on_train_epoch_end(self) -> None:
         """Logs the epoch's updates and its share of wrong decisions."""
-        self.log("train/updates", float(self._updates), prog_bar=True)
+        self.log("train/updates", float(self._updates))
         self.log("train/error", self.training_error(), prog_bar=True)
 
     def description(self) -> dict[str, Any]:

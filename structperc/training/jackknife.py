@@ -13,7 +13,6 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.utilities.seed import isolate_rng
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from structperc.chain import kbest, path_score
 from structperc.data.corpus import Corpus
@@ -21,10 +20,12 @@ from structperc.data.labels import LabelSet
 from structperc.data.text import expand
 from structperc.errors import InputError
 from structperc.optim import ServedWeights
+from structperc.progress import bar
 from structperc.rerankers import CandidateLists, Listed
 from structperc.training.bayes_point import seed_all
 from structperc.training.builder import Builder
 from structperc.training.datamodule import SequenceData
+from structperc.training.epoch_bar import epoch_bars
 from structperc.training.list_cache import ListCache, configuration, fingerprint
 from structperc.training.tagger import Tagger
 
@@ -144,7 +145,7 @@ class _Training:
         if kept is not None:
             logger.info("%s: taken from %s", name, cache.folder)
             return kept
-        logger.info("%s: training on %d sequences, then listing the other %d", name, len(seen), len(held))
+        logger.info("%s: training on %d sequences, listing the other %d", name, len(seen), len(held))
         started = time.perf_counter()
         lists = list_candidates(self.trained(seen, fold), held, n)
         seconds = time.perf_counter() - started
@@ -170,9 +171,10 @@ class _Training:
         gc.collect()  # the tagger before this one and its trainer refer to each other
         seed_all(self.plan.seed, number)
         tagger = fresh(self.first, corpus, self.labels, self.data.unit)
+        callbacks = copy.deepcopy(self.plan.callbacks)
         trainer = pl.Trainer(
             max_epochs=self.plan.epochs,
-            callbacks=copy.deepcopy(self.plan.callbacks),
+            callbacks=[*callbacks, *epoch_bars(self.options.get("enable_progress_bar"), callbacks)],
             gradient_clip_val=self.plan.gradient_clip_val,
             devices=1,
             logger=False,
@@ -269,7 +271,7 @@ def list_candidates(tagger: Tagger, corpus: Corpus, n: int) -> CandidateLists:
 
 def _listed(tagger: Tagger, corpus: Corpus, n: int) -> Iterator[tuple[Tensor, Listed]]:
     total = -(-len(corpus) // BATCH)
-    for batch in tqdm(tagger.batches(corpus, BATCH), "listing candidates", total, delay=2, leave=False):
+    for batch in bar(tagger.batches(corpus, BATCH), "listing candidates", total):
         assert batch.gold is not None
         lattice = tagger(batch)
         yield batch.rows, Listed(kbest(lattice, n), path_score(lattice, batch.gold))

@@ -6,11 +6,11 @@ from typing import Literal, NamedTuple
 import torch
 from pytorch_lightning.utilities import move_data_to_device
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from structperc.data.labels import LabelSet
 from structperc.metrics import oracle
 from structperc.nonlocal_features import GlobalFeature, Segments, Vocabulary, find_segments, spell
+from structperc.progress import bar
 from structperc.rerankers import CandidateLists, Examples, Listed
 from structperc.structures import Batch
 from structperc.training.encoded import EncodedCorpus
@@ -87,13 +87,13 @@ class ListFeatures:
     def _parts(self, activity: str) -> Iterator[Part]:
         """All lists, those of long sequences first."""
         order = LengthBatches(self.rows.corpus.lengths, BATCH, shuffle=False)
-        with tqdm(desc=activity, total=len(self.rows), delay=2, leave=False, disable=not self.progress) as bar:
+        with bar(None, activity, len(self.rows), self.progress) as shown:
             for chosen in order:
                 batch = move_data_to_device(self.rows[chosen], self.device)
                 listed = move_data_to_device(self.lists.cut(torch.tensor(chosen)), self.device)
                 candidates = listed.candidates
                 yield Part(batch, listed, find_segments(batch, candidates.labels, candidates.valid, self.labels))
-                bar.update(len(chosen))
+                shown.update(len(chosen))
 
 
 def right_candidates(part: Part, labels: LabelSet, correct: Correct) -> Tensor:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from structperc.chain import kbest
 from structperc.data.corpus import Corpus
@@ -18,6 +17,7 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.metrics import SegmentF1, oracle
 from structperc.metrics.segments import SegmentScores
+from structperc.progress import bar
 from structperc.structures import Batch, Candidates
 from structperc.training.figures import plot_lists
 from structperc.training.parts import parts
@@ -72,11 +72,11 @@ def nbest_scores(tagger: Tagger, corpus: Corpus, sizes: Sequence[int], progress:
     sizes = _checked(tagger, corpus, sizes)
     counts = [_Counts(n, tagger.labels) for n in sizes]
     started, watch = time.perf_counter(), _Watch(tagger.device)
-    with tqdm(desc="searching", total=len(corpus), delay=2, leave=False, disable=not progress) as bar:
+    with bar(None, "searching", len(corpus), progress) as shown:
         for batch in (part for whole in tagger.batches(corpus) for part in parts(whole, sizes[-1])):
             candidates, choices = _chosen(tagger, batch, sizes, watch)
             _count(counts, batch, candidates, choices, tagger.labels)
-            bar.update(len(batch.rows))
+            shown.update(len(batch.rows))
     seconds = Seconds(watch.seconds[0], watch.seconds[1], time.perf_counter() - started)
     return Lists([one.scores(len(corpus)) for one in counts], len(corpus), seconds)
 

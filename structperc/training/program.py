@@ -3,7 +3,7 @@
 import logging
 import re
 import sys
-import warnings
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,18 @@ from pytorch_lightning.plugins.io import TorchCheckpointIO
 
 from structperc.errors import InputError
 from structperc.optim import ServedWeights
+from structperc.progress import show_bars
 from structperc.training.checkpoints import CheckpointFiles, load_weights
 from structperc.training.cost import Stopwatch, parameters, peak_memory
 from structperc.training.datamodule import SequenceData
 from structperc.training.description import path_of
+from structperc.training.epoch_bar import epoch_bars
 from structperc.training.epochs import BestEpoch, LastEpoch
 from structperc.training.inference import flat_labels
 from structperc.training.last_good import LastGood
+from structperc.training.logged import best_score
+from structperc.training.notices import quieten
+from structperc.training.opening import Opening
 from structperc.training.predictions import write_predictions
 from structperc.training.processes import gathered
 from structperc.training.report import Labelled, by_type, label_split, results_table, write_json
@@ -38,23 +43,13 @@ DEFAULTS: dict[str, Any] = {
     "checkpoint.enable_version_counter": False,
     "trainer.devices": 1,
     "trainer.log_every_n_steps": 1000,
+    "trainer.enable_model_summary": False,
     # another logger gets these options, too, as far as it has them; no folder: that of the run
     "trainer.logger": {
         "class_path": "pytorch_lightning.loggers.CSVLogger",
         "init_args": {"save_dir": "", "name": "logs"},
     },
 }
-NOTICES = (
-    "LightningCLI's args parameter",
-    "Checkpoint directory .* exists and is not empty",  # a resumed run goes on in its own folder
-    "The number of training batches",
-    "Total length of .* across ranks is zero",  # no development data, so none to validate with
-    ".*LeafSpec.* is deprecated",
-    "Found .* module.* in eval mode at the start of training",  # the first model of a re-ranker
-    "The '.*_dataloader' does not have many workers",  # batches are cut from arrays in memory
-    "It is recommended to use `self.log.*sync_dist",  # what is logged is the same in all processes
-)
-
 ADVICE = {  # where an optimizer says what it cannot do
     "sparse gradients": "or set model.scorer.init_args.sparse_grad: false",
     "does not allow for gradient clipping": "set its option fused: false, or leave out trainer.gradient_clip_val",
@@ -77,6 +72,12 @@ class Program(LightningCLI):
         parser.add_lightning_class_args(BestEpoch, "checkpoint")
         parser.set_defaults({**DEFAULTS, "model": {"class_path": path_of(self.default)}})
 
+    def setup_parser(self, *parsers: Any) -> None:
+        """As Lightning does; scores are printed by the program itself, in per cent."""
+        super().setup_parser(*parsers)
+        for command in ("validate", "test"):
+            self._subcommand_parsers[command].set_defaults(verbose=False)
+
     def before_instantiate_classes(self) -> None:
         """Choose the run's folder; `--ckpt_path last` (or best) means the newest run that has one."""
         config = self.config[self.subcommand]
@@ -98,8 +99,16 @@ class Program(LightningCLI):
         """Options are those of configuration and command line alone, whatever a checkpoint says about some."""
 
     def instantiate_trainer(self, **options: Any) -> pl.Trainer:
-        """As of LightningCLI; the trainer's checkpoints are read without running code."""
-        trainer = super().instantiate_trainer(**options)
+        """As of LightningCLI; checkpoints are read without running code, what is configured about bars holds for all.
+
+        Bars are ours, unless the configuration names others.
+        """
+        wanted = self.config_init[self.subcommand].trainer
+        given = wanted.callbacks or []
+        callbacks = given if isinstance(given, list) else [given]
+        show_bars(wanted.enable_progress_bar)
+        bars = epoch_bars(wanted.enable_progress_bar, callbacks)
+        trainer = super().instantiate_trainer(callbacks=[*callbacks, *bars], **options)
         if type(trainer.strategy.checkpoint_io) is TorchCheckpointIO:
             trainer.strategy.checkpoint_io = CheckpointFiles()
         return trainer
@@ -130,15 +139,12 @@ class Program(LightningCLI):
             self.checkpoints.monitor = None
         last = LastEpoch(self.folder / "checkpoints", self.checkpoints._every_n_epochs)
         self.stopwatch = Stopwatch()
-        self.trainer.callbacks += [self.stopwatch, last, LastGood(self.folder)]  # type: ignore[attr-defined]
+        self.trainer.callbacks += [self.stopwatch, last, LastGood(self.folder), Opening(self.folder)]  # type: ignore[attr-defined]
 
     def after_fit(self) -> None:
         """Save the best epoch's model, score and label every split, say where things lie."""
         self.seconds = self.stopwatch.seconds
-        if self.checkpoints.monitor is None or not self.checkpoints.best_model_path:
-            serve(self.trainer)
-        else:
-            load_weights(self.model, self.checkpoints.best_model_path)
+        best = self._serve_best()
         self.model.settle()
         if self.trainer.is_global_zero:
             self.model.save(self.folder / "model")
@@ -148,20 +154,30 @@ class Program(LightningCLI):
         results = {split: one.evaluation.compute() for split, one in labelled.items()}
         if not self.trainer.is_global_zero:
             return
-        for one in labelled.values():
-            print(one.evaluation.table(), end="\n\n")
+        for split, one in labelled.items():
+            print(f"{split}:\n{one.evaluation.table()}", end="\n\n")
         if results:
             print(results_table(results))
         epochs, spent = self.trainer.current_epoch, self.spent()
         seconds = sum(spent.values())
+        if best is not None:
+            print(f"best epoch: {best} of {epochs} ({best_score(self.checkpoints)})")
         print(f"{epochs} epochs, {seconds:.1f} seconds of training{by_part(spent)}")
         print(f"model: {self.folder / 'model'}")
         parts = {"seconds_by_part": spent} if len(spent) > 1 else {}
-        cost = {"epochs": epochs, "seconds": seconds, **parts, **self._cost(labelled)}
+        cost = {"epochs": epochs, "best_epoch": best, "seconds": seconds, **parts, **self._cost(labelled)}
         types = {split: by_type(one.evaluation) for split, one in labelled.items()}
         for split, one in labelled.items():
             self._keep_predictions(split, one.labels)
         write_json(self.folder / "results.json", {**cost, **results, "types": types})  # last: the run is complete
+
+    def _serve_best(self) -> int | None:
+        """Leave the weights that are kept in the model; -> their epoch, None where none was chosen."""
+        path = self.checkpoints.best_model_path
+        if self.checkpoints.monitor is not None and path:
+            return load_weights(self.model, path)
+        serve(self.trainer)
+        return None
 
     def _cost(self, labelled: dict[str, Labelled]) -> dict[str, Any]:
         """Weights, memory, and how fast each split was labelled."""
@@ -229,13 +245,6 @@ def by_part(seconds: dict[str, float]) -> str:
     return f" ({', '.join(f'{part} {spent:.1f}' for part, spent in seconds.items())})" if len(seconds) > 1 else ""
 
 
-def quieten() -> None:
-    """Hide notices that users can do nothing about."""
-    for notice in NOTICES:
-        warnings.filterwarnings("ignore", message=notice)
-    logging.getLogger("pytorch_lightning.utilities.rank_zero").addFilter(lambda r: "litlogger" not in r.getMessage())
-
-
 def train(arguments: list[str], program: type[Program] = Program) -> int:
     """Runs a training command; every mistake in options or configuration becomes an InputError."""
     run(arguments, program)
@@ -246,7 +255,8 @@ def run(arguments: list[str], program: type[Program] = Program) -> Program:
     """As `train`; -> the program when it has run."""
     quieten()
     try:
-        return program(
+        return copy_context().run(  # of which `show_bars` is a part
+            program,
             program.base,
             SequenceData,
             subclass_mode_model=True,

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from structperc.chain import Segments
 from structperc.data.corpus import Corpus
@@ -13,6 +12,7 @@ from structperc.errors import InputError
 from structperc.metrics import Calibration, Reliability, segment_confidence, token_confidence
 from structperc.metrics.segments import opened_segments
 from structperc.metrics.sentences import SentenceBorders
+from structperc.progress import bar
 from structperc.structures import Batch
 from structperc.training.predictions import short_names
 from structperc.training.reading import read_gold
@@ -50,7 +50,7 @@ def reliability(
     _check(tagger, corpus)
     tokens, segments = Calibration(bins), Calibration(bins)
     total = -(-len(corpus) // 64)
-    for batch in tqdm(tagger.batches(corpus), f"scoring {name}", total, delay=2, leave=False, disable=not progress):
+    for batch in bar(tagger.batches(corpus), f"scoring {name}", total, progress):
         for metric, counted in zip((tokens, segments), _counted(tagger, batch), strict=True):
             metric.update(*(part.cpu() for part in counted))
     found = None if tagger.labels.scheme == "none" else segments.compute()

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from tqdm.auto import tqdm
 
 from structperc.data.output import write_lines
 from structperc.metrics import Evaluation
+from structperc.progress import bar
 from structperc.training.cost import Clock
 from structperc.training.datamodule import SequenceData
 from structperc.training.inference import flat_labels
@@ -38,7 +38,7 @@ def label_split(tagger: SequenceTagger, data: SequenceData, split: str) -> Label
     """
     evaluation, parts = Evaluation(tagger.labels, tagger.gamma).to(tagger.device), []
     clock = Clock(tagger.device)
-    batches = tqdm(data.loader(split), desc=f"scoring {split}", leave=False, delay=2, disable=share().process > 0)
+    batches = bar(data.loader(split), f"scoring {split}", show=share().process == 0)
     with evaluating(tagger):
         for batch in batches:
             with clock:
@@ -65,11 +65,13 @@ def by_type(evaluation: Evaluation) -> dict[str, dict[str, float]]:
 
 
 def results_table(results: dict[str, dict[str, float]]) -> str:
-    """One line per split, percentages; {split: {name: share}}."""
-    names = list(next(iter(results.values())))
-    head = f"{'split':<8}" + "".join(f"{name:>20}" for name in names)
-    lines = [f"{split:<8}" + "".join(f"{100 * row[name]:>20.2f}" for name in names) for split, row in results.items()]
-    return "\n".join([head, *lines])
+    """One line per split, percentages, within 80 columns; {split: {name: share}}."""
+    columns = {name: f"  {name.replace('_', ' '):>6}" for name in next(iter(results.values()))}
+    lines = [f"{'split':<6}{''.join(columns.values())}"]
+    for split, row in results.items():
+        cells = (f"{100 * row[name]:>{len(head)}.2f}" for name, head in columns.items())
+        lines.append(f"{split:<6}{''.join(cells)}")
+    return "\n".join(lines)
 
 
 def write_json(path: Path, results: dict[str, Any]) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
-from tqdm.auto import tqdm
 
 from structperc.data.corpus import Corpus
 from structperc.data.text import read_lines
 from structperc.errors import InputError
+from structperc.progress import bar
 from structperc.training.datamodule import SequenceData
 from structperc.training.draft import draft
 from structperc.training.program import Program
@@ -33,7 +33,7 @@ def check(study: Study) -> Task:
     """The task of a study. InputError for what fit would refuse, as far as that shows at once, and for other tasks."""
     tasks: list[Task] = []
     read: dict[str, tuple[str, str]] = {}
-    for row in tqdm(study.rows, "checking", delay=2, leave=False):
+    for row in bar(study.rows, "checking"):
         try:
             program = draft(row.arguments(row.seeds[0]), row.command)
             source = _source(program)

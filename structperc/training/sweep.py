@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
-from tqdm.auto import tqdm
 
 from structperc.data.text import read_lines
 from structperc.errors import InputError
+from structperc.progress import bar
 from structperc.training.draft import draft
 from structperc.training.grid import Point, parse_grid, points, short_keys
 from structperc.training.report import results_table, write_json
@@ -122,7 +122,7 @@ def best_of(found: Sequence[Outcome], folder: Path) -> Outcome:
 def _checked(plan: Plan, grid: Sequence[Point]) -> Path:
     """The root of the configuration's runs. InputError for what fit would refuse, as far as that shows at once."""
     seed = plan.seeds[0] if plan.seeds else None
-    for point in tqdm(grid, "checking", delay=2, leave=False):
+    for point in bar(grid, "checking"):
         try:
             program = draft(plan.arguments(point, seed, plan.held))
         except InputError as error:

@@ -260,7 +260,7 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
     def on_train_epoch_end(self) -> None:
         """Logs the objective, the epoch's training error and number of updated sequences."""
         super().on_train_epoch_end()
-        self.log("train/updates", float(self._updates), prog_bar=True)
+        self.log("train/updates", float(self._updates))
         if self.criterion.rivals_needed:
             self.log("train/error", self.training_error(), prog_bar=True)
 

@@ -88,7 +88,7 @@ def fit(command: list[str], folder: Path) -> str | None:
     """Runs fit or rerank in a process that ends when this one does; -> None, or its complaint when it failed."""
     folder.mkdir(parents=True, exist_ok=True)
     path = os.pathsep.join(filter(None, sys.path))
-    environment = {**os.environ, "PYTHONPATH": path, "TQDM_MINITERS": "1000000"}  # a log needs no moving bars
+    environment = {**os.environ, "PYTHONPATH": path}
     with open(folder / LOG, "a+b") as log:
         start = log.seek(0, os.SEEK_END)
         whole = [sys.executable, "-m", "structperc.training.attended", *command, *_resumed(folder), "--debug"]

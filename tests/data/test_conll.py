@@ -1,6 +1,7 @@
 import pytest
+from terminal import terminal
 
-from structperc.data import conll
+from structperc import progress
 from structperc.data.conll import conll_lines, read_conll, write_conll
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
@@ -133,9 +134,12 @@ def test_errors_name_file_and_line(tmp_path, text, options, message):
     assert str(error.value) == f"{tmp_path / 'a.txt'}{message}"
 
 
-def test_the_progress_bar_stays_off_standard_output(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(conll, "_SLOW", 0)
-    assert read(tmp_path, "a O\n", progress=True).to_list() == read(tmp_path, "a O\n", progress=False).to_list()
+@pytest.mark.parametrize("shown", [True, False])
+def test_the_progress_bar_names_the_file(tmp_path, monkeypatch, capsys, shown):
+    monkeypatch.setattr(progress, "SLOW", 0)
+    with terminal(200) as screen:
+        assert read(tmp_path, "a O\n", progress=shown)["word"] == [["a"]]
+    assert (str(tmp_path / "a.txt") in screen.text) == shown
     assert capsys.readouterr().out == ""
 
 

@@ -389,7 +389,7 @@ def test_an_interruption_restores_weights_and_leaves_no_process(data, processes,
                 raise KeyboardInterrupt
             yield result
 
-    monkeypatch.setattr(module, "tqdm", interrupting)
+    monkeypatch.setattr(module, "bar", interrupting)
     tagger = prepared(data)
     with pytest.raises(KeyboardInterrupt):
         bayes_point(tagger, data, 4, processes)

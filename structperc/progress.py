@@ -1,0 +1,33 @@
+"""Progress bars: how they look, and where they are shown, for all that takes its time."""
+
+from collections.abc import Iterable
+from contextvars import ContextVar
+from typing import Any
+
+from tqdm.auto import tqdm
+
+SLOW = 2  # seconds after which a bar shows itself
+
+_shown: ContextVar[bool | None] = ContextVar("shown", default=None)
+
+
+def show_bars(shown: bool | None) -> None:
+    """Show all bars of this context (see `contextvars`), none, or (None) where standard error is a terminal."""
+    _shown.set(shown)
+
+
+def bar(
+    of: Iterable[Any] | None = None, what: str = "", total: int | None = None, show: bool = True, **look: Any
+) -> tqdm:
+    """A bar on standard error, of one line at most, that shows itself after two seconds and leaves nothing behind.
+
+    Args:
+        of: what it goes through; None: the caller updates it.
+        what: is being done.
+        total: number of steps, where `of` has no length.
+        show: False where it should not be seen in any case.
+        look: other options of tqdm.
+    """
+    shown = _shown.get() if show else False
+    hidden = None if shown is None else not shown  # None: tqdm looks whether it writes to a terminal
+    return tqdm(of, what, total, **{"delay": SLOW, "leave": False, "dynamic_ncols": True, "disable": hidden, **look})

@@ -1,0 +1,38 @@
+"""What Lightning says to programmers, and users of the program can do nothing about."""
+
+import logging
+import warnings
+
+WARNINGS = (
+    "LightningCLI's args parameter",
+    "Checkpoint directory .* exists and is not empty",  # a resumed run goes on in its own folder
+    "Be aware that when using `ckpt_path`",  # callbacks without options are added by the program itself
+    "The number of training batches",
+    "Total length of .* across ranks is zero",  # no development data, so none to validate with
+    ".*LeafSpec.* is deprecated",
+    "Found .* module.* in eval mode at the start of training",  # the first model of a re-ranker
+    "The '.*_dataloader' does not have many workers",  # batches are cut from arrays in memory
+    "It is recommended to use `self.log.*sync_dist",  # what is logged is the same in all processes
+)
+MESSAGES = (
+    "litlogger",
+    "GPU available: False",
+    "TPU available",
+    "Seed set to",
+    "Restoring states",
+    "`Trainer.fit` stopped: `max_epochs=",
+)
+LOGGERS = ("pytorch_lightning.utilities.rank_zero", "lightning_fabric.utilities.seed")
+
+
+def quieten() -> None:
+    """Hide these warnings and messages from now on."""
+    for warning in WARNINGS:
+        warnings.filterwarnings("ignore", message=warning)
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(_tells)
+
+
+def _tells(record: logging.LogRecord) -> bool:
+    """Whether a message is for users."""
+    return not any(words in record.getMessage() for words in MESSAGES)

@@ -1,0 +1,39 @@
+"""What a training begins with, as it is said before the first epoch."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytorch_lightning as pl
+
+from structperc.training.cost import parameters
+from structperc.training.datamodule import SequenceData
+from structperc.training.sequence_tagger import SequenceTagger
+
+logger = logging.getLogger("pytorch_lightning.structperc")
+
+
+class Opening(pl.Callback):
+    """Says where a run is kept, and the sizes of its data and of its model.
+
+    Args:
+        run: its folder.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.run = run
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """All sizes are known by now."""
+        assert isinstance(pl_module, SequenceTagger)
+        if trainer.is_global_zero:
+            for line in opening_lines(self.run, trainer.datamodule, pl_module):  # type: ignore[attr-defined]
+                logger.info(line)
+
+
+def opening_lines(run: Path, data: SequenceData, tagger: SequenceTagger) -> Iterator[str]:
+    """Three lines, of an encoded corpus and a tagger that knows its sizes."""
+    sizes = [f"{split} {len(data.corpus(split)):,}" for split in ("train", "dev", "test") if data.has(split)]
+    yield f"run: {run}"
+    yield f"data: {', '.join(sizes)} {data.unit}s"
+    yield f"model: {parameters(tagger):,} weights, {len(tagger.labels)} labels"

@@ -1,0 +1,49 @@
+"""Bars show themselves on terminals, nowhere else, unless it is said otherwise."""
+
+import io
+from contextlib import redirect_stderr
+from contextvars import copy_context
+
+import pytest
+from terminal import terminal
+
+from structperc import progress
+from structperc.progress import bar, show_bars
+
+WHAT = "a long description of what is being done"
+
+
+def steps(said=None, show=True):
+    show_bars(said)
+    return list(bar(iter([1, 2, 3]), WHAT, 3, show))
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr(progress, "SLOW", 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "seen"), [({}, True), ({"said": False}, False), ({"said": True, "show": False}, False)]
+)
+def test_terminals_show_one_line_that_goes(given, seen):
+    with terminal(30) as written:
+        assert copy_context().run(steps, **given) == [1, 2, 3]
+    lines = written.text.split("\r")
+    assert max(map(len, lines)) <= 30
+    assert any(line.startswith(WHAT[:20]) for line in lines) == seen
+    assert lines[-1] == ""
+
+
+@pytest.mark.parametrize(("given", "seen"), [({}, False), ({"said": True}, True)])
+def test_files_get_bars_that_are_asked_for(given, seen):
+    with redirect_stderr(io.StringIO()) as written:
+        assert copy_context().run(steps, **given) == [1, 2, 3]
+    assert (WHAT in written.getvalue()) == seen
+
+
+def test_what_is_said_holds_for_its_context():
+    copy_context().run(show_bars, True)
+    with redirect_stderr(io.StringIO()) as written:
+        assert list(bar([1], WHAT)) == [1]
+    assert written.getvalue() == ""
