@@ -7,6 +7,7 @@ from structperc.training.explanation_text import number
 
 NOTES = (
     "left, right: labels of neighbours that the decision knew; U: score of the action that gave the label",
+    "gold, where it is known: whether the label is correct; in brackets, the label of gold where it is not",
     "so far: # is the token of the step, = were decided before, . are open",
     "Labels and scores are those of the labelling that won in the end. at first: the label for which the token was "
     "taken, where the beam led to another one.",
@@ -26,8 +27,8 @@ def headline(decided: Decided) -> str:
     """One line about the sentence."""
     T = len(decided.words)
     text = f"sentence {decided.row + 1} ({decided.place}): {T} token{'s' * (T != 1)}, score {number(decided.score)}"
-    right = T - sum(decided.missed(step) is not None for step in decided.steps)
-    return text if decided.gold is None else f"{text}, {right} of {T} labels right"
+    correct = T - sum(decided.missed(step) is not None for step in decided.steps)
+    return text if decided.gold is None else f"{text}, {correct} of {T} labels correct"
 
 
 def step_rows(decided: Decided) -> list[list[str]]:
@@ -50,9 +51,9 @@ def step_rows(decided: Decided) -> list[list[str]]:
 
 
 def verdict(decided: Decided, step: Step) -> str:
-    """Whether the label is right, where gold is known."""
+    """Whether the label is that of gold, where gold is known; if not, gold's."""
     missed = decided.missed(step)
-    return "right" if missed is None else f"not {missed}"
+    return "correct" if missed is None else f"wrong ({missed})"
 
 
 def _progress(steps: Sequence[Step]) -> list[str]:

@@ -87,14 +87,14 @@ def test_steps_of_the_example(tagger):
 def test_text_of_the_example(tagger):
     corpus = corpus_of(AGATHA, label=[["NNP", "VBD", "WDT", "NN", "JJ"]])
     assert list(decision_lines(decisions(tagger, corpus)[0])) == [
-        "sentence 1 (text, sentence 1, token 1): 5 tokens, score 295, 4 of 5 labels right",
+        "sentence 1 (text, sentence 1, token 1): 5 tokens, score 295, 4 of 5 labels correct",
         "  Agatha(5) found(3) that(4) book(1) interesting(2)",
-        "  step  left  token        right   label   U  gold     so far",
-        "     1        book                 NN     90  right    ...#.",
-        "     2    NN  interesting          JJ     70  right    ...=#",
-        "     3        found                VBD    60  right    .#.==",
-        "     4   VBD  that         NN JJ   DT     45  not WDT  .=#==",
-        "     5        Agatha       VBD DT  NNP    30  right    #====",
+        "  step  left  token        right   label   U  gold         so far",
+        "     1        book                 NN     90  correct      ...#.",
+        "     2    NN  interesting          JJ     70  correct      ...=#",
+        "     3        found                VBD    60  correct      .#.==",
+        "     4   VBD  that         NN JJ   DT     45  wrong (WDT)  .=#==",
+        "     5        Agatha       VBD DT  NNP    30  correct      #====",
     ]
 
 
@@ -131,8 +131,8 @@ def test_short_sentences(tagger):
     assert empty == Decided(0, "text, sentence 1", [], [], [])
     assert (last.row, last.place, last.score) == (2, "text, sentence 3", 0)
     assert one.steps == [Step(1, 0, "NN", "NN", 90, [], [])]
-    assert list(decision_lines(empty)) == ["sentence 1 (text, sentence 1): 0 tokens, score 0, 0 of 0 labels right"]
-    assert next(decision_lines(one)).endswith(": 1 token, score 90, 1 of 1 labels right")
+    assert list(decision_lines(empty)) == ["sentence 1 (text, sentence 1): 0 tokens, score 0, 0 of 0 labels correct"]
+    assert next(decision_lines(one)).endswith(": 1 token, score 90, 1 of 1 labels correct")
     assert decisions(tagger, corpus_of([])) == [Decided(0, "text, sentence 1", [], None, [])]
     assert decisions(tagger, corpus_of()) == []
 
@@ -221,7 +221,7 @@ def test_page_holds_the_decisions(tagger):
     shades = [value for name, value in page.attributes if name == "class" and re.fullmatch(r"s\d", value)]
     assert shades == ["s4", "s2", "s3", "s0", "s1", "s0"]  # by step: 5 3 4 1 2, and a sentence of one
     assert page.attributes.count(("class", "wrong")) == 2  # the token and its row of the table
-    assert "DT, not WDT" in page.text
+    assert "DT, wrong (WDT)" in page.text
 
 
 def test_page_needs_nothing_else(tagger):
@@ -240,7 +240,7 @@ def test_page_escapes_all_text():
     assert "b" not in page.seen
     # title twice, note, headline, token and label, left, token, right, label and twice the first one
     assert "".join(page.text).count(bad) == 12
-    assert "".join(page.text).count("not <b>") == 2
+    assert "".join(page.text).count("wrong (<b>)") == 2
 
 
 # -- the commands ---------------------------------------------------------------------------------------------
@@ -280,8 +280,8 @@ def test_decisions_of_a_file(run, model, file):
         ("3", f"{file}:9", "135", "2"),
     ]
     assert text.splitlines()[-len(NOTES) :] == list(NOTES)
-    assert "not WDT" in text
-    assert "right" not in "".join(run("decisions", model, file, "--columns", "word").splitlines()[:2])
+    assert "wrong (WDT)" in text
+    assert "correct" not in "".join(run("decisions", model, file, "--columns", "word").splitlines()[:2])
     assert re.findall(r"^sentence (\d)", run("decisions", model, file, "--n", 2), re.MULTILINE) == ["1", "2"]
     chosen = run("decisions", model, file, "--sentence", 3, 1)
     assert re.findall(r"^sentence (\d)", chosen, re.MULTILINE) == ["3", "1"]
