@@ -337,7 +337,7 @@ def test_gold_that_no_label_of_the_model_is(run, fails, model, file):
     """tag reads gold only where it is told to; decisions shows it."""
     message = fails("tag", model, file, "--columns", "word", "label")
     assert f"{file}:3: unknown label 'WDT'; known are NNP, VBD, VBN, " in message
-    assert "not WDT" in run("decisions", model, file, "--columns", "word", "label")
+    assert "wrong (WDT)" in run("decisions", model, file, "--columns", "word", "label")
 
 
 # -- predict --------------------------------------------------------------------------------------------------
