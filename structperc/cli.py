@@ -12,6 +12,7 @@ from structperc.spelling import did_you_mean
 from structperc.version import __version__
 
 UNEXPECTED = 70  # exit status of failures that are no mistake of the user
+LONGEST = 600  # characters of a complaint
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,7 +65,7 @@ def complain(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         print("structperc: interrupted", file=sys.stderr)
         return 1
-    print(f"structperc: error: {printable(message(error))}", file=sys.stderr)
+    print(f"structperc: error: {shortened(printable(message(error)))}", file=sys.stderr)
     return 2 if isinstance(error, InputError | OSError) else UNEXPECTED
 
 
@@ -81,3 +82,9 @@ def message(error: BaseException) -> str:
 def printable(text: str) -> str:
     """The text in one line, without characters that move the cursor."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in " ".join(text.split()))
+
+
+def shortened(text: str) -> str:
+    """The text, without its middle where that is what a file or an option holds far too much of."""
+    part = LONGEST // 2
+    return text if len(text) <= LONGEST else f"{text[:part]} ... {text[-part:]}"

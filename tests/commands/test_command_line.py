@@ -131,6 +131,7 @@ def test_did_you_mean(given, known, suggested):
     [
         (InputError("a.txt:3: two\n fields"), 2, "structperc: error: a.txt:3: two fields"),
         (InputError("a\x1b[2Jb"), 2, "structperc: error: a\\x1b[2Jb"),
+        (InputError(f"a: {'x' * 5000}; b"), 2, f"structperc: error: a: {'x' * 297} ... {'x' * 297}; b"),
         (OSError(errno.ENOSPC, "No space left on device", "runs/x"), 2, "runs/x: No space left on device"),
         (OSError(errno.EIO, "Input/output error"), 2, "structperc: error: Input/output error"),
         (OSError("gone"), 2, "structperc: error: gone"),
