@@ -62,6 +62,9 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
             raise InputError(
                 f"{path}: this is no checkpoint of structperc (it has no {name!r}); name one that fit wrote"
             )
+    for name, tensor in saved["state_dict"].items():
+        if not isinstance(tensor, torch.Tensor) or not torch.isfinite(tensor).all():
+            raise InputError(f"{path}: {name} holds NaN or infinite numbers; name another checkpoint, or train anew")
     return saved
 
 

@@ -16,7 +16,7 @@ from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.training.builder import Builder, entries
 from structperc.training.description import path_of
-from structperc.training.model_folder import read_folder, write_folder
+from structperc.training.model_folder import CONFIG, WEIGHTS, read_folder, write_folder
 
 if TYPE_CHECKING:
     from structperc.training.sequence_tagger import SequenceTagger
@@ -86,7 +86,12 @@ class Store(PyTorchModelHubMixin):
             return cls.load(model_id, trusted=trusted)
         passed_on = ("cache_dir", "force_download", "token", "local_files_only")
         known = {key: options[key] for key in passed_on if key in options}
-        return cls.load(snapshot_download(model_id, revision=revision, **known), trusted=trusted)
+        try:
+            folder = snapshot_download(model_id, revision=revision, allow_patterns=[CONFIG, WEIGHTS], **known)
+        except Exception as error:  # of the hub's library, or of whichever one it uses for the network
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise InputError(f"hub {model_id}: this model cannot be had ({reason})") from error
+        return cls.load(folder, trusted=trusted)
 
 
 def _kind(config: dict[str, Any], wanted: "type[SequenceTagger]", build: Builder) -> "type[SequenceTagger]":

@@ -43,6 +43,9 @@ def test_what_is_no_checkpoint(saved, tmp_path):
     for other in ([], 3, {}, {"state_dict": {}}, content["state_dict"], torch.zeros(2), {**content, "epoch": "1"}):
         torch.save(other, path)
         complaint(path)
+    broken = {name: torch.full_like(tensor, torch.nan) for name, tensor in content["state_dict"].items()}
+    torch.save({**content, "state_dict": broken}, path)
+    assert "NaN" in complaint(path)
     complaint(tmp_path)
     complaint(tmp_path / "none.ckpt")
 

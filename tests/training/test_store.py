@@ -18,7 +18,7 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import Clusters, FeatureExtractor, Gazetteer
 from structperc.scorers import SparseLinear
-from structperc.training import model_folder
+from structperc.training import model_folder, store
 from structperc.training.tagger import Tagger
 
 SENTENCES = [["Anna", "saw", "New", "York"], ["rome", "waits"], ["Smith"], ["New", "Anna", "saw", "Rome", "ab"]]
@@ -264,3 +264,24 @@ def test_weights_that_do_not_fit(saved, change):
         del tensors["features.node_keys"]
     save_file(tensors, saved / "model.safetensors")
     complaint(saved)
+
+
+def test_of_a_hub_the_two_files_are_fetched(saved, monkeypatch):
+    asked = []
+
+    def fetched(model_id, **options):
+        asked.append((model_id, sorted(options["allow_patterns"])))
+        return saved
+
+    monkeypatch.setattr(store, "snapshot_download", fetched)
+    assert_same(Tagger.from_pretrained("someone/model"), tagger())
+    assert asked == [("someone/model", ["model.json", "model.safetensors"])]
+
+
+def test_a_silent_hub_is_one_line(monkeypatch):
+    def silent(model_id, **options):
+        raise ConnectionError("no answer\nat all")
+
+    monkeypatch.setattr(store, "snapshot_download", silent)
+    with pytest.raises(InputError, match=r"^hub someone/model: .*no answer at all\)$"):
+        Tagger.from_pretrained("someone/model")
