@@ -79,18 +79,32 @@ class Store(PyTorchModelHubMixin):
             raise InputError(f"{path}: not a readable model ({reason}); save it again") from None
 
     @classmethod
-    def _from_pretrained(
-        cls, *, model_id: str, revision: str | None = None, trusted: Iterable[str] = (), **options: Any
+    def from_pretrained(  # type: ignore[override]  # that of the hub reads further files
+        cls,
+        model: str | Path,
+        *,
+        revision: str | None = None,
+        trusted: Iterable[str] = (),
+        **options: Any,
     ) -> Self:
-        if Path(model_id).is_dir():
-            return cls.load(model_id, trusted=trusted)
-        passed_on = ("cache_dir", "force_download", "token", "local_files_only")
-        known = {key: options[key] for key in passed_on if key in options}
+        """As `load`, from a folder or from the hub.
+
+        Args:
+            model: a folder, or an id of the hub, of which the two files are fetched.
+            revision: branch, tag or commit of the hub.
+            trusted: as of `load`.
+            options: of `huggingface_hub.snapshot_download`, such as token, cache_dir and local_files_only.
+
+        Raises:
+            InputError: as of `load`, and for a model that the hub does not give.
+        """
+        if Path(model).is_dir():
+            return cls.load(model, trusted=trusted)
         try:
-            folder = snapshot_download(model_id, revision=revision, allow_patterns=[CONFIG, WEIGHTS], **known)
+            folder = snapshot_download(str(model), revision=revision, allow_patterns=[CONFIG, WEIGHTS], **options)
         except Exception as error:  # of the hub's library, or of whichever one it uses for the network
             reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise InputError(f"hub {model_id}: this model cannot be had ({reason})") from error
+            raise InputError(f"hub {model}: this model cannot be had ({reason})") from error
         return cls.load(folder, trusted=trusted)
 
 

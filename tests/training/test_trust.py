@@ -306,3 +306,11 @@ def test_a_command_may_be_told_whom_to_trust(place, capsys):
     assert main(["weights", "model", "--trust", "own"]) == 0
     assert (place / "canary").read_text() == "imported"
     assert capsys.readouterr().err == ""
+
+
+def test_a_folder_does_not_say_itself_whom_to_trust(place):
+    edit(place / "model", names("own.Own", "criterion"))
+    (place / "model" / "config.json").write_text(json.dumps({"trusted": ["own"], "config": {"trusted": ["own"]}}))
+    with pytest.raises(InputError):
+        Tagger.from_pretrained(place / "model")
+    assert not (place / "canary").exists()
