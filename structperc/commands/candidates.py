@@ -25,7 +25,7 @@ def run(arguments: list[str]) -> None:
 
     print(
         nbest_file(
-            options.model, options.file, options.n, *reading(options), options.plot, options.csv, trusted=options.trust
+            options.model, options.file, options.n, reading(options), options.plot, options.csv, trusted=options.trust
         )
     )
 

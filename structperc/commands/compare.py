@@ -1,7 +1,7 @@
 """structperc compare A B [C ...]: scores of each and McNemar's p-values of each pair."""
 
 from structperc.commands.command import Command, CommandParser
-from structperc.commands.labelled_file import SCHEMES
+from structperc.commands.labelled_file import SCHEMES, add_encoding
 
 
 def parser() -> CommandParser:
@@ -15,6 +15,7 @@ def parser() -> CommandParser:
     made.add_argument("--scheme", help=scheme)
     labels = "tag scheme of gold; default: that of the predictions, or the one that fits"
     made.add_argument("--labels", choices=SCHEMES, help=labels)
+    add_encoding(made)
     made.add_argument("--gamma", type=float, default=1.0, help="of the F measure; above 1 recall counts more")
     return made
 
@@ -25,8 +26,8 @@ def run(arguments: list[str]) -> None:
 
     from structperc.training.commands import compare_predictions
 
-    schemes = {"scheme": options.scheme, "labels": options.labels}
-    print(compare_predictions(options.systems, options.gold, split=options.split, gamma=options.gamma, **schemes))
+    files = {"scheme": options.scheme, "labels": options.labels, "encoding": options.encoding}
+    print(compare_predictions(options.systems, options.gold, split=options.split, gamma=options.gamma, **files))
 
 
 COMPARE = Command("compare", "A B [C ...]", "runs or prediction files, McNemar tests", run)

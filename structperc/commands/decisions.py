@@ -23,7 +23,7 @@ def run(arguments: list[str]) -> None:
 
     numbers, n = options.sentence, options.n
     for line in decisions_file(
-        options.model, options.file, numbers, n, *reading(options), options.html, trusted=options.trust
+        options.model, options.file, numbers, n, reading(options), options.html, trusted=options.trust
     ):
         print(line)
 

@@ -22,7 +22,7 @@ def run(arguments: list[str]) -> None:
 
     document, n = options.document, options.n
     for line in explain_file(
-        options.model, options.file, document, n, *reading(options), options.html, trusted=options.trust
+        options.model, options.file, document, n, reading(options), options.html, trusted=options.trust
     ):
         print(line)
 

@@ -1,33 +1,36 @@
-"""Options of the commands that read a file with gold labels, for a saved model."""
+"""Options of the commands that read a file of columns for a saved model."""
 
 import argparse
-from typing import NamedTuple
 
 from structperc.commands.command import CommandParser
 from structperc.commands.saved_model import add_model
+from structperc.data.reading import Reading
 
 UNITS = ("sentence", "document")
 SCHEMES = ("IOB1", "IOB2", "IOBES", "BILOU")
 
 
-class Reading(NamedTuple):
-    """How the file is read, in the order in which the functions of these commands take it."""
-
-    columns: list[str] | None
-    unit: str | None
-    labels: str | None
-
-
 def add_labelled_file(parser: CommandParser, several: bool = False) -> None:
-    """One model, or several, a file, and what the file is like."""
+    """One model, or several, and a file that may have gold labels."""
     add_model(parser, several)
-    parser.add_argument("file", help="one token per line, blank lines between sentences")
-    columns = "roles of the file's columns, gold is `label`; default: those the model reads, then others, gold last"
-    parser.add_argument("--columns", nargs="+", help=columns)
-    parser.add_argument("--unit", choices=UNITS, help="default: as the model was trained")
+    add_file(parser, "gold is `label`; default: those the model reads, then others, gold last")
     parser.add_argument("--labels", choices=SCHEMES, help="tag scheme of gold in the file; default: the model's")
 
 
+def add_file(parser: CommandParser, columns: str) -> None:
+    """A file, and what it is like; `columns` says more about that option."""
+    parser.add_argument("file", help="one token per line, blank lines between sentences")
+    parser.add_argument("--columns", nargs="+", help=f"roles of the file's columns, _ skips one; {columns}")
+    parser.add_argument("--unit", choices=UNITS, help="default: as the model was trained")
+    add_encoding(parser)
+    parser.set_defaults(labels=None)
+
+
+def add_encoding(parser: CommandParser) -> None:
+    """Of the files that are read."""
+    parser.add_argument("--encoding", default="utf-8", help="of the file: latin-1, utf-16, ... (default utf-8)")
+
+
 def reading(options: argparse.Namespace) -> Reading:
-    """What `add_labelled_file` asked for."""
-    return Reading(options.columns, options.unit, options.labels)
+    """What `add_file` asked for."""
+    return Reading(options.columns, options.unit, options.labels, options.encoding)

@@ -25,7 +25,7 @@ def run(arguments: list[str]) -> None:
             options.models,
             options.file,
             options.bins,
-            *reading(options),
+            reading(options),
             options.plot,
             options.csv,
             trusted=options.trust,

@@ -1,7 +1,7 @@
 """structperc tag MODEL FILE: the file's columns with one more, the predicted label."""
 
 from structperc.commands.command import Command, CommandParser
-from structperc.commands.labelled_file import UNITS
+from structperc.commands.labelled_file import add_file, reading
 from structperc.commands.saved_model import add_model
 
 
@@ -9,9 +9,7 @@ def parser() -> CommandParser:
     """Of the arguments."""
     made = CommandParser("tag", "Label a file of CoNLL columns.")
     add_model(made)
-    made.add_argument("file", help="one token per line, blank lines between sentences")
-    made.add_argument("--columns", nargs="+", help="roles of the file's columns; default: those the model reads")
-    made.add_argument("--unit", choices=UNITS, help="default: as the model was trained")
+    add_file(made, "default: those the model reads come first")
     made.add_argument("-o", "--output", help="write here instead of to standard output")
     made.add_argument("-k", type=int, help="print the k best labellings with their scores instead")
     order = "write before the label in which step, from 1, a guided tagger decided the token"
@@ -25,8 +23,8 @@ def run(arguments: list[str]) -> None:
 
     from structperc.training.commands import tag_file
 
-    read = (options.columns, options.unit)
-    tag_file(options.model, options.file, *read, options.output, options.k, options.order, trusted=options.trust)
+    wanted = (options.output, options.k, options.order)
+    tag_file(options.model, options.file, reading(options), *wanted, trusted=options.trust)
 
 
 TAG = Command("tag", "MODEL FILE", "label a file of columns with a saved model", run)

@@ -4,6 +4,8 @@ text.py                                      a text file -> lines, with errors t
 other_formats.py                             what a file is that is no text in its encoding
 unfinished.py                                names of files that are not complete yet; what was left of them is swept
 output.py                                    bytes or lines -> a file that is complete or what it was before
+reading.py                                   how a file of columns is to be read
+not_columns.py                               text that is no column file although it could be read as such
 conll.py, conllu.py, hub.py, synthetic.py    a file, a hub data set or a seed -> `datasets.Dataset`
 patterns.py                                  the sentences of synthetic.py
 rows.py                                      the row format they share: one sentence per row

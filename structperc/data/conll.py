@@ -45,11 +45,26 @@ def read_conll(
     `columns`, or not in the encoding; with the path for a missing or empty file.
     """
     lines = read_lines(path, encoding)
+    return conll_rows(lines, columns, str(path), comments=comments, docstart=docstart, progress=progress)
+
+
+def conll_rows(
+    lines: Sequence[str],
+    columns: Columns,
+    name: str,
+    *,
+    comments: bool = False,
+    docstart: str | None = DOCSTART,
+    progress: bool = True,
+) -> Dataset:
+    """As `read_conll`, for lines that are there already; `name` is that of their file."""
+    if broken := next((number for number, line in enumerate(lines, 1) if "\r" in line), None):
+        raise InputError(f"{name}:{broken}: a carriage return inside a line; end all lines of the file alike")
     numbers: list[int] = []
     fields: list[list[str]] = []
     documents: list[int] = []
     sentences, document, marked = [0], 0, False
-    for block in _blocks(bar(lines, str(path), show=progress), docstart, comments):
+    for block in _blocks(bar(lines, name, show=progress), docstart, comments):
         if not block:
             marked = True
             document += bool(documents) and documents[-1] == document
@@ -59,9 +74,27 @@ def read_conll(
             fields.append(parts)
         sentences.append(len(fields))
         documents.append(document)
-    positions = _positions(columns, path, numbers, fields)
+    positions = _positions(columns, name, numbers, fields)
     flat = {role: [parts[i] for parts in fields] for role, i in positions.items()}
     return rows(flat, sentences, documents if marked else range(len(documents)), numbers)
+
+
+def field_count(lines: Iterable[str], docstart: str | None = DOCSTART) -> int:
+    """Number of fields of the first line with a token; 0 where there is none."""
+    return next((len(block[0][1]) for block in _blocks(lines, docstart, comments=False) if block), 0)
+
+
+def with_fields(lines: Sequence[str], added: Mapping[int, Sequence[str]], docstart: str = DOCSTART) -> Iterator[str]:
+    """Lines as they stand, with further fields behind the tokens of those that are numbered, from 1, in `added`.
+
+    What separates fields in a line, tabs or spaces, separates these, too. Lines that open documents get as many.
+    """
+    count = max(map(len, added.values()), default=0)
+    opening = ["-X-"] * (count - 1) + ["O"]
+    for number, line in enumerate(lines[:-1] if lines and not lines[-1] else lines, 1):
+        more = added.get(number, opening if _fields(line)[:1] == [docstart] else ())
+        text = line.rstrip(" \t") if more else line
+        yield ("\t" if "\t" in text else " ").join([text, *more]) + "\n"
 
 
 def write_conll(
@@ -103,7 +136,7 @@ def _blocks(lines: Iterable[str], docstart: str | None, comments: bool) -> Itera
     """Sentences as lists of (line number, fields); an empty list where a document is opened."""
     block: list[tuple[int, list[str]]] = []
     for number, line in enumerate(lines, 1):
-        fields = [field for field in line.replace("\t", " ").split(" ") if field]
+        fields = _fields(line)
         if fields and fields[0] != docstart:
             if block or not (comments and line.startswith("#")):
                 block.append((number, fields))
@@ -117,9 +150,11 @@ def _blocks(lines: Iterable[str], docstart: str | None, comments: bool) -> Itera
         yield block
 
 
-def _positions(
-    columns: Columns, path: str | Path, numbers: Sequence[int], fields: Sequence[Sequence[str]]
-) -> dict[str, int]:
+def _fields(line: str) -> list[str]:
+    return [field for field in line.replace("\t", " ").split(" ") if field]
+
+
+def _positions(columns: Columns, path: str, numbers: Sequence[int], fields: Sequence[Sequence[str]]) -> dict[str, int]:
     """Role -> position, after a check that every line has the same and sufficient number of fields."""
     if not fields:
         raise InputError(f"{path}: there are no tokens in this file")

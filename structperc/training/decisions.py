@@ -6,6 +6,7 @@ from dataclasses import replace
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.output import write_lines
+from structperc.data.reading import Reading
 from structperc.errors import InputError
 from structperc.guided import Decisions
 from structperc.guided.context import UNKNOWN
@@ -48,9 +49,7 @@ def decisions_file(
     file: str,
     sentences: Sequence[int] | None,
     n: int,
-    columns: Sequence[str] | None,
-    unit: str | None,
-    scheme: str | None,
+    reading: Reading,
     html: str | None,
     trusted: Sequence[str] = (),
 ) -> Iterator[str]:
@@ -59,8 +58,8 @@ def decisions_file(
     if n < 1:
         raise InputError(f"--n must be >= 1, got {n}")
     tagger = load_guided(model, trusted)
-    tagger.check_unit(unit or tagger.unit)
-    corpus = read_corpus(tagger, file, columns, unit, scheme)
+    tagger.check_unit(reading.unit or tagger.unit)
+    corpus = read_corpus(tagger, file, reading)
     rows = [number - 1 for number in sentences] if sentences else list(range(min(n, len(corpus))))
     found = decisions(tagger, corpus, rows)
     for one in found:

@@ -11,6 +11,7 @@ from structperc.chain import kbest
 from structperc.data.corpus import Corpus
 from structperc.data.labels import Span, spans
 from structperc.data.output import write_lines
+from structperc.data.reading import Reading
 from structperc.errors import InputError
 from structperc.nonlocal_features import NonlocalFeature, find_segments
 from structperc.progress import bar
@@ -64,9 +65,7 @@ def explain_file(
     file: str,
     document: int | None,
     n: int | None,
-    columns: Sequence[str] | None,
-    unit: str | None,
-    scheme: str | None,
+    reading: Reading,
     html: str | None,
     trusted: Sequence[str] = (),
 ) -> Iterator[str]:
@@ -78,7 +77,7 @@ def explain_file(
     tagger = Tagger.load(model, trusted=trusted)
     n = n if n is not None else (tagger.decoder.k if tagger.decoder.k > 1 else 100)
     _check(tagger, n)
-    corpus = read_corpus(tagger, file, columns, unit, scheme)
+    corpus = read_corpus(tagger, file, reading)
     if document is None:
         found = list(explain_changed(tagger, corpus, n))
         closing = [summarise(found, corpus).line()]

@@ -14,6 +14,7 @@ from torch import Tensor
 from structperc.chain import kbest
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.reading import Reading
 from structperc.errors import InputError
 from structperc.metrics import SegmentF1, oracle
 from structperc.metrics.segments import SegmentScores
@@ -85,9 +86,7 @@ def nbest_file(
     model: str,
     file: str,
     sizes: Sequence[int],
-    columns: Sequence[str] | None,
-    unit: str | None,
-    scheme: str | None,
+    reading: Reading,
     plot: str | None,
     csv: str | None,
     trusted: Sequence[str] = (),
@@ -96,7 +95,7 @@ def nbest_file(
     check_figure(plot)
     check_targets(csv)
     tagger = Tagger.load(model, trusted=trusted)
-    lists = nbest_scores(tagger, read_gold(tagger, file, columns, unit, scheme), sizes)
+    lists = nbest_scores(tagger, read_gold(tagger, file, reading), sizes)
     if plot:
         n, f1, best, held = zip(*((r.n, r.chosen.f1, r.oracle.f1, r.held) for r in lists.rows), strict=True)
         write_figure(plot, plot_lists(n, f1, best, held))

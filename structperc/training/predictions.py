@@ -54,19 +54,21 @@ def _without_tail(parts: tuple[str, ...]) -> tuple[str, ...]:
     return parts
 
 
-def last_column(path: str) -> tuple[Strings, Strings]:
-    """Words (first column) and labels (last column) of a file, by sentence."""
-    words, labels = _read(path, {"word": 0, "label": -1})
+def last_column(path: str, encoding: str = "utf-8") -> tuple[Strings, Strings]:
+    """Words (first column) and labels (last column) of a file, by sentence. InputError where these are the same."""
+    words, labels = _read(path, {"word": 0, "label": -1}, encoding)
+    if words == labels:
+        raise InputError(f"{path}: there are words alone; labels must stand in the last column")
     return words, labels
 
 
-def gold_column(path: str) -> tuple[Strings, Strings]:
+def gold_column(path: str, encoding: str = "utf-8") -> tuple[Strings, Strings]:
     """Words and gold labels (last column but one) of a prediction file, by sentence.
 
     InputError for a file that seems to have no such column: one of words and predicted labels alone, and one that
     predicts types, none of which is in that column.
     """
-    words, gold, predicted = read_predictions(path)
+    words, gold, predicted = read_predictions(path, encoding)
     own = _types(predicted)
     if gold == words or (own and not own & _types(gold)):
         raise InputError(f"{path}: its last column but one holds no gold labels; set --gold FILE")
@@ -78,12 +80,12 @@ def _types(labels: Strings) -> set[str]:
     return {label.partition("-")[2] or label for sentence in labels for label in sentence} - {"O"}
 
 
-def read_predictions(path: str) -> tuple[Strings, Strings, Strings]:
+def read_predictions(path: str, encoding: str = "utf-8") -> tuple[Strings, Strings, Strings]:
     """Words (first column), gold labels (last column but one) and predicted labels of a file, by sentence."""
-    words, gold, predicted = _read(path, {"word": 0, "gold": -2, "label": -1})
+    words, gold, predicted = _read(path, {"word": 0, "gold": -2, "label": -1}, encoding)
     return words, gold, predicted
 
 
-def _read(path: str, columns: dict[str, int]) -> list[Strings]:
-    corpus = Corpus.from_dataset(read_conll(path, columns), "sentence", path)
+def _read(path: str, columns: dict[str, int], encoding: str) -> list[Strings]:
+    corpus = Corpus.from_dataset(read_conll(path, columns, encoding=encoding), "sentence", path)
     return [corpus.sentences_of(corpus.columns[role]) for role in columns]

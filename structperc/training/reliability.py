@@ -8,6 +8,7 @@ from torch import Tensor
 
 from structperc.chain import Segments
 from structperc.data.corpus import Corpus
+from structperc.data.reading import Reading
 from structperc.errors import InputError
 from structperc.metrics import Calibration, Reliability, segment_confidence, token_confidence
 from structperc.metrics.segments import opened_segments
@@ -61,9 +62,7 @@ def reliability_file(
     models: Sequence[str],
     file: str,
     bins: int,
-    columns: Sequence[str] | None,
-    unit: str | None,
-    scheme: str | None,
+    reading: Reading,
     plot: str | None,
     csv: str | None,
     trusted: Sequence[str] = (),
@@ -77,7 +76,7 @@ def reliability_file(
     found = []
     for model, name in zip(models, short_names(models), strict=True):
         tagger = Tagger.load(model, trusted=trusted)
-        found.append(reliability(tagger, read_gold(tagger, file, columns, unit, scheme), bins, name))
+        found.append(reliability(tagger, read_gold(tagger, file, reading), bins, name))
     if plot:
         write_figure(plot, plot_reliability([(one.name, one.levels) for one in found]))
     if csv:

@@ -237,3 +237,12 @@ def test_real_corpora(corpora, tmp_path, path, columns, sentences, documents, to
     again = Corpus.from_dataset(read_conll(tmp_path / "b.txt", columns), "document")
     assert again.columns == by_document.columns
     assert again.starts.tolist() == by_document.starts.tolist()
+
+
+def test_carriage_returns_inside_lines(tmp_path):
+    assert read_conll(written(tmp_path, "Anna O\rslept O\r\rBo O\r"), ["word", "label"])["word"] == [
+        ["Anna", "slept"],
+        ["Bo"],
+    ]
+    with pytest.raises(InputError, match=r"a\.txt:2: a carriage return inside a line"):
+        read_conll(written(tmp_path, "Anna O\nslept O\rBo O\n"), ["word", "label"])

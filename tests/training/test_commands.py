@@ -2,9 +2,11 @@
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
+import threading
 
 import pytest
 import torch
@@ -80,13 +82,65 @@ def test_tag_writes_to_a_file_what_it_would_print(run, file, model, tmp_path):
 
 
 def test_tag_finds_the_words_in_the_column_that_is_named(run, file, model):
-    turned = "x Anna\ny sleeps\n\nx Rome\ny waits\nz for\ny her\n"
-    plain = columns(run("tag", model, file(WORDS)))
-    found = columns(run("tag", model, file(turned), "--columns", "_", "word"))
-    assert found == plain
-    kept = columns(run("tag", model, file(turned), "--columns", "pos", "word"))
-    assert [[{word, label} for *_, word, label in s] for s in kept] == [[set(pair) for pair in s] for s in plain]
-    assert {len(fields) for sentence in kept for fields in sentence} == {3}
+    turned = file("x Anna\ny sleeps\n\nx Rome\ny waits\nz for\ny her\n")
+    labels = [[label for _, label in sentence] for sentence in columns(run("tag", model, file(WORDS, "plain.txt")))]
+    for roles in (["_", "word"], ["pos", "word"], ["label", "word"]):
+        found = columns(run("tag", model, turned, "--columns", *roles))
+        assert [[fields[-1] for fields in sentence] for sentence in found] == labels
+        assert [fields[:2] for sentence in found for fields in sentence][:2] == [["x", "Anna"], ["y", "sleeps"]]
+
+
+def test_tag_leaves_lines_as_they_are(run, file, model):
+    text = (
+        "-DOCSTART-\t-X-\tO\n\nAnna\tNNP\tI-PER \nsleeps  VBZ O\n\n\n Rome\tNNP\tI-LOC\n-DOCSTART- -X- O\n\nher\tPRP\tO"
+    )
+    plain = file("-DOCSTART-\n\nAnna\nsleeps\n\nRome\n-DOCSTART-\n\nher\n", "plain.txt")
+    labels = iter([fields[-1] for s in columns(run("tag", model, plain)) for fields in s if fields[0] != "-DOCSTART-"])
+    expected = []
+    for line in text.split("\n"):
+        own = line.rstrip()
+        between = "\t" if "\t" in own else " "
+        expected.append(own + between + ("O" if "DOCSTART" in own else next(labels)) if own else own)
+    assert run("tag", model, file(text)).split("\n") == [*expected, ""]
+
+
+def test_tag_refuses_what_is_no_column_file(fails, run, file, model):
+    for text, message in (
+        ("Angela Merkel visited Stromburg .\n", "text.txt:1: this looks like running text"),
+        ("\nAngela Merkel visited Stromburg\n\n\nShe left it\n", "text.txt:2: this looks like running text"),
+        ("She left.\nHe stayed!\n", "text.txt:1: this looks like running text"),
+        ('{"text": "Angela Merkel"}\n{"text": "b"}\n', "text.txt:1: this is JSON"),
+        ('{"a":1}\n{"b":[]}\n', "text.txt:1: this is JSON"),
+        ('[{"a":1}]', "text.txt:1: this is JSON"),
+    ):
+        assert message in fails("tag", model, file(text))
+        if "JSON" not in message and "\n\n\n" not in text:
+            run("tag", model, file(text), "--columns", "word")
+    for text in ("{}\n[1]\n", "Anna x\nBo .\n", ". .\n! .\n", "Anna\n\nBo\n", "{\n}\n", "Dr.\nNo.\n"):
+        run("tag", model, file(text))
+
+
+def test_encodings(run, fails, file, model, tmp_path):
+    path, labelled = tmp_path / "latin.txt", tmp_path / "gold.txt"
+    path.write_bytes("Käthe\nAnna\n".encode("latin-1"))
+    assert "set encoding, perhaps latin-1" in fails("tag", model, path)
+    found = run("tag", model, path, "--encoding", "latin-1", "--unit", "sentence")
+    assert found == run("tag", model, file("Käthe\nAnna\n"), "--unit", "sentence")
+    labelled.write_bytes("Käthe B-PER\nAnna O\n".encode("utf-16"))
+    assert "this is utf-16 text; set encoding, utf-16" in fails("compare", labelled, labelled, "--gold", labelled)
+    assert "100.00" in run("compare", labelled, labelled, "--gold", labelled, "--encoding", "utf-16")
+    text = run("reliability", model, labelled, "--encoding", "utf-16", "--unit", "sentence")
+    assert text == run("reliability", model, file("Käthe B-PER\nAnna O\n"), "--unit", "sentence")
+
+
+def test_tag_reads_a_pipe(run, file, model, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(WORDS,))
+    writer.start()
+    found = run("tag", model, pipe)
+    writer.join()
+    assert found == run("tag", model, file(WORDS))
 
 
 def test_tag_takes_the_unit_of_training_unless_told(run, file, model, tagger):
@@ -353,6 +407,12 @@ def test_compare_a_run_without_predictions(fails, trained, tmp_path):
     (tmp_path / "predictions").mkdir()
     (tmp_path / "predictions" / "dev.conll").write_text(PREDICTED)
     assert "it has those of dev: set --split" in fails("compare", trained.folder, tmp_path)
+
+
+def test_compare_words_alone(fails, file):
+    gold = file("Anna\nsleeps\n", "gold.txt")
+    a = file("Anna NNP\nsleeps VBZ\n", "a.txt")
+    assert "gold.txt: there are words alone" in fails("compare", a, a, "--gold", gold, "--scheme", "none")
 
 
 def test_compare_one_with_nothing(fails, file):

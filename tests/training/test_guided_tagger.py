@@ -5,6 +5,7 @@ import torch
 
 from structperc.cli import main
 from structperc.data.labels import LabelSet
+from structperc.data.reading import Reading
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures, Updates
@@ -103,10 +104,10 @@ def test_commands_that_need_a_lattice_say_so(config, tmp_path, capsys):
     model, text = str(tmp_path / "run" / "1" / "model"), tmp_path / "text"
     text.write_text("Nothing NN\nfell VBD\n")
     capsys.readouterr()
-    tag_file(model, str(text), ["word", "pos"], None, None, None)
+    tag_file(model, str(text), Reading(["word", "pos"]))
     assert capsys.readouterr().out.splitlines()[0].startswith("Nothing NN ")
     with pytest.raises(InputError, match="GuidedTagger knows the best labelling alone; leave out -k"):
-        tag_file(model, str(text), ["word", "pos"], None, None, 3)
+        tag_file(model, str(text), Reading(["word", "pos"]), k=3)
     with pytest.raises(InputError, match="this is a GuidedTagger, not a Tagger"):
         Tagger.load(model)
     assert main(["weights", model]) == 2

@@ -1,0 +1,43 @@
+"""Text files that are no column files although they could be read as such: JSON lines, running text."""
+
+import json
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from structperc.errors import InputError
+
+_LOOKED_AT = 10  # lines, for JSON
+_ENDS_SENTENCE = re.compile(r"\w.*[.!?…]['\"”’»)]*\s*$")
+
+
+def check_columns(lines: Sequence[str], needed: int, name: str) -> None:
+    """InputError for lines, of the file `name`, that need not be columns; for files whose columns nobody names.
+
+    Refused are JSON objects and, where lines have more than the `needed` fields, what running text has in common with
+    few column files: lines that stand alone, between empty ones, and lines of which all end as sentences do.
+    """
+    filled = [(number, line) for number, line in enumerate(lines, 1) if line.strip(" \t")]
+    if not filled:
+        return
+    first, line = filled[0]
+    if all(_is_json(line) for _, line in filled[:_LOOKED_AT]):
+        raise InputError(f"{name}:{first}: this is JSON; write a token per line, and an empty line after a sentence")
+    if len(line.split()) <= needed:
+        return
+    alone = all(a + 1 < b for (a, _), (b, _) in pairwise(filled))
+    if alone or all(_ENDS_SENTENCE.search(line) for _, line in filled):
+        advice = "write a token per line, and an empty line after a sentence; if these are columns, set --columns"
+        raise InputError(f"{name}:{first}: this looks like running text; {advice}")
+
+
+def _is_json(line: str) -> bool:
+    """Whether a line is an object that holds something, or a list of such."""
+    if line.lstrip()[:1] not in ("{", "["):
+        return False
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    objects = found if isinstance(found, list) else [found]
+    return bool(objects) and all(isinstance(one, dict) and one for one in objects)

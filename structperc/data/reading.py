@@ -1,0 +1,13 @@
+"""How a file of columns is to be read, as far as a user says so."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Reading(NamedTuple):
+    """What is not said is as the saved model that reads the file has it."""
+
+    columns: Sequence[str] | None = None  # roles of the columns
+    unit: str | None = None  # sentence or document
+    labels: str | None = None  # tag scheme of gold in the file
+    encoding: str = "utf-8"
