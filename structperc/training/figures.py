@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullLocator
 
 BARS = 40  # of a panel at most
 
@@ -56,6 +58,18 @@ def plot_lists(sizes: Sequence[int], f1: Sequence[float], oracle: Sequence[float
         ax.set(title=title, xlabel="n'", ylabel=label)
         ax.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+def plain_log_ticks(axis: Axis, most: int = 9) -> None:
+    """Plain numbers along a logarithmic axis whose limits are final: 1, 2, 5, 10, ..., or even steps, or decades."""
+    low, high = axis.get_view_interval()
+    locators: list[Locator] = [LogLocator(subs=subs, numticks=99) for subs in ((1, 2, 5), (1, 3), (1,))]
+    if high < 5 * low:  # where the scale is nearly even
+        locators = [MaxNLocator(most // 2 + 1, steps=(1, 2, 5, 10))]
+    found = [[x for x in locator.tick_values(low, high) if low <= x <= high] for locator in locators]
+    ticks = next((ticks for ticks in found if len(ticks) <= most), found[-1][:: len(found[-1]) // most + 1])
+    axis.set_ticks(ticks, [f"{x:,.12g}" for x in ticks])
+    axis.set_minor_locator(NullLocator())
 
 
 def plain(text: str) -> str:

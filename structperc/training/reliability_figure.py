@@ -1,12 +1,15 @@
 """Reliability diagrams: accuracy over confidence, and how many decisions there are of each confidence."""
 
 from collections.abc import Sequence
+from textwrap import fill
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from structperc.metrics import Reliability
-from structperc.training.figures import plain
+from structperc.training.figures import plain, plain_log_ticks
+
+WIDTH = 40  # characters of a line of a title
 
 Model = tuple[str, list[tuple[str, Reliability]]]  # its name; (tokens or segments, result)
 
@@ -18,7 +21,7 @@ def plot_reliability(models: Sequence[Model]) -> Figure:
     axes = figure.subplots(2 * levels, len(models), squeeze=False, sharex=True, height_ratios=[3, 1] * levels)
     for column, (name, results) in enumerate(models):
         for level, (of, result) in enumerate(results):
-            _diagram(axes[2 * level, column], result, f"{plain(name)}: {of}")
+            _diagram(axes[2 * level, column], result, plain(f"{fill(name, WIDTH)}\n{of}"))
             _counts(axes[2 * level + 1, column], result)
         for ax in axes[2 * len(results) :, column]:
             ax.set_axis_off()
@@ -32,7 +35,8 @@ def _diagram(ax: Axes, result: Reliability, title: str) -> None:
     ax.plot([one.confidence for one in filled], [one.accuracy for one in filled], "o-", color="tab:orange", ms=3)
     ax.plot([0, 1], [0, 1], "--", color="black", linewidth=0.8)
     ax.text(0.03, 0.95, f"ECE {100 * result.ece:.2f} %", va="top", transform=ax.transAxes)
-    ax.set(xlim=(0, 1), ylim=(0, 1), title=title, ylabel="accuracy")
+    ax.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy")
+    ax.set_title(title, fontsize=10)
     ax.spines[["top", "right"]].set_visible(False)
 
 
@@ -40,6 +44,7 @@ def _counts(ax: Axes, result: Reliability) -> None:
     width = 1 / len(result.bins)
     ax.bar([one.low for one in result.bins], [one.n for one in result.bins], width, align="edge", color="tab:gray")
     if result.all.n:
-        ax.set_yscale("log")
+        ax.set(yscale="log", ylim=(0.5, 2 * max(one.n for one in result.bins)))
+        plain_log_ticks(ax.yaxis, 3)
     ax.set(xlabel="confidence", ylabel="number")
     ax.spines[["top", "right"]].set_visible(False)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from structperc.rerankers import Boosting
-from structperc.training.figures import draw_bars
+from structperc.training.figures import draw_bars, plain_log_ticks
 from structperc.training.global_reranker import GlobalReranker
 from structperc.training.writing import write_csv, write_figure
 
@@ -70,6 +70,7 @@ def plot_rounds(made: Sequence[Round], scores: Sequence[tuple[int, float]], per_
     loss, dev, bars = figure.subplots(1, 3, width_ratios=(1, 1, 1.4))
     loss.plot([one.number for one in made], [one.loss for one in made], color="tab:blue")
     loss.set(title="Loss", xlabel="round", yscale="log")
+    plain_log_ticks(loss.yaxis)
     ends = [min(epoch * per_epoch, len(made)) for epoch, _ in scores]
     dev.plot(ends, [100 * score for _, score in scores], color="tab:orange")
     dev.set(title="Development data", xlabel="round", ylabel="score (%)")

@@ -6,7 +6,7 @@ from math import isfinite
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from structperc.training.figures import plain
+from structperc.training.figures import plain, plain_log_ticks
 from structperc.training.sweep_table import Outcome
 
 DECADE = 10
@@ -56,6 +56,10 @@ def _places(values: Sequence[str]) -> tuple[dict[str, float], bool]:
 def _axis(ax: Axes, places: dict[str, float], numbers: bool) -> None:
     low, high = min(places.values()), max(places.values())
     if not numbers:
-        ax.set_xticks(list(places.values()), [plain(value) for value in places], rotation=30)
+        ax.set_xticks(list(places.values()), [plain(value) for value in places])
+        ax.tick_params("x", rotation=20)
+        for label in ax.get_xticklabels():
+            label.set(ha="right", rotation_mode="anchor")
     elif low > 0 and high >= DECADE * low:
         ax.set_xscale("log")
+        plain_log_ticks(ax.xaxis)

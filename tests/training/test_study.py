@@ -13,7 +13,6 @@ from scipy.stats import binom
 from structperc.cli import main
 from structperc.training import study, study_check, trial
 from structperc.training.study_check import Task, digests
-from structperc.training.study_figure import plot_study
 from structperc.training.study_file import Row
 from structperc.training.study_table import Line, markdown_lines, table_lines, type_columns
 
@@ -163,23 +162,6 @@ def test_text_is_cut_into_blocks_that_fit():
     assert len(wide) == 2
     head, *_ = markdown_lines([line], type_columns([line]))
     assert [text.strip() for text in head.split("|")[2:-1]] == [f"TYPE{i}" for i in range(7)]
-
-
-def test_figure_has_a_labelled_point_per_row():
-    numbers = {"a$b": [(10.0, 0.5), (30.0, 0.75)], "c": [(10.0, 0.5)], "failed": []}
-    lines = [
-        Line(Row(name, "fit", [], [], [1, 2]), [], [{"seconds": x, "score": y} for x, y in runs])
-        for name, runs in numbers.items()
-    ]
-    (ax,) = plot_study(lines, "F1", "dev").axes
-    assert ax.get_xscale() == "log"
-    assert [text.get_text() for text in ax.texts] == [r"a\$b", "c"]
-    assert [text.xy for text in ax.texts] == [(20.0, 62.5), (10.0, 50.0)]
-    assert [bars.has_yerr for bars in ax.containers] == [True, False]
-    low, high = ax.containers[0].lines[2][1].get_segments()[0][:, 1]
-    assert high - low == pytest.approx(2 * 100 * stdev([0.5, 0.75]))
-    boxes = [text.get_window_extent() for text in ax.texts]
-    assert not boxes[0].overlaps(boxes[1])
 
 
 # -- McNemar --------------------------------------------------------------------------------------------------
