@@ -9,8 +9,8 @@ from structperc.data.rows import rows
 from structperc.data.text import read_lines
 from structperc.errors import InputError
 
-_WORD = re.compile(r"[1-9][0-9]*")
-_NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
+_RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+_EMPTY_NODE = re.compile(r"([0-9]{1,9})\.[0-9]+")
 
 
 def read_conllu(path: str | Path, label: str = "upos", encoding: str = "utf-8") -> Dataset:
@@ -55,11 +55,19 @@ def _fields(line: str, place: str, expected: int) -> tuple[str, str, str] | None
     fields = line.split("\t")
     if len(fields) != 10:
         raise InputError(f"{place}: {len(fields)} fields between tabs, but CoNLL-U has 10")
-    if _NO_WORD.fullmatch(fields[0]):
+    if _is_no_word(fields[0], expected):
         return None
-    if not _WORD.fullmatch(fields[0]) or int(fields[0]) != expected:
+    if fields[0] != str(expected):
         raise InputError(f"{place}: word id {fields[0]!r} where {expected} is due; is an empty line missing?")
     for name, i in (("FORM", 1), ("UPOS", 3), ("XPOS", 4)):
         if not fields[i].strip():
             raise InputError(f"{place}: {name} of word {fields[0]} is empty; write _ for what is not known")
     return fields[1], fields[3], fields[4]
+
+
+def _is_no_word(number: str, expected: int) -> bool:
+    """Whether this is the id of a range that begins with the word that is due, or of a node that stands before it."""
+    if found := _RANGE.fullmatch(number):
+        return expected == int(found[1]) < int(found[2])
+    found = _EMPTY_NODE.fullmatch(number)
+    return found is not None and int(found[1]) == expected - 1

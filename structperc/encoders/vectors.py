@@ -1,6 +1,7 @@
 """Files of word vectors: text as word2vec, GloVe and fastText write it, or safetensors."""
 
 import json
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from structperc.errors import InputError
 from structperc.progress import bar
 
 WORDS, VECTORS = "words", "vectors"
+logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 def read_vectors(path: str) -> tuple[list[str], Tensor]:
@@ -21,7 +23,8 @@ def read_vectors(path: str) -> tuple[list[str], Tensor]:
 
     A name that ends in .safetensors is read as `write_vectors` writes it, any other as text: a word and D numbers per
     line, separated by white space (the word by one space, so that it may have others inside), with or without
-    a first line of two counts. Environment variables in the path are expanded.
+    a first line of two counts; a warning says where more were counted than there are. Environment variables in the
+    path are expanded.
 
     InputError, naming the line, for a file that is missing, empty, has lines of unequal width or no finite numbers.
     """
@@ -64,16 +67,19 @@ def _read_text(file: Path) -> tuple[list[str], Tensor]:
     lines = read_lines(file)
     while lines and not lines[-1].strip():
         lines.pop()
-    width = 0
+    counted = width = 0
     for number, line in enumerate(bar(lines, f"reading {file.name}"), 1):
         fields = line.rstrip().split(" ")
-        if number == 1 and len(fields) == 2 and all(map(str.isdigit, fields)):
+        if number == 1 and len(fields) == 2 and all(map(str.isdecimal, fields)):
+            counted, width = map(int, fields)
             continue
         width = width or len(fields) - 1
         rows.append(_numbers(file, number, fields, width))
         words.append(" ".join(fields[:-width]))
     if not rows:
         raise InputError(f"{file}: there are no word vectors in it")
+    if len(rows) < counted:
+        logger.warning("%s: %d vectors, but its first line says %d; is it complete?", file, len(rows), counted)
     return words, torch.from_numpy(np.stack(rows))
 
 

@@ -113,6 +113,7 @@ def test_words_of_the_file_and_of_the_training_data_are_known(file):
         ("2 2\nRome 1 2\nAnna 1 nan\n", r":3: the vector of 'Anna' is not finite; mend it or leave the word out"),
         ("Rome 1 2\n. . -inf 2\n", r":2: the vector of '\. \.' is not finite"),
         ("Rome 1 2\nAnna 1e39 2\n", ":2: the vector of 'Anna' is not finite"),
+        ("2 3\nRome 1 2\nAnna 1 2\n", ":2: 2 numbers follow the word, 3 are due"),
         ("", "there are no word vectors in it"),
         ("word\n", ":1: 0 numbers follow the word"),
     ],
@@ -121,6 +122,12 @@ def test_broken_files_are_named_with_their_line(tmp_path, text, message):
     (tmp_path / "v.txt").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=message):
         read_vectors(str(tmp_path / "v.txt"))
+
+
+def test_fewer_vectors_than_the_first_line_says(tmp_path, caplog):
+    (tmp_path / "v.txt").write_text("3 2\nRome 1 2\nAnna 1 2\n", encoding="utf-8")
+    assert read_vectors(str(tmp_path / "v.txt"))[0] == ["Rome", "Anna"]
+    assert "v.txt: 2 vectors, but its first line says 3; is it complete?" in caplog.text
 
 
 def test_files_that_do_not_fit(file, tmp_path):
