@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from structperc.chain.memory import check_memory
 from structperc.chain.path import path_score
 from structperc.chain.recursion import array
 from structperc.chain.sidetracks import Forks, every_token, forks, spread
@@ -31,7 +32,8 @@ def kbest(lattice: Lattice, k: int) -> Candidates:
 
     Work O(T L^2 + S (k L + selection)) for S <= T such tokens, memory O(T k). The scores are sums over the
     lattice as given, not the losses. An empty sequence has one candidate, the empty path with score 0. Which of
-    several equal candidates are kept at the border is not defined. Raises InputError for k < 1.
+    several equal candidates are kept at the border is not defined. Raises InputError for k < 1, and for lists that do
+    not fit into memory.
 
     After the tree-trellis search of Soong & Huang (1991) and the lazy lists of Huang & Chiang (2005).
     """
@@ -40,6 +42,7 @@ def kbest(lattice: Lattice, k: int) -> Candidates:
     if k == 1:
         scores, labels = viterbi(lattice)
         return Candidates(labels.unsqueeze(1), scores.unsqueeze(1), (scores.abs() < torch.inf).unsqueeze(1))
+    check_memory(k, lattice.unary.shape, lattice.unary.device)
     found = forks(lattice, k) if _long(lattice, k) else every_token(lattice)
     losses, picks = _search(found, k)
     labels = _trace(picks, found, losses.shape[1], lattice.unary.shape[1])

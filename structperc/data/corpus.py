@@ -47,8 +47,11 @@ class Corpus:
     ) -> "Corpus":
         """From one {role: strings} per sentence. Without `documents` each sentence is its own document.
 
-        InputError when sentences differ in their roles, or columns of a sentence in their length.
+        InputError when sentences differ in their roles, columns of a sentence in their length, or there is another
+        number of documents.
         """
+        if documents is not None and len(documents) != len(sentences):
+            raise InputError(f"{name}: {len(documents)} document ids for {len(sentences)} sentences")
         roles = list(sentences[0]) if sentences else ["word"]
         for number, sentence in enumerate(sentences, 1):
             if set(sentence) != set(roles):

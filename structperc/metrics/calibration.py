@@ -8,6 +8,8 @@ from torchmetrics import Metric
 
 from structperc.errors import InputError
 
+MOST = 10_000  # bins
+
 
 class Bin(NamedTuple):
     """Decisions with low < confidence <= high; the first bin holds confidence 0, too."""
@@ -73,7 +75,7 @@ class Calibration(Metric):
     compute() -> Reliability.
 
     Raises:
-        InputError: bins below 1.
+        InputError: bins below 1, or more than a table can show.
     """
 
     is_differentiable = False
@@ -85,8 +87,8 @@ class Calibration(Metric):
 
     def __init__(self, bins: int = 10, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if bins < 1:
-            raise InputError(f"bins must be >= 1, got {bins}")
+        if not 1 <= bins <= MOST:
+            raise InputError(f"bins must lie between 1 and {MOST}, got {bins}")
         self.n_bins = bins
         self.add_state("counts", torch.zeros(2, bins, dtype=torch.int64), "sum")
         self.add_state("sums", torch.zeros(2, bins, dtype=torch.float64), "sum")

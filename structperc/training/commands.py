@@ -19,6 +19,8 @@ from structperc.training.sequence_tagger import SequenceTagger
 from structperc.training.tagger import Tagger
 from structperc.training.writing import check_targets
 
+TOGETHER = 2**16  # labellings
+
 
 def tag_file(
     model: str,
@@ -68,7 +70,10 @@ def fields_by_line(tagger: SequenceTagger, corpus: Corpus, order: bool) -> dict[
 def candidate_lines(tagger: Tagger, corpus: Corpus, k: int) -> Iterator[str]:
     """Each sequence's k best: a comment with rank, score and log-probability, then word and label per line."""
     words = [corpus.columns["word"][a:b] for a, b in zip(corpus.starts[:-1], corpus.starts[1:], strict=True)]
-    for sequence, found in zip(words, tagger.candidates(corpus, k), strict=True):
+    step = max(1, TOGETHER // k)  # of long lists, no more than these are kept
+    stretches = (corpus.stretch(a, min(a + step, len(corpus))) for a in range(0, len(corpus), step))
+    lists = (found for part in stretches for found in tagger.candidates(part, k))
+    for sequence, found in zip(words, lists, strict=True):
         for rank, labelling in enumerate(found, 1):
             log_p = "" if labelling.log_probability is None else f" log-probability {labelling.log_probability:.6f}"
             yield f"# {rank} score {labelling.score:.6g}{log_p}\n"

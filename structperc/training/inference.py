@@ -1,6 +1,6 @@
 """A trained tagger on new text: labels, k best labellings, marginal probabilities."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from structperc.training.sequence_tagger import SequenceTagger
     from structperc.training.tagger import Tagger
 
-Sentence = Sequence[str] | Mapping[str, Sequence[str]]
+Sentence = Iterable[str] | Mapping[str, Iterable[str]]
 
 
 class Labelling(NamedTuple):
@@ -34,12 +34,12 @@ class Inference:
     """What a tagger offers on sentences: lists of words, or {column: strings} where it reads more than words.
 
     With `documents` (an id per sentence) neighbouring sentences of one id are decided together, as a tagger
-    trained on documents was; without it each sentence stands alone. All methods raise InputError for a
-    missing column.
+    trained on documents was; without it each sentence stands alone. All methods take what can be iterated over once,
+    and raise InputError for a missing column.
     """
 
     def tag(  # type: ignore[misc]
-        self: "SequenceTagger", sentences: Sequence[Sentence], documents: Sequence[int] | None = None
+        self: "SequenceTagger", sentences: Iterable[Sentence], documents: Iterable[int] | None = None
     ) -> list[list[str]]:
         """Best labels of each sentence."""
         corpus = self.read(sentences, documents)
@@ -52,13 +52,13 @@ class Inference:
         return corpus.sentences_of(flat_labels(corpus, self.labels, parts))
 
     def read(  # type: ignore[misc]
-        self: "SequenceTagger", sentences: Sequence[Sentence], documents: Sequence[int] | None = None
+        self: "SequenceTagger", sentences: Iterable[Sentence], documents: Iterable[int] | None = None
     ) -> Corpus:
-        """Sentences as a corpus. InputError for a string where a list of words is due."""
-        if text := next((s for s in sentences if isinstance(s, str)), None):
-            raise InputError(f"a sentence is a list of words, not the string {text[:30]!r}; split it into words")
-        rows = [s if isinstance(s, Mapping) else {"word": s} for s in sentences]
-        return Corpus.from_sentences(rows, documents, "sentence" if documents is None else "document")
+        """Sentences as a corpus. InputError for a string where a list of words is due, and for words that are none."""
+        rows = list(map(_columns, sentences))
+        if documents is None:
+            return Corpus.from_sentences(rows)
+        return Corpus.from_sentences(rows, list(documents), "document")
 
     def batches(self: "SequenceTagger", corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:  # type: ignore[misc]
         """Mini-batches of a corpus on the tagger's device, longest sequences first; none without any token.
@@ -76,7 +76,7 @@ class Inference:
 class LatticeInference:
     """What a tagger with a lattice offers beside the best labels. InputError for a missing column."""
 
-    def kbest(self: "Tagger", sentences: Sequence[Sentence], k: int) -> list[list[Labelling]]:  # type: ignore[misc]
+    def kbest(self: "Tagger", sentences: Iterable[Sentence], k: int) -> list[list[Labelling]]:  # type: ignore[misc]
         """Up to k best labellings of each sentence, best first; fewer where fewer are possible.
 
         Log-probabilities are exact, not a softmax over the k candidates; None unless trained by likelihood.
@@ -88,16 +88,17 @@ class LatticeInference:
         """As `kbest`, for the sequences of a corpus.
 
         With non-local features these are the best by total score among the decoder's candidates, or among the k
-        best by local score where that is more.
+        best by local score where that is more. No more is searched for than there are labellings, L^T; InputError for
+        lists that do not fit into memory.
         """
         if k < 1:
             raise InputError(f"k must be >= 1, got {k}")
         empty = Labelling([], 0.0, 0.0 if self.probabilistic else None)
         found = [[empty] for _ in range(len(corpus))]
         n = max(k, self.decoder.k) if self.nonlocal_features else k
-        for batch in (part for whole in self.batches(corpus) for part in parts(whole, n)):
+        for batch in (part for whole in self.batches(corpus) for part in parts(whole, self._possible(whole, n))):
             lattice = self(batch)
-            best = self.rescored(batch, kbest(lattice, n))
+            best = self.rescored(batch, kbest(lattice, self._possible(batch, n)))
             log_z = log_partition(lattice) if self.probabilistic else None
             for b, row in enumerate(batch.rows.tolist()):
                 labels = best.labels[b, best.valid[b], : batch.lengths[b]][:k].cpu()
@@ -107,8 +108,12 @@ class LatticeInference:
                 found[row] = [Labelling(*one) for one in zip(names, scores.tolist(), logs, strict=True)]
         return found
 
+    def _possible(self: "Tagger", batch: Batch, k: int) -> int:  # type: ignore[misc]
+        """k, or the number of labellings of the longest sequence where that is less."""
+        return min(k, len(self.labels) ** batch.sentences.shape[1])
+
     @torch.no_grad()
-    def marginals(self: "Tagger", sentences: Sequence[Sentence]) -> list[Tensor]:  # type: ignore[misc]
+    def marginals(self: "Tagger", sentences: Iterable[Sentence]) -> list[Tensor]:  # type: ignore[misc]
         """Exact probability of each label at each token, (T, L) per sentence, columns as in `labels.names`.
 
         InputError unless the tagger was trained by likelihood: perceptron scores are no log-probabilities.
@@ -117,11 +122,25 @@ class LatticeInference:
             name = type(self.criterion).__name__
             why = "with non-local features" if self.criterion.probabilistic else f"trained with {name}"
             raise InputError(f"a tagger {why} has scores, not probabilities; train local features with Likelihood")
-        found = [torch.zeros(0, len(self.labels)) for _ in sentences]
-        for batch in self.batches(self.read(sentences)):
+        corpus = self.read(sentences)
+        found = [torch.zeros(0, len(self.labels)) for _ in range(len(corpus))]
+        for batch in self.batches(corpus):
             for row, length, table in zip(batch.rows, batch.lengths, marginals(self(batch)), strict=True):
                 found[int(row)] = table[:length]
         return found
+
+
+def _columns(sentence: Sentence) -> dict[str, list[str]]:
+    """{column: strings}, each iterated over once."""
+    named = sentence if isinstance(sentence, Mapping) else {"word": sentence}
+    for role, values in named.items():
+        if isinstance(values, str):
+            what = "a sentence" if role == "word" else f"column {role!r} of a sentence"
+            raise InputError(f"{what} is a list of words, not the string {values[:30]!r}; split it into words")
+    columns = {role: list(values) for role, values in named.items()}
+    if wrong := [value for values in columns.values() for value in values if not isinstance(value, str)]:
+        raise InputError(f"a word is a string, not {wrong[0]!r}; a sentence is a list of words")
+    return columns
 
 
 def flat_labels(corpus: Corpus, labels: LabelSet, parts: Iterable[tuple[Tensor, ...]]) -> list[str]:

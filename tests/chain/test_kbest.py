@@ -4,7 +4,7 @@ import oracle
 import pytest
 import torch
 
-from structperc.chain import KBest, kbest, path_score, viterbi
+from structperc.chain import KBest, kbest, memory, path_score, viterbi
 from structperc.chain.kbest import _follow
 from structperc.chain.recursion import array
 from structperc.chain.sidetracks import forks
@@ -163,6 +163,34 @@ def test_k_below_one(k: int, documents: Lattice) -> None:
         kbest(documents, k)
     with pytest.raises(InputError, match=rf"k must be >= 1, got {k}"):
         KBest(k)
+
+
+def test_lists_that_do_not_fit_into_memory(documents: Lattice, monkeypatch) -> None:
+    """They are refused before anything is allocated, which 10^15 candidates would not survive."""
+    with pytest.raises(InputError, match=r"^k = 1000000000000000: so many candidates of .* GiB .* set k lower$"):
+        kbest(documents, 10**15)
+    B, T, L = documents.unary.shape
+    k = memory.SMALL // (B * (T * memory.PLACE + L * memory.CHOICE))
+    for free in (0, None):
+        monkeypatch.setattr(memory, "free_memory", lambda device, free=free: free)
+        memory.check_memory(k, documents.unary.shape, documents.unary.device)
+    memory.check_memory(k + 1, documents.unary.shape, documents.unary.device)
+    monkeypatch.setattr(memory, "free_memory", lambda device: 0)
+    with pytest.raises(InputError, match="set k lower"):
+        memory.check_memory(k + 1, documents.unary.shape, documents.unary.device)
+
+
+def test_free_memory_is_that_of_the_system_or_of_the_group(tmp_path, monkeypatch) -> None:
+    cpu = torch.device("cpu")
+    monkeypatch.setattr(memory, "_SYSTEM", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "_GROUP", tmp_path)
+    assert memory.free_memory(cpu) is None
+    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:  5 kB\n")
+    assert memory.free_memory(cpu) == 5 * 1024
+    for most, free in (("max\n", 5 * 1024), ("3000\n", 1000), ("90000\n", 5 * 1024)):
+        (tmp_path / "memory.max").write_text(most)
+        (tmp_path / "memory.current").write_text("2000\n")
+        assert memory.free_memory(cpu) == free
 
 
 def test_leaves_the_lattice_alone(documents: Lattice) -> None:

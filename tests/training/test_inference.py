@@ -213,8 +213,34 @@ def test_columns_of_unequal_length(perceptron):
 
 
 def test_a_string_is_no_sentence(likely):
-    with pytest.raises(InputError):
-        likely.tag(["Anna sleeps"])
+    for sentences in (["Anna sleeps"], "Anna sleeps", [{"word": "Anna sleeps"}]):
+        for method in (likely.tag, likely.marginals, lambda given: likely.kbest(given, 2)):
+            with pytest.raises(InputError, match="is a list of words, not the string 'A"):
+                method(sentences)
+    with pytest.raises(InputError, match="a word is a string, not 3"):
+        likely.tag([["Anna", 3]])
+    with pytest.raises(InputError, match="1 document ids for 2 sentences"):
+        likely.tag([["Anna"], ["Bo"]], documents=[0])
+
+
+def test_what_can_be_iterated_over_once(likely):
+    def sentences():
+        return ((word for word in sentence) for sentence in SENTENCES)
+
+    assert likely.tag(sentences()) == likely.tag(SENTENCES)
+    assert likely.tag(sentences(), iter(range(len(SENTENCES)))) == likely.tag(SENTENCES)
+    assert likely.kbest(sentences(), 2) == likely.kbest(SENTENCES, 2)
+    columns = ({"word": iter(sentence)} for sentence in SENTENCES)
+    for found, expected in zip(likely.marginals(columns), likely.marginals(SENTENCES), strict=True):
+        assert torch.equal(found, expected)
+
+
+def test_no_more_labellings_than_there_are(likely):
+    """Lists of 10^15 of them would fit into no memory."""
+    short = [["Anna"], ["Rome", "waits"]]
+    assert likely.kbest(short, 10**15) == likely.kbest(short, len(likely.labels) ** 2)
+    with pytest.raises(InputError, match="set k lower"):
+        likely.kbest([["Anna"] * 40], 10**15)
 
 
 @pytest.mark.parametrize("which", ["likely", "perceptron"])
