@@ -16,9 +16,9 @@ from structperc.errors import InputError
 from structperc.nonlocal_features import NonlocalFeature, find_segments
 from structperc.progress import bar
 from structperc.structures import Batch, Candidates
-from structperc.training.explanation import VERDICTS, Candidate, Change, Explanation, Summary, Term
+from structperc.training.explanation import VERDICTS, Candidate, Change, Explanation, Sentence, Summary, Term
 from structperc.training.explanation_page import page_lines
-from structperc.training.explanation_text import explanation_lines
+from structperc.training.explanation_text import explanation_lines, legend
 from structperc.training.reading import read_corpus
 from structperc.training.tagger import Tagger
 from structperc.training.writing import check_targets
@@ -86,6 +86,7 @@ def explain_file(
     for explanation in found:
         yield from explanation_lines(explanation)
         yield ""
+    yield from legend(found)
     yield from closing
     if html is not None:
         write_lines(html, page_lines(found, f"{model}: {file}", closing))
@@ -131,9 +132,9 @@ def _explanation(
         names = tagger.labels.decode(candidates.labels[0, k].cpu())
         found.append(Candidate(names, k + 1, order.tolist().index(k) + 1, local, total, bool(golden[k])))
     before, after = found[0].labels, found[shown.index(int(order[0]))].labels
-    changes = list(_changes(corpus, row, before, after))
+    sentences = list(_sentences(corpus, row, before, after))
     n, place = int(candidates.valid.sum()), corpus.where(int(corpus.starts[row]))
-    return Explanation(row, place, n, found, same, terms, changes)
+    return Explanation(row, place, n, found, same, terms, sentences)
 
 
 def _shown(order: list[int], golden: list[int]) -> list[int]:
@@ -167,17 +168,19 @@ def _terms(tagger: Tagger, batch: Batch, labels: Tensor, after: int) -> tuple[fl
 # -- what changed ---------------------------------------------------------------------------------------------
 
 
-def _changes(corpus: Corpus, row: int, before: list[str], after: list[str]) -> Iterator[Change]:
+def _sentences(corpus: Corpus, row: int, before: list[str], after: list[str]) -> Iterator[Sentence]:
     start, end = int(corpus.starts[row]), int(corpus.starts[row + 1])
     borders = corpus.sentences[(corpus.sentences >= start) & (corpus.sentences <= end)].tolist()
     gold = corpus.columns.get("label")
     for a, b in pairwise(borders):
         old, new = (spans(labels[a - start : b - start]) for labels in (before, after))
-        right = None if gold is None else spans(gold[a:b])
+        wanted = None if gold is None else spans(gold[a:b])
+        words, changes = corpus.columns["word"][a:b], []
         for region in _regions(set(old) ^ set(new)):
-            wanted = None if right is None else _within(right, *region)
-            words = corpus.columns["word"][a:b]
-            yield Change(corpus.where(a + region[0]), words, _within(old, *region), _within(new, *region), wanted)
+            right = None if wanted is None else _within(wanted, *region)
+            place = corpus.where(a + region[0])
+            changes.append(Change(place, words, _within(old, *region), _within(new, *region), right))
+        yield Sentence(words, new, changes)
 
 
 def _regions(differing: set[Span]) -> Iterator[tuple[int, int]]:

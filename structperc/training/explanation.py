@@ -54,6 +54,14 @@ class Change(NamedTuple):
         return "damaged" if self.gold == self.before else "changed"
 
 
+class Sentence(NamedTuple):
+    """A sentence of the document."""
+
+    words: list[str]
+    found: list[Span]  # chosen by total score; spans count from the sentence's start
+    changes: list[Change]  # in their order
+
+
 class Explanation(NamedTuple):
     """The decision on one document.
 
@@ -67,7 +75,12 @@ class Explanation(NamedTuple):
     candidates: list[Candidate]  # by local rank: the local decision, the new one, some others, gold if it is there
     same: float  # what all of them get from counts in which they do not differ
     terms: list[Term]  # what moved the decision most comes first
-    changes: list[Change]
+    sentences: list[Sentence]  # the document
+
+    @property
+    def changes(self) -> list[Change]:
+        """Of all sentences."""
+        return [change for sentence in self.sentences for change in sentence.changes]
 
     @property
     def before(self) -> int:

@@ -18,6 +18,19 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
     yield from _table(score_rows(explanation))
 
 
+def legend(explanations: Sequence[Explanation]) -> list[str]:
+    """What the words of the tables mean; nothing where there are none."""
+    if not explanations:
+        return []
+    known = any(candidate.is_gold for one in explanations for candidate in one.candidates)
+    return [
+        "local best: of highest local score; best: of highest total score" + "; gold: the correct labelling" * known,
+        "other: of the candidates between these two by local score, the best by total score",
+        "non-local, the same: what counts that all these candidates share add to their scores",
+        "x (n): what a count of n adds; alike in both: counts in which local best and best agree, added up",
+    ]
+
+
 def headline(explanation: Explanation) -> str:
     """One line about the decision."""
     new = explanation.candidates[explanation.after]
@@ -51,15 +64,25 @@ def verdict(change: Change) -> str:
 def score_rows(explanation: Explanation) -> list[list[str]]:
     """The scores as cells: a heading, local score, same, terms with counts, total, ranks, a column per candidate.
 
-    The last column is what the decision after has more than the one before.
+    The last column is what the decision after has more than the one before. Where they are two, terms that make no
+    difference between them are one row, their sum.
     """
     shown, after = explanation.candidates, explanation.after
     rows = [["", *map(_title, shown), "difference"]]
     values = [("local score", [c.local for c in shown]), ("non-local, the same", [explanation.same] * len(shown))]
     rows += [[name, *map(number, scores), _signed(scores[after] - scores[0])] for name, scores in values]
-    for name, weight, counts in explanation.terms:
-        cells = [f"{number(weight * count)} ({count:g})" for count in counts]
-        rows.append([f"{name} {weight:+.6g}", *cells, _signed(weight * (counts[after] - counts[0]))])
+    alike = []
+    for term in explanation.terms:
+        difference = _signed(term.products[after] - term.products[0])
+        if after and difference == "+0":
+            alike.append(term.products)
+            continue
+        cells = [f"{number(product)} ({count:g})" for product, count in zip(term.products, term.counts, strict=True)]
+        rows.append([f"{term.name} {term.weight:+.6g}", *cells, difference])
+    if alike:
+        sums = [sum(products) for products in zip(*alike, strict=True)]
+        name = f"{len(alike)} count{'s' * (len(alike) > 1)} alike in both"
+        rows.append([name, *map(number, sums), _signed(sums[after] - sums[0])])
     rows.append(["total score", *(number(c.total) for c in shown), _signed(shown[after].total - shown[0].total)])
     rows.append(["rank by local score", *(str(c.local_rank) for c in shown), ""])
     rows.append(["rank by total score", *(str(c.rank) for c in shown), ""])

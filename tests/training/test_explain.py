@@ -30,9 +30,10 @@ from structperc.nonlocal_features import (
 )
 from structperc.scorers import SparseLinear
 from structperc.training.explain import explain, explain_changed, summarise
-from structperc.training.explanation import Change
+from structperc.training.explanation import Change, Sentence
 from structperc.training.explanation_page import page_lines
-from structperc.training.explanation_text import context, explanation_lines, score_rows
+from structperc.training.explanation_text import context, explanation_lines, legend, score_rows
+from structperc.training.marked_text import marked_lines, tints
 from structperc.training.tagger import Tagger
 
 FEATURES = (PhraseConsistency, SubphraseConsistency, MajorityPhrase, ConjunctionConsistency)
@@ -396,6 +397,25 @@ def test_rows_of_the_table_add_up(changed):
         assert cells["total score"][-1] > 0 > cells["local score"][-1]
 
 
+def test_rows_without_a_difference_are_added_up(changed):
+    """Of the decision before and the one after; a candidate between them may have another sum."""
+    found = 0
+    for one in changed:
+        alike = [term for term in one.terms if abs(term.products[one.after] - term.products[0]) < 5e-4]
+        rows = {row[0]: row[1:] for row in score_rows(one)}
+        for term in one.terms:
+            assert any(name.startswith(f"{term.name} ") for name in rows) == (term not in alike)
+        if alike:
+            found += 1
+            (cells,) = (row for name, row in rows.items() if name.endswith(" alike in both"))
+            sums = [sum(term.products[i] for term in alike) for i in range(len(one.candidates))]
+            assert list(map(float, cells)) == pytest.approx([*sums, 0], abs=1e-3)
+            assert f"{len(alike)} count{'s' * (len(alike) > 1)} alike in both" in rows
+    assert found
+    stays = explain(by_hand(), story(), 0, 1)
+    assert not any("alike" in row[0] for row in score_rows(stays))
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_same_on_cuda():
     assert explain(by_hand().cuda(), story(), 0, 20) == explain(by_hand(), story(), 0, 20)
@@ -408,8 +428,9 @@ def test_page_holds_the_explanations(changed):
     page = Page(page_lines(changed, "title", ["a summary"]))
     text = "".join(page.text)
     assert page.seen.count("section") == page.seen.count("table") == len(changed)
-    assert page.seen.count("mark") == sum(len(one.changes) for one in changed)
+    assert page.seen.count("strong") == sum(len(one.changes) for one in changed)
     assert "a summary" in text
+    assert all(line in page.text for line in legend(changed))
     for one in changed:
         for row in score_rows(one):
             assert all(cell in page.text for cell in row if cell)
@@ -419,7 +440,7 @@ def test_page_needs_nothing_else(changed):
     lines = "".join(page_lines(changed, "title"))
     page = Page([lines])
     assert not {"script", "link", "img", "iframe"} & set(page.seen)
-    assert not {"src", "href", "style"} & {name for name, _ in page.attributes}
+    assert not {"src", "style"} & {name for name, _ in page.attributes}
     assert "http" not in lines
     assert "url(" not in lines
     assert "prefers-color-scheme: dark" in lines
@@ -429,9 +450,43 @@ def test_page_escapes_all_text(worked):
     bad = "<b>&\"'</b>"
     change = Change(bad, [bad, bad, bad], [Span(bad, 1, 2)], [], [Span(bad, 1, 2)])
     term = worked.terms[0]._replace(name=bad)
-    page = Page(page_lines([worked._replace(place=bad, changes=[change], terms=[term])], bad, [bad]))
+    sentence = Sentence(change.words, [Span(bad, 0, 1)], [change])
+    page = Page(page_lines([worked._replace(place=bad, sentences=[sentence], terms=[term])], bad, [bad]))
     assert "b" not in page.seen
-    assert "".join(page.text).count(bad) >= 9
+    assert "".join(page.text).count(bad) == 19
+
+
+def test_page_has_an_index_of_several_documents(changed):
+    page = Page(page_lines(changed, "title"))
+    targets = [value for name, value in page.attributes if name == "id"]
+    links = [value for name, value in page.attributes if name == "href"]
+    assert len(set(targets)) == len(targets)
+    wanted = [f"#document-{one.row + 1}" for one in changed]
+    assert [link for link in links if link != "#index"] == wanted
+    assert {link.removeprefix("#") for link in links} == set(targets)
+    assert "href" not in {name for name, _ in Page(page_lines(changed[:1], "title")).attributes}
+
+
+def test_page_shows_the_document_with_its_segments(worked):
+    """Lind is LOC before and PER after in the second and the last place; what stays is marked with its type."""
+    lines = list(marked_lines(worked.sentences, tints([worked])))
+    assert len([line for line in lines if line.startswith("<p>")]) == len(STORY)
+    text = "".join(Page(lines).text)
+    assert "LindLOC PER waits in RomeLOC & LindLOC PER" in text
+    words = [word for sentence, _ in STORY for word in sentence.split()]
+    assert [word for word in re.sub("(LOC|PER)( PER)?", "", text).split() if word] == words
+
+
+def test_a_change_of_borders_names_the_words():
+    words = ["Ann", "Lee", "of", "Rome"]
+    one, whole = Span("PER", 0, 1), Span("PER", 0, 2)
+    changes = [
+        Change("", words, [one], [whole], None),
+        Change("", words, [Span("LOC", 3, 4)], [], None),
+    ]
+    sentence = Sentence(words, [whole], changes)
+    text = "".join(Page(marked_lines([sentence, Sentence([], [], [])], {"PER": 0, "LOC": 1})).text)
+    assert text.split("\n")[1:3] == ["Ann LeePER Ann PER of RomeLOC none", ""]
 
 
 def test_page_of_nothing():
