@@ -32,9 +32,8 @@ class RerankingProgram(Program):
         model = self.model
         if not (isinstance(model, GlobalReranker) and isinstance(model.ranker, Boosting)):
             return super().after_fit()
-        made = rounds(model)
-        super().after_fit()
-        write_rounds(self.folder, made, model.ranker.rounds)
+        write_rounds(self.folder, rounds(model), model.ranker.rounds)
+        super().after_fit()  # which ends with what says that the run is complete
         print(f"rounds: {self.folder / TABLE}, {FIGURE}")
         return None
 
