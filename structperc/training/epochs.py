@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import ModelCheckpoint
@@ -39,6 +40,13 @@ class LastEpoch(BestEpoch):
             every_n_epochs=every_n_epochs,
             save_on_train_epoch_end=True,  # also where validation is rarer than epochs
         )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: which epoch is the last a resumed run sees by itself."""
+        return {}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Nothing is kept."""
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Where the last epoch is none of the n-th."""
