@@ -1,10 +1,6 @@
-"""The program as users run it: fit, resume, test, predict, killed runs."""
+"""The program as users run it: fit, resume, test, predict."""
 
 import json
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 import torch
@@ -107,26 +103,6 @@ def test_predict_writes_columns(trained, capsys):
     lines = (trained.folder / "predictions" / "test.conll").read_text().splitlines()
     assert lines[0].startswith("-DOCSTART-")
     assert {len(line.split()) for line in lines if line} == {6}
-
-
-def test_a_killed_run_goes_on(runs):
-    command = [sys.executable, "-m", "structperc", *runs.arguments("fit", "--trainer.max_epochs=500")]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    checkpoint = runs.root / "1" / "checkpoints" / "last.ckpt"
-    try:
-        deadline = time.monotonic() + 120
-        while not checkpoint.exists() and time.monotonic() < deadline and process.poll() is None:
-            time.sleep(0.2)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    epochs = last(runs.root / "1")["epoch"] + 3
-    assert runs("fit", f"--trainer.max_epochs={epochs}", "--ckpt_path=last") == 0
-    assert (runs.root / "1" / "model" / "model.json").is_file()
-    assert runs("fit", f"--trainer.max_epochs={epochs}") == 0
-    killed, whole = last(runs.root / "1"), last(runs.root / "2")
-    for part in ("state_dict", "optimizer_states"):
-        assert_same(killed[part], whole[part])
 
 
 def test_a_saved_configuration_runs_again_beside_its_run(trained):

@@ -1,0 +1,87 @@
+"""What a training leaves, without what no two trainings have alike."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from structperc.rerankers import CandidateLists
+from structperc.rerankers.lists import TENSORS
+from structperc.training.rounds import dev_scores
+from structperc.training.trial import finished_run
+
+MEASURED = {"seconds", "seconds_by_part", "tokens_per_second", "peak_memory_mb"}
+TELLS_SECONDS = {"study.md", "study.png"}
+
+
+def left(place: Path) -> dict[str, Any]:
+    """Name -> content of every file below a folder, but for logs; of those the scores by epoch of finished runs.
+
+    A run that was given up for a later one may have any of the files that a finished one has, and nothing else.
+    """
+    done = finished_runs(place)
+    names = {str(place): "PLACE", **{str(run.relative_to(place)): f"{run.parent.name}/RUN" for run in done}}
+    found = {plain(f"{run.relative_to(place)}/scores", names): dev_scores(run) for run in done}
+    for path in sorted(path for path in place.rglob("*") if path.is_file() and "logs" not in path.parts):
+        if not any(_given_up(path, run) for run in done):
+            found[plain(str(path.relative_to(place)), names)] = content(path, names)
+    return found
+
+
+def finished_runs(place: Path) -> list[Path]:
+    """The finished run among each set of runs below a folder."""
+    roots = {run.parent for run in place.rglob("[0-9]*") if (run / "logs").is_dir()}
+    return [run for root in sorted(roots) if (run := finished_run(root)) is not None]
+
+
+def _given_up(path: Path, finished: Path) -> bool:
+    """Whether this is a file of another run of the same training, and one that runs have."""
+    if not path.is_relative_to(finished.parent):
+        return False
+    number, *rest = path.relative_to(finished.parent).parts
+    return number != finished.name and bool(rest) and finished.joinpath(*rest).exists()
+
+
+def content(path: Path, names: dict[str, str]) -> Any:
+    """To be compared; paths within are spelled by other names."""
+    if path.name in TELLS_SECONDS:
+        return None
+    if path.suffix == ".ckpt":
+        return plain(torch.load(path, weights_only=True), names)
+    if path.name.startswith("fold-"):
+        lists, _ = CandidateLists.load(path)
+        return {name: getattr(lists, name) for name in TENSORS}
+    if path.suffix == ".json" and path.parent.name != "model":
+        return plain(json.loads(path.read_text(encoding="utf-8")), names)
+    if path.suffix == ".csv":
+        with open(path, encoding="utf-8", newline="") as lines:
+            return plain(list(csv.DictReader(lines)), names)
+    return path.read_bytes()
+
+
+def plain(value: Any, names: dict[str, str]) -> Any:
+    """Nested values without what is measured, and with names for paths."""
+    if isinstance(value, dict):
+        kept = {key: part for key, part in value.items() if str(key).removesuffix("_sd") not in MEASURED}
+        return {plain(key, names): plain(part, names) for key, part in kept.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part, names) for part in value]
+    if isinstance(value, str):
+        for path, name in names.items():
+            value = value.replace(path, name)
+    return value
+
+
+def differences(a: Any, b: Any, where: str = "") -> list[str]:
+    """Where two nested values are not the same to the last bit."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        odd = [f"{where}/{key}: {'missing' if key in a else 'left behind'}" for key in a.keys() ^ b.keys()]
+        return odd + [line for key in a.keys() & b.keys() for line in differences(a[key], b[key], f"{where}/{key}")]
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        pairs = enumerate(zip(a, b, strict=True))
+        return [line for i, (x, y) in pairs for line in differences(x, y, f"{where}/{i}")]
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        return [] if a.dtype == b.dtype and torch.equal(a, b) else [f"{where}: other numbers"]
+    return [] if type(a) is type(b) and a == b else [f"{where}: {str(a)[:80]} | {str(b)[:80]}"]

@@ -1,0 +1,113 @@
+"""Trainings of every kind that are killed end, once they have gone on, as if nothing had happened."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from drill import Drill, kills
+from kill import Kill, Write
+from kinds import series, trainings
+from tiny_models import save_bert
+
+from structperc.training import trial
+
+TAGGERS = list(trainings(Path()))
+QUICK = ["perceptron"]
+OPENED = ("/logs/", "/.lock")  # the logger's own files, from which nothing is resumed, and files without content
+
+
+@pytest.fixture(scope="module")
+def drills(zygote, tmp_path_factory):
+    """Name of a kind -> its drill, each made once."""
+    folder = tmp_path_factory.mktemp("kills")
+    assert zygote(folder / "bert.log", save_bert, folder / "bert").status == 0
+    kinds, made = {**trainings(folder / "bert"), **series(folder)}, {}
+
+    def drill(name):
+        if name not in made:
+            made[name] = Drill(zygote, kinds[name], folder / name.replace(" ", "-"))
+        return made[name]
+
+    return drill
+
+
+def at_random(drill, name):
+    """Two moments, one after the other, in processor time."""
+    draw = random.Random(name)
+    return [draw.uniform(0.2, 1) * drill.seconds for _ in range(2)]
+
+
+def check(drill, drilled):
+    """Goes through all of them, then tells which ended otherwise."""
+    found = {" and ".join(map(str, moments)): drill.differences(*moments) for moments in drilled}
+    assert not {moments: different for moments, different in found.items() if different}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_killed_training_ends_in_the_same_bits(drills, name):
+    drill = drills(name)
+    chosen = kills(drill.targets, QUICK.index(name))
+    check(drill, [[kill] for kill in chosen[2 :: len(chosen) // 3]])
+
+
+def test_a_finished_training_that_is_killed_once_more_loses_nothing(drills):
+    """Between the two steps that put a new model in place of the old one."""
+    moved = Write("rename", "runs/1/.model*/old", 1)
+    check(drills("perceptron"), [[None, Kill("after", moved)]])
+
+
+def test_a_killed_study_goes_on_in_its_second_training(drills):
+    written = Write("rename", "study/margin/seed=1/1/checkpoints/last.ckpt", 1)
+    check(drills("study"), [[Kill("after", written)]])
+
+
+def start_and_die(folder):
+    """Starts a training as studies do."""
+    start = subprocess.Popen
+
+    def started(*arguments, **options):
+        (folder / "pid").write_text(str(start(*arguments, **options).pid))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    subprocess.Popen = started
+    trial.fit(trainings(folder)["perceptron"].arguments, folder)
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+def test_a_training_ends_with_the_study_that_started_it(zygote, tmp_path):
+    zygote(tmp_path / "printed", start_and_die, tmp_path)
+    process, deadline = Path("/proc", (tmp_path / "pid").read_text(), "stat"), time.monotonic() + 120
+    while (alive := process.exists() and " Z " not in process.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not alive
+    assert (tmp_path / trial.LOG).read_text() == ""
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_files_appear_whole_and_in_the_folder_of_the_run(drills, name):
+    drill = drills(name)
+    assert {write.name for writes in drill.targets.values() for write in writes if write.act == "open"} == {
+        name for name in drill.targets if any(part in name for part in OPENED)
+    }
+    assert not [write for write in drill.journal if write.name.startswith("tmp/")]
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("name", TAGGERS)
+def test_at_one_moment_of_each_write_and_at_any(drills, name):
+    drill = drills(name)
+    check(drill, [*([kill] for kill in kills(drill.targets, TAGGERS.index(name))), at_random(drill, name)])
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("name", ["study", "sweep"])
+def test_series_of_trainings(drills, name):
+    """At one moment of each write of their own records, and at any."""
+    drill = drills(name)
+    own = {file: writes for file, writes in drill.targets.items() if not any(map(str.isdigit, file.split("/")))}
+    check(drill, [*([kill] for kill in kills(own, len(name))), at_random(drill, name)])
