@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Sequence
 
 from structperc.commands import COMMANDS
+from structperc.commands.termination import terminable
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean
 from structperc.version import __version__
@@ -22,7 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        run([one for one in given if one != "--debug"])
+        with terminable():
+            run([one for one in given if one != "--debug"])
         return 0
     except (Exception, KeyboardInterrupt) as error:
         if "--debug" in given:
@@ -63,7 +65,7 @@ def complain(error: BaseException) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     if isinstance(error, KeyboardInterrupt):
-        print("structperc: interrupted", file=sys.stderr)
+        print("; ".join(["structperc: interrupted", *map(str, error.args)]), file=sys.stderr)
         return 1
     print(f"structperc: error: {shortened(printable(message(error)))}", file=sys.stderr)
     return 2 if isinstance(error, InputError | OSError) else UNEXPECTED

@@ -15,10 +15,12 @@ def run(arguments: list[str]) -> None:
     """Trains, and prints what came of it."""
     options = parser().parse_args(arguments)
 
+    from structperc.training.interruptions import resumed_by
     from structperc.training.study import study
 
-    for line in study(options.file, options.root):
-        print(line, flush=True)
+    with resumed_by(lambda: ["study", *arguments]):
+        for line in study(options.file, options.root):
+            print(line, flush=True)
 
 
 STUDY = Command("study", "FILE", "train configurations over seeds, one table", run)

@@ -25,10 +25,12 @@ def run(arguments: list[str]) -> None:
     """Trains, and prints what came of it."""
     options, rest = parser().parse_known_args(arguments)
 
+    from structperc.training.interruptions import resumed_by
     from structperc.training.sweep import sweep
 
-    for line in sweep(options.config, options.grid, options.holdout, options.seeds, options.root, rest):
-        print(line, flush=True)
+    with resumed_by(lambda: ["sweep", *arguments]):
+        for line in sweep(options.config, options.grid, options.holdout, options.seeds, options.root, rest):
+            print(line, flush=True)
 
 
 SWEEP = Command("sweep", "-c FILE --grid KEY=V,V", "train once per value, choose on dev", run)

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 from pytorch_lightning.utilities.seed import isolate_rng
@@ -10,10 +11,15 @@ from pytorch_lightning.utilities.seed import isolate_rng
 from structperc.training.notices import LOGGERS
 from structperc.training.program import Program, run
 from structperc.training.reranking import RerankingProgram
+from structperc.training.runs import next_run
 
 
 class Draft(Program):
     """Reads options and configuration and builds the objects they name; nothing runs and nothing is written."""
+
+    def claim(self, resumed: Path | None) -> Path:
+        """A folder that is not made."""
+        return next_run(self.root)
 
     def _run_subcommand(self, subcommand: str) -> None:
         pass

@@ -21,8 +21,14 @@ MESSAGES = (
     "Seed set to",
     "Restoring states",
     "`Trainer.fit` stopped: `max_epochs=",
+    "Detected KeyboardInterrupt",  # the program says how to go on
+    "Received SIGTERM",
 )
-LOGGERS = ("pytorch_lightning.utilities.rank_zero", "lightning_fabric.utilities.seed")
+LOGGERS = (
+    "pytorch_lightning.utilities.rank_zero",
+    "pytorch_lightning.trainer.connectors.signal_connector",
+    "lightning_fabric.utilities.seed",
+)
 
 
 def quieten() -> None:

@@ -1,36 +1,40 @@
 """fit, validate, test and predict: LightningCLI with run folders, results and one-line errors."""
 
 import logging
-import re
 import sys
+from contextlib import ExitStack
 from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-from jsonargparse import ArgumentError, Namespace
+from jsonargparse import Namespace
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 from pytorch_lightning.plugins.io import TorchCheckpointIO
+from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from structperc.errors import InputError
 from structperc.optim import ServedWeights
 from structperc.progress import show_bars
 from structperc.training.checkpoints import CheckpointFiles, load_weights
+from structperc.training.claims import alone_in, alone_in_new_run
 from structperc.training.cost import Stopwatch, parameters, peak_memory
 from structperc.training.datamodule import SequenceData
 from structperc.training.description import path_of
 from structperc.training.epoch_bar import epoch_bars
 from structperc.training.epochs import BestEpoch, LastEpoch
 from structperc.training.inference import flat_labels
+from structperc.training.interruptions import resumed_by, resuming
 from structperc.training.last_good import LastGood
 from structperc.training.logged import best_score
 from structperc.training.notices import quieten
 from structperc.training.opening import Opening
 from structperc.training.predictions import write_predictions
 from structperc.training.processes import gathered
+from structperc.training.refusals import refusals
 from structperc.training.report import Labelled, by_type, label_split, results_table, write_json
-from structperc.training.runs import checkpoint, next_run, root_of
+from structperc.training.runs import checkpoint, next_run, root_of, run_of
 from structperc.training.sequence_tagger import SequenceTagger
 from structperc.training.tagger import Tagger
 
@@ -50,10 +54,6 @@ DEFAULTS: dict[str, Any] = {
         "init_args": {"save_dir": "", "name": "logs"},
     },
 }
-ADVICE = {  # where an optimizer says what it cannot do
-    "sparse gradients": "or set model.scorer.init_args.sparse_grad: false",
-    "does not allow for gradient clipping": "set its option fused: false, or leave out trainer.gradient_clip_val",
-}
 
 
 class Program(LightningCLI):
@@ -65,7 +65,16 @@ class Program(LightningCLI):
     base: type[SequenceTagger] = SequenceTagger  # type: ignore[type-abstract]  # what model.class_path must be
     default: type[SequenceTagger] = Tagger  # what it is when a configuration does not say
 
+    prefix: tuple[str, ...] = ()  # what stands before the arguments on the command line
+
     model: SequenceTagger
+    folder: Path
+
+    def __init__(self, *classes: Any, **options: Any) -> None:
+        """All of the command; what it holds it lets go in the end."""
+        self.arguments: list[str] = options["args"] or sys.argv[1:]
+        with ExitStack() as self.held, resumed_by(self.going_on):
+            super().__init__(*classes, **options)
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """The checkpoint of the best epoch; that of the last one has nothing to set."""
@@ -90,10 +99,31 @@ class Program(LightningCLI):
             raise InputError(f"{self.subcommand} needs --ckpt_path: best, last or a file")
         if resumed and not Path(resumed).is_file():
             raise InputError(f"--ckpt_path {resumed}: no such file")
-        self.folder = Path(resumed).parent.parent if resumed else next_run(self.root)
+        self.folder = self.claim(None if resumed is None else Path(resumed))
         config.trainer.default_root_dir = str(self.folder)
         config.checkpoint.dirpath = str(self.folder / "checkpoints")
         log_into(config.trainer.logger, self.folder)
+
+    def claim(self, resumed: Path | None) -> Path:
+        """The folder of the run. The first process of a fit works there alone; the trainer tells the others of it."""
+        run = run_of(resumed) if resumed else None
+        if self.subcommand != "fit":
+            assert resumed is not None
+            return run or resumed.parent
+        if getattr(rank_zero_only, "rank", 0):
+            return run or next_run(self.root)
+        if run is None:
+            return self.held.enter_context(alone_in_new_run(self.root))
+        self.held.enter_context(alone_in(run, "wait for it, or start a new run without --ckpt_path"))
+        return run
+
+    def going_on(self) -> list[str]:
+        """The command that goes on where this one is interrupted."""
+        command = [*self.prefix, *self.arguments]
+        if self.arguments[0] != "fit" or not hasattr(self, "folder"):
+            return command
+        last = self.folder / "checkpoints" / "last.ckpt"
+        return resuming(command, last, self.root) if last.is_file() else command
 
     def _parse_ckpt_path(self) -> None:
         """Options are those of configuration and command line alone, whatever a checkpoint says about some."""
@@ -254,7 +284,7 @@ def train(arguments: list[str], program: type[Program] = Program) -> int:
 def run(arguments: list[str], program: type[Program] = Program) -> Program:
     """As `train`; -> the program when it has run."""
     quieten()
-    try:
+    with refusals():
         return copy_context().run(  # of which `show_bars` is a part
             program,
             program.base,
@@ -266,34 +296,3 @@ def run(arguments: list[str], program: type[Program] = Program) -> Program:
             parser_kwargs={"exit_on_error": False},
             args=None if arguments == sys.argv[1:] else arguments,
         )
-    except ArgumentError as error:
-        raise InputError(one_line(error)) from None
-    except ValueError as error:
-        raise cause(error) from None
-    except RuntimeError as error:
-        advice = next((advice for words, advice in ADVICE.items() if words in str(error)), None)
-        if advice is None:
-            raise
-        raise InputError(f"model.optimizer: {' '.join(str(error).split())}; {advice}") from None
-
-
-def cause(error: BaseException) -> BaseException:
-    """The InputError that the parser wrapped while it built the configured objects; else the error itself.
-
-    A package that one of these objects needs and that is not there makes an InputError, too.
-    """
-    outer = chained = error
-    while not isinstance(chained, InputError) and chained.__cause__ is not None:
-        outer, chained = chained, chained.__cause__
-    if isinstance(chained, ModuleNotFoundError):
-        return InputError(one_line(outer))
-    return chained if isinstance(chained, InputError) else error
-
-
-def one_line(error: BaseException) -> str:
-    """A parser's message without line breaks and without the types that a value might also have had."""
-    text = " ".join(str(error).split())
-    text = re.sub(r"- Expected a path but \S+ either not accessible or invalid - ", "", text)
-    text = re.sub(r"Does not validate against any of the Union subtypes.*?Errors: - (.*?) - Expected a .*", r"\1", text)
-    unknown = r"Parser key \"([^\"]+)\": Problem with given class_path '([^']+)': Option '([^']+)' is not accepted"
-    return re.sub(unknown, r"\1.\3 is no option of \2", text)

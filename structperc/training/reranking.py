@@ -15,6 +15,7 @@ COMMANDS = ("fit", "validate", "test", "predict")
 class RerankingProgram(Program):
     """As `Program`, with a Reranker, or what the configuration's model.class_path names."""
 
+    prefix = ("rerank",)
     base = default = Reranker
     model: Reranker
 

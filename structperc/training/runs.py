@@ -7,18 +7,22 @@ from structperc.errors import InputError
 
 def runs(root: Path) -> list[Path]:
     """The runs under a root, oldest first."""
-    found = [p for p in root.glob("*") if p.is_dir() and p.name.isdigit()] if root.is_dir() else []
-    return sorted(found, key=lambda p: int(p.name))
+    return [path for path in _numbered(root) if path.is_dir()]
 
 
 def root_of(folder: Path) -> Path:
     """The root that a folder is or, for a run's own folder (as its saved configuration names it), belongs to."""
-    return folder.parent if folder.name.isdigit() and (folder / "checkpoints").is_dir() else folder
+    return folder.parent if folder.name.isdecimal() and (folder / "checkpoints").is_dir() else folder
+
+
+def run_of(checkpoint: Path) -> Path | None:
+    """The folder of the run that a checkpoint is of; None of a file that lies elsewhere."""
+    return checkpoint.parent.parent if checkpoint.parent.name == "checkpoints" else None
 
 
 def next_run(root: Path) -> Path:
     """The folder of a new run (not yet made)."""
-    last = runs(root)
+    last = _numbered(root)
     return root / str(int(last[-1].name) + 1 if last else 1)
 
 
@@ -29,3 +33,9 @@ def checkpoint(root: Path, name: str) -> Path:
         if path.is_file():
             return path
     raise InputError(f"--ckpt_path {name}: no run under {root} has a checkpoint {name}.ckpt; run fit first")
+
+
+def _numbered(root: Path) -> list[Path]:
+    """All whose names are numbers, in their order."""
+    found = [path for path in root.glob("*") if path.name.isdecimal()] if root.is_dir() else []
+    return sorted(found, key=lambda path: int(path.name))

@@ -1,14 +1,12 @@
 """A list of configurations over seeds, and one table of what came of them."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from structperc.data.output import write_lines
 from structperc.errors import InputError
+from structperc.training.claims import alone_in
 from structperc.training.program import name_of
 from structperc.training.report import write_json
 from structperc.training.study_check import check, claim, identity
@@ -50,7 +48,7 @@ def study(file: str, root: str | None = None) -> Iterator[str]:
     folder = Path(root) if root is not None else Path("runs") / name_of(file)
     significance = Significance(plan.split, plan.baseline)
     done: list[Run] = []
-    with alone_in(folder):
+    with alone_in(folder, "wait for it, or set --root"):
         claim(folder, plan.rows)
         yield f"{len(plan.runs)} runs in {folder}"
         for number, (row, seed) in enumerate(plan.runs, 1):
@@ -78,21 +76,6 @@ def _training(row: Row, seed: int, done: Sequence[Run], place: Path) -> Training
     if source.training.run is None:
         return Training(command, None, None, f"{source.name}, which it starts from, failed")
     return trained([*command, f"--model.init_from={Path(source.training.run) / 'model'}"], place)
-
-
-@contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Makes the folder. InputError while another study runs in it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / ".lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise InputError(f"{folder}: another study runs here; wait for it, or set --root") from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _keep(folder: Path, plan: Study, measure: str, lines: Sequence[Line]) -> None:

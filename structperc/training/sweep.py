@@ -10,6 +10,7 @@ import yaml
 from structperc.data.text import read_lines
 from structperc.errors import InputError
 from structperc.progress import bar
+from structperc.training.claims import alone_in
 from structperc.training.draft import draft
 from structperc.training.grid import Point, parse_grid, points, short_keys
 from structperc.training.report import results_table, write_json
@@ -76,15 +77,20 @@ def sweep(
     sweep.json and sweep.csv in ROOT have every training's values, results and command, sweep.png shows the scores.
 
     InputError, before anything is trained, for grids of another form, options or values that fit does not take,
-    a configuration without development data, and a root that holds another sweep; in the end when every point
-    failed, or the training on all data.
+    a configuration without development data, and a root that holds another sweep or in which one runs; in the end when
+    every point failed, or the training on all data.
     """
     plan = Plan([*configs], parse_grid(grids), holdout, [*dict.fromkeys(seeds or ())], [*options])
     grid = points(plan.grid)
     runs = _checked(plan, grid)
     folder = Path(root) if root is not None else runs / f"sweep-{'-'.join(short_keys(plan.grid))}"
-    _check_same(folder, plan)
-    folder.mkdir(parents=True, exist_ok=True)
+    with alone_in(folder, "wait for it, or set --root"):
+        _check_same(folder, plan)
+        yield from _sweep(plan, grid, folder)
+
+
+def _sweep(plan: Plan, grid: Sequence[Point], folder: Path) -> Iterator[str]:
+    """The lines of `sweep`."""
     yield f"{len(grid)} points in {folder}"
     done: list[Trial] = []
     for number, point in enumerate(grid, 1):

@@ -1,0 +1,95 @@
+"""Nobody works in a folder in which another process is at work."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from structperc.errors import InputError
+from structperc.training import claims, program
+from structperc.training.claims import alone_in, alone_in_new_run
+from structperc.training.runs import next_run
+
+ADVICE = "wait for it"
+
+
+def test_only_one_at_a_time(tmp_path):
+    with (
+        alone_in(tmp_path / "a", ADVICE),
+        alone_in(tmp_path / "b", ADVICE),
+        pytest.raises(InputError, match=f"{tmp_path}/a: another process works here; {ADVICE}$"),
+        alone_in(tmp_path / "a", ADVICE),
+    ):
+        pass
+    with alone_in(tmp_path / "a", ADVICE):
+        pass
+
+
+def test_a_killed_process_holds_nothing(tmp_path):
+    reading, writing = os.pipe()
+    process = os.fork()
+    if not process:
+        with alone_in(tmp_path, ADVICE):
+            os.write(writing, b"x")
+            signal.pause()
+    os.read(reading, 1)
+    with pytest.raises(InputError), alone_in(tmp_path, ADVICE):
+        pass
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    with alone_in(tmp_path, ADVICE):
+        pass
+
+
+def test_new_runs_are_made_at_once_and_gone_if_nothing_came_of_them(tmp_path):
+    root = tmp_path / "runs" / "crf"
+    with alone_in_new_run(root) as first, alone_in_new_run(root) as second:
+        assert (first, second) == (root / "1", root / "2")
+        assert all(run.is_dir() for run in (first, second))
+        (second / "results.json").write_text("")
+    assert [run.name for run in root.iterdir()] == ["2"]
+    with pytest.raises(InputError), alone_in_new_run(tmp_path / "other"):
+        raise InputError("bad configuration")
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
+def test_of_two_that_want_the_same_number_one_gets_the_next(tmp_path, monkeypatch):
+    (tmp_path / "1").mkdir()
+    given = iter([tmp_path / "1"])
+    monkeypatch.setattr(claims, "next_run", lambda root: next(given, None) or next_run(root))
+    with alone_in_new_run(tmp_path) as run:
+        assert run == tmp_path / "2"
+
+
+def test_a_file_in_place_of_a_folder(tmp_path):
+    (tmp_path / "1").write_text("")
+    with alone_in_new_run(tmp_path) as run:
+        assert run.name == "2"
+    with pytest.raises(InputError, match=f"^{tmp_path}/1: cannot make this folder"), alone_in_new_run(tmp_path / "1"):
+        pass
+
+
+def test_fits_that_start_together_have_runs_of_their_own(runs, monkeypatch):
+    before = program.Program.before_fit
+    seeds = iter(["--data.seed=2"])
+
+    def another_first(self):
+        for seed in seeds:
+            assert runs("fit", "--trainer.max_epochs=1", seed) == 0
+        before(self)
+
+    monkeypatch.setattr(program.Program, "before_fit", another_first)
+    assert runs("fit", "--trainer.max_epochs=2") == 0
+    results = [json.loads((runs.root / run / "results.json").read_text()) for run in ("1", "2")]
+    assert [found["epochs"] for found in results] == [2, 1]
+
+
+def test_a_run_that_goes_on_is_not_resumed_a_second_time(trained, fails):
+    before = {path: path.stat().st_mtime_ns for path in trained.folder.rglob("*")}
+    with alone_in(trained.folder, ADVICE):
+        complaint = fails(*trained.again.arguments("fit", "--ckpt_path=last", "--trainer.max_epochs=3"))
+        assert trained.again("validate", "--ckpt_path=last") == 0
+    assert f"{trained.folder}: another process works here" in complaint
+    after = {path: path.stat().st_mtime_ns for path in trained.folder.rglob("*") if path in before}
+    assert {p for p in before if after[p] != before[p]} <= {trained.folder, trained.folder / "logs"}
