@@ -7,9 +7,9 @@ import traceback
 from collections.abc import Sequence
 
 from structperc.commands import COMMANDS
-from structperc.commands.termination import terminable
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean
+from structperc.termination import terminable
 from structperc.version import __version__
 
 UNEXPECTED = 70  # exit status of failures that are no mistake of the user

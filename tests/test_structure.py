@@ -12,7 +12,7 @@ import structperc
 
 PACKAGE = Path(structperc.__file__).parent
 STAGES = (
-    ("structures", "errors", "progress", "spelling", "version"),
+    ("structures", "errors", "termination", "progress", "spelling", "version"),
     ("data",),
     ("features",),
     ("encoders",),

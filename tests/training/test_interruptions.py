@@ -88,9 +88,7 @@ def test_the_last_run_is_named_where_it_is_not_the_newest(tmp_path):
 
 def test_series_of_trainings_go_on_by_the_same_command(runs, stopped, monkeypatch, tmp_path):
     monkeypatch.setattr(trial, "fit", lambda command, folder: signal.raise_signal(signal.SIGTERM))
-    (tmp_path / "study.yaml").write_text(
-        STUDY.replace("configs/", str(runs.arguments("fit")[2]).split("quickstart")[0])
-    )
+    (tmp_path / "study.yaml").write_text(STUDY.replace("quickstart.yaml", runs.arguments("fit")[2]))
     study = ["study", str(tmp_path / "study.yaml"), "--root", str(tmp_path / "study")]
     assert stopped(*study) == study
     _, *options = runs.arguments("fit")

@@ -290,7 +290,7 @@ def test_every_run_fails(studies):
 def test_two_studies_at_once(studies):
     studies()
     with FileLock(studies.root / ".lock"):
-        assert f"{studies.root}: another study runs here" in studies(status=2)
+        assert f"{studies.root}: another process works here" in studies(status=2)
     studies()
 
 
