@@ -53,6 +53,8 @@ def _bytes(path: Path) -> bytes:
 
 
 def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
+    if encoding is not None and encoding.lower().startswith(("utf-16", "utf-32")) and b"\n" in data and 0 not in data:
+        raise InputError(f"{path}: this is no {encoding} text; leave out encoding, or set another one")
     try:
         return data.decode("utf-8" if encoding is None else encoding)
     except UnicodeDecodeError as error:

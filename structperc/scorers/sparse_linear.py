@@ -41,7 +41,9 @@ class SparseLinear(Scorer):
         InputError without any node feature.
         """
         if not n_node:
-            raise InputError('features.node: there is no feature; give at least one template, such as "bias"')
+            raise InputError(
+                'features.node: there is no feature; give at least one template, such as "bias", or lower the cutoff'
+            )
         self.node = nn.Parameter(torch.zeros(n_node, n_labels))
         self.edge = nn.Parameter(torch.zeros(n_edge, n_labels * n_labels)) if n_edge else None
         self.transition = nn.Parameter(torch.zeros(n_labels, n_labels)) if self.transitions else None

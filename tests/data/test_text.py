@@ -59,6 +59,7 @@ def test_wide_encodings_are_named(tmp_path, encoding):
     assert complaint(tmp_path, text.encode(encoding), "utf-8") == f": this is {encoding} text; set encoding, {encoding}"
     assert complaint(tmp_path, text.encode(encoding)) == f": this is {encoding} text; save it as UTF-8"
     assert read_lines(tmp_path / "a.txt", encoding) == [*text.splitlines(), ""]
+    assert f": this is no {encoding} text" in complaint(tmp_path, text.encode(), encoding)
 
 
 def test_what_is_no_text_is_named(tmp_path):

@@ -153,6 +153,13 @@ def test_optimizer_that_takes_no_sparse_gradients(project):
     assert "sparse_grad: false" in project.fails("--model.optimizer=torch.optim.Adam")
 
 
+def test_roots_that_are_files(project):
+    file = project.folder / "dev.txt"
+    assert f"trainer.default_root_dir {file}: {file} is a file" in project.fails(f"--trainer.default_root_dir={file}")
+    grid = ("--grid", "data.batch_size=1,2")
+    assert f"--root {file}/a: {file} is a file" in project.fails(*grid, "--root", f"{file}/a", command="sweep")
+
+
 def test_no_command_that_exists(capsys):
     assert main(["fti"]) == 2
     assert "fti" in capsys.readouterr().err
