@@ -84,7 +84,9 @@ def _lower_cased(words: Iterable[str]) -> np.ndarray:
 
 @lru_cache(maxsize=1)  # the features of a model name the same file
 def _of_file(path: Path, modified: int, column: int | None) -> np.ndarray:
-    lines = (line.split() for line in read_lines(path))
+    lines = [line.split() for line in read_lines(path)]
+    if not any(lines):
+        raise InputError(f"{path}: there are no words in it; give a text or leave it out")
     if column is None:
         return _lower_cased(word for fields in lines for word in fields)
     return _lower_cased(_field(path, number, fields, column) for number, fields in enumerate(lines, 1) if fields)

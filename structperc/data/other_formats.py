@@ -13,6 +13,7 @@ FORMATS = (  # first bytes, what they open
     (rb"7z\xbc\xaf", "a 7z archive; unpack it first"),
     (rb"PAR1", "a parquet file; write its columns as text first"),
     (rb"ARROW1\0|\xff\xff\xff\xff", "an Arrow file; write its columns as text first"),
+    (rb"...\0{5}\{\"", "a safetensors file; a text file is needed"),
     (rb"\x93NUMPY", "a NumPy array; a text file is needed"),
     (rb"\x80[\x02-\x05]", "a Python pickle; a text file is needed"),
     (rb"SQLite format 3\0", "an SQLite data base; write its columns as text first"),

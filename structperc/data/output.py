@@ -29,15 +29,6 @@ def check_target(path: str | Path) -> None:
         raise InputError(f"{path}: cannot write this file (no permission to write to {needed})")
 
 
-def check_folder(option: str, folder: str | Path) -> None:
-    """InputError, naming the option, for a folder that cannot be written to or made: a file, or one in such a place."""
-    place = next(place for place in (Path(folder), *Path(folder).absolute().parents) if os.path.lexists(place))
-    if not place.is_dir():
-        raise InputError(f"{option} {folder}: {place} is a file; name another folder")
-    if not os.access(place, os.W_OK):
-        raise InputError(f"{option} {folder}: no permission to write to {place}; name another folder")
-
-
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
     """Writes lines (with their ends) as UTF-8. InputError as of `opened`."""
     with opened(path) as file:

@@ -39,6 +39,15 @@ def common_scheme(predictions: Mapping[str, Sentences]) -> str:
     return USUAL
 
 
+def check_labels(sentences: Sentences, name: str, scheme: str) -> None:
+    """InputError, naming the file, for a label that the scheme does not have; where it stands does not matter."""
+    for label in dict.fromkeys(label for sentence in sentences for label in sentence):
+        try:
+            first_violation([label], scheme)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None
+
+
 def in_scheme(sentences: Sentences, name: str, target: str, source: str | None = None) -> Sentences:
     """Gold labels of a file, by name, in the target scheme; `source` is that of the file.
 
@@ -58,11 +67,9 @@ def in_scheme(sentences: Sentences, name: str, target: str, source: str | None =
             )
         source = fitting[0]
         logger.info("%s: gold labels of scheme %s are compared as %s", name, source, target)
-    try:
-        repaired = [repair(sentence, source) for sentence in sentences]
-        found = [convert(labels, source, target) for labels, _ in repaired]
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from None
+    check_labels(sentences, name, source)
+    repaired = [repair(sentence, source) for sentence in sentences]
+    found = [convert(labels, source, target) for labels, _ in repaired]
     if changed := sum(changes for _, changes in repaired):
         logger.warning("%s: %d labels illegal in %s were repaired", name, changed, source)
     return found

@@ -7,7 +7,7 @@ from structperc.data.conll import with_fields
 from structperc.data.corpus import Corpus
 from structperc.data.output import write_lines
 from structperc.data.reading import Reading
-from structperc.data.schemes import common_scheme, in_scheme
+from structperc.data.schemes import check_labels, common_scheme, in_scheme
 from structperc.data.text import read_lines
 from structperc.errors import InputError
 from structperc.metrics import compare, compare_all
@@ -112,6 +112,8 @@ def compare_predictions(
             raise InputError(f"{path}: its gold labels are not those of {paths[0]}; set --gold FILE")
         predictions[path] = predicted
     scheme = scheme or common_scheme(predictions)
+    for path, predicted in predictions.items():
+        check_labels(predicted, path, scheme)
     right = in_scheme(wanted, gold or paths[0], scheme, labels)
     names, found = short_names(places), [predictions[path] for path in paths]
     if len(places) == 2:

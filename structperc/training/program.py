@@ -14,7 +14,6 @@ from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
-from structperc.data.output import check_folder
 from structperc.errors import InputError
 from structperc.optim import ServedWeights
 from structperc.progress import show_bars
@@ -92,8 +91,6 @@ class Program(LightningCLI):
         """Choose the run's folder; `--ckpt_path last` (or best) means the newest run that has one."""
         config = self.config[self.subcommand]
         self.root = root_of(Path(config.trainer.default_root_dir or Path("runs") / config_name(config)))
-        if self.subcommand == "fit":
-            check_folder("trainer.default_root_dir", self.root)
         wanted = config.get("ckpt_path")
         if wanted in ("last", "best"):
             config.ckpt_path = str(checkpoint(self.root, wanted))

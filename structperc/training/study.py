@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from structperc.data.output import check_folder, write_lines
+from structperc.data.output import write_lines
 from structperc.errors import InputError
 from structperc.training.claims import alone_in
 from structperc.training.program import name_of
@@ -46,7 +46,6 @@ def study(file: str, root: str | None = None) -> Iterator[str]:
     plan = read_study(file)
     task = check(plan)
     folder = Path(root) if root is not None else Path("runs") / name_of(file)
-    check_folder("--root", folder)
     significance = Significance(plan.split, plan.baseline)
     done: list[Run] = []
     with alone_in(folder, "wait for it, or set --root"):

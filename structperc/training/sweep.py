@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from structperc.data.output import check_folder
 from structperc.data.text import read_lines
 from structperc.errors import InputError
 from structperc.progress import bar
@@ -85,7 +84,6 @@ def sweep(
     grid = points(plan.grid)
     runs = _checked(plan, grid)
     folder = Path(root) if root is not None else runs / f"sweep-{'-'.join(short_keys(plan.grid))}"
-    check_folder("--root", folder)
     with alone_in(folder, "wait for it, or set --root"):
         _check_same(folder, plan)
         yield from _sweep(plan, grid, folder)

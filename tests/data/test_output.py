@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from structperc.data import output
-from structperc.data.output import check_folder, check_target, opened, write_lines
+from structperc.data.output import check_target, opened, write_lines
 from structperc.errors import InputError
 
 LINES = ["Anna PER\n", "schlief ä\n"]
@@ -132,20 +132,6 @@ def test_targets_are_refused_before_work_begins(tmp_path, monkeypatch):
         assert refused(check_target, path).endswith(f"(no permission to write to {needed})")
     assert sorted(os.listdir(tmp_path)) == ["file", "to folder"]
     assert (tmp_path / "file").read_text() == "kept"
-
-
-def test_folders_that_cannot_be_made(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("kept")
-    (tmp_path / "dangling").symlink_to("nowhere")
-    check_folder("--root", tmp_path / "a" / "b")
-    monkeypatch.chdir(tmp_path)
-    check_folder("--root", "a/b")
-    for folder in ("file", "file/sub/1", "dangling/1"):
-        message = refused(check_folder, "--root", folder)
-        assert message.startswith(f"--root {folder}: ")
-        assert message.endswith(f"{folder.split('/')[0]} is a file; name another folder")
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert "no permission to write to" in refused(check_folder, "--root", "a")
 
 
 def test_a_name_that_is_too_long(tmp_path):

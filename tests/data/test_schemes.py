@@ -63,7 +63,7 @@ def test_gold_is_brought_to_the_scheme_of_predictions(caplog):
         (["I-X", "O", "B-X"], "IOB2", None, "g: its gold labels are illegal in every scheme; set --labels"),
         (["S-X"], "IOB2", "IOB2", "g: label 'S-X' is not of scheme IOB2"),
         (["NN"], "none", "IOB2", "g: label 'NN' is not of scheme IOB2"),
-        (["B-X"], "none", "IOB2", "g: scheme 'none' has no segments"),
+        (["B-X"], "none", "IOB2", "scheme 'none' has no segments"),
     ],
 )
 def test_gold_that_cannot_be_compared(labels, target, source, message):

@@ -74,6 +74,7 @@ def test_what_is_no_text_is_named(tmp_path):
         (packed.getvalue(), "a zip archive; unpack it first"),
         (b"PAR1" + noise + b"PAR1", "a parquet file; write its columns as text first"),
         (pickle.dumps(["Anna"]), "a Python pickle; a text file is needed"),
+        (b'\x80\x01\0\0\0\0\0\0{"a":' + noise, "a safetensors file; a text file is needed"),
         (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n" + noise, "a PDF document; a text file is needed"),
         (b"\x89PNG\r\n\x1a\n" + noise, "an image; a text file is needed"),
     ):

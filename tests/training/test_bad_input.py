@@ -154,10 +154,10 @@ def test_optimizer_that_takes_no_sparse_gradients(project):
 
 
 def test_roots_that_are_files(project):
-    file = project.folder / "dev.txt"
-    assert f"trainer.default_root_dir {file}: {file} is a file" in project.fails(f"--trainer.default_root_dir={file}")
+    file, reason = project.folder / "dev.txt", "cannot make this folder (Not a directory)"
+    assert f"{file}/1: {reason}" in project.fails(f"--trainer.default_root_dir={file}/1")
     grid = ("--grid", "data.batch_size=1,2")
-    assert f"--root {file}/a: {file} is a file" in project.fails(*grid, "--root", f"{file}/a", command="sweep")
+    assert f"{file}/a: {reason}" in project.fails(*grid, "--root", f"{file}/a", command="sweep")
 
 
 def test_no_command_that_exists(capsys):

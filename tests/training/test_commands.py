@@ -285,7 +285,7 @@ def test_compare_of_labels_without_segments(run, file):
 
 def test_compare_in_another_scheme(fails, run, file):
     gold = file("Anna S-PER\nSmith O\n", "gold.txt")
-    assert "S-PER" in fails("compare", gold, gold, "--gold", gold, "--scheme", "IOB2")
+    assert "gold.txt: label 'S-PER' is not of" in fails("compare", gold, gold, "--gold", gold, "--scheme", "IOB2")
     for scheme in ([], ["--scheme", "IOBES"], ["--labels", "IOBES"]):
         assert "100.00" in run("compare", gold, gold, "--gold", gold, *scheme)
     assert "IOB7" in fails("compare", gold, gold, "--gold", gold, "--scheme", "IOB7")
