@@ -1,6 +1,8 @@
 """Progress bars: how they look, and where they are shown, for all that takes its time."""
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -31,3 +33,17 @@ def bar(
     shown = _shown.get() if show else False
     hidden = None if shown is None else not shown  # None: tqdm looks whether it writes to a terminal
     return tqdm(of, what, total, **{"delay": SLOW, "leave": False, "dynamic_ncols": True, "disable": hidden, **look})
+
+
+@contextmanager
+def their_bars(on: bool, disable: Callable[[], None], enable: Callable[[], None]) -> Iterator[None]:
+    """Within the block another library's bars, which are on or not, are off where ours are not seen."""
+    shown = _shown.get()
+    hide = on and not (sys.stderr.isatty() if shown is None else shown)
+    if hide:
+        disable()
+    try:
+        yield
+    finally:
+        if hide:
+            enable()

@@ -1,14 +1,14 @@
 """Bars show themselves on terminals, nowhere else, unless it is said otherwise."""
 
 import io
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
 from contextvars import copy_context
 
 import pytest
 from terminal import terminal
 
 from structperc import progress
-from structperc.progress import bar, show_bars
+from structperc.progress import bar, show_bars, their_bars
 
 WHAT = "a long description of what is being done"
 
@@ -47,3 +47,21 @@ def test_what_is_said_holds_for_its_context():
     with redirect_stderr(io.StringIO()) as written:
         assert list(bar([1], WHAT)) == [1]
     assert written.getvalue() == ""
+
+
+def test_bars_of_other_libraries_follow():
+    def calls(said, on):
+        show_bars(said)
+        seen = []
+        with suppress(KeyError), their_bars(on, lambda: seen.append("off"), lambda: seen.append("on")):
+            seen.append("within")
+            raise KeyError
+        return seen
+
+    with redirect_stderr(io.StringIO()):
+        assert copy_context().run(calls, None, True) == ["off", "within", "on"]
+        assert copy_context().run(calls, None, False) == ["within"]
+        assert copy_context().run(calls, True, True) == ["within"]
+    with terminal(80):
+        assert copy_context().run(calls, None, True) == ["within"]
+        assert copy_context().run(calls, False, True) == ["off", "within", "on"]

@@ -13,6 +13,7 @@ from datasets import Dataset
 from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
 from structperc.errors import InputError
+from structperc.progress import their_bars
 
 _ANSWER_SECONDS = 10.0
 
@@ -56,7 +57,9 @@ def _load(hub: str, config: str | None, split: str, revision: str | None) -> Dat
     if not datasets.config.HF_HUB_OFFLINE:
         revision = _commit(hub, revision)
     try:
-        return datasets.load_dataset(hub, config, split=split, revision=revision)
+        on = not datasets.are_progress_bars_disabled()
+        with their_bars(on, datasets.disable_progress_bars, datasets.enable_progress_bars):
+            return datasets.load_dataset(hub, config, split=split, revision=revision)
     except (ValueError, OSError) as error:
         advice = "; unset HF_HUB_OFFLINE to download" if datasets.config.HF_HUB_OFFLINE else ""
         raise InputError(f"hub {hub}: {' '.join(str(error).split())}{advice}") from error

@@ -11,6 +11,7 @@ from torch import nn
 
 from structperc.data.text import expand
 from structperc.errors import InputError
+from structperc.progress import their_bars
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -37,6 +38,7 @@ def load_pretrained(model: str, revision: str | None = None) -> "tuple[nn.Module
             of its own, one without a fast tokenizer, one that would run code of its own.
     """
     from transformers import AutoConfig, AutoModel, AutoTokenizer
+    from transformers.utils import logging
 
     place = _place(model)
     options = {"revision": revision or "main", "local_files_only": Path(place).is_dir(), "trust_remote_code": False}
@@ -44,7 +46,9 @@ def load_pretrained(model: str, revision: str | None = None) -> "tuple[nn.Module
         config = AutoConfig.from_pretrained(place, **options)
         if not config.is_encoder_decoder:
             tokenizer = AutoTokenizer.from_pretrained(place, **options)
-            network = AutoModel.from_pretrained(place, dtype=torch.float32, **options)
+            on, off = logging.enable_progress_bar, logging.disable_progress_bar
+            with their_bars(logging.is_progress_bar_enabled(), off, on):
+                network = AutoModel.from_pretrained(place, dtype=torch.float32, **options)
     except Exception as error:  # whatever a damaged folder or a silent hub leads to
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(f"Transformer: model {place} cannot be loaded; change model ({reason})") from None

@@ -13,7 +13,7 @@ STYLE = """
 mark { --tint: var(--line); background: color-mix(in srgb, var(--tint) 30%, transparent); color: inherit;
   padding: .1em .3em; border-radius: .25em; box-decoration-break: clone; -webkit-box-decoration-break: clone; }
 mark small { font-size: .7em; font-weight: bold; margin-left: .3em; }
-mark.changed { background: none; outline: 2px solid var(--dim); }
+mark.changed { background: none; outline: 2px solid var(--dim); margin: 0 .15em; }
 mark.repaired { outline-color: var(--good); }
 mark.damaged { outline-color: var(--bad); }
 mark del { color: var(--dim); }

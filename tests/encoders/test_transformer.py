@@ -298,6 +298,11 @@ def test_environment_variables_are_filled_in(bert, monkeypatch):
         learned("${TINY_MODELS}/bert")
 
 
+def test_loading_draws_no_bars_into_files(bert, capsys):
+    learned(bert)
+    assert capsys.readouterr().err == ""
+
+
 def test_a_hub_that_gives_nothing_is_one_line(monkeypatch):
     def fails(place, **options):
         assert (place, options["revision"], options["local_files_only"]) == ("owner/name", "v2", False)
