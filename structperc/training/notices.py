@@ -18,6 +18,8 @@ MESSAGES = (
     "litlogger",
     "GPU available: False",
     "TPU available",
+    "LOCAL_RANK: ",
+    "that has Tensor Cores",  # advice about precision to those who write programs
     "Seed set to",
     "Restoring states",
     "`Trainer.fit` stopped: `max_epochs=",
@@ -25,6 +27,7 @@ MESSAGES = (
     "Received SIGTERM",
 )
 LOGGERS = (
+    "pytorch_lightning.accelerators.cuda",
     "pytorch_lightning.utilities.rank_zero",
     "pytorch_lightning.trainer.connectors.signal_connector",
     "lightning_fabric.utilities.seed",
