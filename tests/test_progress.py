@@ -1,8 +1,10 @@
 """Bars show themselves on terminals, nowhere else, unless it is said otherwise."""
 
 import io
+import re
 from contextlib import redirect_stderr, suppress
 from contextvars import copy_context
+from pathlib import Path
 
 import pytest
 from terminal import terminal
@@ -65,3 +67,12 @@ def test_bars_of_other_libraries_follow():
     with terminal(80):
         assert copy_context().run(calls, None, True) == ["within"]
         assert copy_context().run(calls, False, True) == ["off", "within", "on"]
+
+
+def test_one_place_makes_bars():
+    """Others would flood files, or be seen where none are wanted."""
+    package = Path(progress.__file__).parent
+    makers = {
+        path.name for path in package.rglob("*.py") if re.search(r"\btqdm\(|\brich\b|\btrange\b", path.read_text())
+    }
+    assert makers == {"progress.py"}
