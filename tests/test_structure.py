@@ -30,7 +30,7 @@ STAGES = (
     ("__main__", "__init__"),
 )
 RANK = {name: rank for rank, names in enumerate(STAGES) for name in names}
-READERS = {"rows", "conll", "conllu", "hub", "synthetic"}  # modules of data that make `datasets.Dataset`
+READERS = {"rows", "conll", "conllu", "hub", "synthetic", "survey"}  # modules of data that make `datasets.Dataset`
 FILES = sorted(PACKAGE.rglob("*.py"))
 NAMES = [".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in FILES]
 

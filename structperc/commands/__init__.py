@@ -3,16 +3,20 @@
 command.py         what a command is; the parser whose mistakes are one line
 labelled_file.py   options of the commands that read a file with gold labels
 saved_model.py     the argument of those that load a model, and whose code that may run
+data_files.py      options of the commands that read labelled files without a model
 program.py         fit, validate, test, predict and rerank, which share LightningCLI
 
 These files are imported for every command line, so they import what a command needs only when it runs.
 """
 
 from structperc.commands.candidates import CANDIDATES
+from structperc.commands.check import CHECK
 from structperc.commands.command import Command
 from structperc.commands.compare import COMPARE
 from structperc.commands.decisions import DECISIONS
+from structperc.commands.evaluate import EVALUATE
 from structperc.commands.explain import EXPLAIN
+from structperc.commands.init import INIT
 from structperc.commands.program import FIT, PREDICT, RERANK, TEST, VALIDATE
 from structperc.commands.reliability import RELIABILITY
 from structperc.commands.study import STUDY
@@ -21,6 +25,8 @@ from structperc.commands.tag import TAG
 from structperc.commands.weights import WEIGHTS
 
 COMMANDS: tuple[Command, ...] = (
+    INIT,
+    CHECK,
     FIT,
     VALIDATE,
     TEST,
@@ -29,6 +35,7 @@ COMMANDS: tuple[Command, ...] = (
     SWEEP,
     STUDY,
     TAG,
+    EVALUATE,
     COMPARE,
     WEIGHTS,
     CANDIDATES,

@@ -43,7 +43,7 @@ def test_overview_names_every_command_and_fits_a_terminal(asked, capsys):
 def test_every_file_of_the_room_is_in_the_overview():
     files = {path.stem for path in Path(commands.__file__).parent.glob("*.py")}
     used = {(getattr(command.run, "func", command.run)).__module__.rpartition(".")[2] for command in COMMANDS}
-    assert files - used == {"__init__", "command", "labelled_file", "saved_model"}
+    assert files - used == {"__init__", "command", "data_files", "labelled_file", "saved_model"}
 
 
 @pytest.mark.parametrize("name", ["tag", "sweep", "reliability"])

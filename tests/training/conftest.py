@@ -63,34 +63,6 @@ def trained(make_runs):
 
 
 @pytest.fixture
-def fails(capsys):
-    """Runs a command that must fail; -> its one line of complaint."""
-
-    def fails(*arguments):
-        capsys.readouterr()
-        assert main([str(argument) for argument in arguments]) == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert err.startswith("structperc: error: ")
-        assert err.count("\n") == 1
-        return err
-
-    return fails
-
-
-@pytest.fixture
-def run(capsys):
-    """Runs a command that must do well; -> what it printed."""
-
-    def run(*arguments):
-        capsys.readouterr()
-        assert main([str(argument) for argument in arguments]) == 0
-        return capsys.readouterr().out
-
-    return run
-
-
-@pytest.fixture
 def trainings(monkeypatch):
     """The corpora of all first models, as they happen."""
     seen = []

@@ -1,0 +1,161 @@
+"""structperc check FILE [FILE ...]: what stands in labelled files, and what is odd about it."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from structperc.commands.command import Command, CommandParser
+from structperc.commands.data_files import add_data_options, data_reading
+
+if TYPE_CHECKING:
+    from structperc.data.survey import Survey
+
+WIDTH = 80
+SHOWN = 5  # examples of a kind
+ROWS = 20  # of a table
+
+
+def parser() -> CommandParser:
+    """Of the arguments."""
+    made = CommandParser(
+        "check", "Show what stands in labelled files: columns, labels, their scheme, what is illegal or repeated."
+    )
+    made.add_argument("files", nargs="+", metavar="file", help="CoNLL columns or CoNLL-U, that for training first")
+    add_data_options(made)
+    return made
+
+
+def run(arguments: list[str]) -> None:
+    """Prints a report on each file, then one on each against the first."""
+    options = parser().parse_args(arguments)
+
+    from structperc.data.survey import survey
+
+    surveys = [survey(file, data_reading(options)) for file in options.files]
+    for one in surveys:
+        for line in (*report(one), ""):
+            print(line)
+    for other in surveys[1:]:
+        for line in comparison(surveys[0], other):
+            print(line)
+
+
+# -- one file -------------------------------------------------------------------------------------------------
+
+
+def report(found: "Survey") -> Iterator[str]:
+    """Lines about a file: its size, its columns, its labels, repeated sentences."""
+    yield cut(f"{found.file}: {'columns' if found.tags is None else 'CoNLL-U'}")
+    yield f"  {found.size}"
+    yield f"  column    {'name':<12} {'distinct':>9}  most frequent"
+    for number, role in enumerate(found.roles, 1):
+        if role != "_":
+            yield column_line(f"{number}", role, found.counts(role))
+    if found.labelled:
+        yield from label_lines(found)
+    else:
+        yield "  no column of labels"
+    yield from repetitions(found)
+
+
+def column_line(number: str, role: str, counts: Counter[str]) -> str:
+    """Its number, its name, how many strings it holds, those that are most frequent."""
+    most = " ".join(value for value, _ in counts.most_common(10))
+    return cut(f"  {number:>6}    {cut(role, 12):<12} {len(counts):>9,}  {most}")
+
+
+def label_lines(found: "Survey") -> Iterator[str]:
+    """The scheme, illegal labels with their lines, counts by type or by label."""
+    labels = found.corpus.columns["label"]
+    if found.scheme == "none":
+        yield f"  labels: {len(set(labels)):,}, without segments (scheme none)"
+        yield from table("label", {"tokens": found.counts("label")})
+        return
+    segments, tokens = found.types()
+    yield f"  labels: scheme {found.scheme}, {segments.total():,} segments, {len(found.illegal):,} labels illegal in it"
+    for t in found.illegal[:SHOWN]:
+        yield cut(f"    line {found.line(t)}: {labels[t]!r} is read as {found.repaired[t]!r}")
+    if len(found.illegal) > SHOWN:
+        yield f"    and {len(found.illegal) - SHOWN:,} more"
+    yield from table("type", {"segments": segments, "tokens": tokens})
+
+
+def table(head: str, columns: dict[str, Counter[str]]) -> Iterator[str]:
+    """A line for each of the names in the first column of counts, most frequent first."""
+    first, *_ = columns.values()
+    if not first:
+        return
+    yield f"    {head:<24}" + "".join(f"{name:>12}" for name in columns)
+    for name, _ in first.most_common(ROWS):
+        yield f"    {cut(name or '(no type)', 24):<24}" + "".join(f"{counts[name]:>12,}" for counts in columns.values())
+    if len(first) > ROWS:
+        yield f"    and {len(first) - ROWS:,} more"
+
+
+def repetitions(found: "Survey") -> Iterator[str]:
+    """How many sentences stand more than once, and where the first of them do."""
+    repeated = {words: at for words, at in sentences(found).items() if len(at) > 1}
+    if repeated:
+        further = sum(len(at) - 1 for at in repeated.values())
+        yield f"  sentences that stand more than once: {len(repeated):,}, {further:,} further times"
+        yield from examples((f"lines {at[0]} and {at[1]}", words) for words, at in repeated.items())
+
+
+# -- two files ------------------------------------------------------------------------------------------------
+
+
+def comparison(first: "Survey", other: "Survey") -> Iterator[str]:
+    """Lines about what a file has that the first one has, too, or has not."""
+    here, there = Path(other.file), Path(first.file)
+    named = (here.name, there.name) if here.name != there.name else (here, there)
+    yield cut("{} against {}".format(*named))
+    before = sentences(first)
+    shared = {words: at for words, at in sentences(other).items() if words in before}
+    yield f"  sentences that stand in both: {sum(map(len, shared.values())):,} of {len(other.corpus):,}"
+    yield from examples((f"line {at[0]}, there {before[words][0]}", words) for words, at in shared.items())
+    known = set(first.corpus.columns["word"])
+    new = sum(word not in known for word in other.corpus.columns["word"])
+    yield f"  words that are new: {new / other.corpus.tokens:.1%} of the tokens"
+    if first.labelled and other.labelled:
+        yield from label_differences(first, other)
+    yield ""
+
+
+def label_differences(first: "Survey", other: "Survey") -> Iterator[str]:
+    """Another scheme, and labels or types of segments that only the second file has."""
+    if other.scheme != first.scheme:
+        yield f"  labels of another scheme: {other.scheme} here, {first.scheme} there"
+    if "none" in (first.scheme, other.scheme):
+        what, there, here = "labels", first.counts("label"), other.counts("label")
+    else:
+        what, there, here = "types", first.types()[0], other.types()[0]
+    new = [f"{name or '(no type)'} ({count:,})" for name, count in here.most_common() if name not in there]
+    yield cut(f"  {what} that are new: {', '.join(new) or 'none'}")
+
+
+def sentences(found: "Survey") -> dict[tuple[str, ...], list[int]]:
+    """The words of each sentence -> the lines where it begins."""
+    lines: dict[tuple[str, ...], list[int]] = {}
+    corpus = found.corpus
+    for start, words in zip(corpus.sentences, corpus.sentences_of(corpus.columns["word"]), strict=False):
+        lines.setdefault(tuple(words), []).append(found.line(start))
+    return lines
+
+
+# -- lines ----------------------------------------------------------------------------------------------------
+
+
+def examples(found: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
+    """The first few places, with the words that stand there."""
+    for place, words in islice(found, SHOWN):
+        yield cut(f"    {place}: {' '.join(words)}")
+
+
+def cut(text: str, width: int = WIDTH) -> str:
+    """The text, without its end where it is too long."""
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
+CHECK = Command("check", "FILE [FILE ...]", "columns, labels, what is odd in data files", run)

@@ -1,0 +1,20 @@
+"""Options of the commands that read labelled files without a model."""
+
+import argparse
+
+from structperc.commands.command import CommandParser
+from structperc.commands.labelled_file import SCHEMES, add_encoding
+from structperc.data.reading import Reading
+
+
+def add_data_options(parser: CommandParser) -> None:
+    """What the files are like."""
+    columns = "roles of the columns, _ skips one; default: the word comes first, the label last"
+    parser.add_argument("--columns", nargs="+", help=columns)
+    parser.add_argument("--labels", choices=(*SCHEMES, "none"), help="tag scheme; default: the one that fits best")
+    add_encoding(parser)
+
+
+def data_reading(options: argparse.Namespace) -> Reading:
+    """What `add_data_options` asked for."""
+    return Reading(options.columns, None, options.labels, options.encoding)

@@ -1,0 +1,64 @@
+"""structperc evaluate MODEL FILE: scores of a saved model on a labelled file."""
+
+from typing import TYPE_CHECKING, Any
+
+from structperc.commands.command import Command, CommandParser
+from structperc.commands.labelled_file import add_labelled_file, reading
+
+if TYPE_CHECKING:
+    from structperc.data.corpus import Corpus
+    from structperc.metrics import Evaluation
+    from structperc.training.sequence_tagger import SequenceTagger
+
+
+def parser() -> CommandParser:
+    """Of the arguments."""
+    made = CommandParser("evaluate", "Score a saved model on a labelled file, as fit scores it on development data.")
+    add_labelled_file(made)
+    made.add_argument("--json", metavar="FILE", help="write the scores, those by type among them")
+    return made
+
+
+def run(arguments: list[str]) -> None:
+    """Prints the table that fit prints."""
+    options = parser().parse_args(arguments)
+
+    from pathlib import Path
+
+    from structperc.training.reading import read_gold
+    from structperc.training.report import write_json
+    from structperc.training.sequence_tagger import SequenceTagger
+    from structperc.training.writing import check_targets
+
+    check_targets(options.json)
+    tagger = SequenceTagger.load(options.model, trusted=options.trust)
+    corpus = read_gold(tagger, options.file, reading(options))
+    found = scores(tagger, corpus)
+    print(found.table())
+    if options.json is not None:
+        about = {"model": options.model, "file": options.file}
+        write_json(Path(options.json), {**about, **summary(found, corpus)})
+
+
+def scores(tagger: "SequenceTagger", corpus: "Corpus") -> "Evaluation":
+    """Of the tagger's best labels of a corpus with gold labels."""
+    import torch
+
+    from structperc.metrics import Evaluation
+
+    evaluation = Evaluation(tagger.labels, tagger.gamma).to(tagger.device)
+    with torch.no_grad():
+        for batch in tagger.batches(corpus):
+            evaluation.update(tagger.decode(batch), batch.gold, batch.lengths, batch.sentences)
+    return evaluation
+
+
+def summary(found: "Evaluation", corpus: "Corpus") -> dict[str, Any]:
+    """Plain numbers."""
+    from structperc.training.report import by_type
+
+    size = {"sentences": len(corpus.sentences) - 1, "tokens": corpus.tokens}
+    return {**size, **found.compute(), "types": by_type(found)}
+
+
+EVALUATE = Command("evaluate", "MODEL FILE", "scores of a saved model on a labelled file", run)

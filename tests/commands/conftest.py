@@ -1,0 +1,80 @@
+"""Small data files, and runs that were begun from them."""
+
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from structperc.cli import main
+
+DOCUMENT = """-DOCSTART- -X- O
+
+Anna NNP I-PER
+sleeps VBZ O
+
+Rome NNP I-LOC
+Milan NNP B-LOC
+and CC O
+Bo NNP I-PER
+
+she PRP O
+waits VBZ O
+for IN O
+Anna NNP I-PER
+
+Bo NNP I-PER
+left VBD O
+Rome NNP I-LOC
+
+"""
+COLUMNS = DOCUMENT * 5  # 20 sentences
+TREEBANK = 12 * (
+    "# text = Anna sleeps\n"
+    "1\tAnna\tAnna\tPROPN\tNNP\t_\t2\tnsubj\t_\t_\n"
+    "2\tsleeps\tsleep\tVERB\tVBZ\t_\t0\troot\t_\t_\n\n"
+)
+
+
+class Begun(NamedTuple):
+    """What `init` and then `fit` made of a data file."""
+
+    folder: Path
+    config: str
+    printed: str  # by fit
+
+    @property
+    def run(self) -> Path:
+        """The folder of the run."""
+        return self.folder / "runs" / "own" / "1"
+
+
+@pytest.fixture(scope="session")
+def treebank() -> str:
+    """CoNLL-U."""
+    return TREEBANK
+
+
+@pytest.fixture(scope="session")
+def begun(tmp_path_factory) -> Callable[..., Begun]:
+    """Has a configuration written for a data file and trained for an epoch, unchanged."""
+
+    def begun(name: str, text: str, *options: str) -> Begun:
+        folder = tmp_path_factory.mktemp("begun")
+        (folder / name).write_text(text, encoding="utf-8")
+        short = ["--trainer.max_epochs=1", "--trainer.accelerator=cpu", "--trainer.enable_model_summary=false"]
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as printed:
+            patch.chdir(folder)
+            assert main(["init", name, "-o", "own.yaml", *options]) == 0
+            assert main(["fit", "-c", "own.yaml", *short]) == 0
+        return Begun(folder, (folder / "own.yaml").read_text(encoding="utf-8"), printed.getvalue())
+
+    return begun
+
+
+@pytest.fixture(scope="session")
+def begun_with_columns(begun) -> Begun:
+    """Of `COLUMNS`."""
+    return begun("train.txt", COLUMNS)

@@ -1,0 +1,109 @@
+"""structperc check: counts that can be counted by hand."""
+
+from pathlib import Path
+
+import pytest
+
+TRAIN = """-DOCSTART- -X- O
+
+Anna NNP I-PER
+sleeps VBZ O
+
+Rome NNP I-LOC
+Milan NNP B-LOC
+
+-DOCSTART- -X- O
+
+Anna NNP I-PER
+sleeps VBZ O
+
+Bo NNP O
+left VBD B-PER
+"""
+REPORT = """\
+train.txt: columns
+  sentences: 4, tokens: 8, documents: 2
+  column    name          distinct  most frequent
+       1    word                 6  Anna sleeps Rome Milan Bo left
+       2    column2              3  NNP VBZ VBD
+       3    label                5  O I-PER I-LOC B-LOC B-PER
+  labels: scheme IOB1, 5 segments, 1 labels illegal in it
+    line 15: 'B-PER' is read as 'I-PER'
+    type                        segments      tokens
+    PER                                3           3
+    LOC                                2           2
+  sentences that stand more than once: 1, 1 further times
+    lines 3 and 11: Anna sleeps
+
+"""
+DEV = """Anna S-PER
+sleeps O
+
+Oslo B-GPE
+Airport E-GPE
+"""
+COMPARISON = """\
+dev.txt against train.txt
+  sentences that stand in both: 1 of 2
+    line 1, there 3: Anna sleeps
+  words that are new: 50.0% of the tokens
+  labels of another scheme: IOBES here, IOB1 there
+  types that are new: GPE (1)
+
+"""
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("train.txt").write_text(TRAIN)
+    Path("dev.txt").write_text(DEV)
+
+
+def test_a_file(run):
+    assert run("check", "train.txt") == REPORT
+
+
+def test_a_second_file_against_the_first(run):
+    printed = run("check", "train.txt", "dev.txt")
+    assert printed.startswith(REPORT + "dev.txt: columns\n  sentences: 2, tokens: 4, documents: not marked\n")
+    assert printed.endswith("\n\n" + COMPARISON)
+
+
+def test_a_scheme_that_is_named(run):
+    printed = run("check", "train.txt", "--labels", "IOB2")
+    assert "scheme IOB2, 5 segments, 3 labels illegal in it" in printed
+    assert "line 3: 'I-PER' is read as 'B-PER'" in printed
+
+
+def test_a_treebank(run, treebank):
+    Path("train.conllu").write_text(treebank)
+    lines = run("check", "train.conllu").splitlines()
+    assert lines[0] == "train.conllu: CoNLL-U"
+    assert "       4    upos                 2  PROPN VERB" in lines
+    assert "  labels: 2, without segments (scheme none)" in lines
+    assert "    PROPN                             12" in lines
+
+
+def test_lines_stay_within_80_columns(run):
+    words = "\n".join("x" * 60 + f"{n} {'y' * 50}{n}-T" for n in range(30))
+    name = "n" * 100 + ".txt"
+    Path(name).write_text(f"{words}\n\n{words}\n")
+    printed = run("check", name, name, "train.txt")
+    assert max(map(len, printed.splitlines())) == 80
+    assert "    and 10 more" in printed
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "complaint"),
+    [
+        (b"", (), "bad.txt: there are no tokens"),
+        (b"a b\nc\n", (), "bad.txt:2: 1 fields, but line 1 has 2"),
+        (b"\xff\xfea\x00", (), "bad.txt: this is utf-16"),
+        (b"a b\n", ("--columns", "word", "label", "x"), "bad.txt:1: 2 fields, but columns"),
+        (b'{"words": ["a"]}\n', (), "bad.txt:1: this is JSON"),
+    ],
+)
+def test_bad_files(fails, content, options, complaint):
+    Path("bad.txt").write_bytes(content)
+    assert complaint in fails("check", "train.txt", "bad.txt", *options)

@@ -1,0 +1,120 @@
+"""structperc init: what it writes for a data file can be trained as it stands."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from structperc.data.yaml_file import read_yaml
+from structperc.training.draft import draft
+
+
+def data_of(config):
+    return yaml.safe_load(config)["data"]["init_args"]
+
+
+def test_columns_are_trained_without_a_change(begun_with_columns):
+    found = data_of(begun_with_columns.config)
+    assert found["files"] == {"train": "train.txt"}
+    assert found["columns"] == ["word", "column2", "label"]
+    assert (found["labels"], found["scheme"], found["unit"], found["holdout"]) == ("IOB1", "IOB2", "sentence", 2)
+    assert "{of: [column2], at: [-1, 0, 1]}" in begun_with_columns.config
+    assert "sentences: 20, tokens: 65, documents: 5" in begun_with_columns.config
+    assert (begun_with_columns.run / "model" / "model.json").is_file()
+    assert "dev" in begun_with_columns.printed
+
+
+def test_treebanks_are_trained_without_a_change(begun, treebank):
+    made = begun("train.conllu", treebank)
+    assert "structperc.training.sources.Conllu" in made.config
+    found = data_of(made.config)
+    assert (found["tags"], found["scheme"]) == ("upos", "none")
+    assert "labels" not in found
+    assert (made.run / "model" / "model.json").is_file()
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch, run):
+    """The configuration for a text, which fit accepts; -> what it says about data."""
+    monkeypatch.chdir(tmp_path)
+
+    def written(text, *options, name="train.txt", encoding="utf-8"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(text, encoding=encoding)
+        printed = run("init", name, *options)
+        Path("own.yaml").write_text(printed, encoding="utf-8")
+        program = draft(["-c", "own.yaml", "--trainer.accelerator=cpu"])
+        program.datamodule.corpus("train")
+        assert program.datamodule.has("dev") == ("--dev" in options or "holdout" in printed)
+        return data_of(printed)
+
+    return written
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Anna B-PER\nsleeps O\n\n", {"scheme": "IOB2", "columns": ["word", "label"]}),
+        ("Anna S-PER\nsleeps O\n\n", {"labels": "IOBES", "scheme": "IOB2"}),
+        ("Anna NNP\nsleeps VBZ\n\n", {"scheme": "none"}),
+        ("1 Anna B-PER\n2 sleeps O\n\n", {"columns": ["_", "word", "label"]}),
+        ("Anna B-PER 0.7\nsleeps O 0.9\n\n", {"columns": ["word", "label", "_"]}),
+        ("Anna x B-PER\nsleeps x O\n\n", {"columns": ["word", "_", "label"]}),
+    ],
+)
+def test_what_it_sees(written, text, expected):
+    found = written(text)
+    assert {key: found[key] for key in expected} == expected
+    assert "holdout" not in found
+
+
+def test_names_that_yaml_would_read_otherwise(written):
+    found = written("Anna B-PER\nsleeps O\n\n", name="a: b/no #1.txt")
+    assert (found["path"], found["files"]["train"]) == ("a: b", "no #1.txt")
+
+
+def test_files_of_other_splits(written, tmp_path):
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "dev.txt").write_text("Bo B-PER\nleft O\n")
+    found = written("Anna B-PER\nsleeps O\n\n" * 20, "--dev", "more/dev.txt", name="data/train.txt")
+    assert found["files"] == {"train": "train.txt", "dev": "../more/dev.txt"}
+    assert "holdout" not in found
+
+
+def test_encoding_and_columns_that_are_named(written):
+    found = written(
+        "B-PER Müller\nO schläft\n\n", "--encoding", "latin-1", "--columns", "label", "word", encoding="latin-1"
+    )
+    assert (found["encoding"], found["columns"]) == ("latin-1", ["label", "word"])
+
+
+def test_sentences_with_new_labels_are_not_held_out(written):
+    anna, rome = "Anna B-PER\nsleeps O\n\n", "Rome B-LOC\nsleeps O\n\n"
+    assert "holdout" not in written(19 * anna + rome)
+    assert written(2 * rome + 38 * anna)["holdout"] == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "complaint"),
+    [
+        ("Anna\nsleeps\n", (), "there are no labels to learn"),
+        ("", (), "no tokens"),
+        ("Anna O\nsleeps\n", (), "train.txt:2"),
+        ("Anna O\nsleeps O\n", ("--dev", "none.txt"), "none.txt"),
+        ("Anna O\nsleeps O\n", ("-o", "nowhere/own.yaml"), "nowhere"),
+        ("Anna O\nsleeps O\n", ("-o", "train.txt"), "train.txt: this file is there already"),
+        ("Anna PER\nsleeps O\n", ("--labels", "IOB2"), "train.txt: label 'PER' is not of scheme IOB2"),
+    ],
+)
+def test_mistakes(tmp_path, monkeypatch, fails, text, options, complaint):
+    monkeypatch.chdir(tmp_path)
+    Path("train.txt").write_text(text)
+    assert complaint in fails("init", "train.txt", *options)
+    assert Path("train.txt").read_text() == text
+
+
+def test_it_writes_a_file_that_is_new(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    Path("train.txt").write_text("Anna B-PER\nsleeps O\n")
+    assert run("init", "train.txt", "-o", "own.yaml") == "own.yaml: structperc fit -c own.yaml\n"
+    assert read_yaml("own.yaml")["trainer"] == {"max_epochs": 10}
