@@ -3,17 +3,26 @@
 from functools import partial
 
 from structperc.commands.command import Command
+from structperc.errors import InputError
 
 
 def run(command: str, arguments: list[str]) -> None:
     """One of the four, by the same program."""
+    _check(command, arguments)
     from structperc.training.program import train
 
     train([command, *arguments])
 
 
+def _check(command: str, arguments: list[str]) -> None:
+    if not arguments:
+        first = "structperc init train.txt -o own.yaml && structperc fit -c own.yaml"
+        raise InputError(f"{command}: no configuration is given; to start from a file of columns: {first}")
+
+
 def run_reranking(arguments: list[str]) -> None:
     """The same program for re-rankers."""
+    _check("rerank", arguments)
     from structperc.training.reranking import rerank
 
     rerank(arguments)

@@ -24,6 +24,9 @@ class Updates(AveragedOptimizer):
     def __init__(self, params: Iterable[Any], average: bool = True) -> None:
         super().__init__(params, {}, average)
 
+    def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float:
+        return 1.0
+
     @torch.no_grad()
     def add(self, p: Tensor, places: Tensor, amount: int) -> None:
         """Add to the weights at places (N,) of the flattened parameter, as often as each is named."""

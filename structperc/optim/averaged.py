@@ -1,6 +1,7 @@
 """Optimizers that can hand out the average of the weights over all their steps."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -25,8 +26,8 @@ class AveragedOptimizer(ServedWeights):
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any], average: bool) -> None:
         super().__init__(params, {**defaults, "average": average, "steps": 0})
 
-    def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float: ...
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

@@ -82,9 +82,8 @@ class Phases(ServedWeights):
         """A step of the active optimizer."""
         return self.active.step(closure)
 
-    def swap_in(self) -> dict[Tensor, Tensor]:
-        """What the active optimizer serves."""
-        return self.active.swap_in() if isinstance(self.active, ServedWeights) else {}
+    def _served(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
+        return self.active._served(p, group) if isinstance(self.active, ServedWeights) else None
 
     def state_dict(self) -> dict[str, Any]:
         """The state of the active optimizer, and which it is: the other one has none, or none of use."""

@@ -1,5 +1,6 @@
 """Weights to look at may be others than weights to learn with: one protocol for optimizers that tell them apart."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,16 +10,16 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 
-class ServedWeights(Optimizer):
+class ServedWeights(Optimizer, ABC):
     """Base of optimizers that hand out other weights than those that the next step starts from.
 
     Averaging learners serve the average over all steps, full-batch methods the evaluated weights of lowest
     objective. A subclass gives `_served(p)`.
     """
 
+    @abstractmethod
     def _served(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
         """-> what to look at in place of the raw weights p, in their dtype; None where that is p itself."""
-        raise NotImplementedError
 
     @torch.no_grad()
     def swap_in(self) -> dict[Tensor, Tensor]:

@@ -2,6 +2,7 @@
 
 import logging
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from itertools import islice
@@ -25,7 +26,7 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 REPORTED = 10  # every so many epochs a full-batch optimizer says how it gets on
 
 
-class Objective(pl.LightningModule):
+class Objective(pl.LightningModule, ABC):
     """The objective of a corpus, summed batch by batch; a tagger adds what a batch's losses are.
 
     Most optimizers make a step after each mini-batch, with the losses of its sequences and their share of the
@@ -42,9 +43,9 @@ class Objective(pl.LightningModule):
     _losses = _penalties = 0.0
     _searched: Sequence[Candidates] = ()
 
+    @abstractmethod
     def scored(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
         """Gold and candidates under the current weights; searched for unless they are given."""
-        raise NotImplementedError
 
     def penalty(self, batch: Batch) -> Tensor | float:
         """The batch's share of the prior; in full-batch training the last batch has it all."""

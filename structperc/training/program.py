@@ -19,6 +19,7 @@ from structperc.optim import ServedWeights
 from structperc.progress import show_bars
 from structperc.training.checkpoints import CheckpointFiles, load_weights
 from structperc.training.claims import alone_in, alone_in_new_run
+from structperc.training.configuration import ConfigurationParser, Seed
 from structperc.training.cost import Stopwatch, parameters, peak_memory
 from structperc.training.datamodule import SequenceData
 from structperc.training.description import path_of
@@ -75,6 +76,11 @@ class Program(LightningCLI):
         self.arguments: list[str] = options["args"] or sys.argv[1:]
         with ExitStack() as self.held, resumed_by(self.going_on):
             super().__init__(*classes, **options)
+
+    def add_default_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """The seed, within its bounds."""
+        seed = self.seed_everything_default
+        parser.add_argument("--seed_everything", type=bool | Seed, default=seed, help="of all random generators")
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """The checkpoint of the best epoch; that of the last one has nothing to set."""
@@ -284,7 +290,7 @@ def train(arguments: list[str], program: type[Program] = Program) -> int:
 def run(arguments: list[str], program: type[Program] = Program) -> Program:
     """As `train`; -> the program when it has run."""
     quieten()
-    with refusals():
+    with refusals(arguments):
         return copy_context().run(  # of which `show_bars` is a part
             program,
             program.base,
@@ -293,6 +299,8 @@ def run(arguments: list[str], program: type[Program] = Program) -> Program:
             subclass_mode_data=True,
             seed_everything_default=1,
             save_config_kwargs={"overwrite": True},
-            parser_kwargs={"exit_on_error": False},
+            parser_class=ConfigurationParser,
+            parser_kwargs={"exit_on_error": False, "prog": "structperc"},
+            auto_configure_optimizers=False,  # taggers configure their own
             args=None if arguments == sys.argv[1:] else arguments,
         )

@@ -1,12 +1,12 @@
 """What the parser, Lightning and optimizers refuse, in one line that names what to change."""
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from jsonargparse import ArgumentError
 
 from structperc.errors import InputError
+from structperc.training.parser_messages import parser_message
 
 ADVICE = {  # where an optimizer says what it cannot do
     "sparse gradients": "or set model.scorer.init_args.sparse_grad: false",
@@ -15,12 +15,12 @@ ADVICE = {  # where an optimizer says what it cannot do
 
 
 @contextmanager
-def refusals() -> Iterator[None]:
-    """Mistakes in options and configurations that show within the block become InputErrors."""
+def refusals(arguments: Sequence[str] = ()) -> Iterator[None]:
+    """Mistakes in options and configurations, those of a command's arguments, become InputErrors within the block."""
     try:
         yield
     except ArgumentError as error:
-        raise InputError(one_line(error)) from None
+        raise InputError(parser_message(str(error), arguments)) from None
     except ValueError as error:
         raise cause(error) from None
     except RuntimeError as error:
@@ -39,14 +39,5 @@ def cause(error: BaseException) -> BaseException:
     while not isinstance(chained, InputError) and chained.__cause__ is not None:
         outer, chained = chained, chained.__cause__
     if isinstance(chained, ModuleNotFoundError):
-        return InputError(one_line(outer))
+        return InputError(parser_message(str(outer)))
     return chained if isinstance(chained, InputError) else error
-
-
-def one_line(error: BaseException) -> str:
-    """A parser's message without line breaks and without the types that a value might also have had."""
-    text = " ".join(str(error).split())
-    text = re.sub(r"- Expected a path but \S+ either not accessible or invalid - ", "", text)
-    text = re.sub(r"Does not validate against any of the Union subtypes.*?Errors: - (.*?) - Expected a .*", r"\1", text)
-    unknown = r"Parser key \"([^\"]+)\": Problem with given class_path '([^']+)': Option '([^']+)' is not accepted"
-    return re.sub(unknown, r"\1.\3 is no option of \2", text)

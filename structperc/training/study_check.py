@@ -5,10 +5,8 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from structperc.data.corpus import Corpus
-from structperc.data.text import read_lines
+from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
 from structperc.progress import bar
 from structperc.training.datamodule import SequenceData
@@ -101,7 +99,7 @@ def claim(root: Path, rows: list[Row]) -> None:
 
 def identity(row: Row) -> dict[str, Any]:
     """What all runs of a row share, as plain JSON types; its seeds may become more."""
-    configs = [yaml.safe_load("\n".join(read_lines(file))) for file in row.configs]
+    configs = [read_yaml(file) for file in row.configs]
     about = {**row._asdict(), "configs": configs}
     del about["seeds"]
     return json.loads(json.dumps(about, default=str))

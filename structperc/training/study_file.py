@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
-from structperc.data.text import read_lines
+from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
 from structperc.training.grid import folder_name
 
@@ -66,7 +64,7 @@ def read_study(file: str) -> Study:
       MCE-F: {configs: [FILE], init_from: CRF}    # of the same seed, unless that row has but one
     ```
     """
-    top = _mapping(_loaded(file), file, "", KEYS, ("rows", "seeds"))
+    top = _mapping(read_yaml(file), file, "", KEYS, ("rows", "seeds"))
     seeds, options = _seeds(top["seeds"], file, "seeds"), _options(top.get("options", []), file, "options")
     rows = top["rows"]
     if not isinstance(rows, dict) or not rows:
@@ -78,28 +76,6 @@ def read_study(file: str) -> Study:
     if baseline not in [row.name for row in made]:
         raise InputError(f"{file}: baseline: there is no row {baseline!r}; rows are {', '.join(rows)}")
     return Study(file, made, baseline, _one_of(top.get("split", "dev"), SPLITS, file, "split"))
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice, of which YAML's own takes the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: list[Any] = []
-        for key, _ in node.value:
-            name = self.construct_object(key, deep=True)
-            if name in seen:
-                raise yaml.MarkedYAMLError(problem=f"{name!r} stands twice", problem_mark=key.start_mark)
-            seen.append(name)
-        return super().construct_mapping(node, deep)
-
-
-def _loaded(file: str) -> Any:
-    try:
-        return yaml.load("\n".join(read_lines(file)), _Loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = "" if mark is None else f":{mark.line + 1}"
-        raise InputError(f"{file}{place}: {getattr(error, 'problem', None) or 'this is not YAML'}") from None
 
 
 def _row(name: Any, given: Any, file: str, seeds: list[int], options: list[str]) -> Row:

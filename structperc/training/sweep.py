@@ -5,9 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
-from structperc.data.text import read_lines
+from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
 from structperc.progress import bar
 from structperc.training.claims import alone_in
@@ -49,7 +47,7 @@ class Plan(NamedTuple):
 
     def identity(self) -> dict[str, Any]:
         """What all trainings of a sweep share; further values and seeds may be added to one."""
-        configs = [yaml.safe_load("\n".join(read_lines(file))) for file in self.configs]
+        configs = [read_yaml(file) for file in self.configs]
         about = {"configs": configs, "options": self.options, "holdout": self.holdout, "keys": list(self.grid)}
         return json.loads(json.dumps(about, default=str))
 

@@ -1,0 +1,136 @@
+"""What the parser of configurations complains about, as one line: where, which option, what is wrong with it.
+
+The parser's own messages are indented by nesting, and show all types that a value might have had and whole values.
+"""
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from structperc.data.yaml_file import line_of
+from structperc.spelling import did_you_mean
+
+LONGEST = 80  # letters of a value that is shown
+
+_HEAD = re.compile(
+    r"Parser key \"(?P<key>[^\"]+)\": ?|Problem with given class_path '(?P<owner>[^']+)': ?"
+    r"|Type .+? expects a function or a callable class: "
+)
+_BUILT = re.compile(r"\.?\. Got value: Namespace\(.*?class_path='([^']+)'.*")  # ends messages about functions
+_TYPE = re.compile(r"Expected an? (<class '.+?'>|typing\.\S+\[.*?\])(?:\. Got value: (.*))?$")
+_VALUE = re.compile(r"Given value: (.*)")
+_NOISE = re.compile(
+    r"$|Does not validate against|Subtypes:|Errors:|Given value|Subclass types expect|a class path \(str\)|a dict with"
+    r"|Expected a path but|Unable to load config '"
+)
+_REWRITTEN = (
+    (r"Option 'class_path' is not accepted.*", "options of a class stand under init_args, beside class_path"),
+    (r"Option '([^']+)' is not accepted", r".\1 is no option of OWNER"),
+    (r"unrecognized arguments: --([^ =;]+)[^;]*", r".\1 is no option of OWNER"),
+    (r"unrecognized arguments: ([^;]*)", r"\1 is no option; write --KEY=VALUE"),
+    (r"the following arguments are required: \w+\.(\w+).*", r"no \1 is given: write it into the file of -c"),
+    (r"the following arguments are required: (.*)", r"OWNER needs \1"),
+    (r"Not a valid subclass of (\w+).*", r"write the class_path of a \1 and its init_args, nothing else"),
+    (r"Expected a dot import path string: (.*)", r"\1 is no class path, such as structperc.chain.KBest"),
+    (r"Import path (\S+) does not correspond to a subclass of (\S+)", r"\1 is no \2"),
+    (r"Expected an instantiatable class, but .*", "this class is only the base of others; name one of them"),
+    (r"Not of type Seed.*", "write a whole number from 0 to 4294967295"),
+    (r"module '[\w.]+' has no attribute '\w+'", "there is no OWNER"),
+    (r"argument of type '\w+' is not iterable", "class_path is a text"),
+    (r"typing\.Literal\[(.*)\]", r"one of \1"),
+    (r"<class '(?:\w+\.)*(\w+)'>", r"\1"),
+    (r"NoneType", "null"),
+)
+
+
+class Complaint(NamedTuple):
+    """A message of the parser, taken apart."""
+
+    keys: list[str]
+    owner: str | None  # class path of the object that is not built
+    reason: str
+
+    def line(self) -> str:
+        """The option, or the class where none is known, and what is wrong with it."""
+        text = self.reason
+        for pattern, form in _REWRITTEN:
+            text = re.sub(pattern, form, text)
+        text = text.replace("OWNER", self.owner or "this command") + _nearest(self.reason)
+        key = "--config" if self.keys == ["config"] else ".".join(self.keys)
+        if text.startswith("."):
+            return f"{key}{text}".removeprefix(".")
+        place = key or ("" if (self.owner or "") in text else self.owner)
+        return f"{place}: {text}" if place else text
+
+    def place(self, arguments: Sequence[str]) -> str:
+        """ "file:line: " of the option among the configuration files that the arguments name; empty for an option."""
+        unknown = re.match(r"Option '([^']+)' is not accepted", self.reason)
+        keys = [*self.keys, *(unknown[1].split(".") if unknown else ())]
+        keys = ".".join(keys).split(".")
+        if _is_option(".".join(keys), arguments):
+            return ""
+        for n in range(len(keys), 0, -1):
+            for file in reversed([*_files(arguments)]):
+                if line := line_of(file, keys[:n], between=("init_args",)):
+                    return f"{file}:{line}: "
+        return ""
+
+
+def parser_message(message: str, arguments: Sequence[str] = ()) -> str:
+    """One line, which begins with the file and line of the option where the arguments name its file."""
+    complaint = read_message(message)
+    return complaint.place(arguments) + complaint.line()
+
+
+def read_message(message: str) -> Complaint:
+    """The first of the reasons for which no type fits; where all are types, these and the value."""
+    keys: list[str] = []
+    reasons: list[str] = []
+    types: list[str] = []
+    owner, value, indent = None, "", 0
+    for line in message.splitlines():
+        text = line.strip().removeprefix("- ")
+        while head := _HEAD.match(text):
+            keys += [head["key"]] if head["key"] and keys[-1:] != [head["key"]] and not reasons else []
+            owner = head["owner"] or owner
+            text = text[head.end() :]
+        if built := _BUILT.search(text):
+            text, owner = text[: built.start()], built[1]
+        if found := _TYPE.match(text):
+            indent = indent or len(line) - len(line.lstrip())
+            types += [found[1]] if line.startswith(" " * indent) else []
+            value = value or found[2] or ""
+        elif found := _VALUE.match(text):
+            value = value or found[1]
+        elif not _NOISE.match(text):
+            reasons.append(text)
+    expected = f"expected {' or '.join(dict.fromkeys(types))}, got {value[:LONGEST]}"
+    return Complaint(keys, owner, reasons[0] if reasons else expected)
+
+
+def _nearest(reason: str) -> str:
+    """A suggestion for a name that a module does not have."""
+    found = re.fullmatch(r"module '([\w.]+)' has no attribute '(\w+)'", reason)
+    if not found:
+        return ""
+    module = importlib.import_module(found[1])
+    inner = pkgutil.iter_modules(getattr(module, "__path__", ()))
+    public = getattr(module, "__all__", dir(module))
+    return did_you_mean(found[2], public) or did_you_mean(found[2], [one.name for one in inner])
+
+
+def _is_option(key: str, arguments: Sequence[str]) -> bool:
+    names = [one[2:].partition("=")[0].replace(".init_args", "") for one in arguments if one.startswith("--")]
+    names = [name.removesuffix("+") for name in names]
+    return any(f"{name}.".startswith(f"{key}.") or f"{key}.".startswith(f"{name}.") for name in names)
+
+
+def _files(arguments: Sequence[str]) -> Iterator[str]:
+    """Those given with -c or --config."""
+    for before, one in zip(["", *arguments], arguments, strict=False):
+        named = one.removeprefix("--config=") if one.startswith("--config=") else one
+        if (named != one or before in ("-c", "--config")) and Path(named).is_file():
+            yield named

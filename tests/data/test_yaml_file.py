@@ -1,0 +1,57 @@
+"""YAML, strictly."""
+
+import pytest
+import yaml
+
+from structperc.data.yaml_file import line_of, parse_yaml, read_yaml
+from structperc.errors import InputError
+
+BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a: 1\nb: [1.5, true, null, x]\n",
+        "a: &a {x: 1}\nb: *a\nc: {<<: *a, x: 2, y: 3}\nd: {<<: *a, z: 1}\n",
+        "base: &base {<<: &inner {k: 1}, k: 2}\nother: {<<: *base}\n",
+        "{1: a, '1': b, 01: c}",
+    ],
+)
+def test_what_is_fine_is_what_yaml_says(text):
+    assert parse_yaml(text, "f") == yaml.safe_load(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "f:3: 'a' stands twice, first in line 1"),
+        ("a:\n  - {b: 1, b: 1}\n", "f:2: 'b' stands twice"),
+        ("a: [1\nb: 2\n", "f:2: expected ',' or ']'"),
+        ("a: 1\n--- b\n", "f:2: but found another document"),
+        ("a: *nothing\n", "f:1: found undefined alias 'nothing'"),
+        ("a: &a [*a]\n", "f:1: an alias stands within what it repeats"),
+        ("a: !!int x\n", "f: a value is not what its tag or form says"),
+        ("a: 2001-99-99\n", "f: a value is not what its tag or form says"),
+        ("a: !own x\n", "f:1: could not determine a constructor"),
+        ("a: 1\nb: \x07\n", "f:2: a text file has no character '\\x07'"),
+        ("[" * 1000, "f: brackets are nested too deeply"),
+        (BOMB, "f: aliases stand for more than 100,000 values"),
+    ],
+)
+def test_what_is_not_is_one_line(text, complaint):
+    with pytest.raises(InputError) as error:
+        parse_yaml(text, "f")
+    assert str(error.value).startswith(complaint)
+    assert "\n" not in str(error.value)
+
+
+def test_lines_of_keys(tmp_path):
+    (tmp_path / "f.yaml").write_text("a:\n  args:\n    b: {c: 1}\nx: [1]\n")
+    found = [
+        line_of(tmp_path / "f.yaml", keys, between=("args",))
+        for keys in (["a"], ["a", "b"], ["a", "b", "c"], ["x", "b"], ["y"])
+    ]
+    assert found == [1, 3, 3, None, None]
+    assert read_yaml(tmp_path / "f.yaml")["x"] == [1]

@@ -1,0 +1,143 @@
+"""Configuration files and options: what cannot be meant is one line that names file, line and option."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from structperc.errors import InputError
+from structperc.training.draft import draft
+
+QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
+
+
+@pytest.fixture
+def refused(tmp_path, monkeypatch):
+    """Refuses an overlay (text or bytes) or options on top of the quickstart; -> the line of complaint."""
+    monkeypatch.chdir(tmp_path)
+
+    def refused(*options, overlay=None):
+        if overlay is not None:
+            Path("o.yaml").write_bytes(overlay if isinstance(overlay, bytes) else overlay.encode())
+            options = ("-c", "o.yaml", *options)
+        with pytest.raises(InputError) as error:
+            draft(["-c", str(QUICKSTART), *options])
+        assert "\n" not in str(error.value)
+        return str(error.value)
+
+    return refused
+
+
+# -- files ----------------------------------------------------------------------------------------------------
+
+SECRET = "a-line-of-the-file"
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (f"Anna B-PER\n{SECRET} O\n", "o.yaml: a configuration is written as KEY: VALUE, but this holds plain text"),
+        (f"- {SECRET}\n", "o.yaml: a configuration is written as KEY: VALUE, but this holds a list"),
+        ("", "o.yaml: a configuration is written as KEY: VALUE, but this is empty"),
+        ("# nothing but a comment\n", "o.yaml: a configuration is written as KEY: VALUE, but this is empty"),
+        (bytes(range(128, 256)), "o.yaml:1: byte 0x80 is not utf-8"),
+        ("trainer: {max_epochs: 1}".encode("utf-16"), "o.yaml: "),
+        ("trainer:\n  max_epochs: [1, 2\nseed_everything: 3\n", "o.yaml:3: expected ',' or ']'"),
+        ("trainer:\n\tmax_epochs: 1\n", "o.yaml:2: found character '\\t'"),
+        ("trainer:\n  max_epochs: 1\n  max_epochs: 2\n", "o.yaml:3: 'max_epochs' stands twice, first in line 2"),
+        ("a: 1\nb:\n  c: !!python/object/apply:os.system [echo]\n", "o.yaml:3: could not determine a constructor"),
+    ],
+)
+def test_files_that_are_no_configurations(refused, content, complaint):
+    line = refused(overlay=content)
+    assert line.startswith(complaint)
+    assert SECRET not in line
+
+
+def test_a_file_that_is_missing(refused):
+    assert "none.yaml" in refused("-c", "none.yaml")
+
+
+# -- keys -----------------------------------------------------------------------------------------------------
+
+
+def places(value, above=()):
+    """All mappings within a value, as keys from its top."""
+    if isinstance(value, dict):
+        yield above
+        for key in value:
+            yield from places(value[key], (*above, key))
+
+
+@pytest.mark.parametrize("place", places(yaml.safe_load(QUICKSTART.read_text())), ids=".".join)
+def test_unknown_keys_are_refused_everywhere_even_without_a_value(refused, place):
+    config = yaml.safe_load(QUICKSTART.read_text())
+    inner = config
+    for key in place:
+        inner = inner[key]
+    inner["unknown"] = {}
+    Path("whole.yaml").write_text(yaml.safe_dump(config))
+    line = refused("-c", "whole.yaml")
+    assert line.startswith("whole.yaml:")
+    assert ("init_args" in line) if "class_path" in inner else ("unknown" in line)
+
+
+@pytest.mark.parametrize(
+    ("overlay", "complaint"),
+    [
+        (
+            "trainer:\n  max_epoch: 3",
+            "o.yaml:2: trainer.max_epoch is no option of this command; did you mean trainer.max_epochs?",
+        ),
+        ("modle: {}", "o.yaml:1: modle is no option of this command; did you mean model?"),
+        ("trainer: [1]", "trainer: write keys and values"),
+        (
+            "model:\n  search:\n    init_args:\n      kk: 3",
+            "o.yaml:4: model.search.kk is no option of structperc.chain.KBest",
+        ),
+        (
+            "model:\n  features:\n    init_args: {cutof: 3}",
+            "o.yaml:3: model.features.cutof is no option of structperc.features.FeatureExtractor; did you mean cutoff?",
+        ),
+        (
+            "model:\n  search: {class_path: structperc.chain.KBest, k: 3}",
+            "o.yaml:2: model.search: options of a class stand under init_args",
+        ),
+        ("model:\n  criterion: Margin", "o.yaml:2: model.criterion: structperc.criteria.Margin needs C"),
+        (
+            "model:\n  criterion: {class_path: structperc.criteria.Percepton}",
+            "model.criterion: there is no structperc.criteria.Percepton; did you mean Perceptron?",
+        ),
+        ("model:\n  criterion: {class_path: structperc.chain.KBest}", "structperc.chain.KBest is no Criterion"),
+        ("model:\n  optimizer: {class_path: os.getcwd}", "model.optimizer: posix.getcwd is neither a class nor"),
+        ("model:\n  criterion: {class_path: structperc.criteria.Criterion}", "is only the base of others"),
+        ("data: {class_path: structperc.training.datamodule.SequenceData}", "is only the base of others"),
+        ("model:\n  search: {init_args: {k: many}}", "o.yaml:2: model.search.k: expected int, got many"),
+        ("data:\n  init_args: {unit: word}", "o.yaml:2: data.unit: expected one of 'sentence', 'document', got word"),
+        ("seed_everything: -1", "o.yaml:1: seed_everything: write a whole number from 0 to"),
+    ],
+)
+def test_what_is_wrong_is_named_with_file_and_line(refused, overlay, complaint):
+    assert complaint in refused(overlay=overlay)
+
+
+@pytest.mark.parametrize(
+    ("option", "complaint"),
+    [
+        ("--trainer.max_epoch=3", "trainer.max_epoch is no option of this command; did you mean trainer.max_epochs?"),
+        ("--model.serch.k=3", "model.serch.k is no option of structperc.Tagger; did you mean search?"),
+        ("--model.search.kk=3", "model.search.kk is no option of structperc.chain.KBest"),
+        ("--trainer.max_epochs=many", "trainer.max_epochs: expected int or null, got many"),
+        ("--lr_scheduler=StepLR", "lr_scheduler is no option of this command"),
+        ("--data.types={PER: A, PER: B}", "data.types: expected dict or null"),
+        ("stray", "stray is no option; write --KEY=VALUE"),
+    ],
+)
+def test_options_that_are_wrong_are_named_without_a_file(refused, option, complaint):
+    assert refused(option).startswith(complaint)
+
+
+@pytest.mark.parametrize("command", ["fit", "validate", "rerank"])
+def test_a_command_without_a_configuration_says_how_to_begin(fails, command):
+    assert f"{command}: no configuration is given" in (line := fails(command))
+    assert "structperc init" in line
