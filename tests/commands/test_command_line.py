@@ -1,8 +1,11 @@
 """The command line itself: overview, help, suggestions, and one line for whatever ends a command."""
 
 import errno
+import re
+import shlex
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,8 @@ from structperc.commands import COMMANDS
 from structperc.commands.command import Command
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean
+
+PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 
 
 @pytest.fixture
@@ -44,6 +49,16 @@ def test_every_file_of_the_room_is_in_the_overview():
     files = {path.stem for path in Path(commands.__file__).parent.glob("*.py")}
     used = {(getattr(command.run, "func", command.run)).__module__.rpartition(".")[2] for command in COMMANDS}
     assert files - used == {"__init__", "command", "data_files", "labelled_file", "saved_model"}
+
+
+def test_the_page_has_every_command_with_an_example_that_can_be_read():
+    rows = re.findall(r"^\| `(\w+)` \|.*\| `structperc (\w+) (.*)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [name for name, *_ in rows] == [command.name for command in COMMANDS]
+    for (name, used, arguments), command in zip(rows, COMMANDS, strict=True):
+        assert used == name
+        module = import_module(getattr(command.run, "func", command.run).__module__)
+        if hasattr(module, "parser"):
+            assert module.parser().parse_args(shlex.split(arguments))
 
 
 @pytest.mark.parametrize("name", ["tag", "sweep", "reliability"])
