@@ -130,6 +130,8 @@ class SequenceData(pl.LightningDataModule, ABC):
         corpus, repaired = normalise_labels(corpus, self.source_scheme, self.scheme, self.strict)
         if repaired:
             logger.warning("%s: %d labels illegal in %s were repaired", name, repaired, self.source_scheme)
+        if self.scheme != "none" and set(corpus.columns["label"]) == {"O"}:
+            logger.warning("%s: all labels are O: there is no segment to learn or to find", name)
         return corpus
 
     def _renamed(self, split: str, corpus: Corpus) -> Corpus:

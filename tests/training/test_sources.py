@@ -85,6 +85,13 @@ def test_training_data_without_labels(folder):
     assert Conllu(str(folder), {"train": "untagged.conllu"}, "xpos").corpus("train").columns["label"] == list("VPEN")
 
 
+def test_data_without_any_segment(folder, caplog):
+    (folder / "o.txt").write_text("Anna O\nslept O\n")
+    with caplog.at_level("WARNING"):
+        assert Conll(str(folder), {"dev": "o.txt"}, ["word", "label"]).corpus("dev").tokens == 2
+    assert "o.txt: all labels are O: there is no segment to learn or to find" in caplog.text
+
+
 def test_unlabelled_text_is_for_predictions_alone(folder):
     data = Conll(str(folder), {"dev": "a.txt"}, ["word"])
     for stage in ("fit", "validate"):
