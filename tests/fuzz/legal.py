@@ -1,0 +1,163 @@
+"""What must be accepted without a word although it was changed: by kind and mutation (with * and ?), and why.
+
+Where the reason is SAME, the command must give what it gives for the right input.
+"""
+
+from fnmatch import fnmatchcase
+
+SAME = "means the same"
+SHORTER = "the part that is left is one, too"
+OTHER = "other text is text, too"
+
+PHRASES = (
+    "line separators of Unicode",
+    "form feed",
+    "NUL put in",
+    "* phrase*",
+    "phrase *",
+    "spaces of Unicode",
+    "columns",
+    "a web page",
+    "one long line",
+    "brackets nested",
+    "plain text",
+    "JSON",
+    "very many phrases",
+)
+SPELLINGS = {
+    "CRLF": SAME,
+    "one CR": SAME,
+    "CR alone": SAME,
+    "no last line end": SAME,
+    "empty lines behind": SAME,
+    "byte-order mark": SAME,
+    "a link to it": SAME,
+}
+ACCIDENTS = {
+    "truncated": SHORTER,
+    "bit flipped": OTHER,
+    "bytes replaced": OTHER,
+    "bytes dropped": OTHER,
+    "part twice": OTHER,
+    "twice": "nothing forbids the same text again",
+    "another file in its place": OTHER,
+    "latin-1": OTHER,
+}
+
+DEFAULT = "what may be left out has a default"
+WEIGHTS_ALONE = "to label a text, weights are all that is read of a checkpoint"
+COUNTS = "counts of the trainer that steer nothing"
+HELP = "asks for help"
+ANY_WORD = "a word is any text without spaces and tabs"
+ANY_LABEL = "a label is any text without spaces and tabs"
+NOT_READ = "this is not read"
+PHRASE = "a line is a phrase, whatever it says; one that no text has costs nothing"
+
+LEGAL: dict[str, dict[str, str]] = {
+    "columns": {
+        **SPELLINGS,
+        **ACCIDENTS,
+        "tabs in a line": SAME,
+        "two spaces": SAME,
+        "two tabs": SAME,
+        "spaces around": SAME,
+        "all tabs": SAME,
+        "no empty lines": "one long sentence is a sentence",
+        "empty lines everywhere": "sentences of one word are sentences",
+        "no documents": "sentences without marks of documents are documents",
+        "long sentence": "there is no longest sentence",
+        "word of *": ANY_WORD,
+        "word with *": ANY_WORD,
+        "long word": ANY_WORD,
+        "word -DOCSTART-": "a line that begins so opens a document",
+        "label *": "the column of labels is not read unless it is asked for",
+        "unknown label": "the column of labels is not read unless it is asked for",
+        "no label of the scheme": "the column of labels is not read unless it is asked for",
+    },
+    "conllu": {
+        **SPELLINGS,
+        **ACCIDENTS,
+        "head of text": NOT_READ,
+        "form of *": "FORM is any text; an underscore is a word, too",
+        "form with markup": "FORM is any text",
+        "tag with a space": "a tag is any text between tabs",
+        "unknown tag": "tags are those of the data",
+        "comment in a sentence": "comments are dropped wherever they stand",
+    },
+    "templates": {
+        **SPELLINGS,
+        **ACCIDENTS,
+        "no colon": "CRF++ takes any text before a macro",
+        "U alone": "a template without macros is the bias",
+        "form feed": "white space around a template does not count",
+    },
+    "gazetteers": {**SPELLINGS, **ACCIDENTS, **dict.fromkeys(PHRASES, PHRASE)},
+    "clusters": {
+        **SPELLINGS,
+        **ACCIDENTS,
+        "long path": "paths have any length",
+        "frequency *": NOT_READ,
+        "negative *": NOT_READ,
+    },
+    "vectors": {
+        **SPELLINGS,
+        **ACCIDENTS,
+        "tensors: half precision": "numbers of any precision are numbers",
+        "tensors: integers": "numbers of any precision are numbers",
+        "tensors: bit flipped": "an own number or word in place of another",
+        "underscores in numbers": "Python reads 1_0 as 10",
+        "no word": "a word without letters is in no text",
+        "tensors: empty words": "a word without letters is in no text",
+        "word twice": "the first vector counts",
+        "no counts": "the line of counts may be missing",
+    },
+    "predictions": {
+        **SPELLINGS,
+        **ACCIDENTS,
+        "tabs in a line": SAME,
+        "two spaces": SAME,
+        "two tabs": SAME,
+        "spaces around": SAME,
+        "all tabs": SAME,
+        "label with a space of Unicode": ANY_LABEL,
+    },
+    "studies": {
+        **SPELLINGS,
+        **ACCIDENTS,
+        "* removed": DEFAULT,
+        "options with an entry twice": "the last of two options counts",
+    },
+    "configurations": {
+        **SPELLINGS,
+        **ACCIDENTS,
+        "* removed": DEFAULT,
+        "checkpoint.filename := *": "a name of a file is any text",
+    },
+    "models": {"kept: *": SAME},
+    "checkpoints": {
+        "*: an entry of the archive missing": "without its notes on versions an archive holds the same tensors",
+        "labelling: loops*": WEIGHTS_ALONE,
+        "labelling: callbacks*": WEIGHTS_ALONE,
+        "labelling: random_states*": WEIGHTS_ALONE,
+        "labelling: optimizer_states.*.param_groups*": WEIGHTS_ALONE,
+        "labelling: lr_schedulers*": WEIGHTS_ALONE,
+        "training: loops*": COUNTS,
+        "training: callbacks*": COUNTS,
+    },
+    "command_lines": {
+        "-h: another command": HELP,
+        "help: another command": HELP,
+        "--version: another command": HELP,
+        "*: without *": DEFAULT,
+        "* twice": "the last of two options counts, and two equal files or numbers may be given",
+        "* swapped": "in the other order it is right, too",
+        "tag: argument 5 := *": "a column that a model does not read has any name",
+        "decisions: --html := *": "a name of a file is any text",
+        "fit: --model.gamma := *": "gamma is any number above 0",
+    },
+}
+
+
+def reason(kind: str, mutation: str) -> str | None:
+    """Why a mutation of this kind is to be accepted, if it is."""
+    return next((why for which, why in LEGAL[kind].items() if fnmatchcase(mutation, which)), None)
