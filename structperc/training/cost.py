@@ -53,6 +53,11 @@ class Clock:
             torch.cuda.synchronize(self.device)
 
 
+def by_part(seconds: dict[str, float]) -> str:
+    """ " (folds 70.1, first model 16.0, ...)"; nothing for a single part."""
+    return f" ({', '.join(f'{part} {spent:.1f}' for part, spent in seconds.items())})" if len(seconds) > 1 else ""
+
+
 def parameters(model: nn.Module) -> int:
     """Weights of a model, those that are fixed, such as a re-ranker's first model, among them."""
     return sum(p.numel() for p in model.parameters())

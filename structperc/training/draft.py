@@ -1,14 +1,11 @@
 """What fit would train, built and not trained: to find mistakes before a long series of trainings begins."""
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from pytorch_lightning.utilities.seed import isolate_rng
 
-from structperc.training.notices import LOGGERS
+from structperc.training.notices import quiet
 from structperc.training.program import Program, run
 from structperc.training.reranking import RerankingProgram
 from structperc.training.runs import next_run
@@ -34,19 +31,5 @@ DRAFTS: dict[str, type[Program]] = {"fit": Draft, "rerank": RerankingDraft}
 
 def draft(arguments: list[str], command: str = "fit") -> Program:
     """The program that `structperc fit`, or rerank, with these arguments would be; InputError as of `train`."""
-    with isolate_rng(include_cuda=torch.cuda.is_initialized()), _quiet():
+    with isolate_rng(include_cuda=torch.cuda.is_initialized()), quiet():
         return run(["fit", *arguments], DRAFTS[command])
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the notices about seeds and devices."""
-    loggers = [logging.getLogger(name) for name in LOGGERS]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

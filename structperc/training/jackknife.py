@@ -68,7 +68,7 @@ class JackKnife:
             is about the second model; neural first models want one.
 
     Raises:
-        InputError: folds below 2, epochs below 1, a norm that is not positive.
+        InputError: folds below 2, epochs below 1, a negative seed, a norm that is not positive.
     """
 
     def __init__(
@@ -84,6 +84,8 @@ class JackKnife:
             raise InputError(f"jackknife.folds must be >= 2, got {folds}: each part is listed by a model of the others")
         if epochs < 1:
             raise InputError(f"jackknife.epochs must be >= 1, got {epochs}")
+        if seed < 0:
+            raise InputError(f"jackknife.seed must be >= 0, got {seed}")
         if gradient_clip_val is not None and not gradient_clip_val > 0:
             raise InputError(f"jackknife.gradient_clip_val must be > 0, got {gradient_clip_val}; or leave it out")
         self.folds, self.epochs, self.seed, self.cache = folds, epochs, seed, cache

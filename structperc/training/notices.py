@@ -2,6 +2,8 @@
 
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 WARNINGS = (
     "LightningCLI's args parameter",
@@ -40,6 +42,20 @@ def quieten() -> None:
         warnings.filterwarnings("ignore", message=warning)
     for name in LOGGERS:
         logging.getLogger(name).addFilter(_tells)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without the notices of trainers that are made to find mistakes; warnings stay."""
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _tells(record: logging.LogRecord) -> bool:

@@ -3,9 +3,10 @@
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 import pytorch_lightning as pl
@@ -41,6 +42,7 @@ class Objective(pl.LightningModule, ABC):
     full_batch = False  # whether the optimizer of this epoch makes one step per epoch
     corpus_size: int | None = None  # sequences that share the prior; None: those of the batch are all
     _losses = _penalties = 0.0
+    _step_losses: Mapping[int, float] = MappingProxyType({})  # of the mini-batches since the last step, by number
     _searched: Sequence[Candidates] = ()
 
     @abstractmethod
@@ -57,12 +59,16 @@ class Objective(pl.LightningModule, ABC):
 
     # -- the steps of an epoch -------------------------------------------------------------------------------
 
+    def backward(self, loss: Tensor, *args: Any, **options: Any) -> None:
+        """Losses are sums: Lightning divides them by the number of mini-batches whose gradients make one step."""
+        super().backward(loss * self.trainer.accumulate_grad_batches, *args, **options)
+
     def on_train_epoch_start(self) -> None:
         """Sums of the epoch start at zero; which optimizer has its turn; totals of the corpus where they are needed.
 
         InputError when the trainer divides the gradient of a full batch.
         """
-        self._losses, self._penalties = 0.0, 0.0
+        self._losses, self._penalties, self._step_losses = 0.0, 0.0, {}
         self._searched = []
         optimizer = self._optimizer()
         if isinstance(optimizer, Phases):
@@ -71,7 +77,7 @@ class Objective(pl.LightningModule, ABC):
         if self.full_batch:
             self._check_full_batch(optimizer)
         if isinstance(self.criterion, CorpusCriterion):
-            self._check_processes()
+            self._check_corpus_level()
             self.criterion.corpus_size = self.corpus_size
             self.criterion.totals = self._totals() if self.full_batch else None
 
@@ -91,6 +97,7 @@ class Objective(pl.LightningModule, ABC):
         """A step after each batch, or after the last one. Diverged when an epoch ends with weights beyond numbers."""
         if not self.full_batch:
             super().optimizer_step(epoch, batch_idx, optimizer, lambda: self._everywhere(optimizer_closure))
+            self._step_losses = {}
             if self.trainer.is_last_batch:
                 total = torch.stack([p.detach().double().sum() for p in self.parameters()]).sum()
                 check_finite(total, f"epoch {self.current_epoch + 1}", self._advice(), "sum of the weights")
@@ -103,8 +110,8 @@ class Objective(pl.LightningModule, ABC):
             except Diverged as error:
                 raise Diverged(f"epoch {self.current_epoch + 1}: {error}") from None
 
-    def add(self, losses: Tensor, batch: Batch) -> Tensor:
-        """losses (B,) -> what the batch adds to the objective; noted for the epoch's sum.
+    def add(self, losses: Tensor, batch: Batch, batch_idx: int = 0) -> Tensor:
+        """losses (B,) -> what the batch adds to the objective; noted for the sums of the step and of the epoch.
 
         Raises Diverged when it is no number; full-batch optimizers look at the whole sum, and restore weights first.
         """
@@ -113,6 +120,7 @@ class Objective(pl.LightningModule, ABC):
         values = sums(own, self.device)
         if not self.full_batch:
             check_finite(sum(values), f"epoch {self.current_epoch + 1}", self._advice())
+        self._step_losses = {**self._step_losses, batch_idx: sum(own)}
         self._losses += values[0]
         self._penalties += values[1]
         return data + penalty
@@ -144,18 +152,22 @@ class Objective(pl.LightningModule, ABC):
         if kinked and isinstance(optimizer, OWLQN):
             raise InputError("model.prior.phi is 1, and OWLQN has this prior itself: leave model.prior out")
 
-    def _check_processes(self) -> None:
-        if share().processes > 1 and not self.full_batch:
-            name = type(self.criterion).__name__
+    def _check_corpus_level(self) -> None:
+        if self.full_batch:
+            return
+        name = type(self.criterion).__name__
+        if self.trainer.accumulate_grad_batches != 1:
+            raise InputError(f"trainer.accumulate_grad_batches must be 1: {name} counts anew with each mini-batch")
+        if share().processes > 1:
             raise InputError(f"{name} takes the corpus' counts from recent batches of one process: trainer.devices: 1")
 
     # -- how it is done --------------------------------------------------------------------------------------
 
     def _everywhere(self, closure: Callable[[], Any]) -> Any:
-        """The closure's loss, with gradients, summed over all processes."""
-        loss = self._here(closure)
+        """The loss of all mini-batches of the step, with gradients, summed over all processes."""
+        self._here(closure)
         sum_gradients(self.parameters())
-        return None if loss is None else summed(loss)
+        return torch.tensor(sums([sum(self._step_losses.values())], self.device)[0], device=self.device)
 
     def _here(self, closure: Callable[[], Any]) -> Any:
         """The closure's loss, with gradients, of this process: strategies take means, and of dense gradients alone."""

@@ -20,7 +20,7 @@ from structperc.progress import show_bars
 from structperc.training.checkpoints import CheckpointFiles, load_weights
 from structperc.training.claims import alone_in, alone_in_new_run
 from structperc.training.configuration import ConfigurationParser, Seed
-from structperc.training.cost import Stopwatch, parameters, peak_memory
+from structperc.training.cost import Stopwatch, by_part, parameters, peak_memory
 from structperc.training.datamodule import SequenceData
 from structperc.training.description import path_of
 from structperc.training.epoch_bar import epoch_bars
@@ -29,15 +29,18 @@ from structperc.training.inference import flat_labels
 from structperc.training.interruptions import resumed_by, resuming
 from structperc.training.last_good import LastGood
 from structperc.training.logged import best_score
+from structperc.training.logs import SavedConfig
 from structperc.training.notices import quieten
 from structperc.training.opening import Opening
 from structperc.training.predictions import write_predictions
 from structperc.training.processes import gathered
 from structperc.training.refusals import refusals
 from structperc.training.report import Labelled, by_type, label_split, results_table, write_json
-from structperc.training.runs import checkpoint, next_run, root_of, run_of
+from structperc.training.runs import checkpoint, name_of, next_run, root_of, run_of
 from structperc.training.sequence_tagger import SequenceTagger
+from structperc.training.stopping import MustEnd
 from structperc.training.tagger import Tagger
+from structperc.training.trainer_options import options_named
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -51,7 +54,7 @@ DEFAULTS: dict[str, Any] = {
     "trainer.enable_model_summary": False,
     # another logger gets these options, too, as far as it has them; no folder: that of the run
     "trainer.logger": {
-        "class_path": "pytorch_lightning.loggers.CSVLogger",
+        "class_path": "structperc.training.logs.RunLog",
         "init_args": {"save_dir": "", "name": "logs"},
     },
 }
@@ -96,7 +99,8 @@ class Program(LightningCLI):
     def before_instantiate_classes(self) -> None:
         """Choose the run's folder; `--ckpt_path last` (or best) means the newest run that has one."""
         config = self.config[self.subcommand]
-        self.root = root_of(Path(config.trainer.default_root_dir or Path("runs") / config_name(config)))
+        files = ["run", *(config.get("config") or [])]
+        self.root = root_of(Path(config.trainer.default_root_dir or Path("runs") / name_of(str(files[-1]))))
         wanted = config.get("ckpt_path")
         if wanted in ("last", "best"):
             config.ckpt_path = str(checkpoint(self.root, wanted))
@@ -137,14 +141,16 @@ class Program(LightningCLI):
     def instantiate_trainer(self, **options: Any) -> pl.Trainer:
         """As of LightningCLI; checkpoints are read without running code, what is configured about bars holds for all.
 
-        Bars are ours, unless the configuration names others.
+        Bars are ours, unless the configuration names others. InputError for options that Lightning refuses.
         """
         wanted = self.config_init[self.subcommand].trainer
         given = wanted.callbacks or []
         callbacks = given if isinstance(given, list) else [given]
         show_bars(wanted.enable_progress_bar)
         bars = epoch_bars(wanted.enable_progress_bar, callbacks)
-        trainer = super().instantiate_trainer(callbacks=[*callbacks, *bars], **options)
+        options = {"callbacks": [*callbacks, *bars], **options}
+        with options_named({**wanted, **options}):
+            trainer = super().instantiate_trainer(**options)
         if type(trainer.strategy.checkpoint_io) is TorchCheckpointIO:
             trainer.strategy.checkpoint_io = CheckpointFiles()
         return trainer
@@ -175,7 +181,8 @@ class Program(LightningCLI):
             self.checkpoints.monitor = None
         last = LastEpoch(self.folder / "checkpoints", self.checkpoints._every_n_epochs)
         self.stopwatch = Stopwatch()
-        self.trainer.callbacks += [self.stopwatch, last, LastGood(self.folder), Opening(self.folder)]  # type: ignore[attr-defined]
+        more = [MustEnd(), self.stopwatch, last, LastGood(self.folder), Opening(self.folder)]
+        self.trainer.callbacks += more  # type: ignore[attr-defined]
 
     def after_fit(self) -> None:
         """Save the best epoch's model, score and label every split, say where things lie."""
@@ -226,6 +233,8 @@ class Program(LightningCLI):
             path = write_predictions(self.folder, split, self.datamodule.corpus(split), predicted)
             print(f"predictions: {path}")
         except InputError as error:
+            if isinstance(error.__cause__, OSError):  # of a full disk the run is not complete
+                raise
             logger.warning("no predictions are written: %s", error)
 
     def spent(self) -> dict[str, float]:
@@ -264,23 +273,6 @@ def serve(trainer: pl.Trainer) -> None:
             optimizer.swap_in()
 
 
-def config_name(config: Namespace) -> str:
-    """`name_of` the (last) configuration file; "run" when none was given."""
-    files = config.get("config") or []
-    return name_of(str(files[-1])) if files else "run"
-
-
-def name_of(file: str) -> str:
-    """A configuration file without its ending, from a folder "configs" on."""
-    path = Path(file).with_suffix("")
-    return str(Path(*path.parts[path.parts.index("configs") + 1 :])) if "configs" in path.parts else path.name
-
-
-def by_part(seconds: dict[str, float]) -> str:
-    """ " (folds 70.1, first model 16.0, ...)"; nothing for a single part."""
-    return f" ({', '.join(f'{part} {spent:.1f}' for part, spent in seconds.items())})" if len(seconds) > 1 else ""
-
-
 def train(arguments: list[str], program: type[Program] = Program) -> int:
     """Runs a training command; every mistake in options or configuration becomes an InputError."""
     run(arguments, program)
@@ -298,6 +290,7 @@ def run(arguments: list[str], program: type[Program] = Program) -> Program:
             subclass_mode_model=True,
             subclass_mode_data=True,
             seed_everything_default=1,
+            save_config_callback=SavedConfig,
             save_config_kwargs={"overwrite": True},
             parser_class=ConfigurationParser,
             parser_kwargs={"exit_on_error": False, "prog": "structperc"},

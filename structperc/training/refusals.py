@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from jsonargparse import ArgumentError
+from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from structperc.errors import InputError
+from structperc.training import trainer_options
 from structperc.training.parser_messages import parser_message
 
 ADVICE = {  # where an optimizer says what it cannot do
@@ -21,8 +23,9 @@ def refusals(arguments: Sequence[str] = ()) -> Iterator[None]:
         yield
     except ArgumentError as error:
         raise InputError(parser_message(str(error), arguments)) from None
-    except ValueError as error:
-        raise cause(error) from None
+    except (ValueError, TypeError, MisconfigurationException) as error:
+        found = cause(error)
+        raise (trainer_options.complaint(found) if trainer_options.is_lightnings(found) else found) from None
     except RuntimeError as error:
         advice = next((advice for words, advice in ADVICE.items() if words in str(error)), None)
         if advice is None:
@@ -30,12 +33,13 @@ def refusals(arguments: Sequence[str] = ()) -> Iterator[None]:
         raise InputError(f"model.optimizer: {' '.join(str(error).split())}; {advice}") from None
 
 
-def cause(error: BaseException) -> BaseException:
+def cause(error: Exception) -> Exception:
     """The InputError that the parser wrapped while it built the configured objects; else the error itself.
 
     A package that one of these objects needs and that is not there makes an InputError, too.
     """
-    outer = chained = error
+    outer: BaseException = error
+    chained: BaseException = error
     while not isinstance(chained, InputError) and chained.__cause__ is not None:
         outer, chained = chained, chained.__cause__
     if isinstance(chained, ModuleNotFoundError):

@@ -10,6 +10,12 @@ def runs(root: Path) -> list[Path]:
     return [path for path in _numbered(root) if path.is_dir()]
 
 
+def name_of(file: str) -> str:
+    """A configuration file without its ending, from a folder "configs" on: its runs lie in runs/NAME."""
+    path = Path(file).with_suffix("")
+    return str(Path(*path.parts[path.parts.index("configs") + 1 :])) if "configs" in path.parts else path.name
+
+
 def root_of(folder: Path) -> Path:
     """The root that a folder is or, for a run's own folder (as its saved configuration names it), belongs to."""
     return folder.parent if folder.name.isdecimal() and (folder / "checkpoints").is_dir() else folder

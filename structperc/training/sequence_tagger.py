@@ -1,10 +1,12 @@
 """What all taggers do alike: learn their sizes, label, be evaluated, be saved and resumed."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
 import pytorch_lightning as pl
+from pytorch_lightning.accelerators import CPUAccelerator
 from pytorch_lightning.trainer.states import TrainerFn
 from torch import Tensor
 
@@ -102,6 +104,9 @@ class SequenceTagger(pl.LightningModule, Inference, Store, ABC):
             return
         if not self.trained_together:
             raise InputError(f"{type(self).__name__} is trained by one process: set trainer.devices: 1")
+        processors = os.cpu_count() or 1
+        if isinstance(trainer.accelerator, CPUAccelerator) and trainer.num_devices > max(2, processors):
+            raise InputError(f"trainer.devices is {trainer.num_devices}, but there are {processors} processors")
         start = getattr(trainer.strategy, "_start_method", "none")
         if start != "popen":  # processes that end with the training take the averages of the weights with them
             raise InputError("trainer.strategy: processes train together with ddp alone; set trainer.strategy: ddp")

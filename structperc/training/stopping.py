@@ -1,10 +1,12 @@
-"""When perceptron training ends."""
+"""When training ends."""
 
 from typing import Any
 
 import pytorch_lightning as pl
+from pytorch_lightning.callbacks import EarlyStopping, Timer
 
 from structperc.errors import InputError
+from structperc.optim import Phases
 
 
 class StopWhenSettled(pl.Callback):
@@ -41,3 +43,33 @@ class StopWhenSettled(pl.Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Goes on counting."""
         self.previous, self.settled = state_dict["previous"], state_dict["settled"]
+
+
+class MustEnd(pl.Callback):
+    """InputError, before the first epoch, for a training that nothing would ever end.
+
+    What ends one: a number of epochs or steps, a time, callbacks that stop it (those of others may), and optimizers
+    and rankers that say when they have finished.
+    """
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """By now the optimizers are made."""
+        if trainer.max_epochs != -1 or trainer.max_steps != -1:
+            return
+        learners = [*trainer.optimizers, getattr(pl_module, "ranker", None)]
+        if any(map(_finishes, learners)) or any(map(_may_stop, trainer.callbacks)):  # type: ignore[attr-defined]
+            return
+        stop = "a callback such as structperc.training.stopping.StopWhenSettled"
+        raise InputError(
+            f"trainer.max_epochs is -1 and nothing else ends training: set it, trainer.max_time, or {stop}"
+        )
+
+
+def _finishes(learner: Any) -> bool:
+    last = learner.optimizers[-1] if isinstance(learner, Phases) else learner
+    return hasattr(last, "finished")
+
+
+def _may_stop(callback: pl.Callback) -> bool:
+    known = type(callback).__module__.partition(".")[0] in ("structperc", "pytorch_lightning")
+    return not known or isinstance(callback, StopWhenSettled | EarlyStopping | Timer)

@@ -7,8 +7,8 @@ from typing import Any
 from structperc.data.output import write_lines
 from structperc.errors import InputError
 from structperc.training.claims import alone_in
-from structperc.training.program import name_of
 from structperc.training.report import write_json
+from structperc.training.runs import name_of
 from structperc.training.study_check import check, claim, identity
 from structperc.training.study_figure import plot_study
 from structperc.training.study_file import Row, Study, read_study

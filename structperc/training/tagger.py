@@ -96,7 +96,7 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
         with torch.autocast(self.device.type, enabled=False):  # the scorer alone may run in half precision
             losses, acts = self.criterion.judge(scored)
         self.count(scored, acts)
-        return self.add(losses, batch)
+        return self.add(losses, batch, batch_idx)
 
     def scored(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
         """Gold and candidates that the criterion compares, if it compares any; searched for unless they are given."""

@@ -1,0 +1,49 @@
+"""What a run keeps about itself in its folder of logs: configuration and metrics."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytorch_lightning as pl
+from pytorch_lightning.cli import SaveConfigCallback
+from pytorch_lightning.loggers import CSVLogger
+from pytorch_lightning.loggers.csv_logs import ExperimentWriter
+from pytorch_lightning.loggers.logger import rank_zero_experiment
+
+from structperc.data.output import complaints, opened
+
+
+class Metrics(ExperimentWriter):
+    """metrics.csv, a whole table whenever it is written. InputError, with the reason, where it cannot be."""
+
+    def save(self) -> None:
+        """Write all rows so far."""
+        names = sorted({name for row in self.metrics for name in row})
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, names)
+        writer.writeheader()
+        writer.writerows(self.metrics)
+        with opened(self.metrics_file_path) as file:
+            file.write(text.getvalue().encode())
+
+
+class RunLog(CSVLogger):
+    """Lightning's, whose table appears whole."""
+
+    @property
+    @rank_zero_experiment
+    def experiment(self) -> Metrics:
+        """The table."""
+        if not isinstance(self._experiment, Metrics):
+            with complaints(self.log_dir):
+                self._experiment = Metrics(self.log_dir)
+        return self._experiment
+
+
+class SavedConfig(SaveConfigCallback):
+    """Lightning's. InputError, with the reason, where the file cannot be written."""
+
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        """In all processes."""
+        with complaints(Path(trainer.log_dir or ".") / self.config_filename):
+            super().setup(trainer, pl_module, stage)

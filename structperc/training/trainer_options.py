@@ -1,0 +1,85 @@
+"""Options of the trainer that cannot be: which one it is and why, in one line."""
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytorch_lightning as pl
+from pytorch_lightning.utilities.exceptions import MisconfigurationException
+
+from structperc.errors import InputError
+from structperc.training.notices import quiet
+
+LEAST = {  # of what Lightning takes as it comes
+    "accumulate_grad_batches": 1,
+    "check_val_every_n_epoch": 1,
+    "gradient_clip_val": 0,
+    "log_every_n_steps": 0,
+    "min_epochs": 0,
+    "min_steps": 0,
+    "num_sanity_val_steps": -1,
+    "reload_dataloaders_every_n_epochs": 0,
+}
+DEFAULTS = {name: option.default for name, option in inspect.signature(pl.Trainer).parameters.items()}
+LIGHTNING = ("pytorch_lightning.", "lightning_fabric.")
+
+
+@contextmanager
+def options_named(options: Mapping[str, Any]) -> Iterator[None]:
+    """InputError, naming one of these options, where no trainer can be made of them within the block."""
+    _check_numbers(options)
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise _refused(options, error) from error
+
+
+def _check_numbers(options: Mapping[str, Any]) -> None:
+    """InputError for numbers that are too small."""
+    for name, least in LEAST.items():
+        value = options.get(name)
+        if value is not None and value < least:
+            raise InputError(f"trainer.{name} must be >= {least}, got {value}")
+
+
+def _refused(options: Mapping[str, Any], error: Exception) -> InputError:
+    """Names the first option with which, beside those before it, no trainer can be made."""
+    fine: dict[str, Any] = {}
+    with quiet():
+        for name in (name for name in DEFAULTS if name in options and options[name] != DEFAULTS[name]):
+            fine[name] = options[name]
+            try:
+                pl.Trainer(**{option: _copied(value) for option, value in fine.items()})
+            except Exception as own:
+                return InputError(f"trainer.{name}: {_line(own)}")
+    return InputError(f"trainer: {_line(error)}")
+
+
+def is_lightnings(error: Exception) -> bool:
+    """Whether it is Lightning's complaint about how it is used."""
+    if isinstance(error, MisconfigurationException):
+        return True
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
+    return isinstance(error, ValueError | TypeError) and where.startswith(LIGHTNING)
+
+
+def complaint(error: Exception) -> InputError:
+    """What Lightning says during a command; of the trainer's options the first that it speaks of is named."""
+    spoken = [word for word in re.findall(r"[`(](\w+)[`=]", str(error)) if word in DEFAULTS]
+    return InputError(f"trainer.{spoken[0]}: {_line(error)}" if spoken else _line(error))
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _copied(value: Any) -> Any:
+    """Trainers add to lists that they get."""
+    return [*value] if isinstance(value, list) else value

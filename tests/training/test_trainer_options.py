@@ -1,0 +1,82 @@
+"""Options of the trainer that cannot be: one line that names them."""
+
+from types import SimpleNamespace
+
+import pytest
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.callbacks import EarlyStopping, Timer
+
+from structperc.errors import InputError
+from structperc.optim import LBFGS, Phases
+from structperc.rerankers import Boosting
+from structperc.training.bayes_point import BayesPoint
+from structperc.training.stopping import MustEnd, StopWhenSettled
+
+REFUSED = {
+    "accelerator=gpuu": "trainer.accelerator: ",
+    "accelerator=tpu": "trainer.accelerator: ",
+    "devices=0": "trainer.devices: ",
+    "devices=99": "trainer.devices is 99, ",
+    "strategy=nonsense": "trainer.strategy: ",
+    "precision=8": "trainer.precision",
+    "max_epochs=-5": "trainer.max_epochs: ",
+    "max_epochs=-1": "trainer.max_epochs is -1 ",
+    "max_time=soon": "trainer.max_time: ",
+    "limit_train_batches=-1": "trainer.limit_train_batches: ",
+    "val_check_interval=3.5": "trainer.val_check_interval: ",
+    "val_check_interval=50": "trainer.val_check_interval: ",  # more than there are mini-batches
+    "gradient_clip_algorithm=most": "trainer.gradient_clip_algorithm: ",
+    "gradient_clip_val=-1": "trainer.gradient_clip_val must be >= 0, got -1",
+    "accumulate_grad_batches=0": "trainer.accumulate_grad_batches must be >= 1, got 0",
+    "check_val_every_n_epoch=0": "trainer.check_val_every_n_epoch must be >= 1, got 0",
+    "profiler=none": "trainer.profiler: ",
+}
+OTHERS = {
+    "--seed_everything=-1": "seed_everything",
+    "--seed_everything=4294967296": "seed_everything",
+    "--data.seed=-1": "data.seed must be >= 0, got -1",
+    "--checkpoint.every_n_epochs=-1": "every_n_epochs=-1",
+    "--checkpoint.monitor=luck": "monitor='luck'",
+    "--lr_scheduler=torch.optim.lr_scheduler.StepLR": "lr_scheduler",
+    "--optimizer=torch.optim.SGD": "optimizer",
+}
+
+
+@pytest.mark.parametrize("way", ["trainer", "others"])
+def test_each_is_refused_in_one_line(way, runs, capsys):
+    given = {f"--trainer.{option}": told for option, told in REFUSED.items()} if way == "trainer" else OTHERS
+    for option, told in given.items():
+        capsys.readouterr()
+        assert (option, runs("fit", option)) == (option, 2)
+        complaints = [line for line in capsys.readouterr().err.splitlines() if line.startswith("structperc: ")]
+        assert len(complaints) == 1
+        assert told in complaints[0]
+        assert not list(runs.root.rglob("*.ckpt"))
+
+
+class Own(pl.Callback):
+    """May do whatever it wants."""
+
+
+def ends(optimizer=None, ranker=None, callbacks=()):
+    """Whether a training without a last epoch may begin with these."""
+    weights = [torch.nn.Parameter(torch.zeros(1))]
+    optimizers = [(optimizer or (lambda p: torch.optim.SGD(p, lr=1.0)))(weights)]
+    trainer = SimpleNamespace(max_epochs=-1, max_steps=-1, optimizers=optimizers, callbacks=[BayesPoint(), *callbacks])
+    try:
+        MustEnd().on_train_start(trainer, SimpleNamespace(ranker=ranker))
+    except InputError:
+        return False
+    return True
+
+
+def test_what_ends_otherwise_may_have_no_last_epoch(runs):
+    for callback in (StopWhenSettled(), EarlyStopping("dev/score"), Timer("00:00:00:01"), Own()):
+        assert ends(callbacks=[callback])
+    assert ends(LBFGS)
+    assert ends(lambda p: Phases(p, torch.optim.Adagrad, 3, LBFGS))
+    assert ends(ranker=Boosting())
+    assert not ends()
+    assert not ends(lambda p: Phases(p, LBFGS, 3, torch.optim.Adagrad))
+    assert runs("fit", "--trainer.max_epochs=-1", "--trainer.max_steps=3") == 0
