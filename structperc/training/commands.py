@@ -3,6 +3,8 @@
 import sys
 from collections.abc import Iterator, Sequence
 
+import torch
+
 from structperc.data.conll import with_fields
 from structperc.data.corpus import Corpus
 from structperc.data.output import write_lines
@@ -34,9 +36,8 @@ def tag_file(
     """Label a file of CoNLL columns; write its lines with the predicted label, or with k the k best labellings.
 
     Columns stay as they are, those that the model does not read among them. With `order` the step in which each token
-    was decided, from 1, stands before its label. InputError for a missing
-    file or model, columns that the model needs and the file lacks, k < 1, k for a model that knows the best labelling
-    alone, and order for a model that has none.
+    was decided, from 1, stands before its label. InputError for a missing file or model, columns that the model needs
+    and the file lacks, k < 1, k for a model that knows the best labelling alone, and order for a model that has none.
     """
     if k is not None and k < 1:
         raise InputError(f"-k must be >= 1, got {k}")
@@ -57,6 +58,7 @@ def tag_file(
         write_lines(output, labelled)
 
 
+@torch.no_grad()
 def fields_by_line(tagger: SequenceTagger, corpus: Corpus, order: bool) -> dict[int, tuple[str, ...]]:
     """Line -> the label of its token; with `order`, behind what the tagger says about its decision."""
     assert corpus.lines is not None
