@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from structperc.data.labels import Span
-from structperc.training.explanation import VERDICTS, Candidate, Change, Explanation
+from structperc.training.explanation import VERDICTS, Candidate, Change, Explanation, Term
 
 CONTEXT = 12  # words to either side of what changed
 
@@ -64,29 +64,31 @@ def verdict(change: Change) -> str:
 def score_rows(explanation: Explanation) -> list[list[str]]:
     """The scores as cells: a heading, local score, same, terms with counts, total, ranks, a column per candidate.
 
-    The last column is what the decision after has more than the one before. Where they are two, terms that make no
-    difference between them are one row, their sum.
+    The last column is what the decision after has more than the one before.
     """
     shown, after = explanation.candidates, explanation.after
     rows = [["", *map(_title, shown), "difference"]]
     values = [("local score", [c.local for c in shown]), ("non-local, the same", [explanation.same] * len(shown))]
     rows += [[name, *map(number, scores), _signed(scores[after] - scores[0])] for name, scores in values]
-    alike = []
-    for term in explanation.terms:
-        difference = _signed(term.products[after] - term.products[0])
-        if after and difference == "+0":
-            alike.append(term.products)
-            continue
-        cells = [f"{number(product)} ({count:g})" for product, count in zip(term.products, term.counts, strict=True)]
-        rows.append([f"{term.name} {term.weight:+.6g}", *cells, difference])
-    if alike:
-        sums = [sum(products) for products in zip(*alike, strict=True)]
-        name = f"{len(alike)} count{'s' * (len(alike) > 1)} alike in both"
-        rows.append([name, *map(number, sums), _signed(sums[after] - sums[0])])
+    rows += _term_rows(explanation.terms, after)
     rows.append(["total score", *(number(c.total) for c in shown), _signed(shown[after].total - shown[0].total)])
     rows.append(["rank by local score", *(str(c.local_rank) for c in shown), ""])
     rows.append(["rank by total score", *(str(c.rank) for c in shown), ""])
     return rows
+
+
+def _term_rows(terms: Sequence[Term], after: int) -> Iterator[list[str]]:
+    """A row per term; several that make no difference between the two decisions, where these are two, are added up."""
+    differences = [_signed(term.products[after] - term.products[0]) for term in terms]
+    alike = [term.products for term, difference in zip(terms, differences, strict=True) if difference == "+0"]
+    added = after > 0 and len(alike) > 1
+    for term, difference in zip(terms, differences, strict=True):
+        if not (added and difference == "+0"):
+            cells = [f"{number(x)} ({count:g})" for x, count in zip(term.products, term.counts, strict=True)]
+            yield [f"{term.name} {term.weight:+.6g}", *cells, difference]
+    if added:
+        sums = [sum(products) for products in zip(*alike, strict=True)]
+        yield [f"{len(alike)} counts alike in both", *map(number, sums), _signed(sums[after] - sums[0])]
 
 
 def _title(candidate: Candidate) -> str:
