@@ -354,11 +354,11 @@ def test_mini_batches_that_diverge_at_once_leave_no_model(complaint, runs, caplo
     assert not list(runs.root.rglob("*.ckpt"))
 
 
-def test_other_errors_leave_no_model(runs, monkeypatch):
+def test_other_errors_leave_no_model(runs, monkeypatch, capsys):
     def fail(*_):
         raise OSError("out of paper")
 
     monkeypatch.setattr(Tagger, "on_train_epoch_end", fail)
-    with pytest.raises(OSError, match="out of paper"):
-        runs("fit", *FULL, *MAP, *LBFGS, "--trainer.max_epochs=2")
+    assert runs("fit", *FULL, *MAP, *LBFGS, "--trainer.max_epochs=2") == 2
+    assert "out of paper" in capsys.readouterr().err
     assert not list(runs.root.rglob("model.json"))
