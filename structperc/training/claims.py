@@ -7,7 +7,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from structperc.errors import InputError
-from structperc.training.runs import next_run
+from structperc.training.runs import next_run, sweep_runs
 
 LOCK = ".lock"  # stays in the folder; what holds is the system's lock on it, which ends with the process
 
@@ -32,6 +32,7 @@ def alone_in_new_run(root: Path) -> Iterator[Path]:
     """ROOT/1, or whatever number no run has yet; it is there from the start, and gone if nothing came into it."""
     missing = [folder for folder in (root, *root.parents) if not folder.exists()]
     folder = _next(root)
+    sweep_runs(root)
     try:
         with alone_in(folder, "start again"):
             try:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from structperc.data.unfinished import sweep
 from structperc.errors import InputError
 
 
@@ -30,6 +31,13 @@ def next_run(root: Path) -> Path:
     """The folder of a new run (not yet made)."""
     last = _numbered(root)
     return root / str(int(last[-1].name) + 1 if last else 1)
+
+
+def sweep_runs(root: Path) -> None:
+    """Removes what killed runs have left unfinished; those without a checkpoint nobody goes on with."""
+    for run in runs(root):
+        for folder in (run, run / "checkpoints", run / "predictions"):
+            sweep(folder)
 
 
 def checkpoint(root: Path, name: str) -> Path:

@@ -13,6 +13,10 @@ from structperc.training.rounds import dev_scores
 from structperc.training.trial import finished_run
 
 MEASURED = {"seconds", "seconds_by_part", "tokens_per_second", "peak_memory_mb"}
+TOLD = {
+    "current_score",
+    "epoch_loop.val_loop.batch_progress",
+}  # of a process's own last validation
 TELLS_SECONDS = {"study.md", "study.png"}
 
 
@@ -62,9 +66,9 @@ def content(path: Path, names: dict[str, str]) -> Any:
 
 
 def plain(value: Any, names: dict[str, str]) -> Any:
-    """Nested values without what is measured, and with names for paths."""
+    """Nested values without what is measured or only told, and with names for paths."""
     if isinstance(value, dict):
-        kept = {key: part for key, part in value.items() if str(key).removesuffix("_sd") not in MEASURED}
+        kept = {key: part for key, part in value.items() if str(key).removesuffix("_sd") not in MEASURED | TOLD}
         return {plain(key, names): plain(part, names) for key, part in kept.items()}
     if isinstance(value, list | tuple):
         return [plain(part, names) for part in value]

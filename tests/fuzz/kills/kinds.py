@@ -60,10 +60,11 @@ def trainings(bert: Path) -> dict[str, Kind]:
 def series(folder: Path) -> dict[str, Kind]:
     """Of several trainings, by name; a file that describes one of them is written into the folder."""
     (folder / "study.yaml").write_text(STUDY, encoding="utf-8")
-    grid = ["--grid=data.batch_size=2,4", "--holdout=3", "--root=sweep", *SIZES, *QUIET, "--trainer.max_epochs=1"]
+    grid = ["--grid=data.batch_size=2,4", "--holdout=3", "--root=sweep"]
+    options = [*SIZES, "--data.dev=0", *QUIET, "--trainer.max_epochs=1"]
     return {
         "study": Kind(["study", str(folder / "study.yaml"), "--root=study"]),
-        "sweep": Kind(["sweep", f"--config={CONFIGS / 'quickstart.yaml'}", *grid]),
+        "sweep": Kind(["sweep", f"--config={CONFIGS / 'quickstart.yaml'}", *grid, *options]),
     }
 
 

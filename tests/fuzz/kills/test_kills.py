@@ -16,7 +16,7 @@ from tiny_models import save_bert
 from structperc.training import trial
 
 TAGGERS = list(trainings(Path()))
-QUICK = ["perceptron"]
+QUICK = ["perceptron", "BiLSTM", "re-ranking 1"]
 OPENED = ("/logs/", "/.lock")  # the logger's own files, from which nothing is resumed, and files without content
 
 
