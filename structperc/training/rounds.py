@@ -1,6 +1,7 @@
 """What boosting did, round by round: which features it chose, how the loss fell and what that was worth."""
 
 import csv
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -51,7 +52,7 @@ def dev_scores(folder: Path) -> list[tuple[int, float]]:
     for log in sorted((folder / "logs").glob("version_*/metrics.csv"), key=_version):
         with open(log, encoding="utf-8", newline="") as file:
             lines = list(csv.DictReader(file))
-        begins = min((int(line["epoch"]) + 1 for line in lines), default=1)
+        begins = min((int(line["epoch"]) + 1 for line in lines), default=math.inf)
         scores = {epoch: score for epoch, score in scores.items() if epoch < begins}
         scores |= {int(line["epoch"]) + 1: float(line["dev/score"]) for line in lines if line.get("dev/score")}
     return sorted(scores.items())

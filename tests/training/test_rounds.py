@@ -119,6 +119,7 @@ def test_scores_of_one_log(tmp_path):
 def test_scores_of_a_resumed_run(tmp_path):
     log(tmp_path, 0, epochs(0, 3))
     log(tmp_path, 1, epochs(3, 5))
+    log(tmp_path, 2, [])  # it had ended
     assert dev_scores(tmp_path) == [(e, e / 100) for e in range(1, 6)]
 
 
