@@ -73,8 +73,8 @@ class ConfigurationParser(LightningArgumentParser):
         for key, value in _entries(given, known):
             if key.removesuffix("+") not in known:
                 self.error(f"Option '{key}' is not accepted{did_you_mean(key, known)}")
-            if isinstance(value, list) and _is_group(key, known):
-                self.error(f"{key}: write keys and values, as in {{KEY: VALUE}}, not a list")
+            if isinstance(value, list | int | float) and _is_group(key, known):
+                self.error(f"{key}: write keys and values, as in {{KEY: VALUE}}, not {value!r}")
 
 
 def _is_group(key: str, known: list[str]) -> bool:

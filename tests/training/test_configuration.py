@@ -91,6 +91,7 @@ def test_unknown_keys_are_refused_everywhere_even_without_a_value(refused, place
         ),
         ("modle: {}", "o.yaml:1: modle is no option of this command; did you mean model?"),
         ("trainer: [1]", "trainer: write keys and values"),
+        ("trainer: -1", "trainer: write keys and values"),
         (
             "model:\n  search:\n    init_args:\n      kk: 3",
             "o.yaml:4: model.search.kk is no option of structperc.chain.KBest",
