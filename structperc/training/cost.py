@@ -9,6 +9,8 @@ import pytorch_lightning as pl
 import torch
 from torch import nn
 
+from structperc.data.typed import check_fields
+
 STATUS = Path("/proc/self/status")
 MIB = 2**20
 
@@ -29,7 +31,8 @@ class Stopwatch(pl.Callback):
         return {"seconds": self.seconds}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """From a checkpoint."""
+        """From a checkpoint. InputError for one that holds no seconds."""
+        check_fields(state_dict, {"seconds": float}, "callbacks.Stopwatch")
         self.before = state_dict["seconds"]
 
 

@@ -13,6 +13,7 @@ from seqeval.metrics import classification_report
 from torch import nn
 
 from structperc.data.conll import read_conll
+from structperc.errors import InputError
 from structperc.training import cost
 from structperc.training.cost import Clock, Stopwatch, parameters, peak_memory, peak_resident
 from structperc.training.report import Labelled
@@ -43,6 +44,12 @@ def test_a_stopwatch_goes_on_where_its_checkpoint_was(time):
     second = Stopwatch()
     second.load_state_dict(state)
     assert second.seconds == 9.0
+
+
+def test_what_is_no_time_is_refused():
+    for wrong in ({}, {"seconds": "1"}, {"seconds": float("nan")}, {"seconds": torch.ones(1)}):
+        with pytest.raises(InputError, match=r"callbacks\.Stopwatch"):
+            Stopwatch().load_state_dict(wrong)
 
 
 def test_a_clock_adds_up_what_it_is_there_for(time):
