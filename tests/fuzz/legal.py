@@ -47,6 +47,7 @@ ACCIDENTS = {
 DEFAULT = "what may be left out has a default"
 WEIGHTS_ALONE = "to label a text, weights are all that is read of a checkpoint"
 COUNTS = "counts of the trainer that steer nothing"
+WEIGHT = "without checksums, as in format 2, another number is another weight"
 HELP = "asks for help"
 ANY_WORD = "a word is any text without spaces and tabs"
 ANY_LABEL = "a label is any text without spaces and tabs"
@@ -65,6 +66,7 @@ LEGAL: dict[str, dict[str, str]] = {
         "no empty lines": "one long sentence is a sentence",
         "empty lines everywhere": "sentences of one word are sentences",
         "no documents": "sentences without marks of documents are documents",
+        "line of a space*": "a line of white space ends a sentence",
         "long sentence": "there is no longest sentence",
         "word of *": ANY_WORD,
         "word with *": ANY_WORD,
@@ -120,6 +122,7 @@ LEGAL: dict[str, dict[str, str]] = {
         "spaces around": SAME,
         "all tabs": SAME,
         "label with a space of Unicode": ANY_LABEL,
+        "unknown label": "of any label it can be said whether two systems agree on it",
     },
     "studies": {
         **SPELLINGS,
@@ -131,15 +134,29 @@ LEGAL: dict[str, dict[str, str]] = {
         **SPELLINGS,
         **ACCIDENTS,
         "* removed": DEFAULT,
+        "model.features.init_args.node with an entry twice": "templates count once",
+        "trainer.default_root_dir := *": "a folder has any name",
+        "seed_everything := *": "any number that can be a seed is one",
+        "checkpoint.save_top_k := 10*": "all are kept of fewer",
         "checkpoint.filename := *": "a name of a file is any text",
     },
-    "models": {"kept: *": SAME},
+    "models": {
+        "kept: *": SAME,
+        "tensors: bit flipped": WEIGHT,
+        "tensors: bytes replaced": WEIGHT,
+        "*: one huge": WEIGHT,
+        "*: one negative": WEIGHT,
+        "*: all zero": WEIGHT,
+        "*: shuffled": WEIGHT,
+    },
     "checkpoints": {
         "*: an entry of the archive missing": "without its notes on versions an archive holds the same tensors",
         "labelling: loops*": WEIGHTS_ALONE,
         "labelling: callbacks*": WEIGHTS_ALONE,
         "labelling: random_states*": WEIGHTS_ALONE,
         "labelling: optimizer_states.*.param_groups*": WEIGHTS_ALONE,
+        "labelling: optimizer_states.*.state.*.step*": WEIGHTS_ALONE,
+        "labelling: optimizer_states.*.state.*.exp_avg*": WEIGHTS_ALONE,
         "labelling: lr_schedulers*": WEIGHTS_ALONE,
         "training: loops*": COUNTS,
         "training: callbacks*": COUNTS,
@@ -151,6 +168,8 @@ LEGAL: dict[str, dict[str, str]] = {
         "*: without *": DEFAULT,
         "* twice": "the last of two options counts, and two equal files or numbers may be given",
         "* swapped": "in the other order it is right, too",
+        "*: with --debug": "it shows tracebacks, and there is none",
+        "*: argument 1 := 'runs/crf/1/model'": "that is a model, too",
         "tag: argument 5 := *": "a column that a model does not read has any name",
         "decisions: --html := *": "a name of a file is any text",
         "fit: --model.gamma := *": "gamma is any number above 0",
