@@ -40,7 +40,7 @@ _REWRITTEN = (
     (r"Not of type Seed.*", "write a whole number from 0 to 4294967295"),
     (r"module '[\w.]+' has no attribute '\w+'", "there is no OWNER"),
     (r"argument of type '\w+' is not iterable", "class_path is a text"),
-    (r"typing\.Literal\[(.*)\]", r"one of \1"),
+    (r"typing\.Literal\[(.*?)\]", r"one of \1"),
     (r"<class '(?:\w+\.)*(\w+)'>", r"\1"),
     (r"NoneType", "null"),
 )

@@ -22,6 +22,7 @@ LEAST = {  # of what Lightning takes as it comes
     "num_sanity_val_steps": -1,
     "reload_dataloaders_every_n_epochs": 0,
 }
+MOST = {"max_epochs": 10**6, "min_epochs": 10**6}  # more would never end
 DEFAULTS = {name: option.default for name, option in inspect.signature(pl.Trainer).parameters.items()}
 LIGHTNING = ("pytorch_lightning.", "lightning_fabric.")
 
@@ -39,11 +40,15 @@ def options_named(options: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _check_numbers(options: Mapping[str, Any]) -> None:
-    """InputError for numbers that are too small."""
+    """InputError for numbers that are too small or too large."""
     for name, least in LEAST.items():
         value = options.get(name)
         if value is not None and value < least:
             raise InputError(f"trainer.{name} must be >= {least}, got {value}")
+    for name, most in MOST.items():
+        value = options.get(name)
+        if value is not None and value > most:
+            raise InputError(f"trainer.{name} must be <= {most}, got {value}: such a training never ends")
 
 
 def _refused(options: Mapping[str, Any], error: Exception) -> InputError:

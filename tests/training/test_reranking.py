@@ -223,8 +223,11 @@ def test_runs_are_compared(runs, capsys):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("--model.nonlocal_features=[structperc.nonlocal_features.PhraseConsistency]", "PhraseConsistency does not"),
-        ("--model.ranker=structperc.rerankers.FirstScore", "FirstScore does not correspond to a subclass of Ranker"),
+        (
+            "--model.nonlocal_features=[structperc.nonlocal_features.PhraseConsistency]",
+            "PhraseConsistency is no GlobalFeature",
+        ),
+        ("--model.ranker=structperc.rerankers.FirstScore", "FirstScore is no Ranker"),
         ("--model.correct=nonsense", "'closest', 'gold'"),
         (f"--model.nonlocal_features=[{ABSENT}]", "no.txt"),
         ("--trainer.gradient_clip_val=1", "trainer.gradient_clip_val: a ranker learns without gradients"),
