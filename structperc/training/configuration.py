@@ -1,8 +1,10 @@
 """Configuration files and options as the program's parser takes them: strict YAML, no unknown keys."""
 
 import re
+from argparse import Action
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn, get_type_hints
+from types import NoneType
+from typing import Any, NoReturn, get_args, get_type_hints
 
 import yaml
 from jsonargparse import Namespace, get_loader, set_loader
@@ -14,6 +16,7 @@ from structperc.errors import InputError
 from structperc.spelling import did_you_mean
 
 Seed = restricted_number_type("Seed", int, [(">=", 0), ("<", 2**32)])  # what NumPy's generators take
+CLASS = ("class_path", "init_args", "dict_kwargs")  # keys of one
 STRICT = "strict yaml"  # how the parser reads values: as it would by itself, if `load_yaml` takes them
 
 
@@ -68,13 +71,21 @@ class ConfigurationParser(LightningArgumentParser):
         super().error(message, ex)
 
     def _refuse_unknown(self, given: Mapping[str, Any] | Namespace) -> None:
-        known = [action.dest for action in self._actions]
-        known = [key for key in known if key.removesuffix(".help") == key or key.removesuffix(".help") not in known]
+        actions = {action.dest: action for action in self._actions}
+        known = [key for key in actions if key.removesuffix(".help") == key or key.removesuffix(".help") not in actions]
         for key, value in _entries(given, known):
-            if key.removesuffix("+") not in known:
+            name = key.removesuffix("+")
+            if name not in known:
                 self.error(f"Option '{key}' is not accepted{did_you_mean(key, known)}")
             if isinstance(value, list | int | float) and _is_group(key, known):
                 self.error(f"{key}: write keys and values, as in {{KEY: VALUE}}, not {value!r}")
+            if value is None and not _may_be_null(actions[name]):
+                self.error(f'Parser key "{key}": null is no value of it; leave it out for {actions[name].default!r}')
+
+
+def _may_be_null(action: Action) -> bool:
+    kind = getattr(action, "_typehint", None)  # of options with a type
+    return kind in (None, Any) or action.default is None or NoneType in get_args(kind)
 
 
 def _is_group(key: str, known: list[str]) -> bool:
@@ -93,6 +104,24 @@ def _entries(given: Mapping[str, Any] | Namespace, known: list[str], above: str 
 
 
 def _check_mapping(value: Any, name: str) -> None:
+    """InputError for what is no mapping, and for options of a class beside its path."""
     if not isinstance(value, dict):
         what = "is empty" if value is None else f"holds {'a list' if isinstance(value, list) else 'plain text'}"
         raise InputError(f"{name}: a configuration is written as KEY: VALUE, but this {what}")
+    for key, complaint in _misshapen(value):
+        raise InputError(f"{name}: {key}: {complaint}")
+
+
+def _misshapen(value: Any, above: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted keys of classes that are not written as such, and what is wrong with them."""
+    if isinstance(value, dict) and "class_path" in value:
+        if not isinstance(value["class_path"], str) or not value["class_path"]:
+            yield above, "class_path is the dotted path of a class, such as structperc.chain.KBest"
+        for beside in value.keys() - set(CLASS):
+            advice = f"options of a class stand under init_args{did_you_mean(str(beside), CLASS[1:])}"
+            yield above, f"{beside} stands beside class_path; {advice}"
+    if isinstance(value, dict) and not isinstance(value.get("init_args", {}), dict):
+        yield above, "init_args are written as KEY: VALUE"
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inner:
+        yield from _misshapen(one, f"{above}.{key}".removeprefix("."))

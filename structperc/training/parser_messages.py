@@ -20,7 +20,7 @@ _HEAD = re.compile(
     r"|Type .+? expects a function or a callable class: "
 )
 _BUILT = re.compile(r"\.?\. Got value: Namespace\(.*?class_path='([^']+)'.*")  # ends messages about functions
-_TYPE = re.compile(r"Expected an? (<class '.+?'>|typing\.\S+\[.*?\])(?:\. Got value: (.*))?$")
+_TYPE = re.compile(r"Expected an? (<class '.+?'>|typing\.\S+\[.*?\])(?:\. Got value: ?(.*))?$")
 _VALUE = re.compile(r"Given value: (.*)")
 _NOISE = re.compile(
     r"$|Does not validate against|Subtypes:|Errors:|Given value|Subclass types expect|a class path \(str\)|a dict with"
@@ -34,12 +34,12 @@ _REWRITTEN = (
     (r"the following arguments are required: \w+\.(\w+).*", r"no \1 is given: write it into the file of -c"),
     (r"the following arguments are required: (.*)", r"OWNER needs \1"),
     (r"Not a valid subclass of (\w+).*", r"write the class_path of a \1 and its init_args, nothing else"),
-    (r"Expected a dot import path string: (.*)", r"\1 is no class path, such as structperc.chain.KBest"),
+    (r"Expected a dot import path string: ?(.*)", r"'\1' is no class path, such as structperc.chain.KBest"),
+    (r"Expected an import path or a subclass spec, .*", "write class_path and init_args"),
     (r"Import path (\S+) does not correspond to a subclass of (\S+)", r"\1 is no \2"),
     (r"Expected an instantiatable class, but .*", "this class is only the base of others; name one of them"),
     (r"Not of type Seed.*", "write a whole number from 0 to 4294967295"),
     (r"module '[\w.]+' has no attribute '\w+'", "there is no OWNER"),
-    (r"argument of type '\w+' is not iterable", "class_path is a text"),
     (r"typing\.Literal\[(.*?)\]", r"one of \1"),
     (r"<class '(?:\w+\.)*(\w+)'>", r"\1"),
     (r"NoneType", "null"),

@@ -15,6 +15,8 @@ ADVICE = {  # where an optimizer says what it cannot do
     "does not allow for gradient clipping": "set its option fused: false, or leave out trainer.gradient_clip_val",
 }
 
+NOT_BUILT = "Does not validate against any of the Union subtypes"  # how the parser begins to say so
+
 
 @contextmanager
 def refusals(arguments: Sequence[str] = ()) -> Iterator[None]:
@@ -36,12 +38,14 @@ def refusals(arguments: Sequence[str] = ()) -> Iterator[None]:
 def cause(error: Exception) -> Exception:
     """The InputError that the parser wrapped while it built the configured objects; else the error itself.
 
-    A package that one of these objects needs and that is not there makes an InputError, too.
+    What else went wrong when one of these objects was built makes an InputError, too, such as a package it needs.
     """
     outer: BaseException = error
     chained: BaseException = error
     while not isinstance(chained, InputError) and chained.__cause__ is not None:
         outer, chained = chained, chained.__cause__
+    if isinstance(chained, InputError):
+        return chained
     if isinstance(chained, ModuleNotFoundError):
         return InputError(parser_message(str(outer)))
-    return chained if isinstance(chained, InputError) else error
+    return InputError(parser_message(str(error))) if str(error).startswith(NOT_BUILT) else error
