@@ -86,6 +86,8 @@ def _count(node: yaml.Node, known: dict[yaml.Node, int], above: set[yaml.Node]) 
     if node in above:
         raise yaml.MarkedYAMLError(problem="an alias stands within what it repeats", problem_mark=node.start_mark)
     parts: list[yaml.Node] = []
+    if isinstance(node, yaml.ScalarNode) and "\0" in node.value:
+        raise yaml.MarkedYAMLError(problem="a text has no character NUL", problem_mark=node.start_mark)
     if isinstance(node, yaml.SequenceNode):
         parts = node.value
     elif isinstance(node, yaml.MappingNode):

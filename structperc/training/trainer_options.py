@@ -23,6 +23,7 @@ LEAST = {  # of what Lightning takes as it comes
     "reload_dataloaders_every_n_epochs": 0,
 }
 MOST = {"max_epochs": 10**6, "min_epochs": 10**6}  # more would never end
+ABOVE_ZERO = ("limit_train_batches", "val_check_interval")
 DEFAULTS = {name: option.default for name, option in inspect.signature(pl.Trainer).parameters.items()}
 LIGHTNING = ("pytorch_lightning.", "lightning_fabric.")
 
@@ -40,11 +41,16 @@ def options_named(options: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _check_numbers(options: Mapping[str, Any]) -> None:
-    """InputError for numbers that are too small or too large."""
+    """InputError for numbers that are too small or too large, and for an option that sequences do not go with."""
     for name, least in LEAST.items():
         value = options.get(name)
         if value is not None and value < least:
             raise InputError(f"trainer.{name} must be >= {least}, got {value}")
+    for name in ABOVE_ZERO:
+        if isinstance(options.get(name), int | float) and options[name] == 0:
+            raise InputError(f"trainer.{name} must be > 0, got {options[name]}")
+    if options.get("overfit_batches"):
+        raise InputError("trainer.overfit_batches would cut mini-batches anew; leave it out, and name a small file")
     for name, most in MOST.items():
         value = options.get(name)
         if value is not None and value > most:

@@ -36,6 +36,7 @@ def test_what_is_fine_is_what_yaml_says(text):
         ("a: 2001-99-99\n", "f: a value is not what its tag or form says"),
         ("a: !own x\n", "f:1: could not determine a constructor"),
         ("a: 1\nb: \x07\n", "f:2: a text file has no character '\\x07'"),
+        ('a: 1\nb: "x\\0y"\n', "f:2: a text has no character NUL"),
         ("[" * 1000, "f: brackets are nested too deeply"),
         (BOMB, "f: aliases stand for more than 100,000 values"),
     ],
