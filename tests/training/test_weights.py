@@ -249,6 +249,9 @@ class Plain(NonlocalFeature):
     def names(self, types):
         return [f"plain({kind})" for kind in types]
 
+    def counts(self, segments):
+        return segments.holders.counts.new_zeros(segments.valid.numel(), 1).float()
+
 
 def test_a_feature_without_options_is_called_by_its_class():
     assert title(Plain()) == "Plain"
