@@ -49,6 +49,21 @@ __all__ = [
     "Tagger",
     "InputError",
 ]
+_STAGES = (
+    "structures",
+    "data",
+    "features",
+    "encoders",
+    "scorers",
+    "chain",
+    "nonlocal_features",
+    "criteria",
+    "optim",
+    "rerankers",
+    "guided",
+    "metrics",
+    "training",
+)
 _PLACES = {
     "structures": ("Batch", "Lattice", "Candidates"),
     "data.corpus": ("Corpus",),
@@ -61,8 +76,14 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Public names are found on first use: the command line answers without PyTorch, the core without Lightning."""
+    """Public names and stages are found on first use: the command line answers without PyTorch."""
     for module, names in _PLACES.items():
         if name in names:
             return getattr(import_module(f"structperc.{module}"), name)
+    if name in _STAGES:
+        return import_module(f"structperc.{name}")
     raise AttributeError(f"module 'structperc' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_STAGES})

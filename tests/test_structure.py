@@ -139,3 +139,12 @@ def test_public_names_are_documented(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     bare = [name for name, node in documented(tree) if not ast.get_docstring(node)]  # type: ignore[arg-type]
     assert not bare
+
+
+def test_the_package_gives_its_names_and_stages_on_first_use():
+    program = "import structperc\nfor name in [*structperc.__all__, *structperc._STAGES]: getattr(structperc, name)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert set(structperc._STAGES) <= set(dir(structperc))
+    with pytest.raises(AttributeError, match="nothing"):
+        structperc.nothing  # noqa: B018
