@@ -3,6 +3,7 @@
 import io
 import re
 import warnings
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,10 +54,16 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     try:
         with warnings.catch_warnings(action="ignore"):  # about pickles that other programs write
             saved = torch.load(path, map_location="cpu", weights_only=True)
+        with zipfile.ZipFile(path) as parts:  # torch writes checksums and does not look at them
+            damaged = parts.testzip()
     except OSError as error:
         raise InputError(f"{path}: cannot read this checkpoint ({error.strerror or error})") from None
     except Exception as error:  # whatever a damaged or hostile file leads to
         raise InputError(f"{path}: {_unreadable(error)}; name another checkpoint, or train anew") from None
+    if damaged is not None:
+        raise InputError(
+            f"{path}: damaged (the checksum of {damaged} is wrong); name another checkpoint, or train anew"
+        )
     for name, kind in PARTS.items():
         if not isinstance(saved, dict) or not isinstance(saved.get(name), kind):
             raise InputError(

@@ -50,6 +50,22 @@ def test_what_is_no_checkpoint(saved, tmp_path):
     complaint(tmp_path / "none.ckpt")
 
 
+def test_every_flipped_bit_shows_where_there_are_numbers(saved, tmp_path):
+    """Places are drawn from a seed; what stands between the parts of the file may change."""
+    whole, content = saved
+    path, draw = tmp_path / "a.ckpt", torch.Generator().manual_seed(3)
+    refused = 0
+    for at in torch.randint(len(whole), (60,), generator=draw).tolist():
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        try:
+            read = read_checkpoint(path)["state_dict"]
+        except InputError:
+            refused += 1
+        else:
+            assert all(torch.equal(read[name], tensor) for name, tensor in content["state_dict"].items())
+    assert refused > 40
+
+
 def test_code_is_refused_and_not_run(saved, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "a.ckpt"
