@@ -48,6 +48,7 @@ DEFAULT = "what may be left out has a default"
 WEIGHTS_ALONE = "to label a text, weights are all that is read of a checkpoint"
 COUNTS = "counts of the trainer that steer nothing"
 WEIGHT = "without checksums, as in format 2, another number is another weight"
+WORD = "without checksums, as in format 2, another word is another word"
 HELP = "asks for help"
 ANY_WORD = "a word is any text without spaces and tabs"
 ANY_LABEL = "a label is any text without spaces and tabs"
@@ -68,6 +69,7 @@ LEGAL: dict[str, dict[str, str]] = {
         "no documents": "sentences without marks of documents are documents",
         "line of a space*": "a line of white space ends a sentence",
         "many types": "a segment may be of any type",
+        "all labels O": "fit says so above its bar; other commands take any labels",
         "long sentence": "there is no longest sentence",
         "word of *": ANY_WORD,
         "word with *": ANY_WORD,
@@ -113,6 +115,7 @@ LEGAL: dict[str, dict[str, str]] = {
         "no word": "a word without letters is in no text",
         "tensors: empty words": "a word without letters is in no text",
         "word twice": "the first vector counts",
+        "tensors: word twice": "the first vector counts",
         "no counts": "the line of counts may be missing",
     },
     "predictions": {
@@ -131,6 +134,7 @@ LEGAL: dict[str, dict[str, str]] = {
         **ACCIDENTS,
         "* removed": DEFAULT,
         "options with an entry twice": "the last of two options counts",
+        "* reversed": "files and options may stand in any order",
     },
     "configurations": {
         **SPELLINGS,
@@ -141,10 +145,13 @@ LEGAL: dict[str, dict[str, str]] = {
         "seed_everything := *": "any number that can be a seed is one",
         "checkpoint.save_top_k := 10*": "all are kept of fewer",
         "model.optimizer.init_args.lr := *": "torch takes any learning rate from 0 on",
+        "model.criterion.init_args.C := *": "any number from 0 on is a margin",
         "checkpoint.filename := *": "a name of a file is any text",
     },
     "models": {
         "kept: *": SAME,
+        "*.learned.* cut": WORD,
+        "features.vocabularies.* := *": WORD,
         "tensors: bit flipped": WEIGHT,
         "tensors: bytes replaced": WEIGHT,
         "header: metadata": NOT_READ,
@@ -164,6 +171,8 @@ LEGAL: dict[str, dict[str, str]] = {
         "labelling: lr_schedulers*": WEIGHTS_ALONE,
         "training: loops*": COUNTS,
         "training: callbacks*": COUNTS,
+        "*: bit flipped": "between its parts, whose checksums are looked at, an archive may hold anything",
+        "*: a link to it": SAME,
     },
     "command_lines": {
         "-h: another command": HELP,
@@ -174,8 +183,11 @@ LEGAL: dict[str, dict[str, str]] = {
         "* swapped": "in the other order it is right, too",
         "*: with --debug": "it shows tracebacks, and there is none",
         "*: argument 1 := 'runs/crf/1/model'": "that is a model, too",
-        "tag: argument 5 := *": "a column that a model does not read has any name",
+        "tag: argument [56] := *": "a column that a model does not read has any name",
         "decisions: --html := *": "a name of a file is any text",
+        "weights: --csv := *": "a name of a file is any text",
+        "tag: -o := *": "a name of a file is any text",
+        "*: with --encoding=latin-1": "every file is a text of latin-1",
         "fit: --model.gamma := *": "gamma is any number above 0",
     },
 }
