@@ -68,6 +68,6 @@ def _read(path: str | Path) -> dict[str, str]:
 
 def _entry(path: str | Path, number: int, line: str) -> tuple[str, str]:
     fields = line.split("\t")
-    if len(fields) not in (2, 3) or not re.fullmatch("[01]+", fields[0]) or not fields[1].strip():
+    if len(fields) not in (2, 3) or not re.fullmatch("[01]+", fields[0]) or not fields[1].strip(" "):
         raise InputError(f"{path}:{number}: expected bit path TAB word TAB frequency, got {line!r}")
     return fields[1], fields[0]

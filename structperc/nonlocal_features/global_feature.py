@@ -48,7 +48,7 @@ class GlobalFeature(NonlocalFeature):
         self.typed = typed
         self.strings = None
         self.weight = nn.Parameter(torch.zeros(0))
-        self.register_buffer("keys", torch.zeros(0, dtype=torch.int64))
+        self.register_buffer("keys", torch.zeros(0, dtype=torch.int64, device="cpu"))  # looked at while it is built
 
     # -- what a template says --------------------------------------------------------------------------------
 
@@ -146,4 +146,5 @@ class GlobalFeature(NonlocalFeature):
 @lru_cache(maxsize=64)
 def name_numbers(names: tuple[str | None, ...]) -> Tensor:
     """Names, None for nothing -> (n,) int64, 0 for nothing."""
-    return torch.tensor([0 if name is None else int(word_hashes([name])[0]) for name in names])
+    numbers = [0 if name is None else int(word_hashes([name])[0]) for name in names]
+    return torch.tensor(numbers, device="cpu")  # kept for others, whatever device is the default now

@@ -87,9 +87,10 @@ def test_fits_that_start_together_have_runs_of_their_own(runs, monkeypatch):
 
 def test_a_run_that_goes_on_is_not_resumed_a_second_time(trained, fails):
     before = {path: path.stat().st_mtime_ns for path in trained.folder.rglob("*")}
+    last = f"--ckpt_path={trained.folder / 'checkpoints' / 'last.ckpt'}"
     with alone_in(trained.folder, ADVICE):
-        complaint = fails(*trained.again.arguments("fit", "--ckpt_path=last", "--trainer.max_epochs=3"))
-        assert trained.again("validate", "--ckpt_path=last") == 0
+        complaint = fails(*trained.again.arguments("fit", last, "--trainer.max_epochs=3"))
+        assert trained.again("validate", last) == 0
     assert f"{trained.folder}: another process works here" in complaint
     after = {path: path.stat().st_mtime_ns for path in trained.folder.rglob("*") if path in before}
     assert {p for p in before if after[p] != before[p]} <= {trained.folder, trained.folder / "logs"}
