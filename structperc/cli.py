@@ -68,7 +68,7 @@ def complain(error: BaseException) -> int:
         print("; ".join(["structperc: interrupted", *map(str, error.args)]), file=sys.stderr)
         return 1
     print(f"structperc: error: {shortened(printable(message(error)))}", file=sys.stderr)
-    return 2 if isinstance(error, InputError | OSError) else UNEXPECTED
+    return 2 if isinstance(error, InputError | OSError) or lacks_memory(error) else UNEXPECTED
 
 
 def message(error: BaseException) -> str:
@@ -78,7 +78,15 @@ def message(error: BaseException) -> str:
     if isinstance(error, OSError):
         place = "" if error.filename is None else f"{error.filename}: "
         return f"{place}{error.strerror or error}"
+    if lacks_memory(error):
+        return "there is not enough memory for this; ask for fewer candidates, or smaller batch sizes under data"
     return f"unexpected failure ({type(error).__name__}: {error}); --debug shows the traceback"
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether memory was asked for that is not there; of tensors PyTorch says so in words alone."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or "can't allocate memory" in said or "out of memory" in said
 
 
 def printable(text: str) -> str:

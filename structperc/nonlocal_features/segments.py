@@ -13,6 +13,8 @@ from structperc.nonlocal_features.strings import Strings
 from structperc.nonlocal_features.text import Labellings, Text, compare, read
 from structperc.structures import Batch
 
+PLACES = 2**22  # segments x labellings that are compared at a time: 32 MiB
+
 
 class Holders(NamedTuple):
     """The valid labellings that hold each of the `spans`, span after span."""
@@ -47,12 +49,16 @@ class Segments:
     @cached_property
     def holders(self) -> Holders:
         """Which labellings have which segment: those that hold the copy it stands in."""
-        rows = self.spans.starts // self.possible.shape[1]
+        rows, K = self.spans.starts // self.possible.shape[1], self.valid.shape[1]
         variants = self.text.variants(self.spans.copies)
-        held = self.text.taken[self.text.stretches[variants]] == variants.unsqueeze(1)
-        span, k = (held & self.valid[rows]).nonzero().unbind(1)
+        found = [rows.new_zeros(0, 2)]
+        for start in range(0, len(rows), max(1, PLACES // K)):
+            part = slice(start, start + max(1, PLACES // K))
+            held = self.text.taken[self.text.stretches[variants[part]]] == variants[part].unsqueeze(1)
+            found.append((held & self.valid[rows[part]]).nonzero() + rows.new_tensor([start, 0]))
+        span, k = torch.cat(found).unbind(1)
         counts = span.bincount(minlength=len(rows))
-        return Holders(rows[span] * self.valid.shape[1] + k, counts.cumsum(0) - counts, counts)
+        return Holders(rows[span] * K + k, counts.cumsum(0) - counts, counts)
 
     @cached_property
     def sentences(self) -> Tensor:

@@ -150,6 +150,12 @@ def test_did_you_mean(given, known, suggested):
         (OSError(errno.ENOSPC, "No space left on device", "runs/x"), 2, "runs/x: No space left on device"),
         (OSError(errno.EIO, "Input/output error"), 2, "structperc: error: Input/output error"),
         (OSError("gone"), 2, "structperc: error: gone"),
+        (MemoryError(), 2, "there is not enough memory"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+            2,
+            "structperc: error: there is not enough memory",
+        ),
         (KeyError("word"), 70, "unexpected failure (KeyError: 'word'); --debug shows the traceback"),
         (KeyboardInterrupt(), 1, "structperc: interrupted"),
     ],

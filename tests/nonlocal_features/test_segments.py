@@ -20,6 +20,7 @@ from structperc.nonlocal_features import (
     Segments,
     SubphraseConsistency,
     find_segments,
+    segments,
 )
 from structperc.nonlocal_features.hashes import Hashes, combined
 
@@ -120,6 +121,13 @@ def test_tuples_of_numbers_differ() -> None:
     for tuples in grids:
         assert len(combined(*tuples.unbind(1)).unique()) == len(tuples)
     assert len(combined(small.unsqueeze(1), small, 7).unique()) == 19 * 19
+
+
+def test_holders_are_found_part_by_part(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = segments_of(case).holders
+    monkeypatch.setattr(segments, "PLACES", 3 * case.valid.shape[1])
+    parts = segments_of(case).holders
+    assert all(torch.equal(a, b) for a, b in zip(parts, whole, strict=True))
 
 
 def test_holders_are_the_valid_labellings_with_a_segment(case: Case) -> None:
