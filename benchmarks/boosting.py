@@ -10,8 +10,8 @@ import time
 import numpy as np
 import torch
 
-from structperc.rerankers import Boosting, Examples
-from structperc.rerankers.boosting import ExpLoss
+from structperc.reranking import Boosting, Examples
+from structperc.reranking.boosting import ExpLoss
 
 K = 20
 DRAWS = 110  # features of a candidate, before those it has twice

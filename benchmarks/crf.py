@@ -15,6 +15,9 @@ from pathlib import Path
 import pycrfsuite
 import torch
 
+from structperc.batching.encoded import FixedBatches
+from structperc.batching.sequence_data import SequenceData
+from structperc.batching.sources import Conll, Synthetic
 from structperc.chain import KBest
 from structperc.criteria import Likelihood, Prior
 from structperc.data.labels import LabelSet
@@ -22,10 +25,7 @@ from structperc.features import FeatureExtractor
 from structperc.optim import LBFGS
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
-from structperc.training.datamodule import SequenceData
-from structperc.training.encoded import FixedBatches
-from structperc.training.sources import Conll, Synthetic
-from structperc.training.tagger import Tagger
+from structperc.taggers.tagger import Tagger
 
 TEMPLATES = ["suzuki2006_chunking"]
 C = 1.0

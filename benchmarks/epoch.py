@@ -17,6 +17,10 @@ from pathlib import Path
 import pycrfsuite
 import pytorch_lightning as pl
 
+from structperc.batching.encoded import EncodedCorpus
+from structperc.batching.sampler import LengthBatches
+from structperc.batching.sequence_data import SequenceData
+from structperc.batching.sources import Conll, Synthetic
 from structperc.chain import KBest
 from structperc.criteria import Perceptron as PerceptronCriterion
 from structperc.data.labels import LabelSet
@@ -24,12 +28,8 @@ from structperc.features import FeatureExtractor
 from structperc.metrics import compare
 from structperc.optim import Perceptron
 from structperc.scorers import SparseLinear
-from structperc.training.datamodule import SequenceData
-from structperc.training.encoded import EncodedCorpus
+from structperc.taggers.tagger import Tagger
 from structperc.training.report import evaluate
-from structperc.training.sampler import LengthBatches
-from structperc.training.sources import Conll, Synthetic
-from structperc.training.tagger import Tagger
 
 TEMPLATES = ["kazama2007"]
 BATCH_SIZES = (16, 32, 64)

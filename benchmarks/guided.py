@@ -12,15 +12,15 @@ from pathlib import Path
 
 import torch
 
+from structperc.batching.encoded import EncodedCorpus
+from structperc.batching.sampler import LengthBatches
+from structperc.batching.sequence_data import SequenceData
+from structperc.batching.sources import Conll, Synthetic
 from structperc.data.labels import LabelSet
 from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures, GuidedModel, Updates
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, SparseFeatures, Words
-from structperc.training.datamodule import SequenceData
-from structperc.training.encoded import EncodedCorpus
-from structperc.training.sampler import LengthBatches
-from structperc.training.sources import Conll, Synthetic
 
 S, LABELS, FEATURES, PER_TOKEN = 256, 50, 150_000, 36
 LENGTHS = (10, 100, 1000)

@@ -12,15 +12,15 @@ from torch import nn
 from torchcrf import CRF
 
 from benchmarks.timing import interleaved
+from structperc.batching.sampler import LengthBatches
+from structperc.batching.sequence_data import SequenceData
+from structperc.batching.sources import Conll, Synthetic
 from structperc.chain import KBest
 from structperc.criteria import Likelihood
 from structperc.encoders import BiLSTM, CharCNN, WordEmbedding
 from structperc.scorers import Neural
 from structperc.structures import Batch
-from structperc.training.datamodule import SequenceData
-from structperc.training.sampler import LengthBatches
-from structperc.training.sources import Conll, Synthetic
-from structperc.training.tagger import Tagger
+from structperc.taggers.tagger import Tagger
 
 
 def run(smoke: bool) -> list[dict]:

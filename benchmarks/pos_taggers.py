@@ -25,10 +25,10 @@ from typing import NamedTuple
 import pycrfsuite
 from nltk.tag.perceptron import PerceptronTagger
 
+from structperc.batching.sources import Conll
 from structperc.data.corpus import Corpus
 from structperc.features import FeatureExtractor
 from structperc.training import program
-from structperc.training.sources import Conll
 
 AFFIXES = 9
 SHAPES: dict[str, Callable[[str], bool]] = {"number": str.isdigit, "uppercase": str.isupper, "hyphen": "-".__eq__}

@@ -7,10 +7,14 @@ of a real model, and lists the candidates of the development documents. Decoding
 import os
 from pathlib import Path
 
+from structperc.batching.sampler import LengthBatches
+from structperc.batching.sequence_data import SequenceData
+from structperc.batching.sources import Conll, Synthetic
 from structperc.chain import KBest
 from structperc.criteria import LocalAndNonlocal
 from structperc.data.labels import LabelSet
 from structperc.features import FeatureExtractor
+from structperc.inspection.nbest import Seconds, nbest_scores
 from structperc.nonlocal_features import (
     ConjunctionConsistency,
     MajorityPhrase,
@@ -19,11 +23,7 @@ from structperc.nonlocal_features import (
     SubphraseConsistency,
 )
 from structperc.scorers import SparseLinear
-from structperc.training.datamodule import SequenceData
-from structperc.training.nbest import Seconds, nbest_scores
-from structperc.training.sampler import LengthBatches
-from structperc.training.sources import Conll, Synthetic
-from structperc.training.tagger import Tagger
+from structperc.taggers.tagger import Tagger
 
 FEATURES = (PhraseConsistency, SubphraseConsistency, MajorityPhrase, MajoritySuperphrase, ConjunctionConsistency)
 

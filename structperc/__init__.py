@@ -9,19 +9,25 @@ chain               Lattice -> best paths, k best, marginals: exact dynamic prog
 nonlocal_features   candidates -> counts of what only whole labellings show -> scores
 criteria            gold against rivals -> losses
 optim               gradients -> weights
-rerankers           candidate lists and the scores of second models
 guided              the other road, without a lattice: labels one by one, the easiest first
 metrics             labels against gold -> scores
-training            all of it as Lightning modules; saved models
+reports             numbers, tables and figures as people see them
+batching            corpora -> mini-batches: data modules
+taggers             all of it as Lightning modules; how they label and how they are saved
+reranking           candidate lists -> second models, and how both are trained
+training            programs, run folders, callbacks
+experiments         studies and sweeps: many trainings, one table
+inspection          what a model has learned, and why it decides as it does
 commands            what the command line offers, one file per command
 cli                 the program
 
-Importing a stage before `training` needs neither Lightning nor datasets; `import structperc` alone imports nothing.
+Importing a stage before `reports` needs neither Lightning nor datasets; `import structperc` alone imports nothing.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from structperc.on_first_use import on_first_use
 from structperc.version import __version__
 
 if TYPE_CHECKING:
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
     from structperc.errors import InputError
     from structperc.features import FeatureExtractor
     from structperc.structures import Batch, Candidates, Lattice
-    from structperc.training.tagger import Tagger
+    from structperc.taggers import Tagger
 
 __all__ = [
     "__version__",
@@ -59,30 +65,32 @@ _STAGES = (
     "nonlocal_features",
     "criteria",
     "optim",
-    "rerankers",
     "guided",
     "metrics",
+    "reports",
+    "batching",
+    "taggers",
+    "reranking",
     "training",
+    "experiments",
+    "inspection",
 )
-_PLACES = {
-    "structures": ("Batch", "Lattice", "Candidates"),
-    "data.corpus": ("Corpus",),
-    "data.labels": ("LabelSet",),
-    "features": ("FeatureExtractor",),
-    "chain": ("viterbi", "kbest", "log_partition", "marginals", "max_marginals"),
-    "training.tagger": ("Tagger",),
-    "errors": ("InputError",),
-}
+_named = on_first_use(
+    __name__,
+    {
+        "structperc.structures": ["Batch", "Lattice", "Candidates"],
+        "structperc.data": ["Corpus", "LabelSet"],
+        "structperc.features": ["FeatureExtractor"],
+        "structperc.chain": ["viterbi", "kbest", "log_partition", "marginals", "max_marginals"],
+        "structperc.taggers": ["Tagger"],
+        "structperc.errors": ["InputError"],
+    },
+)
 
 
 def __getattr__(name: str) -> Any:
     """Public names and stages are found on first use: the command line answers without PyTorch."""
-    for module, names in _PLACES.items():
-        if name in names:
-            return getattr(import_module(f"structperc.{module}"), name)
-    if name in _STAGES:
-        return import_module(f"structperc.{name}")
-    raise AttributeError(f"module 'structperc' has no attribute {name!r}")
+    return import_module(f"{__name__}.{name}") if name in _STAGES else _named(name)
 
 
 def __dir__() -> list[str]:

@@ -11,11 +11,11 @@ import yaml
 
 from structperc.data.text import expand
 from structperc.errors import InputError
-from structperc.training.draft import draft
+from structperc.experiments.draft import draft
+from structperc.experiments.study_file import read_study
+from structperc.taggers.tagger import Tagger
 from structperc.training.program import Program, train
-from structperc.training.reranking import rerank
-from structperc.training.study_file import read_study
-from structperc.training.tagger import Tagger
+from structperc.training.reranking_program import rerank
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 STUDIES = sorted((CONFIGS / "studies").glob("*.yaml"))

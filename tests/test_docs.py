@@ -20,14 +20,14 @@ from torch import Tensor, nn
 from torchcrf import CRF
 
 from structperc import Corpus, FeatureExtractor, LabelSet, Lattice, Tagger, kbest, log_partition, viterbi
+from structperc.batching.encoded import EncodedCorpus
 from structperc.chain import edge_marginals, path_score
 from structperc.cli import main
 from structperc.criteria import Likelihood
 from structperc.encoders import WordEmbedding
+from structperc.experiments.draft import draft
 from structperc.optim import OWLQN
 from structperc.structures import Candidates, Scored
-from structperc.training.draft import draft
-from structperc.training.encoded import EncodedCorpus
 
 ROOT = Path(__file__).parents[1]
 DOCS, QUICKSTART = ROOT / "docs", ROOT / "configs" / "quickstart.yaml"

@@ -21,7 +21,7 @@ def run(arguments: list[str]) -> None:
     """Prints the table."""
     options = parser().parse_args(arguments)
 
-    from structperc.training.nbest import nbest_file
+    from structperc.inspection.nbest import nbest_file
 
     print(
         nbest_file(

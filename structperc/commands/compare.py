@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> None:
     """Prints the table."""
     options = parser().parse_args(arguments)
 
-    from structperc.training.commands import compare_predictions
+    from structperc.commands.comparing import compare_predictions
 
     files = {"scheme": options.scheme, "labels": options.labels, "encoding": options.encoding}
     print(compare_predictions(options.systems, options.gold, split=options.split, gamma=options.gamma, **files))

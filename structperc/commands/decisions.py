@@ -19,7 +19,7 @@ def run(arguments: list[str]) -> None:
     """Prints the sentences."""
     options = parser().parse_args(arguments)
 
-    from structperc.training.decisions import decisions_file
+    from structperc.inspection.decisions import decisions_file
 
     numbers, n = options.sentence, options.n
     for line in decisions_file(

@@ -8,7 +8,7 @@ from structperc.commands.labelled_file import add_labelled_file, reading
 if TYPE_CHECKING:
     from structperc.data.corpus import Corpus
     from structperc.metrics import Evaluation
-    from structperc.training.sequence_tagger import SequenceTagger
+    from structperc.taggers.sequence_tagger import SequenceTagger
 
 
 def parser() -> CommandParser:
@@ -25,10 +25,10 @@ def run(arguments: list[str]) -> None:
 
     from pathlib import Path
 
-    from structperc.training.reading import read_gold
+    from structperc.inspection.reading import read_gold
+    from structperc.reports.writing import check_targets
+    from structperc.taggers.sequence_tagger import SequenceTagger
     from structperc.training.report import write_json
-    from structperc.training.sequence_tagger import SequenceTagger
-    from structperc.training.writing import check_targets
 
     check_targets(options.json)
     tagger = SequenceTagger.load(options.model, trusted=options.trust)

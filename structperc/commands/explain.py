@@ -18,7 +18,7 @@ def run(arguments: list[str]) -> None:
     """Prints the explanations."""
     options = parser().parse_args(arguments)
 
-    from structperc.training.explain import explain_file
+    from structperc.inspection.explain import explain_file
 
     document, n = options.document, options.n
     for line in explain_file(

@@ -23,7 +23,7 @@ def _check(command: str, arguments: list[str]) -> None:
 def run_reranking(arguments: list[str]) -> None:
     """The same program for re-rankers."""
     _check("rerank", arguments)
-    from structperc.training.reranking import rerank
+    from structperc.training.reranking_program import rerank
 
     rerank(arguments)
 

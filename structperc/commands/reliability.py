@@ -18,7 +18,7 @@ def run(arguments: list[str]) -> None:
     """Prints the tables."""
     options = parser().parse_args(arguments)
 
-    from structperc.training.reliability import reliability_file
+    from structperc.inspection.reliability import reliability_file
 
     print(
         reliability_file(

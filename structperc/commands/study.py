@@ -15,8 +15,8 @@ def run(arguments: list[str]) -> None:
     """Trains, and prints what came of it."""
     options = parser().parse_args(arguments)
 
+    from structperc.experiments.study import study
     from structperc.training.interruptions import resumed_by
-    from structperc.training.study import study
 
     with resumed_by(lambda: ["study", *arguments]):
         for line in study(options.file, options.root):

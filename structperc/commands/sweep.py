@@ -25,8 +25,8 @@ def run(arguments: list[str]) -> None:
     """Trains, and prints what came of it."""
     options, rest = parser().parse_known_args(arguments)
 
+    from structperc.experiments.sweep import sweep
     from structperc.training.interruptions import resumed_by
-    from structperc.training.sweep import sweep
 
     with resumed_by(lambda: ["sweep", *arguments]):
         for line in sweep(options.config, options.grid, options.holdout, options.seeds, options.root, rest):

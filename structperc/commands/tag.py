@@ -21,7 +21,7 @@ def run(arguments: list[str]) -> None:
     """Writes the labelled file."""
     options = parser().parse_args(arguments)
 
-    from structperc.training.commands import tag_file
+    from structperc.commands.tagging import tag_file
 
     wanted = (options.output, options.k, options.order)
     tag_file(options.model, options.file, reading(options), *wanted, trusted=options.trust)

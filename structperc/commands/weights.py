@@ -18,7 +18,7 @@ def run(arguments: list[str]) -> None:
     """Prints the lists."""
     options = parser().parse_args(arguments)
 
-    from structperc.training.weights import weights_file
+    from structperc.inspection.weights import weights_file
 
     print(weights_file(options.model, options.top, options.plot, options.csv, trusted=options.trust))
 

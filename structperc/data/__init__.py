@@ -11,9 +11,51 @@ patterns.py                                  the sentences of synthetic.py
 rows.py                                      the row format they share: one sentence per row
 corpus.py                                    rows -> `Corpus`, sentences or documents as flat columns
 normalise.py                                 labels of a corpus repaired and brought into another tag scheme
+holdout.py                                   the last sequences of a corpus, held out
 labels.py                                    tag schemes, segments, `LabelSet` with its masks
 schemes.py                                   the tag scheme of labels where nobody says
 words.py, lexicon.py                         words by number, their shapes; which are usually in lower case
 
 conll, conllu, hub, synthetic and rows need the package `datasets`; the others do not.
+The data modules that read these sources are made in `structperc.batching`; they are named here, beside their sources.
 """
+
+from typing import TYPE_CHECKING
+
+from structperc.on_first_use import on_first_use
+
+if TYPE_CHECKING:
+    from structperc.data.conll import read_conll
+    from structperc.data.conllu import read_conllu
+    from structperc.data.corpus import Corpus
+    from structperc.data.hub import read_hub
+    from structperc.data.labels import LabelSet
+    from structperc.data.lexicon import LowerCaseLexicon
+    from structperc.data.reading import Reading
+    from structperc.data.synthetic import synthetic_splits
+
+__all__ = [
+    "read_conll",
+    "read_conllu",
+    "read_hub",
+    "synthetic_splits",
+    "Reading",
+    "Corpus",
+    "LabelSet",
+    "LowerCaseLexicon",
+]
+
+__getattr__ = on_first_use(  # label sets need torch, sources datasets, data modules Lightning, too
+    __name__,
+    {
+        "structperc.data.conll": ["read_conll"],
+        "structperc.data.conllu": ["read_conllu"],
+        "structperc.data.hub": ["read_hub"],
+        "structperc.data.synthetic": ["synthetic_splits"],
+        "structperc.data.reading": ["Reading"],
+        "structperc.data.corpus": ["Corpus"],
+        "structperc.data.labels": ["LabelSet"],
+        "structperc.data.lexicon": ["LowerCaseLexicon"],
+        "structperc.batching.sources": ["Conll", "Conllu", "Hub", "Synthetic"],
+    },
+)

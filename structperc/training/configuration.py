@@ -13,6 +13,7 @@ from pytorch_lightning.cli import LightningArgumentParser
 
 from structperc.data.yaml_file import load_yaml, parse_yaml, read_yaml
 from structperc.errors import InputError
+from structperc.former_names import present_name
 from structperc.spelling import did_you_mean
 
 Seed = restricted_number_type("Seed", int, [(">=", 0), ("<", 2**32)])  # what NumPy's generators take
@@ -117,6 +118,8 @@ def _misshapen(value: Any, above: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, dict) and "class_path" in value:
         if not isinstance(value["class_path"], str) or not value["class_path"]:
             yield above, "class_path is the dotted path of a class, such as structperc.chain.KBest"
+        elif (now := present_name(value["class_path"])) != value["class_path"]:
+            yield above, f"{value['class_path']} is now {now}"
         for beside in value.keys() - set(CLASS):
             advice = f"options of a class stand under init_args{did_you_mean(str(beside), CLASS[1:])}"
             yield above, f"{beside} stands beside class_path; {advice}"

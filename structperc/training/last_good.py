@@ -6,8 +6,8 @@ from pathlib import Path
 import pytorch_lightning as pl
 
 from structperc.optim import Diverged
-from structperc.training.checkpoints import load_weights
-from structperc.training.sequence_tagger import SequenceTagger
+from structperc.taggers.checkpoints import load_weights
+from structperc.taggers.sequence_tagger import SequenceTagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 

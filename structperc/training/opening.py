@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytorch_lightning as pl
 
+from structperc.batching.sequence_data import SequenceData
+from structperc.taggers.sequence_tagger import SequenceTagger
 from structperc.training.cost import parameters
-from structperc.training.datamodule import SequenceData
-from structperc.training.sequence_tagger import SequenceTagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 

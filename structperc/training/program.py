@@ -14,32 +14,32 @@ from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
+from structperc.batching.processes import gathered
+from structperc.batching.sequence_data import SequenceData
 from structperc.errors import InputError
 from structperc.optim import ServedWeights
 from structperc.progress import show_bars
-from structperc.training.checkpoints import CheckpointFiles, load_weights
+from structperc.reports.epoch_bar import epoch_bars
+from structperc.reports.logged import best_score
+from structperc.taggers.checkpoints import CheckpointFiles, load_weights
+from structperc.taggers.description import path_of
+from structperc.taggers.inference import flat_labels
+from structperc.taggers.sequence_tagger import SequenceTagger
+from structperc.taggers.tagger import Tagger
 from structperc.training.claims import alone_in, alone_in_new_run
 from structperc.training.configuration import ConfigurationParser, Seed
 from structperc.training.cost import Stopwatch, by_part, parameters, peak_memory
-from structperc.training.datamodule import SequenceData
-from structperc.training.description import path_of
-from structperc.training.epoch_bar import epoch_bars
 from structperc.training.epochs import BestEpoch, LastEpoch
-from structperc.training.inference import flat_labels
 from structperc.training.interruptions import resumed_by, resuming
 from structperc.training.last_good import LastGood
-from structperc.training.logged import best_score
 from structperc.training.logs import SavedConfig
 from structperc.training.notices import quieten
 from structperc.training.opening import Opening
 from structperc.training.predictions import write_predictions
-from structperc.training.processes import gathered
 from structperc.training.refusals import refusals
 from structperc.training.report import Labelled, by_type, label_split, results_table, write_json
 from structperc.training.runs import checkpoint, name_of, next_run, root_of, run_of
-from structperc.training.sequence_tagger import SequenceTagger
 from structperc.training.stopping import MustEnd
-from structperc.training.tagger import Tagger
 from structperc.training.trainer_options import options_named
 
 logger = logging.getLogger("pytorch_lightning.structperc")

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 import torch
 
+from structperc.batching.processes import gathered, share
+from structperc.batching.sequence_data import SequenceData
 from structperc.data.output import write_lines
 from structperc.metrics import Evaluation
 from structperc.progress import bar
+from structperc.taggers.inference import flat_labels
+from structperc.taggers.modes import evaluating
+from structperc.taggers.sequence_tagger import SequenceTagger
 from structperc.training.cost import Clock
-from structperc.training.datamodule import SequenceData
-from structperc.training.inference import flat_labels
-from structperc.training.modes import evaluating
-from structperc.training.processes import gathered, share
-from structperc.training.sequence_tagger import SequenceTagger
 
 
 class Labelled(NamedTuple):

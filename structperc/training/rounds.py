@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from structperc.rerankers import Boosting
-from structperc.training.figures import draw_bars, plain_log_ticks
-from structperc.training.global_reranker import GlobalReranker
-from structperc.training.writing import write_csv, write_figure
+from structperc.reports.figures import draw_bars, plain_log_ticks
+from structperc.reports.writing import write_csv, write_figure
+from structperc.reranking import Boosting
+from structperc.reranking.global_reranker import GlobalReranker
 
 TABLE, FIGURE = "rounds.csv", "rounds.png"
 SHOWN = 30  # features whose weights are drawn

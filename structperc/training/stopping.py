@@ -59,7 +59,7 @@ class MustEnd(pl.Callback):
         learners = [*trainer.optimizers, getattr(pl_module, "ranker", None)]
         if any(map(_finishes, learners)) or any(map(_may_stop, trainer.callbacks)):  # type: ignore[attr-defined]
             return
-        stop = "a callback such as structperc.training.stopping.StopWhenSettled"
+        stop = "a callback such as structperc.training.StopWhenSettled"
         raise InputError(
             f"trainer.max_epochs is -1 and nothing else ends training: set it, trainer.max_time, or {stop}"
         )

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from structperc.data.yaml_file import read_yaml
-from structperc.training.draft import draft
+from structperc.experiments.draft import draft
 
 
 def data_of(config):
@@ -26,7 +26,7 @@ def test_columns_are_trained_without_a_change(begun_with_columns):
 
 def test_treebanks_are_trained_without_a_change(begun, treebank):
     made = begun("train.conllu", treebank)
-    assert "structperc.training.sources.Conllu" in made.config
+    assert "structperc.data.Conllu" in made.config
     found = data_of(made.config)
     assert (found["tags"], found["scheme"]) == ("upos", "none")
     assert "labels" not in found

@@ -34,8 +34,8 @@ from structperc.criteria import (
 )
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored
-from structperc.training.builder import Builder
-from structperc.training.description import describe
+from structperc.taggers.builder import Builder
+from structperc.taggers.description import describe
 
 
 def mce_f(*args, **options):

@@ -7,12 +7,12 @@ import pytorch_lightning as pl
 import torch
 from tiny_models import save_bert
 
+from structperc.batching.sources import Synthetic
 from structperc.chain import KBest
 from structperc.criteria import Likelihood
 from structperc.encoders import Transformer
 from structperc.scorers import Neural
-from structperc.training.sources import Synthetic
-from structperc.training.tagger import Tagger
+from structperc.taggers.tagger import Tagger
 
 
 class Objectives(pl.Callback):

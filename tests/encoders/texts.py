@@ -3,10 +3,10 @@
 import numpy as np
 import torch
 
+from structperc.batching.encoded import EncodedCorpus
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.features import FeatureExtractor
-from structperc.training.encoded import EncodedCorpus
 
 WORDS = [["Anna", "met", "Bo", "in", "Rome"], ["no"], ["Bo", "met", "Anna"], ["Rome", "in", "in", "Bo"]]
 

@@ -117,7 +117,7 @@ trainer:
   enable_model_summary: false
   accelerator: cpu
 data:
-  class_path: structperc.training.sources.Conll
+  class_path: structperc.data.Conll
   init_args:
     path: .
     files: {{train: train.txt, dev: dev.txt}}
@@ -139,8 +139,8 @@ LISTS = """  features:
       edge: [bias]
       cutoff: 1
       gazetteers:
-        places: {class_path: structperc.features.gazetteers.Gazetteer, init_args: {phrases: places.txt}}
-      clusters: {class_path: structperc.features.clusters.Clusters, init_args: {paths: paths.txt}}
+        places: {class_path: structperc.features.Gazetteer, init_args: {phrases: places.txt}}
+      clusters: {class_path: structperc.features.Clusters, init_args: {paths: paths.txt}}
 """
 PERCEPTRON = """  scorer: {class_path: structperc.scorers.SparseLinear, init_args: {transitions: false}}
   criterion: {class_path: structperc.criteria.Margin, init_args: {C: 10}}
@@ -173,7 +173,7 @@ NEURAL = """  scorer:
   search: {class_path: structperc.chain.KBest, init_args: {k: 1}}
   optimizer: {class_path: torch.optim.Adam, init_args: {lr: 0.01}}
 """
-GUIDED = """  class_path: structperc.training.guided_tagger.GuidedTagger
+GUIDED = """  class_path: structperc.taggers.GuidedTagger
   init_args:
     features:
       class_path: structperc.features.FeatureExtractor
@@ -182,11 +182,11 @@ GUIDED = """  class_path: structperc.training.guided_tagger.GuidedTagger
     beam: 2
 """
 JACKKNIFE = """  jackknife:
-    class_path: structperc.training.jackknife.JackKnife
+    class_path: structperc.reranking.JackKnife
     init_args: {folds: 2, epochs: 1, cache: runs/candidates}
 """
 SECOND = PERCEPTRON.replace(
-    "structperc.scorers.SparseLinear, init_args: {transitions: false}", "structperc.rerankers.FirstScore"
+    "structperc.scorers.SparseLinear, init_args: {transitions: false}", "structperc.reranking.FirstScore"
 )
 
 
@@ -195,7 +195,7 @@ def inner(text: str) -> str:
     return "".join(f"    {line}\n" for line in text.splitlines())
 
 
-FIRST = "  first:\n    class_path: structperc.training.tagger.Tagger\n    init_args:\n" + inner(FEATURES + PERCEPTRON)
+FIRST = "  first:\n    class_path: structperc.taggers.Tagger\n    init_args:\n" + inner(FEATURES + PERCEPTRON)
 MODELS = {
     "sparse": LISTS + PERCEPTRON + NONLOCAL,
     "crf": FEATURES + CRF,
@@ -203,7 +203,7 @@ MODELS = {
     "guided": GUIDED,
     "reranker": FIRST + JACKKNIFE + SECOND + NONLOCAL,
 }
-TREEBANK = """  class_path: structperc.training.sources.Conllu
+TREEBANK = """  class_path: structperc.data.Conllu
   init_args:
     path: .
     files: {train: bank.conllu}

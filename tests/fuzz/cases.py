@@ -26,7 +26,7 @@ from fuzz.studies import studies
 from fuzz.watch import Ran, guarded
 
 from structperc.cli import main
-from structperc.training import trial
+from structperc.experiments import trial
 
 KINDS: tuple[Kind, ...] = (
     columns,

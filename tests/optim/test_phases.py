@@ -11,7 +11,7 @@ from jsonargparse import ArgumentParser
 from torch.optim import Optimizer
 
 from structperc.optim import GPD, LBFGS, Perceptron, Phases, QuickProp
-from structperc.training.checkpoints import serve
+from structperc.taggers.checkpoints import serve
 
 FIRST, THEN = partial(GPD, lr=0.02, decay_steps=5), partial(QuickProp, lr=0.02)
 

@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch import nn
 
+from structperc.batching.encoded import EncodedCorpus
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.encoders import BiLSTM, CharCNN, Encoder, Window, WordEmbedding
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.scorers import Neural, SparseLinear, Sum
-from structperc.training.encoded import EncodedCorpus
 
 SENTENCES = [["Anna", "met", "Bo"], ["no"], ["Bo", "met", "Anna", "in", "Rome"]]
 LABELS = LabelSet(("O", "B-X", "I-X"))

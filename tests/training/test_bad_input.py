@@ -14,7 +14,7 @@ CONLL = """
 seed_everything: 1
 trainer: {{max_epochs: 1, default_root_dir: {root}, enable_progress_bar: false, accelerator: cpu}}
 data:
-  class_path: structperc.training.sources.Conll
+  class_path: structperc.data.Conll
   init_args:
     path: {folder}
     files: {{train: train.txt, dev: dev.txt}}
@@ -189,7 +189,7 @@ def test_hub_without_network_says_so_at_once(tmp_path):
     config = tmp_path / "hub.yaml"
     text = CONLL.format(root=tmp_path / "runs", folder=tmp_path)
     start, end = text.index("  class_path: structperc.training"), text.index("model:")
-    hub = """  class_path: structperc.training.sources.Hub
+    hub = """  class_path: structperc.data.Hub
   init_args: {hub: nobody/nothing, columns: {word: tokens, label: ner_tags}, splits: {train: train}}
 """
     config.write_text(text[:start] + hub + text[end:])

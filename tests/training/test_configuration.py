@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from structperc.errors import InputError
-from structperc.training.draft import draft
+from structperc.experiments.draft import draft
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 
@@ -56,6 +56,15 @@ def test_files_that_are_no_configurations(refused, content, complaint):
 
 def test_a_file_that_is_missing(refused):
     assert "none.yaml" in refused("-c", "none.yaml")
+
+
+def test_former_names_of_classes_are_told_by_their_present_ones(refused):
+    for former, now in {
+        "structperc.training.sources.Synthetic": "structperc.data.Synthetic",
+        "structperc.criteria.margin.Margin": "structperc.criteria.Margin",
+    }.items():
+        line = refused(overlay=f"data: {{class_path: {former}}}")
+        assert line == f"o.yaml: data: {former} is now {now}"
 
 
 # -- keys -----------------------------------------------------------------------------------------------------
@@ -117,7 +126,7 @@ def test_unknown_keys_are_refused_everywhere_even_without_a_value(refused, place
         ("model:\n  criterion: {class_path: structperc.chain.KBest}", "structperc.chain.KBest is no Criterion"),
         ("model:\n  optimizer: {class_path: os.getcwd}", "model.optimizer: posix.getcwd is neither a class nor"),
         ("model:\n  criterion: {class_path: structperc.criteria.Criterion}", "is only the base of others"),
-        ("data: {class_path: structperc.training.datamodule.SequenceData}", "is only the base of others"),
+        ("data: {class_path: structperc.batching.sequence_data.SequenceData}", "is only the base of others"),
         ("model: {search: {class_path: [a]}}", "o.yaml: model.search: class_path is the dotted path of a class"),
         ("model: {search: {init_args: 3}}", "o.yaml: model.search: init_args are written as KEY: VALUE"),
         ("model: {criterion: ''}", "o.yaml:1: model.criterion: '' is no class path"),

@@ -10,6 +10,7 @@ import scipy.optimize
 import torch
 from tiny import EDGE, Loops, Sentences, fit, make_tagger, sentences, weights_of
 
+from structperc.batching.sources import Conll
 from structperc.chain import KBest
 from structperc.criteria import Likelihood, Prior
 from structperc.data.labels import LabelSet
@@ -17,9 +18,8 @@ from structperc.features import FeatureExtractor
 from structperc.metrics import compare
 from structperc.optim import LBFGS
 from structperc.scorers import SparseLinear
+from structperc.taggers.tagger import Tagger
 from structperc.training.report import label_split
-from structperc.training.sources import Conll
-from structperc.training.tagger import Tagger
 
 # -- scipy ---------------------------------------------------------------------------------------------------
 

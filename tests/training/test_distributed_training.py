@@ -11,6 +11,8 @@ import pytorch_lightning as pl
 import torch
 import torch.distributed as dist
 
+from structperc.batching.processes import WHOLE, alone, gathered, share, sum_gradients, summed
+from structperc.batching.sources import Synthetic
 from structperc.chain import KBest
 from structperc.criteria import MCEF, Hinge, Likelihood, LocalAndNonlocal, Margin, Perceptron, Prior
 from structperc.errors import InputError
@@ -18,12 +20,10 @@ from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
 from structperc.optim import LBFGS, PassiveAggressive, QuickProp
 from structperc.optim import Perceptron as PerceptronSteps
+from structperc.reranking.bayes_point import BayesPoint
 from structperc.scorers import SparseLinear
-from structperc.training.bayes_point import BayesPoint
-from structperc.training.processes import WHOLE, alone, gathered, share, sum_gradients, summed
-from structperc.training.sources import Synthetic
+from structperc.taggers.tagger import Tagger
 from structperc.training.stopping import StopWhenSettled
-from structperc.training.tagger import Tagger
 
 EXACT, CLOSE = {"rtol": 0.0, "atol": 0.0}, {"rtol": 1e-4, "atol": 1e-5}
 CASES = {  # criterion, optimizer, length of lists, options of scorer, tagger and data, tolerance

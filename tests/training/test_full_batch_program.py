@@ -10,10 +10,10 @@ from nested import assert_same
 from safetensors.torch import load_file
 from tiny import Loops, weights_of, whole
 
+from structperc.batching.sources import Synthetic
 from structperc.criteria import MCEF
-from structperc.training.checkpoints import load_weights
-from structperc.training.sources import Synthetic
-from structperc.training.tagger import Tagger
+from structperc.taggers.checkpoints import load_weights
+from structperc.taggers.tagger import Tagger
 
 CRITERIA, OPTIM = "structperc.criteria.", "structperc.optim."
 SMALL = ["--data.train=5", "--data.dev=2", "--data.test=0", "--data.unit=sentence", "--data.batch_size=8"]

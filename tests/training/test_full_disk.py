@@ -10,7 +10,7 @@ from nested import assert_same
 from pytorch_lightning.cli import SaveConfigCallback
 from safetensors import SafetensorError
 
-from structperc.training import model_folder
+from structperc.taggers import model_folder
 
 REASON = os.strerror(errno.ENOSPC)
 

@@ -8,7 +8,7 @@ import torch
 from nested import assert_same
 
 from structperc.cli import main
-from structperc.training import trial
+from structperc.experiments import trial
 from structperc.training.cost import Stopwatch
 from structperc.training.interruptions import resuming
 
@@ -101,7 +101,7 @@ def test_a_re_ranker_that_is_interrupted_with_its_first_models(runs, stopped, mo
     _, _, _, *options = runs.arguments("fit")
     candidates = f"--model.jackknife.cache={runs.root}-lists"
     arguments = ["rerank", "-c", config, *options, candidates, "--model.jackknife.epochs=1"]
-    monkeypatch.setattr("structperc.training.jackknife.seed_all", lambda *_: signal.raise_signal(signal.SIGTERM))
+    monkeypatch.setattr("structperc.reranking.jackknife.seed_all", lambda *_: signal.raise_signal(signal.SIGTERM))
     command = stopped(*arguments)
     assert command == ["rerank", "fit", *arguments[1:]]
     assert not runs.root.exists()

@@ -8,16 +8,16 @@ import pytest
 import torch
 from tiny import EDGE, Loops, Sentences, make_tagger, sentences, weights_of
 
+from structperc.batching.sources import Synthetic
 from structperc.chain import KBest, kbest, marginals
 from structperc.cli import main
 from structperc.criteria import LocalLikelihood
+from structperc.inspection.explain import explain
+from structperc.inspection.nbest import nbest_scores
+from structperc.inspection.reliability import reliability
 from structperc.nonlocal_features import PhraseConsistency
-from structperc.training.explain import explain
-from structperc.training.jackknife import list_candidates
-from structperc.training.nbest import nbest_scores
-from structperc.training.reliability import reliability
-from structperc.training.sources import Synthetic
-from structperc.training.tagger import Tagger
+from structperc.reranking.jackknife import list_candidates
+from structperc.taggers.tagger import Tagger
 
 CONFIG = Path(__file__).parents[2] / "configs" / "embedded" / "maxent.yaml"
 SIZES = {"train": 20, "dev": 4, "test": 4}

@@ -6,7 +6,7 @@ import math
 import pytest
 from ranked import Text, fit, ready, training_lists
 
-from structperc.rerankers import Boosting
+from structperc.reranking import Boosting
 from structperc.training.rounds import (
     FIGURE,
     SHOWN,

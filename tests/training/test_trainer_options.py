@@ -9,8 +9,8 @@ from pytorch_lightning.callbacks import EarlyStopping, Timer
 
 from structperc.errors import InputError
 from structperc.optim import LBFGS, Phases
-from structperc.rerankers import Boosting
-from structperc.training.bayes_point import BayesPoint
+from structperc.reranking import Boosting
+from structperc.reranking.bayes_point import BayesPoint
 from structperc.training.stopping import MustEnd, StopWhenSettled
 
 REFUSED = {

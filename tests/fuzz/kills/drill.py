@@ -15,7 +15,7 @@ from kinds import Kind
 from zygote import Ended, Zygote
 
 from structperc.cli import main
-from structperc.training import trial
+from structperc.experiments import trial
 
 Moment = Kill | float | None  # at a write, after so many seconds of processor time, or when all is done
 KILLED = -signal.SIGKILL, -signal.SIGPROF

@@ -13,7 +13,7 @@ from kill import Kill, Write
 from kinds import series, trainings
 from tiny_models import save_bert
 
-from structperc.training import trial
+from structperc.experiments import trial
 
 TAGGERS = list(trainings(Path()))
 QUICK = ["perceptron", "BiLSTM", "re-ranking 1"]

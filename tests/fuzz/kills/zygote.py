@@ -17,11 +17,11 @@ from tqdm.auto import tqdm
 
 IMPORTED = (
     "structperc.cli",
-    "structperc.training.guided_tagger",
-    "structperc.training.reranking",
-    "structperc.training.sources",
-    "structperc.training.study",
-    "structperc.training.sweep",
+    "structperc.taggers.guided_tagger",
+    "structperc.training.reranking_program",
+    "structperc.batching.sources",
+    "structperc.experiments.study",
+    "structperc.experiments.sweep",
     "transformers.models.bert.modeling_bert",
 )
 LONGEST = 300.0  # seconds of a run, before it counts as one that never ends

@@ -1,0 +1,30 @@
+"""Corpora -> mini-batches, as Lightning data modules.
+
+sources.py          the data modules: column files, treebanks, the hub, the embedded corpus
+sequence_data.py    what they have in common: splits, tag schemes, loaders
+encoded.py          a corpus as arrays, from which batches are cut
+sampler.py          which sequences make a batch, and in which order
+parts.py            a batch that is too large, part by part
+processes.py        the processes that share a training
+"""
+
+from structperc.batching.encoded import EncodedCorpus, FixedBatches
+from structperc.batching.parts import parts
+from structperc.batching.processes import Share, share
+from structperc.batching.sampler import LengthBatches
+from structperc.batching.sequence_data import SequenceData
+from structperc.batching.sources import Conll, Conllu, Hub, Synthetic
+
+__all__ = [
+    "SequenceData",
+    "Conll",
+    "Conllu",
+    "Hub",
+    "Synthetic",
+    "EncodedCorpus",
+    "FixedBatches",
+    "LengthBatches",
+    "parts",
+    "Share",
+    "share",
+]

@@ -1,0 +1,77 @@
+"""The order in which sequences are seen: mini-batches of similar length, reproducible from (seed, epoch)."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from torch.utils.data import DistributedSampler
+
+from structperc.batching.processes import WHOLE, Share
+from structperc.errors import InputError
+
+POOL = 16  # batches per pool: sequences are sorted by length only within a pool, so order stays random
+
+
+class LengthBatches(DistributedSampler[list[int]]):
+    """Lists of up to `batch_size` row numbers. Shuffled anew each epoch, or sorted by length when not.
+
+    The order is a function of (seed, epoch) alone, so that a resumed run goes on with the order that an
+    uninterrupted one would have had. Dynamic programs cost max(length) dependent steps per batch: rows of a
+    batch come from a pool of 16 batches sorted by length.
+
+    Of several processes each gets its share of every batch of processes x batch_size rows, so that together they
+    see what one process with batches of that size does: every row once, in the same number of batches each. Where
+    the last batch is too small for all processes, those before it are larger.
+
+    It is a DistributedSampler by name alone, by which trainers know that rows are shared out already.
+
+    Raises:
+        InputError: batch_size < 1; fewer rows than processes.
+    """
+
+    def __init__(
+        self,
+        lengths: Sequence[int] | np.ndarray,
+        batch_size: int,
+        shuffle: bool,
+        seed: int = 0,
+        share: Share = WHOLE,
+    ) -> None:
+        if batch_size < 1:
+            raise InputError(f"data.batch_size must be >= 1, got {batch_size}")
+        if 0 < len(lengths) < share.processes:
+            raise InputError(f"data: {len(lengths)} sequences for {share.processes} processes; set trainer.devices: 1")
+        self.lengths, self.share = np.asarray(lengths), share
+        self.batch_size, self.shuffle, self.seed, self.epoch = batch_size, shuffle, seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called by the trainer at the start of every epoch."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self._cut(np.arange(len(self.lengths)), self._size))
+
+    def __iter__(self) -> Iterator[list[int]]:
+        process, processes = self.share
+        yield from (batch[process::processes].tolist() for batch in self._batches())
+
+    @property
+    def _size(self) -> int:
+        """Rows of a batch of all processes."""
+        return self.batch_size * self.share.processes
+
+    def _batches(self) -> list[np.ndarray]:
+        if not self.shuffle:
+            return self._cut(np.argsort(-self.lengths, kind="stable"), self._size)
+        random = np.random.default_rng([self.seed, self.epoch])
+        order = random.permutation(len(self.lengths))
+        if self._size == 1:
+            return self._cut(order, 1)
+        pools = [pool[np.argsort(self.lengths[pool], kind="stable")] for pool in self._cut(order, self._size * POOL)]
+        batches = [batch for pool in pools for batch in self._cut(pool, self._size)]
+        return [batches[i] for i in random.permutation(len(batches))]
+
+    def _cut(self, order: np.ndarray, size: int) -> list[np.ndarray]:
+        """Pieces of `size` rows; a last one with fewer rows than processes goes to the one before."""
+        starts = range(0, len(order), size)
+        enough = [start for start in starts if start == 0 or len(order) - start >= self.share.processes]
+        return np.split(order, enough[1:]) if enough else []

@@ -1,0 +1,200 @@
+"""Splits, mini-batches and their order: the base of all data modules."""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+import pytorch_lightning as pl
+from datasets import Dataset
+from torch.utils.data import DataLoader, DistributedSampler
+
+from structperc.batching.encoded import EncodedCorpus, FixedBatches
+from structperc.batching.processes import share
+from structperc.batching.sampler import LengthBatches
+from structperc.data.corpus import Corpus
+from structperc.data.holdout import held_out
+from structperc.data.normalise import check_types, normalise_labels, rename_types
+from structperc.errors import InputError
+from structperc.spelling import did_you_mean
+from structperc.structures import Batch
+
+logger = logging.getLogger("pytorch_lightning.structperc")
+
+Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU", "none"]
+SPLITS = ("train", "dev", "test")
+
+
+class SequenceData(pl.LightningDataModule, ABC):
+    """Reads splits named train, dev and test, and cuts them into mini-batches. A subclass says how a split is read.
+
+    Args:
+        unit: what one sequence is: a "sentence" or a whole "document".
+        scheme: tag scheme that the tagger learns (IOB1, IOB2, IOBES, BILOU), or "none" for labels that are no
+            segments, such as parts of speech.
+        labels: scheme that the source is written in; default: as `scheme`.
+        strict: refuse illegal label sequences instead of repairing and counting them.
+        batch_size: sequences per step of training, in each process.
+        eval_batch_size: sequences at a time where nothing is learned. Decisions do not depend on it, apart from
+            which of several labellings of equal score are the last of a list of candidates.
+        shuffle: see training sequences in a new order every epoch; else the same mini-batches of sequences of one
+            length, which makes full-batch training faster. They are kept: twice the memory for features.
+        seed: of the order in which training sequences are seen.
+        predict: split that `predict` labels.
+        holdout: so many of the last training sequences (sentences or documents, as `unit` says) are the development
+            split of a source that has none, and are left out of training.
+        types: other names of segment types, such as {PER: NAME, LOC: NAME}; types of one name are merged, those not
+            named stay. Neighbouring segments stay two.
+
+    Raises:
+        InputError: a number is too small; `predict` names no split; types are given and the scheme is "none".
+    """
+
+    unlabelled = "name their column 'label' in data.columns"  # advice where there are no gold labels
+
+    def __init__(
+        self,
+        unit: Literal["sentence", "document"] = "sentence",
+        scheme: Scheme = "IOB2",
+        labels: Scheme | None = None,
+        strict: bool = False,
+        batch_size: int = 8,
+        eval_batch_size: int = 16,
+        shuffle: bool = True,
+        seed: int = 1,
+        predict: str = "dev",
+        holdout: int = 0,
+        types: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__()
+        least = (("batch_size", batch_size, 1), ("eval_batch_size", eval_batch_size, 1), ("seed", seed, 0))
+        for name, value, low in (*least, ("holdout", holdout, 0)):
+            if value < low:
+                raise InputError(f"data.{name} must be >= {low}, got {value}")
+        check_splits("data.predict", [predict])
+        if types and scheme == "none":
+            raise InputError("data.types: labels of scheme none are no segments and have no types; leave it out")
+        self.unit, self.scheme, self.source_scheme, self.strict = unit, scheme, labels or scheme, strict
+        self.batch_size, self.eval_batch_size, self.shuffle = batch_size, eval_batch_size, shuffle
+        self.seed, self.predict_split, self.holdout = seed, predict, holdout
+        self.types = types or {}
+        self._corpora: dict[str, Corpus | None] = {}
+        self._encoded: dict[str, EncodedCorpus] = {}
+        self._encoders: dict[str, Callable[[Corpus], EncodedCorpus]] = {}
+
+    @abstractmethod
+    def read(self, split: str) -> tuple[str, Dataset] | None:
+        """Name (for messages) and rows of a split as the source has it; None when it has no such split."""
+
+    def corpus(self, split: str) -> Corpus:
+        """The split as sequences with labels in `scheme`, read once.
+
+        InputError when the source has none, and for training data without labels.
+        """
+        if not self.has(split):
+            raise InputError(f"data: there is no {split} split; name one under data")
+        corpus = self._corpora[split]
+        assert corpus is not None
+        if split == "train":
+            self._check_labels(corpus)
+        return corpus
+
+    def _check_labels(self, corpus: Corpus) -> None:
+        if "label" not in corpus.columns:
+            raise InputError(f"{corpus.where(0)}: there are no gold labels; {self.unlabelled}")
+
+    def has(self, split: str) -> bool:
+        """Whether the source has this split."""
+        if split not in self._corpora:
+            self._corpora.update(self._held_out() if self.holdout and split in ("train", "dev") else self._read(split))
+        return self._corpora[split] is not None
+
+    def _read(self, split: str) -> dict[str, Corpus | None]:
+        found = self.read(split)
+        return {split: None if found is None else self._renamed(split, self._prepared(*found))}
+
+    def _held_out(self) -> dict[str, Corpus | None]:
+        """The training data as train and dev split."""
+        if self.read("dev") is not None:
+            raise InputError(f"data.holdout is {self.holdout}, but there is a dev split: leave out one of them")
+        whole = self._read("train")["train"]
+        train, dev = (None, None) if whole is None else held_out(whole, self.holdout)
+        return {"train": train, "dev": dev}
+
+    def _prepared(self, name: str, rows: Dataset) -> Corpus:
+        corpus = Corpus.from_dataset(rows, self.unit, name)
+        if self.unit == "document" and 1 < len(corpus) == len(corpus.sentences) - 1:
+            raise InputError(f"{name}: no document marks (-DOCSTART- or newdoc lines) in it; set data.unit: sentence")
+        if "label" not in corpus.columns:
+            return corpus
+        corpus, repaired = normalise_labels(corpus, self.source_scheme, self.scheme, self.strict)
+        if repaired:
+            logger.warning("%s: %d labels illegal in %s were repaired", name, repaired, self.source_scheme)
+        if self.scheme != "none" and set(corpus.columns["label"]) == {"O"}:
+            logger.warning("%s: all labels are O: there is no segment to learn or to find", name)
+        return corpus
+
+    def _renamed(self, split: str, corpus: Corpus) -> Corpus:
+        """Types by their new names. InputError for a name that the training data does not have."""
+        if not self.types or "label" not in corpus.columns:
+            return corpus
+        if split == "train":
+            check_types(corpus, self.scheme, self.types)
+        return rename_types(corpus, self.scheme, self.types)
+
+    def encode(self, encoder: Callable[[Corpus], EncodedCorpus], stage: str) -> None:
+        """Turn the splits of a stage into arrays; for fit all there are, so that bad labels show before training.
+
+        Arrays are kept for the same encoder; another tagger has other feature numbers and encodes anew. InputError
+        where labels are missing, unless the stage is "predict".
+        """
+        for split in self._splits(stage):
+            if stage != "predict":
+                self._check_labels(self.corpus(split))
+            if self._encoders.get(split) != encoder:
+                self._encoded[split] = encoder(self.corpus(split))
+                self._encoders[split] = encoder
+
+    def _splits(self, stage: str) -> list[str]:
+        if stage == "fit":
+            return ["train", *(split for split in ("dev", "test") if self.has(split))]
+        return [{"validate": "dev", "test": "test", "predict": self.predict_split}[stage]]
+
+    def encoded(self, split: str) -> EncodedCorpus:
+        """The arrays of a split."""
+        return self._encoded[split]
+
+    def loader(self, split: str, shuffle: bool = False) -> "DataLoader[Batch]":
+        """Mini-batches of a split, in each process its share of them."""
+        rows = self._encoded[split]
+        size = self.batch_size if shuffle else self.eval_batch_size
+        order = LengthBatches(rows.corpus.lengths, size, shuffle, self.seed, share())
+        return DataLoader(rows, batch_size=None, sampler=order)
+
+    def train_dataloader(self) -> "DataLoader[Batch]":
+        """Shuffled anew each epoch, or always the same mini-batches."""
+        if self.shuffle:
+            return self.loader("train", shuffle=True)
+        batches = FixedBatches(self._encoded["train"], self.batch_size, share())
+        own: DistributedSampler[Batch] = DistributedSampler(batches, num_replicas=1, rank=0, shuffle=False)
+        return DataLoader(batches, batch_size=None, sampler=own)  # all of them: they are this process's share
+
+    def val_dataloader(self) -> Any:
+        """The dev split; no validation when there is none."""
+        return self.loader("dev") if "dev" in self._encoded else []
+
+    def test_dataloader(self) -> "DataLoader[Batch]":
+        """The test split."""
+        return self.loader("test")
+
+    def predict_dataloader(self) -> "DataLoader[Batch]":
+        """The split named by `predict`."""
+        return self.loader(self.predict_split)
+
+
+def check_splits(option: str, given: Iterable[str]) -> None:
+    """InputError, naming the option, for a split that is none of `SPLITS`."""
+    for name in given:
+        if name not in SPLITS:
+            meant = "; did you mean dev?" if name.lower().startswith("val") else did_you_mean(name, SPLITS)
+            raise InputError(f"{option}: there is no split {name!r}; splits are {', '.join(SPLITS)}{meant}")

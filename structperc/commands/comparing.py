@@ -1,0 +1,48 @@
+"""Predictions of two or more systems side by side."""
+
+from collections.abc import Sequence
+
+from structperc.data.schemes import check_labels, common_scheme, in_scheme
+from structperc.errors import InputError
+from structperc.metrics import compare, compare_all
+from structperc.training.predictions import gold_column, last_column, predictions_of, short_names
+
+
+def compare_predictions(
+    places: Sequence[str],
+    gold: str | None,
+    scheme: str | None = None,
+    split: str = "test",
+    gamma: float = 1.0,
+    labels: str | None = None,
+    encoding: str = "utf-8",
+) -> str:
+    """The table of `compare` for two, of `compare_all` for more prediction files or folders of runs.
+
+    The label is in the last column of each file, of the gold file too; without one gold is the last column but one
+    of the prediction files, which must agree on it. `scheme` is that of the predictions, by default the
+    `common_scheme`; gold is of the scheme `labels` and compared as `in_scheme` gives it. `encoding` is that of files,
+    not of those in folders of runs. InputError for a single place, files of different texts, and as of `compare`,
+    `gold_column` and these two.
+    """
+    if len(places) < 2:
+        raise InputError(f"compare needs two or more prediction files or folders of runs, got {' '.join(places)}")
+    paths = [str(predictions_of(place, split)) for place in places]
+    of = {path: encoding if path == place else "utf-8" for path, place in zip(paths, places, strict=True)}
+    words, wanted = last_column(gold, encoding) if gold is not None else gold_column(paths[0], of[paths[0]])
+    predictions = {}
+    for path in paths:
+        own_words, predicted = last_column(path, of[path])
+        if own_words != words:
+            raise InputError(f"{path}: its sentences or words are not those of {gold or paths[0]}")
+        if gold is None and gold_column(path, of[path])[1] != wanted:
+            raise InputError(f"{path}: its gold labels are not those of {paths[0]}; set --gold FILE")
+        predictions[path] = predicted
+    scheme = scheme or common_scheme(predictions)
+    for path, predicted in predictions.items():
+        check_labels(predicted, path, scheme)
+    right = in_scheme(wanted, gold or paths[0], scheme, labels)
+    names, found = short_names(places), [predictions[path] for path in paths]
+    if len(places) == 2:
+        return compare(right, found[0], found[1], scheme, (names[0], names[1]), gamma).table()
+    return compare_all(right, found, names, scheme, gamma).table()

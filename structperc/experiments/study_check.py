@@ -1,0 +1,105 @@
+"""What can be found before the first training of a study: mistakes in configurations, rows that do not compare."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from structperc.batching.sequence_data import SequenceData
+from structperc.data.corpus import Corpus
+from structperc.data.yaml_file import read_yaml
+from structperc.errors import InputError
+from structperc.experiments.draft import draft
+from structperc.experiments.study_file import Row, Study
+from structperc.progress import bar
+from structperc.training.program import Program
+from structperc.training.report import write_json
+
+RECORD = "row.json"
+CUTTING = ("batch_size", "eval_batch_size", "shuffle", "predict")
+
+
+class Task(NamedTuple):
+    """What rows must share to be compared."""
+
+    text: str  # digest of words and sentences of the split
+    gold: str  # digest of its gold labels
+    measure: str  # what the score is: "accuracy", or "F1"
+
+
+def check(study: Study) -> Task:
+    """The task of a study. InputError for what fit would refuse, as far as that shows at once, and for other tasks."""
+    tasks: list[Task] = []
+    read: dict[str, tuple[str, str]] = {}
+    for row in bar(study.rows, "checking"):
+        try:
+            program = draft(row.arguments(row.seeds[0]), row.command)
+            source = _source(program)
+            if source not in read:
+                read[source] = digests(program.datamodule, study.split)
+            tasks.append(Task(*read[source], measure(program)))
+            _check_same(tasks[0], tasks[-1], study.split)
+        except InputError as error:
+            raise InputError(f"{study.file}: rows.{row.name}: {error}") from None
+    return tasks[0]
+
+
+def _source(program: Program) -> str:
+    """What names the sequences of a program: its data without the options that only say how they are cut up."""
+    data = program.config["fit"].data.as_dict()
+    options = {name: value for name, value in data["init_args"].items() if name not in CUTTING}
+    return json.dumps([data["class_path"], options], sort_keys=True, default=str)
+
+
+def digests(data: SequenceData, split: str) -> tuple[str, str]:
+    """Digests of the words and of the gold labels. InputError for data without this split or its gold labels."""
+    data.corpus("train")
+    corpus: Corpus = data.corpus(split)
+    if "label" not in corpus.columns:
+        raise InputError(f"data: the {split} split has no gold labels to compare with")
+    sentences = [sentence for sentence in corpus.sentences_of(corpus.columns["word"]) if sentence]
+    return _digest(sentences), _digest(corpus.columns["label"])
+
+
+def measure(program: Program) -> str:
+    """What a program's score is."""
+    return "accuracy" if program.datamodule.scheme == "none" else f"F{program.model.gamma:g}"
+
+
+def _check_same(first: Task, other: Task, split: str) -> None:
+    for part, words in (("text", "sentences or words"), ("gold", "gold labels"), ("measure", "scores")):
+        if getattr(first, part) != getattr(other, part):
+            which = f" ({other.measure}, not {first.measure})" if part == "measure" else ""
+            raise InputError(
+                f"its {words} of the {split} split{which} are not those of the first row; rows that are compared need "
+                "the same data and tag scheme"
+            )
+
+
+def _digest(values: Any) -> str:
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()
+
+
+def claim(root: Path, rows: list[Row]) -> None:
+    """Note in the folder of each row what is trained there; rows may be added to a study.
+
+    InputError, before anything is noted, for a folder that holds runs of another configuration.
+    """
+    identities = {root / row.folder / RECORD: identity(row) for row in rows}
+    for path, now in identities.items():
+        before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else now
+        if different := [name for name in now if now[name] != before.get(name)]:
+            raise InputError(
+                f"{path.parent} holds runs with other {' and '.join(different)}: name the row otherwise, or set --root"
+            )
+    for path, now in identities.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, now)
+
+
+def identity(row: Row) -> dict[str, Any]:
+    """What all runs of a row share, as plain JSON types; its seeds may become more."""
+    configs = [read_yaml(file) for file in row.configs]
+    about = {**row._asdict(), "configs": configs}
+    del about["seeds"]
+    return json.loads(json.dumps(about, default=str))

@@ -1,0 +1,47 @@
+"""What the rows of a study reach, over what their training costs."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from structperc.experiments.study_table import Line
+from structperc.reports.figures import plain_log_ticks
+from structperc.reports.point_labels import label_points
+
+ROOMY = 8  # rows; a figure of more is higher
+
+
+def plot_study(lines: Sequence[Line], measure: str, split: str) -> Figure:
+    """Mean score (per cent) over mean seconds of training, to a logarithmic scale; a labelled point for each row.
+
+    Bars are standard deviations over seeds. What has no results is left out.
+    """
+    shown = [line for line in lines if line.numbers]
+    figure = Figure(figsize=(8, 4.5 + 0.18 * max(0, len(shown) - ROOMY)), layout="constrained")
+    ax = figure.subplots()
+    points = [(line.middle("seconds") or 0.0, 100 * (line.middle("score") or 0.0)) for line in shown]
+    spreads = [(line.spread("seconds") or 0.0, 100 * (line.spread("score") or 0.0)) for line in shown]
+    for i, ((x, y), (dx, dy)) in enumerate(zip(points, spreads, strict=True)):
+        ax.errorbar(x, y, xerr=dx or None, yerr=dy or None, fmt="o", capsize=2, color=f"C{i}")
+    ax.set_xscale("log")
+    ax.margins(0.15, 0.12)
+    ax.set(xlabel="training (seconds)", ylabel=f"{split} {measure} (%)")
+    ax.spines[["top", "right"]].set_visible(False)
+    plain_log_ticks(ax.xaxis)
+    figure.draw_without_rendering()  # places are known from here on
+    drawn = np.array([box for point, spread in zip(points, spreads, strict=True) for box in _boxes(ax, point, spread)])
+    label_points(ax, [line.row.name for line in shown], points, drawn)
+    return figure
+
+
+def _boxes(
+    ax: Axes, point: tuple[float, float], spread: tuple[float, float]
+) -> Iterator[tuple[float, float, float, float]]:
+    """A point and its two bars in pixels, as x0, y0, x1, y1."""
+    (x, y), (dx, dy) = point, spread
+    low = max(x - dx, ax.get_xlim()[0])
+    for corners, room in (((x, y, x, y), 4), ((low, y, x + dx, y), 1), ((x, y - dy, x, y + dy), 1)):
+        (x0, y0), (x1, y1) = ax.transData.transform([corners[:2], corners[2:]])
+        yield x0 - room, y0 - room, x1 + room, y1 + room

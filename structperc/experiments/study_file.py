@@ -1,0 +1,153 @@
+"""Study files: which configurations are trained with which seeds, and which of them the others are compared with."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from structperc.data.yaml_file import read_yaml
+from structperc.errors import InputError
+from structperc.experiments.grid import folder_name
+
+KEYS = ("baseline", "options", "rows", "seeds", "split")
+ROW_KEYS = ("command", "configs", "init_from", "options", "seeds")
+COMMANDS = ("fit", "rerank")
+SPLITS = ("dev", "test")
+OWN = ("--ckpt_path", "--config", "--data.seed", "--seed_everything", "--trainer.default_root_dir")  # options
+
+
+class Row(NamedTuple):
+    """A configuration that is trained once per seed."""
+
+    name: str
+    command: str  # fit or rerank
+    configs: list[str]  # files
+    options: list[str]  # further arguments, those of the study before its own
+    seeds: list[int]
+    init_from: str | None = None  # name of the row whose models its trainings start from
+
+    @property
+    def folder(self) -> str:
+        """The name as that of a folder."""
+        return folder_name(self.name)
+
+    def arguments(self, seed: int) -> list[str]:
+        """Those of the command, but for the folder."""
+        files = [f"--config={file}" for file in self.configs]
+        return [*files, *self.options, f"--seed_everything={seed}", f"--data.seed={seed}"]
+
+
+class Study(NamedTuple):
+    """What a file says."""
+
+    file: str
+    rows: list[Row]
+    baseline: str  # name of a row
+    split: str  # dev or test: that of the table
+
+    @property
+    def runs(self) -> list[tuple[Row, int]]:
+        """Each row with each of its seeds."""
+        return [(row, seed) for row in self.rows for seed in row.seeds]
+
+
+def read_study(file: str) -> Study:
+    """A study file. InputError with file and key for whatever cannot be meant, also for files that are missing.
+
+    ```yaml
+    baseline: CRF                         # default: the first row
+    split: dev                            # or test; default: dev
+    seeds: [1, 2, 3]
+    options: [--trainer.max_epochs=20]    # of all rows; may be missing
+    rows:
+      CRF: {configs: [configs/conll2000/map.yaml]}
+      NAME: {configs: [FILE, FILE], options: [--KEY=VALUE], command: rerank, seeds: [1]}
+      MCE-F: {configs: [FILE], init_from: CRF}    # of the same seed, unless that row has but one
+    ```
+    """
+    top = _mapping(read_yaml(file), file, "", KEYS, ("rows", "seeds"))
+    seeds, options = _seeds(top["seeds"], file, "seeds"), _options(top.get("options", []), file, "options")
+    rows = top["rows"]
+    if not isinstance(rows, dict) or not rows:
+        raise InputError(f"{file}: rows: name at least one row, as in CRF: {{configs: [FILE]}}")
+    made = [_row(name, row, file, seeds, options) for name, row in rows.items()]
+    for number, one in enumerate(made):
+        _check_start(one, made[:number], f"{file}: rows.{one.name}.init_from")
+    baseline = top.get("baseline", made[0].name)
+    if baseline not in [row.name for row in made]:
+        raise InputError(f"{file}: baseline: there is no row {baseline!r}; rows are {', '.join(rows)}")
+    return Study(file, made, baseline, _one_of(top.get("split", "dev"), SPLITS, file, "split"))
+
+
+def _row(name: Any, given: Any, file: str, seeds: list[int], options: list[str]) -> Row:
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(f"{file}: rows: {name!r} is no name; write it in quotes")
+    where = f"rows.{name}"
+    row = _mapping(given, file, where, ROW_KEYS, ("configs",))
+    configs = _texts(row["configs"], file, f"{where}.configs", "[FILE, ...]")
+    for config in configs:
+        if not Path(config).is_file():
+            raise InputError(f"{file}: {where}.configs: no file {config}; relative paths start in {Path.cwd()}")
+    if not configs:
+        raise InputError(f"{file}: {where}.configs: name at least one file")
+    return Row(
+        name,
+        _one_of(row.get("command", "fit"), COMMANDS, file, f"{where}.command"),
+        configs,
+        [*options, *_options(row.get("options", []), file, f"{where}.options")],
+        _seeds(row["seeds"], file, f"{where}.seeds") if "seeds" in row else seeds,
+        row.get("init_from"),
+    )
+
+
+def _check_start(row: Row, above: Sequence[Row], where: str) -> None:
+    """InputError unless the models that a row starts from are trained before it."""
+    if row.init_from is None:
+        return
+    if row.command != "fit":
+        raise InputError(f"{where}: a re-ranker starts anew; leave it out")
+    source = next((one for one in above if one.name == row.init_from and one.command == "fit"), None)
+    if source is None:
+        raise InputError(f"{where}: {row.init_from!r} is no row above that fit trains")
+    lacking = [seed for seed in row.seeds if seed not in source.seeds]
+    if lacking and len(source.seeds) > 1:
+        raise InputError(f"{where}: {source.name} has no seed {lacking[0]}; give both rows the same seeds")
+
+
+def _mapping(given: Any, file: str, where: str, known: Sequence[str], needed: Sequence[str]) -> dict[str, Any]:
+    place = f"{file}: {where}: " if where else f"{file}: "
+    if not isinstance(given, dict):
+        raise InputError(f"{place}write {', '.join(f'{key}: ...' for key in needed)}; keys are {', '.join(known)}")
+    if unknown := [key for key in given if key not in known]:
+        raise InputError(f"{place}unknown key {unknown[0]!r}; known are {', '.join(known)}")
+    if missing := [key for key in needed if key not in given]:
+        raise InputError(f"{place}{missing[0]} is missing")
+    return given
+
+
+def _one_of(given: Any, known: Sequence[str], file: str, where: str) -> str:
+    if given not in known:
+        raise InputError(f"{file}: {where}: {given!r} is none of {', '.join(known)}")
+    return given
+
+
+def _seeds(given: Any, file: str, where: str) -> list[int]:
+    fine = isinstance(given, list) and all(type(seed) is int and 0 <= seed < 2**32 for seed in given)
+    if not fine or not given or len(set(given)) != len(given):
+        raise InputError(f"{file}: {where}: write different whole numbers from 0 on, as in [1, 2, 3], not {given!r}")
+    return given
+
+
+def _texts(given: Any, file: str, where: str, form: str) -> list[str]:
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise InputError(f"{file}: {where}: write a list, as in {form}, not {given!r}")
+    return given
+
+
+def _options(given: Any, file: str, where: str) -> list[str]:
+    for option in _texts(given, file, where, "[--data.batch_size=8]"):
+        key, equals, _ = option.partition("=")
+        if not (key.startswith("--") and equals):
+            raise InputError(f"{file}: {where}: {option!r} is no option; write --KEY=VALUE")
+        if key in OWN:
+            raise InputError(f"{file}: {where}: a study sets {key} itself; leave it out")
+    return given

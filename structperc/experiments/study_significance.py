@@ -1,0 +1,84 @@
+"""McNemar's tests of the runs of a study against those of its baseline."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from structperc.errors import InputError
+from structperc.experiments.study_file import Row
+from structperc.experiments.trial import Training
+from structperc.metrics.systems import System, judged
+from structperc.training.predictions import read_predictions
+
+
+class Run(NamedTuple):
+    """A row with one of its seeds, and what came of it."""
+
+    row: Row
+    seed: int
+    training: Training
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.row.name}, seed {self.seed}"
+
+
+class Judged(NamedTuple):
+    """What a run got right."""
+
+    text: int  # hash of words and gold labels
+    system: System
+
+
+class Significance:
+    """p-values of runs against those of the baseline. Predictions are read once, however often it is asked.
+
+    Args:
+        split: whose predictions are compared.
+        baseline: name of the row that others are compared with.
+    """
+
+    def __init__(self, split: str, baseline: str) -> None:
+        self.split, self.baseline = split, baseline
+        self._known: dict[Path, Judged] = {}
+
+    def __call__(self, runs: Sequence[Run]) -> list[dict[str, float]]:
+        """For each run `p_tokens` and `p_sentences`, if it and its partner have predictions; none of the baseline.
+
+        InputError for predictions of different texts.
+        """
+        own = [run for run in runs if run.row.name == self.baseline]
+        return [{} if run in own else self._test(run, partner(run, own)) for run in runs]
+
+    def _test(self, run: Run, other: Run | None) -> dict[str, float]:
+        one, base = self._judged(run), self._judged(other)
+        if one is None or base is None:
+            return {}
+        if one.text != base.text:
+            raise InputError(
+                f"{run.training.run}: its predictions are not of the text and gold labels of those of "
+                f"{base.system.name}: the data have changed in between; run the study in another folder (--root)"
+            )
+        tokens, sentences = base.system.against(one.system)
+        return {"p_tokens": tokens.p, "p_sentences": sentences.p}
+
+    def _judged(self, run: Run | None) -> Judged | None:
+        """None for a run that failed, or has words that no column file can hold, and so no predictions."""
+        if run is None or run.training.run is None:
+            return None
+        path = Path(run.training.run) / "predictions" / f"{self.split}.conll"
+        if path not in self._known:
+            if not path.is_file():
+                return None
+            words, gold, predicted = read_predictions(str(path))
+            (system,) = judged(gold, [predicted], "none", [run.training.run])
+            self._known[path] = Judged(hash((str(words), str(gold))), system)
+        return self._known[path]
+
+
+def partner(run: Run, baseline: Sequence[Run]) -> Run | None:
+    """The run that a run is compared with: the baseline's of the same seed, or its only one."""
+    if len(baseline) == 1 and len(baseline[0].row.seeds) == 1:
+        return baseline[0]
+    return next((one for one in baseline if one.seed == run.seed), None)

@@ -1,0 +1,196 @@
+"""The table of a study: means over seeds as text, as Markdown and as CSV."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from statistics import fmean, median_high, stdev
+from typing import Any, NamedTuple
+
+from structperc.experiments.study_file import Row
+from structperc.experiments.study_significance import Run
+from structperc.reports.writing import write_csv
+
+COSTS = ("parameters", "epochs", "seconds", "tokens_per_second", "peak_memory_mb", "peak_gpu_memory_mb")
+TESTS = ("p_tokens", "p_sentences")
+TYPE = "score/"  # before the name of a segment type
+
+Numbers = dict[str, float]
+
+
+class Line(NamedTuple):
+    """A row of the table."""
+
+    row: Row
+    runs: list[Run]
+    numbers: list[Numbers]  # of the runs that have results
+
+    def values(self, key: str) -> list[float]:
+        """Those of its runs that have such a number."""
+        return [numbers[key] for numbers in self.numbers if key in numbers]
+
+    def middle(self, key: str) -> float | None:
+        """The mean; of p-values the median, of an even number the larger one in the middle. None of nothing."""
+        values = self.values(key)
+        return (median_high(values) if key in TESTS else fmean(values)) if values else None
+
+    def spread(self, key: str) -> float | None:
+        """Standard deviation of a sample; None of a single value, and of p-values."""
+        values = self.values(key)
+        return stdev(values) if len(values) > 1 and key not in TESTS else None
+
+
+def numbers_of(run: Run, split: str, p: Numbers) -> Numbers:
+    """Scores (shares) of the split, costs and p-values of a run that has results, under one name each."""
+    results: dict[str, Any] = run.training.results or {}
+    types = results.get("types", {}).get(split, {})
+    by_type = {f"{TYPE}{name}": scores["score"] for name, scores in types.items()}
+    speed = {"tokens_per_second": results.get("tokens_per_second", {}).get(split)}
+    costs = {key: {**results, **speed}.get(key) for key in COSTS}
+    return {**results[split], **by_type, **{key: x for key, x in costs.items() if x is not None}, **p}
+
+
+def lines_of(runs: Sequence[Run], split: str, tests: Sequence[Numbers]) -> list[Line]:
+    """The runs by row, in the order of the first of each; p-values as of `Significance`."""
+    found = {run.row.name: Line(run.row, [], []) for run in runs}
+    for run, p in zip(runs, tests, strict=True):
+        found[run.row.name].runs.append(run)
+        if run.training.results is not None:
+            found[run.row.name].numbers.append(numbers_of(run, split, p))
+    return list(found.values())
+
+
+# -- cells ----------------------------------------------------------------------------------------------------
+
+
+class Column(NamedTuple):
+    """A column of the printed table."""
+
+    head: str
+    cell: Callable[[Line], str]
+
+
+def columns_of(lines: Sequence[Line], measure: str) -> list[Column]:
+    """Those for which some run has a number; all but the scores by type."""
+    known = {key for line in lines for numbers in line.numbers for key in numbers}
+    shares = {"score": measure, "precision": "precision", "recall": "recall", "sentence_accuracy": "sentences"}
+    heads = ("parameters", "epochs", "seconds", "tokens/s", "MB", "GPU MB")
+    forms = (_whole, _short, _seconds, _whole, _whole, _whole)
+    made = [(key, Column(head, _cell(key, _percent))) for key, head in shares.items()]
+    made += [(key, Column(key.replace("_", " "), _cell(key, _chance))) for key in TESTS]
+    made += [(key, Column(head, _cell(key, form))) for key, head, form in zip(COSTS, heads, forms, strict=True)]
+    return [*(column for key, column in made if key in known), Column("runs", _runs)]
+
+
+def type_columns(lines: Sequence[Line]) -> list[Column]:
+    """Scores by segment type; none where labels are no segments."""
+    keys = sorted({key for line in lines for numbers in line.numbers for key in numbers if key.startswith(TYPE)})
+    return [Column(key.removeprefix(TYPE), _cell(key, _percent)) for key in keys]
+
+
+def _cell(key: str, form: Callable[[float], str]) -> Callable[[Line], str]:
+    def cell(line: Line) -> str:
+        middle, spread = line.middle(key), line.spread(key)
+        if middle is None:
+            return ""
+        constant = key in ("parameters", "epochs") and spread == 0
+        return form(middle) if spread is None or constant else f"{form(middle)} ± {form(spread)}"
+
+    return cell
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f}"
+
+
+def _whole(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def _short(number: float) -> str:
+    return f"{number:.4g}"
+
+
+def _seconds(number: float) -> str:
+    return f"{number:.1f}"
+
+
+def _chance(p: float) -> str:
+    return f"{p:.2g}"
+
+
+def _runs(line: Line) -> str:
+    held, all_ = len(line.numbers), len(line.row.seeds)
+    return str(all_) if held == all_ else f"{held} of {all_}"
+
+
+# -- text and files -------------------------------------------------------------------------------------------
+
+
+def table_lines(lines: Sequence[Line], columns: Sequence[Column], width: int | None = None) -> Iterator[str]:
+    """The table as text; columns beyond the width (by default the terminal's) follow in further blocks."""
+    width = width or shutil.get_terminal_size((100, 24)).columns
+    names = ["", *(line.row.name for line in lines)]
+    edge = max(map(len, names))
+    block, used = list(names), edge
+    for cells in [[column.head, *(column.cell(line) for line in lines)] for column in columns]:
+        wide = max(map(len, cells)) + 2
+        if used + wide > width and used > edge:
+            yield from [*(line.rstrip() for line in block), ""]
+            block, used = list(names), edge
+        block = [f"{line:<{used}}{cell:>{wide}}" for line, cell in zip(block, cells, strict=True)]
+        used += wide
+    yield from (line.rstrip() for line in block)
+
+
+def markdown_lines(lines: Sequence[Line], columns: Sequence[Column]) -> Iterator[str]:
+    """The table as Markdown has it."""
+    yield _bars(["", *(column.head for column in columns)])
+    yield _bars(["---", *("---:" for _ in columns)])
+    for line in lines:
+        yield _bars([line.row.name, *(column.cell(line) for column in columns)])
+
+
+def _bars(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def markdown(lines: Sequence[Line], measure: str, split: str, baseline: str) -> str:
+    """Both tables, each with a line that says what it shows."""
+    seeds = "mean ± standard deviation over seeds"
+    tests = f"p of McNemar's tests against {baseline} on tokens and on sentences, the median over seeds"
+    parts = [f"{measure} and other scores on the {split} split in per cent, {seeds}; {tests}.", ""]
+    parts += [*markdown_lines(lines, columns_of(lines, measure))]
+    if types := type_columns(lines):
+        parts += ["", f"{measure} by type on the {split} split.", "", *markdown_lines(lines, types)]
+    return "\n".join([*parts, ""])
+
+
+def means(line: Line) -> dict[str, Any]:
+    """Every number of a row: its mean and, as NAME_sd, its standard deviation; of p-values the median alone."""
+    found: dict[str, Any] = {}
+    for key in dict.fromkeys(key for numbers in line.numbers for key in numbers):
+        found[key] = line.middle(key)
+        if key not in TESTS:
+            found[f"{key}_sd"] = line.spread(key)
+    return found
+
+
+def write_means(path: str, lines: Sequence[Line]) -> None:
+    """One line per row of the study as CSV; shares in 0..1."""
+    _write(path, [{"row": line.row.name, "runs": len(line.numbers), **means(line)} for line in lines])
+
+
+def write_runs(path: str, lines: Sequence[Line]) -> None:
+    """One line per run as CSV; shares in 0..1."""
+    flat = []
+    for line in lines:
+        numbers = iter(line.numbers)
+        for run in line.runs:
+            training, held = run.training, {} if run.training.results is None else next(numbers)
+            about = {"row": line.row.name, "seed": run.seed, "run": training.run or "", "error": training.error or ""}
+            flat.append({**about, **held})
+    _write(path, flat)
+
+
+def _write(path: str, rows: Sequence[dict[str, Any]]) -> None:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    write_csv(path, names, [[row.get(name, "") for name in names] for row in rows])

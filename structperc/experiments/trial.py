@@ -1,0 +1,116 @@
+"""One training of many, in a process of its own, so that none can spoil another."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from structperc.errors import InputError
+from structperc.experiments.grid import Point
+from structperc.training.runs import checkpoint, runs
+
+LOG = "log.txt"
+
+
+class Training(NamedTuple):
+    """A training that is done: results of its run, or why there are none."""
+
+    command: list[str]
+    run: str | None  # folder of the run that has results
+    results: dict[str, Any] | None
+    error: str | None
+
+    def about(self) -> dict[str, Any]:
+        """Everything, as plain JSON types."""
+        return {**self._asdict(), "command": shlex.join(["structperc", *self.command])}
+
+    def line(self, name: str, split: str) -> str:
+        """Its name, then scores of a split in per cent, as far as there are any, or its complaint."""
+        if self.results is None:
+            return f"{name}: failed: {self.error}"
+        effort = f"{self.results['epochs']} epochs, {self.results['seconds']:.1f} s"
+        if split not in self.results:
+            return f"{name}: {effort}"
+        score, right = (100 * self.results[split][which] for which in ("score", "sentence_accuracy"))
+        return f"{name}: {split} score {score:.2f}, sentence accuracy {right:.2f}, {effort}"
+
+
+class Trial(NamedTuple):
+    """A training of a sweep, and of which point."""
+
+    point: Point
+    seed: int | None
+    command: list[str]  # from here on as in Training
+    run: str | None
+    results: dict[str, Any] | None
+    error: str | None
+
+    @property
+    def training(self) -> Training:
+        """Without the point."""
+        return Training(*self[2:])
+
+    def about(self) -> dict[str, Any]:
+        """Everything, as plain JSON types."""
+        return {"values": dict(self.point.values), "seed": self.seed, **self.training.about()}
+
+
+def finished_run(folder: Path) -> Path | None:
+    """The newest run in the folder of a trial that has results."""
+    return next((run for run in reversed(runs(folder)) if (run / "results.json").is_file()), None)
+
+
+def train_trial(point: Point, seed: int | None, arguments: list[str], folder: Path) -> Trial:
+    """The training of a point, by fit with these arguments."""
+    return Trial(point, seed, *trained(["fit", *arguments], folder))
+
+
+def trained(command: list[str], folder: Path) -> Training:
+    """The results in the folder of a training; unless they are there, fit or rerank is run to get them.
+
+    An interrupted training goes on from its last epoch. What is printed is added to log.txt in the folder.
+    """
+    command = [*command, f"--trainer.default_root_dir={folder}"]
+    run, error = finished_run(folder), None
+    if run is None:
+        error = fit(command, folder)
+        run = finished_run(folder)
+    if run is None:
+        return Training(command, None, None, error or f"{command[0]} left no results.json")
+    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    return Training(command, str(run), results, None)
+
+
+def fit(command: list[str], folder: Path) -> str | None:
+    """Runs fit or rerank in a process that ends when this one does; -> None, or its complaint when it failed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = os.pathsep.join(filter(None, sys.path))
+    environment = {**os.environ, "PYTHONPATH": path}
+    with open(folder / LOG, "a+b") as log:
+        start = log.seek(0, os.SEEK_END)
+        whole = [sys.executable, "-m", "structperc.training.attended", *command, *_resumed(folder), "--debug"]
+        with subprocess.Popen(whole, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment) as process:
+            code = process.wait()
+        log.seek(start)
+        text = log.read().decode("utf-8", "replace")
+    return None if code == 0 else complaint(text, code)
+
+
+def complaint(log: str, code: int) -> str:
+    """The line of a log that says what went wrong: the program's own, or else the last one."""
+    if code < 0:
+        return f"ended by signal {-code}"
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    own = [line for line in lines if line.startswith("structperc: ")]
+    return (own or lines or [f"exit status {code}"])[-1].removeprefix("structperc: error: ")
+
+
+def _resumed(folder: Path) -> list[str]:
+    try:
+        checkpoint(folder, "last")
+    except InputError:
+        return []
+    return ["--ckpt_path=last"]

@@ -1,0 +1,65 @@
+"""The decisions of a guided tagger as one HTML page that needs nothing else, for light and dark screens."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+
+from structperc.inspection.decision_steps import Decided, Step
+from structperc.inspection.decision_text import headline, step_rows, verdict
+from structperc.inspection.explanation_page import STYLE as BASE
+from structperc.inspection.explanation_page import framed, table_row
+
+SHADES = 6  # of tokens, from the first decisions to the last
+STYLE = """
+:root { --early: #c3dcfa; }
+@media (prefers-color-scheme: dark) { :root { --early: #173e70; } }
+ol { display: flex; flex-wrap: wrap; gap: .3rem; list-style: none; padding: 0; }
+li { display: grid; justify-items: center; padding: .1rem .5rem; border: 1px solid var(--line); border-radius: .3rem; }
+small { color: var(--dim); }
+.wrong { color: var(--bad); }
+th, td { text-align: left; white-space: nowrap; }
+:is(th, td):is(:nth-child(1), :nth-child(2), :nth-child(6)) { text-align: right; }
+td:last-child { font-family: ui-monospace, monospace; white-space: pre; }
+"""
+
+
+def page_lines(sentences: Iterable[Decided], title: str, notes: Sequence[str] = ()) -> Iterator[str]:
+    """The page, line by line with their ends; all text is escaped. Early decisions stand out in colour."""
+    sections = (line for decided in sentences for line in _section(decided))
+    yield from framed(title, notes, sections, BASE + STYLE + _shades())
+
+
+def _shades() -> str:
+    shares = [round(100 * (1 - i / (SHADES - 1))) for i in range(SHADES)]
+    shades = (f"color-mix(in srgb, var(--early) {share}%, transparent)" for share in shares)
+    return "".join(f".s{i} {{ background: {shade}; }}\n" for i, shade in enumerate(shades))
+
+
+def _section(decided: Decided) -> Iterator[str]:
+    yield f"<section>\n<h2>{escape(headline(decided))}</h2>\n"
+    if decided.steps:
+        yield from _tokens(decided)
+        yield from _table(decided)
+    yield "</section>\n"
+
+
+def _tokens(decided: Decided) -> Iterator[str]:
+    """The sentence: each token with the number of its step above and its label below."""
+    yield "<ol>\n"
+    for step in decided.in_text:
+        shade, word = SHADES * (step.number - 1) // len(decided.steps), escape(decided.words[step.token])
+        yield f'<li class="s{shade}"><small>{step.number}</small>{word}{_label(decided, step)}</li>\n'
+    yield "</ol>\n"
+
+
+def _label(decided: Decided, step: Step) -> str:
+    if decided.missed(step) is None:
+        return f"<small>{escape(step.label)}</small>"
+    return f'<small class="wrong">{escape(f"{step.label}, {verdict(decided, step)}")}</small>'
+
+
+def _table(decided: Decided) -> Iterator[str]:
+    heading, *rows = step_rows(decided)
+    yield f'<div class="wide"><table>\n<thead>{table_row(heading, "th")}</thead>\n<tbody>\n'
+    for step, row in zip(decided.steps, rows, strict=True):
+        yield table_row(row, "td", "wrong" if decided.missed(step) is not None else "") + "\n"
+    yield "</tbody>\n</table></div>\n"

@@ -1,0 +1,74 @@
+"""The decisions of a guided tagger as text."""
+
+from collections.abc import Iterator, Sequence
+
+from structperc.inspection.decision_steps import Decided, Step
+from structperc.inspection.explanation_text import number
+
+NOTES = (
+    "left, right: labels of neighbours that the decision knew; U: score of the action that gave the label",
+    "gold, where it is known: whether the label is correct; in brackets, the label of gold where it is not",
+    "so far: # is the token of the step, = were decided before, . are open",
+    "Labels and scores are those of the labelling that won in the end. at first: the label for which the token was "
+    "taken, where the beam led to another one.",
+)
+SIDES = {"step": ">", "left": ">", "U": ">"}  # how columns are aligned; others to the left
+
+
+def decision_lines(decided: Decided) -> Iterator[str]:
+    """The sentence with the number of each token's step, then a table with a line for each step."""
+    yield headline(decided)
+    if decided.steps:
+        yield "  " + " ".join(f"{decided.words[step.token]}({step.number})" for step in decided.in_text)
+        yield from _table(step_rows(decided))
+
+
+def headline(decided: Decided) -> str:
+    """One line about the sentence."""
+    T = len(decided.words)
+    text = f"sentence {decided.row + 1} ({decided.place}): {T} token{'s' * (T != 1)}, score {number(decided.score)}"
+    correct = T - sum(decided.missed(step) is not None for step in decided.steps)
+    return text if decided.gold is None else f"{text}, {correct} of {T} labels correct"
+
+
+def step_rows(decided: Decided) -> list[list[str]]:
+    """A heading and the steps as cells. Columns about gold and about labels that changed only where there are any."""
+    steps = decided.steps
+    columns = {
+        "step": [str(step.number) for step in steps],
+        "left": [" ".join(step.left) for step in steps],
+        "token": [decided.words[step.token] for step in steps],
+        "right": [" ".join(step.right) for step in steps],
+        "label": [step.label for step in steps],
+        "U": [number(step.U) for step in steps],
+    }
+    if any(step.first != step.label for step in steps):
+        columns["at first"] = [step.first if step.first != step.label else "" for step in steps]
+    if decided.gold is not None:
+        columns["gold"] = [verdict(decided, step) for step in steps]
+    columns["so far"] = _progress(steps)
+    return [list(columns), *map(list, zip(*columns.values(), strict=True))]
+
+
+def verdict(decided: Decided, step: Step) -> str:
+    """Whether the label is that of gold, where gold is known; if not, gold's."""
+    missed = decided.missed(step)
+    return "correct" if missed is None else f"wrong ({missed})"
+
+
+def _progress(steps: Sequence[Step]) -> list[str]:
+    """The sentence at each step, a character for each token."""
+    shown, found = ["."] * len(steps), []
+    for step in steps:
+        shown[step.token] = "#"
+        found.append("".join(shown))
+        shown[step.token] = "="
+    return found
+
+
+def _table(rows: list[list[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [SIDES.get(name, "<") for name in rows[0]]
+    for row in rows:
+        cells = (f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True))
+        yield ("  " + "  ".join(cells)).rstrip()

@@ -1,0 +1,105 @@
+"""In which order a guided tagger decided the tokens of sentences, and what each decision knew."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.data.output import write_lines
+from structperc.data.reading import Reading
+from structperc.errors import InputError
+from structperc.guided import Decisions
+from structperc.guided.context import UNKNOWN
+from structperc.inspection.decision_page import page_lines
+from structperc.inspection.decision_steps import Decided, Step
+from structperc.inspection.decision_text import NOTES, decision_lines
+from structperc.inspection.reading import read_corpus
+from structperc.reports.writing import check_targets
+from structperc.taggers.guided_tagger import GuidedTagger
+from structperc.taggers.sequence_tagger import SequenceTagger
+
+TOGETHER = 64  # sentences
+
+
+def load_guided(model: str, trusted: Sequence[str] = ()) -> GuidedTagger:
+    """A saved guided tagger. InputError for a model that has no order of decisions."""
+    tagger = SequenceTagger.load(model, trusted=trusted)
+    if not isinstance(tagger, GuidedTagger):
+        name = type(tagger).__name__
+        raise InputError(f"{model}: a {name} decides all tokens at once; only a GuidedTagger has an order of decisions")
+    return tagger
+
+
+def decisions(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int] | None = None) -> list[Decided]:
+    """How sentences of a corpus were decided: all, or those of the rows, from 0.
+
+    Gold labels are only shown: the tagger need not know them. InputError for a row that is not there.
+    """
+    chosen = list(range(len(corpus)) if rows is None else rows)
+    if wrong := [row for row in chosen if not 0 <= row < len(corpus)]:
+        there = f"the {len(corpus)} of {corpus.name}; choose 1..{len(corpus)}"
+        raise InputError(f"sentence {wrong[0] + 1} is not among {there}")
+    longest_first = sorted((row for row in chosen if corpus.lengths[row]), key=lambda row: -corpus.lengths[row])
+    steps = dict(_decode(tagger, corpus, longest_first))
+    return [_decided(corpus, row, steps.get(row, [])) for row in chosen]
+
+
+def decisions_file(
+    model: str,
+    file: str,
+    sentences: Sequence[int] | None,
+    n: int,
+    reading: Reading,
+    html: str | None,
+    trusted: Sequence[str] = (),
+) -> Iterator[str]:
+    """Lines about some sentences of a file, from 1, or about the first n. InputError as of the parts, and for n < 1."""
+    check_targets(html)
+    if n < 1:
+        raise InputError(f"--n must be >= 1, got {n}")
+    tagger = load_guided(model, trusted)
+    tagger.check_unit(reading.unit or tagger.unit)
+    corpus = read_corpus(tagger, file, reading)
+    rows = [number - 1 for number in sentences] if sentences else list(range(min(n, len(corpus))))
+    found = decisions(tagger, corpus, rows)
+    for one in found:
+        yield from decision_lines(one)
+        yield ""
+    yield from NOTES
+    if html is not None:
+        write_lines(html, page_lines(found, f"{model}: {file}", NOTES))
+
+
+def _decode(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int]) -> Iterator[tuple[int, list[Step]]]:
+    """-> each row, which has at least one token, and its steps."""
+    if not rows:
+        return
+    text = {role: values for role, values in corpus.columns.items() if role != "label"}
+    encoded = tagger.encode(replace(corpus, columns=text).stretch(0, max(rows) + 1))
+    for at in range(0, len(rows), TOGETHER):
+        batch = tagger.transfer_batch_to_device(encoded[rows[at : at + TOGETHER]], tagger.device, 0)
+        found = tagger.guided.decode(batch)
+        for b, row in enumerate(batch.rows.tolist()):
+            yield row, _steps(Decisions(*(values[b].cpu() for values in found)), tagger.labels)
+
+
+def _steps(found: Decisions, labels: LabelSet) -> list[Step]:
+    """Of the decisions about one sentence: without the dimension B."""
+
+    def known(window: list[int]) -> list[str]:
+        return labels.decode([label for label in window if label != UNKNOWN])
+
+    taken = found.order.argsort()[found.order.eq(-1).sum() :].tolist()
+    label, first = labels.decode(found.labels), labels.decode(found.first)
+    windows, U = found.windows.tolist(), found.U.tolist()
+    return [
+        Step(number, t, label[t], first[t], U[t], known(windows[t][:2]), known(windows[t][2:]))
+        for number, t in enumerate(taken, 1)
+    ]
+
+
+def _decided(corpus: Corpus, row: int, steps: list[Step]) -> Decided:
+    start, end = int(corpus.starts[row]), int(corpus.starts[row + 1])
+    place = corpus.where(start) if steps else f"{corpus.name}, sentence {row + 1}"
+    gold = corpus.columns["label"][start:end] if "label" in corpus.columns else None
+    return Decided(row, place, corpus.columns["word"][start:end], gold, steps)

@@ -1,0 +1,124 @@
+"""Explanations of decisions as text."""
+
+from collections.abc import Iterator, Sequence
+
+from structperc.data.labels import Span
+from structperc.inspection.explanation import VERDICTS, Candidate, Change, Explanation, Term
+
+CONTEXT = 12  # words to either side of what changed
+
+
+def explanation_lines(explanation: Explanation) -> Iterator[str]:
+    """What changed, then a table of scores with a column for each candidate."""
+    yield headline(explanation)
+    for change in explanation.changes:
+        yield ""
+        yield from _change_lines(change)
+    yield ""
+    yield from _table(score_rows(explanation))
+
+
+def legend(explanations: Sequence[Explanation]) -> list[str]:
+    """What the words of the tables mean; nothing where there are none."""
+    if not explanations:
+        return []
+    known = any(candidate.is_gold for one in explanations for candidate in one.candidates)
+    return [
+        "local best: of highest local score; best: of highest total score" + "; gold: the correct labelling" * known,
+        "other: of the candidates between these two by local score, the best by total score",
+        "non-local, the same: what counts that all these candidates share add to their scores",
+        "x (n): what a count of n adds; alike in both: counts in which local best and best agree, added up",
+    ]
+
+
+def headline(explanation: Explanation) -> str:
+    """One line about the decision."""
+    new = explanation.candidates[explanation.after]
+    where = f"document {explanation.row + 1} ({explanation.place})"
+    if new.local_rank == 1:
+        return f"{where}: the best of {explanation.n} by local score stays the best"
+    return f"{where}: number {new.local_rank} of {explanation.n} by local score becomes the best"
+
+
+def context(change: Change) -> tuple[str, str, str]:
+    """Words before what changed, its own, and those behind; long sentences are cut."""
+    first, behind = change.border
+    before, after = change.words[max(0, first - CONTEXT) : first], change.words[behind : behind + CONTEXT]
+    opening = ["..."] * (first > CONTEXT) + before
+    closing = after + ["..."] * (len(change.words) - behind > CONTEXT)
+    return " ".join(opening), " ".join(change.words[first:behind]), " ".join(closing)
+
+
+def readings(change: Change) -> list[tuple[str, str]]:
+    """[(who says so, segments as text)]: local, all, and gold where it is known."""
+    who = [("local", change.before), ("all", change.after)]
+    who += [] if change.gold is None else [("gold", change.gold)]
+    return [(name, _segments(known, change.words)) for name, known in who]
+
+
+def verdict(change: Change) -> str:
+    """The verdict in words; "" when gold is not known."""
+    return "" if change.gold is None else VERDICTS[change.verdict]
+
+
+def score_rows(explanation: Explanation) -> list[list[str]]:
+    """The scores as cells: a heading, local score, same, terms with counts, total, ranks, a column per candidate.
+
+    The last column is what the decision after has more than the one before.
+    """
+    shown, after = explanation.candidates, explanation.after
+    rows = [["", *map(_title, shown), "difference"]]
+    values = [("local score", [c.local for c in shown]), ("non-local, the same", [explanation.same] * len(shown))]
+    rows += [[name, *map(number, scores), _signed(scores[after] - scores[0])] for name, scores in values]
+    rows += _term_rows(explanation.terms, after)
+    rows.append(["total score", *(number(c.total) for c in shown), _signed(shown[after].total - shown[0].total)])
+    rows.append(["rank by local score", *(str(c.local_rank) for c in shown), ""])
+    rows.append(["rank by total score", *(str(c.rank) for c in shown), ""])
+    return rows
+
+
+def _term_rows(terms: Sequence[Term], after: int) -> Iterator[list[str]]:
+    """A row per term; several that make no difference between the two decisions, where these are two, are added up."""
+    differences = [_signed(term.products[after] - term.products[0]) for term in terms]
+    alike = [term.products for term, difference in zip(terms, differences, strict=True) if difference == "+0"]
+    added = after > 0 and len(alike) > 1
+    for term, difference in zip(terms, differences, strict=True):
+        if not (added and difference == "+0"):
+            cells = [f"{number(x)} ({count:g})" for x, count in zip(term.products, term.counts, strict=True)]
+            yield [f"{term.name} {term.weight:+.6g}", *cells, difference]
+    if added:
+        sums = [sum(products) for products in zip(*alike, strict=True)]
+        yield [f"{len(alike)} counts alike in both", *map(number, sums), _signed(sums[after] - sums[0])]
+
+
+def _title(candidate: Candidate) -> str:
+    facts = {"local best": candidate.local_rank == 1, "best": candidate.rank == 1, "gold": candidate.is_gold}
+    return ", ".join(name for name, holds in facts.items() if holds) or "other"
+
+
+def _segments(known: Sequence[Span], words: Sequence[str]) -> str:
+    return ", ".join(f"{kind} {' '.join(words[start:end])}" for kind, start, end in known) or "no segment"
+
+
+def _change_lines(change: Change) -> Iterator[str]:
+    before, own, after = context(change)
+    yield "  " + " ".join(part for part in (f"{change.place}:", before, f"[{own}]", after) if part)
+    yield from (f"    {who:<6} {text}" for who, text in readings(change))
+    if verdict(change):
+        yield f"    {verdict(change)}"
+
+
+def _table(rows: list[list[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, *cells in rows:
+        numbers = (f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True))
+        yield "  " + "  ".join([f"{name:<{widths[0]}}", *numbers]).rstrip()
+
+
+def number(value: float) -> str:
+    """Up to three decimals."""
+    return f"{round(value, 3) + 0.0:.12g}"  # + 0.0 so that nothing is -0
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 3) + 0.0:+.12g}"

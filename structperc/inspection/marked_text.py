@@ -1,0 +1,77 @@
+"""A document as HTML with its segments marked, those that changed with what they were before."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+
+from structperc.data.labels import Span
+from structperc.inspection.explanation import Change, Explanation, Sentence
+
+HUES = (210, 20, 130, 280, 50, 330, 170, 90)  # of types; more types share them
+STYLE = """
+.document { line-height: 1.9; max-width: 46rem; }
+.document p { margin: .1rem 0; }
+mark { --tint: var(--line); background: color-mix(in srgb, var(--tint) 30%, transparent); color: inherit;
+  padding: .1em .3em; border-radius: .25em; box-decoration-break: clone; -webkit-box-decoration-break: clone; }
+mark small { font-size: .7em; font-weight: bold; margin-left: .3em; }
+mark.changed { background: none; outline: 2px solid var(--dim); margin: 0 .15em; }
+mark.repaired { outline-color: var(--good); }
+mark.damaged { outline-color: var(--bad); }
+mark del { color: var(--dim); }
+mark ins { text-decoration: none; }
+""" + "".join(f".t{i} {{ --tint: hsl({hue} 75% 50%); }}\n" for i, hue in enumerate(HUES))
+
+Tints = Mapping[str, int]
+
+
+def tints(explanations: Iterable[Explanation]) -> dict[str, int]:
+    """Segment type -> number of its tint, in the order of the alphabet."""
+    spans = {span for one in explanations for sentence in one.sentences for span in _all(sentence)}
+    return {name: i % len(HUES) for i, name in enumerate(sorted({span.type for span in spans}))}
+
+
+def _all(sentence: Sentence) -> Iterator[Span]:
+    yield from sentence.found
+    for change in sentence.changes:
+        yield from change.before
+
+
+def marked_lines(sentences: Iterable[Sentence], tinted: Tints) -> Iterator[str]:
+    """A paragraph for each sentence."""
+    yield '<div class="document">\n'
+    yield from (f"<p>{' '.join(_pieces(sentence, tinted))}</p>\n" for sentence in sentences if sentence.words)
+    yield "</div>\n"
+
+
+def _pieces(sentence: Sentence, tinted: Tints) -> Iterator[str]:
+    """Words and marks, in their order."""
+    at, marks = 0, {change.border: _changed(change) for change in sentence.changes}
+    for kind, start, end in sentence.found:
+        if not any(first < end and start < behind for first, behind in marks):
+            marks[start, end] = _marked(sentence.words[start:end], kind, tinted)
+    for (start, end), mark in sorted(marks.items()):
+        yield from map(escape, sentence.words[at:start])
+        yield mark
+        at = end
+    yield from map(escape, sentence.words[at:])
+
+
+def _marked(words: Sequence[str], kind: str, tinted: Tints) -> str:
+    """A segment with its type."""
+    return f'<mark class="t{tinted[kind]}">{escape(" ".join(words))}<small>{escape(kind)}</small></mark>'
+
+
+def _changed(change: Change) -> str:
+    first, behind = change.border
+    words = escape(" ".join(change.words[first:behind]))
+    before, after = (escape(_named(change, spans)) for spans in (change.before, change.after))
+    kind = "changed" if change.gold is None else f"changed {change.verdict}"
+    return f'<mark class="{kind}">{words}<small><del>{before}</del> <ins>{after}</ins></small></mark>'
+
+
+def _named(change: Change, spans: Sequence[Span]) -> str:
+    """Types of segments; with their words, where they are not all that changed."""
+    names = [
+        span.type if span[1:] == change.border else f"{span.type} {' '.join(change.words[span.start : span.end])}"
+        for span in spans
+    ]
+    return ", ".join(names) or "none"

@@ -1,0 +1,68 @@
+"""A file of CoNLL columns as the corpus that a saved tagger reads, with gold labels in its scheme."""
+
+import logging
+from collections.abc import Sequence
+
+from structperc.data.conll import conll_rows, field_count
+from structperc.data.corpus import Corpus
+from structperc.data.normalise import normalise_labels
+from structperc.data.not_columns import check_columns
+from structperc.data.reading import Reading
+from structperc.data.text import read_lines
+from structperc.errors import InputError
+from structperc.taggers.sequence_tagger import SequenceTagger
+
+logger = logging.getLogger("pytorch_lightning.structperc")
+
+AS_THE_MODEL = Reading()
+
+
+def read_corpus(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
+    """-> corpus; with a column `label`, in the scheme of the tagger, if the file has gold labels.
+
+    Where `reading` names no columns, those that the tagger reads come first, and what stands last behind them is
+    gold. Unit and scheme (of the file) are those of the tagger unless named. Labels are repaired and converted as
+    `SequenceData` does. InputError for a bad file, missing columns and labels that are not of the scheme.
+    """
+    unit, lines = reading.unit or tagger.unit, read_lines(file, reading.encoding)
+    rows = conll_rows(lines, columns_of(tagger, lines, file, reading), file)
+    corpus = Corpus.from_dataset(rows, unit, file)
+    if unit == "document" and 1 < len(corpus) == len(corpus.sentences) - 1:
+        raise InputError(f"{file}: no document marks (-DOCSTART- lines) in it; use --unit sentence")
+    if "label" not in corpus.columns:
+        return corpus
+    source = reading.labels or tagger.labels.scheme
+    corpus, repaired = normalise_labels(corpus, source, tagger.labels.scheme)
+    if repaired:
+        logger.warning("%s: %d labels illegal in %s were repaired", file, repaired, source)
+    return corpus
+
+
+def read_gold(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
+    """As `read_corpus`. InputError for a file without gold labels."""
+    corpus = read_corpus(tagger, file, reading)
+    if "label" not in corpus.columns:
+        raise InputError(f"{file}: there are no gold labels; name their column 'label' in --columns")
+    return corpus
+
+
+def read_text(tagger: SequenceTagger, lines: Sequence[str], file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
+    """Lines of a file as a corpus without gold labels. InputError for a bad file and missing columns."""
+    columns = columns_of(tagger, lines, file, reading)
+    if isinstance(columns, dict):
+        logger.info("%s: read as columns %s; --columns names them otherwise", file, ", ".join(tagger.features.columns))
+        columns = {role: place for role, place in columns.items() if role != "label"}
+    else:
+        columns = ["_" if role == "label" else role for role in columns]
+    return Corpus.from_dataset(conll_rows(lines, columns, file), reading.unit or tagger.unit, file)
+
+
+def columns_of(tagger: SequenceTagger, lines: Sequence[str], file: str, reading: Reading) -> list[str] | dict[str, int]:
+    """Roles of the columns in their order, or with their places where the file has more than the tagger reads."""
+    if reading.columns:
+        return list(reading.columns)
+    roles = tagger.features.columns
+    check_columns(lines, len(roles), file)
+    if field_count(lines) <= len(roles):
+        return roles
+    return {**{role: place for place, role in enumerate(roles)}, "label": -1}

@@ -1,0 +1,20 @@
+"""Names of a package that are imported when they are first used: what needs more packages waits for that."""
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+
+def on_first_use(package: str, places: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package for the names that its modules have, {dotted module: names}.
+
+    It raises AttributeError for other names.
+    """
+    modules = {name: module for module, names in places.items() for name in names}
+
+    def find(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(modules[name]), name)
+
+    return find

@@ -1,0 +1,140 @@
+"""The progress bar of a trainer: one line for all epochs, with what was measured last."""
+
+import logging
+from collections.abc import Iterable
+from contextlib import ExitStack
+from typing import Any
+
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import ProgressBar
+from tqdm.auto import tqdm
+from tqdm.contrib.logging import logging_redirect_tqdm
+
+from structperc.progress import bar
+from structperc.reports.logged import all_shown
+
+LOGGER = logging.getLogger("pytorch_lightning")
+RUNNING = "{desc} |{bar}| {remaining} left{postfix}"
+DONE = "{desc} |{bar}| {elapsed}{postfix}"
+
+
+class EpochBar(ProgressBar):
+    """One line on standard error for a whole training: the epoch, the time that is left, the last scores.
+
+    Scores are in per cent, and those of the epoch before while one is under way. What else takes more than two
+    seconds (development data after an epoch, test, predict) has a bar of its own for that time.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_enabled = True
+        self._epochs: tqdm | None = None
+        self._look: tqdm | None = None
+        self._open = ExitStack()
+
+    def enable(self) -> None:
+        """Show it, where bars are shown."""
+        self.is_enabled = True
+
+    def disable(self) -> None:
+        """Show nothing."""
+        self.is_enabled = False
+
+    # -- training --------------------------------------------------------------------------------------------
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Messages of the trainer stand above the bar from here on."""
+        batches, epochs = trainer.num_training_batches, trainer.max_epochs
+        finite = epochs is not None and epochs > 0 and batches != float("inf")
+        self._epochs = self._open.enter_context(
+            bar(
+                total=int(epochs * batches) if finite else None,  # type: ignore[operator]
+                show=self.is_enabled,
+                initial=trainer.current_epoch * int(batches) if finite else 0,
+                bar_format=RUNNING,
+                smoothing=0,  # epochs end with development data, so that steps are no measure of each other
+                delay=0,
+                leave=True,
+            )
+        )
+        if not self._epochs.disable and LOGGER.handlers:
+            self._open.enter_context(logging_redirect_tqdm([LOGGER]))
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """What was measured in the epoch before is known now."""
+        self._say(trainer, trainer.current_epoch + 1)
+
+    def on_train_batch_end(self, *args: Any) -> None:
+        """One step on."""
+        if self._epochs is not None:
+            self._epochs.update()
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """The last line stays."""
+        if self._epochs is not None:
+            self._epochs.bar_format = DONE
+            self._say(trainer, trainer.current_epoch)
+        self._close()
+
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
+        """What is said about the exception begins a line."""
+        self._close()
+
+    def _say(self, trainer: pl.Trainer, epoch: int) -> None:
+        if self._epochs is None:
+            return
+        of = f"/{trainer.max_epochs}" if trainer.max_epochs is not None and trainer.max_epochs > 0 else ""
+        self._epochs.set_description_str(f"epoch {epoch}{of}", refresh=False)
+        self._epochs.set_postfix_str(all_shown(trainer.progress_bar_metrics))
+
+    # -- validation, test, predict ---------------------------------------------------------------------------
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """In a training, too."""
+        self._begin(trainer.num_val_batches, "validating")
+
+    def on_test_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """A bar for the test data."""
+        self._begin(trainer.num_test_batches, "testing")
+
+    def on_predict_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """A bar for what is labelled."""
+        self._begin(trainer.num_predict_batches, "predicting")
+
+    def on_validation_batch_end(self, *args: Any) -> None:
+        """One step on."""
+        if self._look is not None:
+            self._look.update()
+
+    def on_test_batch_end(self, *args: Any) -> None:
+        """One step on."""
+        self.on_validation_batch_end()
+
+    def on_predict_batch_end(self, *args: Any) -> None:
+        """One step on."""
+        self.on_validation_batch_end()
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """The bar has gone."""
+        if self._look is not None:
+            self._look.close()
+            self._look = None
+
+    on_test_end = on_predict_end = on_validation_end
+
+    def _begin(self, batches: Iterable[float], what: str) -> None:
+        total = sum(batches)
+        self._look = bar(None, what, None if total == float("inf") else int(total), self.is_enabled)
+
+    def _close(self) -> None:
+        if self._look is not None:
+            self._look.close()
+        self._open.close()
+        self._epochs = self._look = None
+
+
+def epoch_bars(wanted: bool | None, callbacks: Iterable[pl.Callback]) -> list[pl.Callback]:
+    """An EpochBar, unless no bar is wanted or there is one among the callbacks of a trainer."""
+    if wanted is False or any(isinstance(callback, ProgressBar) for callback in callbacks):
+        return []
+    return [EpochBar()]

@@ -1,0 +1,266 @@
+"""Bayes-point initialisation: training starts from the mean of several single passes over reshuffled data."""
+
+import random
+import signal
+import traceback
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from multiprocessing import get_all_start_methods, get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import NamedTuple
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.utilities.seed import isolate_rng
+from safetensors.torch import load, save
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from structperc.batching.processes import alone
+from structperc.batching.sampler import LengthBatches
+from structperc.batching.sequence_data import SequenceData
+from structperc.errors import InputError
+from structperc.progress import bar
+from structperc.structures import Batch
+from structperc.taggers.tagger import Tagger
+
+FIRST = 2**31  # pass i sees the order of epoch FIRST + i, which no training reaches: no epoch's order is repeated
+
+Weights = dict[str, Tensor]  # by parameter name
+
+
+def bayes_point(
+    tagger: Tagger, data: SequenceData, passes: int = 10, processes: int = 1, show: bool = False
+) -> Weights:
+    """-> {name: mean of a parameter's final weights over `passes` single passes}; Kazama & Torisawa 2007, §4.3.
+
+    Each pass starts from the present weights (the paper: zeros, which is what a new tagger has), takes the
+    training steps of one epoch with an optimizer of its own, and hands over its last weights, not their average
+    over the pass. Pass i sees the order of epoch 2**31 + i of the data's seed. Trainer options that change a
+    step or cut an epoch short (clipping, accumulation, precision, limits) do not reach the passes. Covers every
+    parameter that learns. The mean is taken in float64, in the order of the passes. The tagger's weights and
+    the random state of torch, numpy and Python are afterwards what they were.
+
+    Up to `processes` passes run at the same time in forked processes; one after the other where a process must
+    not fork (see `forks`). The result is the same bit for bit: a pass depends on nothing but the start, the seed
+    and its number, and always runs on one thread, since some sums (the norm of passive-aggressive updates, dense
+    gradients) depend on the number of threads.
+
+    Args:
+        tagger: allocated, on its device.
+        data: with an encoded train split.
+        passes: number of passes.
+        processes: passes at the same time; each needs memory for the weights and the optimizer's state.
+        show: a progress bar.
+
+    Raises:
+        InputError: passes or processes below 1; a pass's process died (too little memory).
+        RuntimeError: a pass failed in its process; the notes hold the traceback.
+    """
+    check(passes, processes)
+    start = {name: weights.clone() for name, weights in learned(tagger).items()}
+    sums = {name: torch.zeros_like(weights, dtype=torch.float64) for name, weights in start.items()}
+    work = partial(one_pass, tagger, data, start)
+    run = partial(forked, processes=processes) if forks(tagger) and min(passes, processes) > 1 else serial
+    with undisturbed(tagger, start), closing(run(work, passes)) as results:
+        for weights in bar(results, "Bayes point", passes, show):
+            for name, total in sums.items():
+                total += weights[name]
+    return {name: (total / passes).to(start[name].dtype) for name, total in sums.items()}
+
+
+class BayesPoint(pl.Callback):
+    """Starts training from the Bayes point of the training data; see `bayes_point`.
+
+    Runs once, before the first epoch of a new training; a resumed one goes on from its checkpoint untouched.
+    Every process of a distributed training computes the same start by itself, from all of the training data.
+
+    Args:
+        passes: number of single passes (the paper: 10).
+        processes: how many of them run at the same time.
+
+    Raises:
+        InputError: passes or processes below 1; in training, a re-ranker whose weights a ranker learns.
+    """
+
+    def __init__(self, passes: int = 10, processes: int = 1) -> None:
+        check(passes, processes)
+        self.passes, self.processes = passes, processes
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Writes the start into the parameters, which are on their device and restored by now if they ever are."""
+        if not pl_module.automatic_optimization:
+            raise InputError("BayesPoint: it takes steps along gradients, a ranker has none; leave it out")
+        if trainer.ckpt_path or trainer.global_step:
+            return
+        show = getattr(trainer.progress_bar_callback, "is_enabled", False)
+        data: SequenceData = trainer.datamodule  # type: ignore[attr-defined]
+        with alone():
+            write(pl_module, bayes_point(pl_module, data, self.passes, self.processes, show))  # type: ignore[arg-type]
+
+
+def check(passes: int, processes: int) -> None:
+    """InputError unless both numbers are at least 1."""
+    for name, value in (("passes", passes), ("processes", processes)):
+        if value < 1:
+            raise InputError(f"BayesPoint: {name} must be >= 1, got {value}")
+
+
+def forks(tagger: Tagger) -> bool:
+    """Whether passes may run in forked processes: the system forks, and CUDA, which a fork breaks, is not in use."""
+    return "fork" in get_all_start_methods() and tagger.device.type == "cpu" and not torch.cuda.is_initialized()
+
+
+def learned(module: nn.Module) -> Weights:
+    """The parameters that learn, without their gradients; they share memory with the module's."""
+    return {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
+
+
+def write(module: nn.Module, weights: Weights) -> None:
+    """Puts weights into the parameters in place, so that optimizers made before keep them."""
+    for name, own in learned(module).items():
+        own.copy_(weights[name])
+
+
+# -- one pass ------------------------------------------------------------------------------------------------
+
+
+def one_pass(tagger: Tagger, data: SequenceData, start: Weights, number: int) -> Weights:
+    """-> the tagger's own weights after pass `number`; the next pass overwrites them."""
+    seed_all(data.seed, FIRST + number)
+    write(tagger, start)
+    tagger.on_train_epoch_start()
+    optimizer = tagger.configure_optimizers()
+    for batch in batches(data, FIRST + number):
+        step(tagger, optimizer, tagger.transfer_batch_to_device(batch, tagger.device, 0))
+    return learned(tagger)
+
+
+def batches(data: SequenceData, epoch: int) -> Iterator[Batch]:
+    """The mini-batches of an epoch of training."""
+    loader = data.train_dataloader()
+    assert isinstance(loader.sampler, LengthBatches)
+    loader.sampler.set_epoch(epoch)
+    return iter(loader)
+
+
+def step(tagger: Tagger, optimizer: Optimizer, batch: Batch) -> None:
+    """One training step as the trainer takes it."""
+
+    def closure() -> Tensor:
+        loss = tagger.training_step(batch)
+        optimizer.zero_grad()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)  # type: ignore[arg-type]
+
+
+def seed_all(*numbers: int) -> None:
+    """Seeds the random generators of torch, numpy and Python from some numbers."""
+    seed = int(np.random.SeedSequence(numbers).generate_state(1)[0])
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+
+
+@contextmanager
+def undisturbed(tagger: Tagger, start: Weights) -> Iterator[None]:
+    """One thread within; weights, gradients, random state and number of threads afterwards as if nothing had run."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with isolate_rng(include_cuda=tagger.device.type == "cuda"):  # else it would start CUDA, which forbids forks
+            yield
+    finally:
+        torch.set_num_threads(threads)
+        write(tagger, start)
+        tagger.zero_grad()
+
+
+# -- all passes ----------------------------------------------------------------------------------------------
+
+Work = Callable[[int], Weights]
+
+
+class Failure(NamedTuple):
+    """What went wrong in another process; always picklable, which errors are not."""
+
+    kind: type[Exception]
+    message: str
+    trace: str
+
+
+def serial(work: Work, passes: int) -> Generator[Weights, None, None]:
+    """work(0), ..., work(passes - 1)."""
+    for number in range(passes):
+        yield work(number)
+
+
+def forked(work: Work, passes: int, processes: int) -> Generator[Weights, None, None]:
+    """As `serial`, each pass in a forked process of its own, up to `processes` ahead of the consumer.
+
+    None is left when the generator ends, is closed or fails.
+    """
+    running: deque[tuple[BaseProcess, Connection]] = deque()
+    try:
+        for number in range(passes):
+            while len(running) < min(processes, passes - number):
+                running.append(launch(work, number + len(running)))
+            weights = receive(*running[0], number)
+            running.popleft()
+            yield weights
+    finally:
+        for process, pipe in running:
+            process.kill()
+            process.join()
+            pipe.close()
+
+
+def launch(work: Work, number: int) -> tuple[BaseProcess, Connection]:
+    """Starts a pass; -> its process and the pipe through which it reports."""
+    context = get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=report, args=(theirs, work, number), daemon=True)
+    process.start()
+    theirs.close()  # so that the pipe ends with the process
+    return process, ours
+
+
+def report(pipe: Connection, work: Work, number: int) -> None:
+    """In the process: sends the weights, or what went wrong as (error class, message, traceback)."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its processes
+    torch.set_num_threads(1)  # the threads of the parent's pool do not live here: work given to them would hang
+    failure: Failure | None = None
+    try:
+        weights = save({name: w.contiguous() for name, w in work(number).items()})
+    except InputError as error:
+        failure = Failure(InputError, str(error), traceback.format_exc())
+    except Exception as error:
+        message = f"Bayes point, pass {number + 1}: {type(error).__name__}: {error}"
+        failure = Failure(RuntimeError, message, traceback.format_exc())
+    pipe.send(failure)
+    if failure is None:
+        pipe.send_bytes(weights)
+
+
+def receive(process: BaseProcess, pipe: Connection, number: int) -> Weights:
+    """The weights that a pass reports, or its failure raised."""
+    try:
+        failure = pipe.recv()
+        weights = load(pipe.recv_bytes()) if failure is None else {}
+    except (EOFError, OSError):  # before or within a message
+        process.join(timeout=10)
+        died = f"BayesPoint: pass {number + 1} died with exit code {process.exitcode}"
+        raise InputError(f"{died}, perhaps for want of memory: set fewer processes") from None
+    if failure is not None:
+        error = failure.kind(failure.message)
+        error.add_note(failure.trace)
+        raise error
+    process.join()
+    pipe.close()
+    return weights

@@ -1,0 +1,235 @@
+"""Boosting for ranking: greedy coordinate descent on the exponential loss."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy.optimize import brentq
+from scipy.sparse import csr_array
+from scipy.special import logsumexp
+from torch import Tensor
+
+from structperc.criteria import Exponential
+from structperc.errors import InputError
+from structperc.reranking.examples import Examples
+from structperc.reranking.ranker import Ranker, within
+
+ROUNDING = 1e-12  # relative size of differences that mean nothing
+FALL = 1e-3  # of the loss, from which on rounding errors of its former size would matter
+
+
+class Boosting(Ranker):
+    """The boosting algorithm of Collins 2002, §4.2 and Fig. 2; after Collins 2000 and Freund et al. 1998.
+
+    It makes ExpLoss = sum_i sum_{j != correct} exp(-M_ij) small, M_ij = F(x_i,correct) - F(x_ij), an upper bound of
+    the number of wrong candidates that score above a correct one. W+_k and W-_k sum exp(-M_ij) over the pairs in which
+    only the correct and only the other candidate has feature k. An exact step along w_k would lower the loss by
+    (sqrt(W+_k) - sqrt(W-_k))^2. Each round takes the feature for which this is largest (the lowest id of those that
+    are equal up to rounding) and adds delta = 1/2 log((W+_k + eps Z) / (W-_k + eps Z)) to its weight, Z the loss. The
+    smoothing eps keeps steps finite and makes none longer than the exact one, so that the loss never increases.
+
+    A round costs as much as the pairs that have its feature have features, beside one pass over F numbers. Margins
+    and sums are computed anew at the start of each epoch, and whenever the loss has fallen to a thousandth.
+
+    Buffers tell the R rounds so far: `chosen` (R,) int64 features, `steps` (R,) float64, `losses` (R,) float64 after
+    the step, `touched` (R,) int64, in how many pairs candidates differ by the feature.
+
+    Args:
+        rounds: of one epoch.
+        smoothing: the eps of Collins 2000.
+        w0: the weight of the log-probability, which stays as it is. By default that which makes the loss least while
+            all other weights are zero, or 0 where none above 0 makes it smaller.
+
+    Raises:
+        InputError: rounds < 1; smoothing or w0 not a finite number, or smoothing not above 0. `start` raises it where
+            the loss has no least value in w0, or is not finite at w0.
+    """
+
+    chosen: Tensor
+    steps: Tensor
+    losses: Tensor
+    touched: Tensor
+    exhausted: Tensor  # () bool, whether no feature lowers the loss any more
+
+    def __init__(self, rounds: int = 100, smoothing: float = 0.0025, w0: float | None = None) -> None:
+        super().__init__()
+        if rounds < 1:
+            raise InputError(f"Boosting: rounds must be >= 1, got {rounds}")
+        if not 0 < smoothing < math.inf:
+            raise InputError(f"Boosting: smoothing must be > 0 and finite, got {smoothing}")
+        if w0 is not None and not math.isfinite(w0):
+            raise InputError(f"Boosting: w0 must be finite, got {w0}")
+        self.rounds, self.smoothing, self.w0 = rounds, smoothing, w0
+        for name, dtype in _HISTORY.items():
+            self.register_buffer(name, torch.zeros(0, dtype=dtype))
+        self.register_buffer("exhausted", torch.tensor(False))
+        self._initial_loss = math.nan
+
+    def _start(self, examples: Examples) -> None:
+        self.pairs = Pairs.of(examples)
+        if not len(self.losses):
+            self._keep(first=best_w0(self.pairs.first) if self.w0 is None else self.w0)
+            self._initial_loss = self._loss().total
+
+    def epoch(self) -> None:
+        """So many rounds, or fewer where no feature lowers the loss any more."""
+        loss = self._loss()
+        told: list[tuple[float, ...]] = []
+        while len(told) < self.rounds and (k := loss.best()) is not None:
+            told.append((k, *loss.step(k, self.smoothing)))
+        self._extend(**{name: [values[i] for values in told] for i, name in enumerate(_HISTORY)})
+        self._keep(weights=loss.weights, exhausted=len(told) < self.rounds)
+
+    def _loss(self) -> "ExpLoss":
+        loss = ExpLoss(self.pairs, self.first_weight, self.weights.cpu().numpy().copy())
+        if not math.isfinite(loss.total):
+            raise InputError(f"Boosting: the loss is not finite at w0 = {self.first_weight:g}; set a smaller w0")
+        return loss
+
+    @property
+    def criterion(self) -> Exponential:
+        """ExpLoss of a list."""
+        return Exponential()
+
+    @property
+    def used(self) -> Tensor:
+        """(F,) bool, the features that were chosen."""
+        return torch.zeros_like(self.weights, dtype=torch.bool).index_fill_(0, self.chosen, True)
+
+    def _check_history(self) -> None:
+        rounds = self.chosen.shape
+        if len(rounds) != 1 or any(getattr(self, name).shape != rounds for name in _HISTORY):
+            raise InputError("Boosting: its rounds do not have one entry each")
+        if not within(self.chosen, len(self.weights)):
+            raise InputError(f"Boosting: features of its rounds are not all below {len(self.weights)}")
+
+    def _renumber(self, new: Tensor) -> None:
+        self.chosen = new[self.chosen]
+
+    @property
+    def objective(self) -> float:
+        """ExpLoss; after `start`, that of the log-probability alone."""
+        return float(self.losses[-1]) if len(self.losses) else self._initial_loss
+
+    @property
+    def finished(self) -> str | None:
+        """Whether no feature lowers the loss."""
+        return "converged: no feature lowers the loss any more" if self.exhausted else None
+
+
+_HISTORY = {"chosen": torch.int64, "steps": torch.float64, "losses": torch.float64, "touched": torch.int64}
+
+
+class Pairs(NamedTuple):
+    """P pairs of a correct candidate and another one of its list, by what only one of the two has.
+
+    Column k stands for feature k of the correct candidate, column F + k for feature k of the other one. The rows of
+    `by_feature` and of `by_pair` are the arrays A and B of Collins 2002, Fig. 2.
+    """
+
+    first: np.ndarray  # (P,) float64, log-probability of the correct candidate less that of the other one
+    by_pair: csr_array  # (P, 2 F) bool
+    by_feature: csr_array  # (2 F, P) bool
+
+    @classmethod
+    def of(cls, examples: Examples) -> "Pairs":
+        """Those of all sequences with a correct candidate."""
+        (S, K), F = examples.valid.shape, examples.n_features
+        valid, right = examples.valid.cpu().numpy(), examples.correct.cpu().numpy()
+        others = np.flatnonzero(valid & (right >= 0)[:, None] & (np.arange(K) != right[:, None]))
+        correct = others // K * K + right[others // K]
+        ids, offsets = examples.ids.cpu().numpy(), examples.offsets.cpu().numpy()
+        has = csr_array((np.ones(len(ids), np.int8), ids, offsets.astype(_index(len(ids)))), shape=(S * K, F))
+        less = has[correct] - has[others]
+        sides = less.indices + (F * (less.data < 0)).astype(_index(2 * F))
+        by_pair = csr_array((np.ones(less.nnz, bool), sides, less.indptr), shape=(len(others), 2 * F))
+        first = examples.first.cpu().numpy().ravel()
+        return cls(first[correct] - first[others], by_pair, by_pair.T.tocsr())
+
+
+def _index(size: int) -> type:
+    """The smaller integer type that can count so far."""
+    return np.int32 if size <= np.iinfo(np.int32).max else np.int64
+
+
+class ExpLoss:
+    """The loss, its share in each pair, and what each feature can do about it, kept up to date.
+
+    Args:
+        pairs: P pairs.
+        w0: weight of the log-probability.
+        weights: (F,) float64; `step` changes it in place.
+    """
+
+    def __init__(self, pairs: Pairs, w0: float, weights: np.ndarray) -> None:
+        self.pairs, self.w0, self.weights = pairs, w0, weights
+        self.gains = np.zeros_like(weights)
+        self._compute()
+
+    def _compute(self) -> None:
+        """Everything anew, from the weights."""
+        margins = self.w0 * self.pairs.first + self.pairs.by_pair @ np.concatenate([self.weights, -self.weights])
+        with np.errstate(over="ignore"):
+            self.shares = np.exp(-margins)  # (P,)
+        self.total = self._exact = float(self.shares.sum())
+        self.sums = self.pairs.by_feature @ self.shares  # (2 F,), W+ and W-
+        self._update_gains(slice(len(self.weights)))
+
+    def best(self) -> int | None:
+        """The feature with the largest gain; None where no step makes a difference."""
+        most = self.gains.max(initial=0)
+        if most**2 <= ROUNDING * self.total + np.finfo(float).tiny:
+            return None
+        return int((self.gains >= (1 - ROUNDING) * most).argmax())
+
+    def step(self, k: int, smoothing: float) -> tuple[float, float, int]:
+        """Changes one weight; -> by how much, the loss that follows, in how many pairs the feature is."""
+        F, Z = len(self.weights), self.total
+        delta = 0.5 * math.log((self.sums[k] + smoothing * Z) / (self.sums[F + k] + smoothing * Z))
+        self.weights[k] += delta
+        plus, minus = self._rows(k), self._rows(F + k)
+        change = [self.shares[plus] * math.expm1(-delta), self.shares[minus] * math.expm1(delta)]
+        self._change(np.concatenate([plus, minus]), np.concatenate(change))
+        if self.total < FALL * self._exact:
+            self._compute()
+        return delta, self.total, len(plus) + len(minus)
+
+    def _rows(self, column: int) -> np.ndarray:
+        start, end = self.pairs.by_feature.indptr[column : column + 2]
+        return self.pairs.by_feature.indices[start:end]
+
+    def _change(self, rows: np.ndarray, change: np.ndarray) -> None:
+        """Adds to the shares of different pairs (R,)."""
+        F = len(self.weights)
+        self.shares[rows] += change
+        self.total += float(change.sum())
+        part = self.pairs.by_pair[rows]
+        np.add.at(self.sums, part.indices, np.repeat(change, np.diff(part.indptr)))
+        self._update_gains(part.indices % F if len(part.indices) < F // 8 else slice(F))
+
+    def _update_gains(self, features: np.ndarray | slice) -> None:
+        """Of these features, which may be named several times; all of them, in order, are faster than many."""
+        F = len(self.weights)
+        plus, minus = self.sums[:F][features], self.sums[F:][features]
+        self.gains[features] = np.abs(np.sqrt(plus.clip(0)) - np.sqrt(minus.clip(0)))  # rounding may go below 0
+
+
+def best_w0(differences: np.ndarray) -> float:
+    """The w >= 0 that minimises sum_p exp(-w d_p), d (P,): the root of its slope, which rises with w.
+
+    InputError where the sum falls for ever, as no d is below 0.
+    """
+    better, worse = differences[differences > 0], -differences[differences < 0]
+    if better.sum() <= worse.sum():
+        return 0.0
+    if not len(worse):
+        raise InputError("Boosting: the first model ranks every correct candidate first, no w0 is best; set w0")
+
+    def slope(w: float) -> float:  # its sign, from logarithms: exponentials overflow
+        return float(logsumexp(w * worse, b=worse) - logsumexp(-w * better, b=better))
+
+    end = 1 / better.mean()
+    while slope(end) < 0:
+        end *= 2
+    return float(brentq(slope, 0, end, xtol=ROUNDING * end))

@@ -1,0 +1,279 @@
+"""Candidate lists for re-ranking: no training sequence is listed by a first model that has seen its document."""
+
+import copy
+import gc
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.utilities.seed import isolate_rng
+from torch import Tensor
+
+from structperc.batching.sequence_data import SequenceData
+from structperc.chain import kbest, path_score
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.data.text import expand
+from structperc.errors import InputError
+from structperc.optim import ServedWeights
+from structperc.progress import bar
+from structperc.reports.epoch_bar import epoch_bars
+from structperc.reranking import CandidateLists, Listed
+from structperc.reranking.bayes_point import seed_all
+from structperc.reranking.list_cache import ListCache, configuration, fingerprint
+from structperc.taggers.builder import Builder
+from structperc.taggers.tagger import Tagger
+
+BATCH = 16  # sequences listed at a time
+
+logger = logging.getLogger("pytorch_lightning.structperc")
+
+
+class FirstModels(NamedTuple):
+    """What the second model of a re-ranker learns from."""
+
+    tagger: Tagger  # trained on all training data; it lists the candidates of all other text
+    lists: CandidateLists  # of the training sequences, by first models that have not seen their documents
+    fingerprint: str  # stands for what the lists were made from
+    seconds: dict[str, float]  # what training and listing took, whenever it was done: "folds", "first model"
+
+
+class JackKnife:
+    """Trains the first models; Kazama & Torisawa 2007, §6.3, after Collins 2002.
+
+    "We split the training data into 5 sets. We then trained five first models using 4/5 of the data, each of which
+    was used to generate n-best candidates for the remaining 1/5 of the data." Taggers have nearly no error on the
+    data they were trained on, so that lists of their own training data would teach the second model nothing.
+
+    The split is by documents, drawn from the seed. All first models, that of all training data too, are trained for
+    the same number of epochs, in the order of the data's own seed, and used with their averaged weights where their
+    optimizer keeps averages; no epoch is chosen on development data.
+
+    Lists and the final first model are kept in a folder, cache/FINGERPRINT, whose name stands for the configuration
+    of the first model, the training data and n. They are taken from there when they are needed again; what is
+    missing (of an interrupted run) or damaged is made anew.
+
+    Args:
+        folds: number of parts, each listed by a model of all others.
+        epochs: of each first model; callbacks may stop it before.
+        seed: of the split, and of whatever is random in a training.
+        callbacks: of each training, such as StopWhenSettled or BayesPoint; each gets copies of its own.
+        cache: folder of the lists of all configurations.
+        gradient_clip_val: norm to which longer gradients are shortened, as by the trainer's option of this name, which
+            is about the second model; neural first models want one.
+
+    Raises:
+        InputError: folds below 2, epochs below 1, a negative seed, a norm that is not positive.
+    """
+
+    def __init__(
+        self,
+        folds: int = 5,
+        epochs: int = 20,
+        seed: int = 1,
+        callbacks: list[pl.Callback] | None = None,
+        cache: str = "runs/candidates",
+        gradient_clip_val: float | None = None,
+    ) -> None:
+        if folds < 2:
+            raise InputError(f"jackknife.folds must be >= 2, got {folds}: each part is listed by a model of the others")
+        if epochs < 1:
+            raise InputError(f"jackknife.epochs must be >= 1, got {epochs}")
+        if seed < 0:
+            raise InputError(f"jackknife.seed must be >= 0, got {seed}")
+        if gradient_clip_val is not None and not gradient_clip_val > 0:
+            raise InputError(f"jackknife.gradient_clip_val must be > 0, got {gradient_clip_val}; or leave it out")
+        self.folds, self.epochs, self.seed, self.cache = folds, epochs, seed, cache
+        self.callbacks, self.gradient_clip_val = list(callbacks or []), gradient_clip_val
+
+    def __call__(self, first: Tagger, data: SequenceData, n: int, **options: Any) -> FirstModels:
+        """The final first model and the lists of n candidates, trained or from the cache.
+
+        Args:
+            first: says what is trained; it is left as it is.
+            data: with labels in its train split.
+            n: candidates per sequence.
+            options: of the trainers, such as accelerator and enable_progress_bar.
+
+        Raises:
+            InputError: fewer documents than folds.
+        """
+        corpus = data.corpus("train")
+        fold_of = fold_numbers(corpus.documents, self.folds, self.seed)
+        name = self.fingerprint(first, data, n)
+        cache = ListCache(expand(self.cache) / name, Builder.like(first).trusted)
+        training = _Training(self, first, data, options)
+        # include_cuda only where CUDA runs already: starting it would forbid forks
+        with isolate_rng(include_cuda=torch.cuda.is_initialized()), quiet_trainers():
+            lists, seconds = training.lists(cache, corpus, fold_of, n)
+            tagger, more = training.final(cache, corpus)
+        return FirstModels(tagger, lists, name, {"folds": seconds, "first model": more})
+
+    def fingerprint(self, first: Tagger, data: SequenceData, n: int) -> str:
+        """The name of this configuration's folder in the cache."""
+        options: dict[str, Any] = {"folds": self.folds, "epochs": self.epochs, "seed": self.seed, "n": n}
+        if self.gradient_clip_val is not None:
+            options["gradient_clip_val"] = self.gradient_clip_val
+        return fingerprint(first, data, self.callbacks, options)
+
+
+class _Training:
+    """The trainings of one configuration."""
+
+    def __init__(self, plan: JackKnife, first: Tagger, data: SequenceData, options: dict[str, Any]) -> None:
+        self.plan, self.first, self.data, self.options = plan, first, data, options
+        self.labels = LabelSet.from_corpus(data.corpus("train").columns["label"], data.scheme)
+
+    def lists(self, cache: ListCache, corpus: Corpus, fold_of: np.ndarray, n: int) -> tuple[CandidateLists, float]:
+        """-> lists of all sequences in the order of the corpus, seconds of all folds."""
+        parts, rows, seconds = [], [], 0.0
+        for fold in range(self.plan.folds):
+            held = fold_of == fold
+            lists, spent = self._fold(cache, subset(corpus, ~held), subset(corpus, held), fold, n)
+            parts.append(lists)
+            rows.append(np.flatnonzero(held))
+            seconds += spent
+        order = torch.from_numpy(np.argsort(np.concatenate(rows)))
+        return CandidateLists.concat(parts).take(order), seconds
+
+    def _fold(self, cache: ListCache, seen: Corpus, held: Corpus, fold: int, n: int) -> tuple[CandidateLists, float]:
+        name = f"candidate lists: fold {fold + 1} of {self.plan.folds}"
+        kept = cache.lists(fold + 1, held.lengths, n)
+        if kept is not None:
+            logger.info("%s: taken from %s", name, cache.folder)
+            return kept
+        logger.info("%s: training on %d sequences, listing the other %d", name, len(seen), len(held))
+        started = time.perf_counter()
+        lists = list_candidates(self.trained(seen, fold), held, n)
+        seconds = time.perf_counter() - started
+        cache.keep_lists(fold + 1, lists, seconds)
+        return lists, seconds
+
+    def final(self, cache: ListCache, corpus: Corpus) -> tuple[Tagger, float]:
+        """-> the first model of all training data, always as the cache gives it; seconds of its training."""
+        kept = cache.tagger()
+        if kept is not None:
+            logger.info("first model: taken from %s", cache.folder)
+            return kept
+        logger.info("first model: training on all %d sequences", len(corpus))
+        started = time.perf_counter()
+        tagger = self.trained(corpus, self.plan.folds)
+        cache.keep_tagger(tagger, time.perf_counter() - started)
+        kept = cache.tagger()
+        assert kept is not None
+        return kept
+
+    def trained(self, corpus: Corpus, number: int) -> Tagger:
+        """A new first model after its training; all that is random in it comes from the seed and the number."""
+        gc.collect()  # the tagger before this one and its trainer refer to each other
+        seed_all(self.plan.seed, number)
+        tagger = fresh(self.first, corpus, self.labels, self.data.unit)
+        callbacks = copy.deepcopy(self.plan.callbacks)
+        trainer = pl.Trainer(
+            max_epochs=self.plan.epochs,
+            callbacks=[*callbacks, *epoch_bars(self.options.get("enable_progress_bar"), callbacks)],
+            gradient_clip_val=self.plan.gradient_clip_val,
+            devices=1,
+            logger=False,
+            enable_checkpointing=False,
+            enable_model_summary=False,
+            log_every_n_steps=1000,
+            limit_val_batches=0,
+            **self.options,
+        )
+        trainer.fit(tagger, datamodule=TrainingPart(corpus, self.data))
+        for optimizer in trainer.optimizers:
+            if isinstance(optimizer, ServedWeights):
+                optimizer.swap_in()
+        return tagger.eval()
+
+
+class TrainingPart(SequenceData):
+    """A part of some training data as training data of their own, in mini-batches of the same kind."""
+
+    def __init__(self, corpus: Corpus, data: SequenceData) -> None:
+        options = {name: getattr(data, name) for name in ("unit", "scheme", "batch_size", "shuffle", "seed")}
+        super().__init__(**options)
+        self.part = corpus
+
+    def read(self, split: str) -> None:
+        """There is no source."""
+
+    def has(self, split: str) -> bool:
+        """There is nothing but training data."""
+        return split == "train"
+
+    def corpus(self, split: str) -> Corpus:
+        """The part, whose labels are already in the scheme."""
+        return self.part
+
+
+@contextmanager
+def quiet_trainers() -> Iterator[None]:
+    """Without the notices of six trainers about devices and ends of training; their warnings stay."""
+    notices = logging.getLogger("pytorch_lightning.utilities.rank_zero")
+    level = notices.level
+    notices.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        notices.setLevel(level)
+
+
+def fold_numbers(documents: np.ndarray, folds: int, seed: int) -> np.ndarray:
+    """Document ids (S,) -> fold 0 .. folds - 1 of each sequence (S,) int64; folds differ by at most one document.
+
+    Sequences of one document have one fold. InputError for fewer documents than folds.
+    """
+    ids, which = np.unique(documents, return_inverse=True)
+    if len(ids) < folds:
+        raise InputError(f"jackknife.folds is {folds}, but the training data has {len(ids)} documents: set fewer")
+    fold = np.empty(len(ids), np.int64)
+    fold[np.random.default_rng(seed).permutation(len(ids))] = np.arange(len(ids)) % folds
+    return fold[which]
+
+
+def subset(corpus: Corpus, keep: np.ndarray) -> Corpus:
+    """The sequences of a corpus where keep (S,) bool is true, in their order; without sentences that are empty."""
+    tokens = np.repeat(keep, corpus.lengths)
+    before = np.append(0, np.cumsum(tokens))  # tokens kept before each border
+    kept = np.flatnonzero(tokens).tolist()
+    return Corpus(
+        columns={role: [values[i] for i in kept] for role, values in corpus.columns.items()},
+        starts=np.append(0, np.cumsum(corpus.lengths[keep])),
+        sentences=np.unique(before[corpus.sentences]),
+        documents=corpus.documents[keep],
+        name=corpus.name,
+        lines=None if corpus.lines is None else corpus.lines[tokens],
+    )
+
+
+def fresh(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) -> Tagger:
+    """A new tagger like `first`: features and words of this corpus alone, labels of all training data, new weights."""
+    features = copy.copy(first.features)  # the templates and lists are shared, the index is replaced by `fit`
+    features.fit(corpus)
+    tagger = Tagger.from_description(configuration(first), features, Builder.like(first))
+    tagger.optimizer, tagger.prior = first.optimizer, first.prior
+    tagger.scorer.learn(corpus)
+    tagger.allocate(labels)
+    tagger.unit = unit
+    return tagger
+
+
+@torch.no_grad()
+def list_candidates(tagger: Tagger, corpus: Corpus, n: int) -> CandidateLists:
+    """The n best labellings of each sequence by local score, and the local score of gold."""
+    return CandidateLists.collect(corpus.lengths.tolist(), n, len(tagger.labels), _listed(tagger, corpus, n))
+
+
+def _listed(tagger: Tagger, corpus: Corpus, n: int) -> Iterator[tuple[Tensor, Listed]]:
+    total = -(-len(corpus) // BATCH)
+    for batch in bar(tagger.batches(corpus, BATCH), "listing candidates", total):
+        assert batch.gold is not None
+        lattice = tagger(batch)
+        yield batch.rows, Listed(kbest(lattice, n), path_score(lattice, batch.gold))

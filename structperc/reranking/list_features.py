@@ -1,0 +1,122 @@
+"""Global features of the candidates of training lists: first which strings there are, then who has which."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from pytorch_lightning.utilities import move_data_to_device
+from torch import Tensor
+
+from structperc.batching.encoded import EncodedCorpus
+from structperc.batching.sampler import LengthBatches
+from structperc.data.labels import LabelSet
+from structperc.metrics import oracle
+from structperc.nonlocal_features import GlobalFeature, Segments, Vocabulary, find_segments, spell
+from structperc.progress import bar
+from structperc.reranking import CandidateLists, Examples, Listed
+from structperc.structures import Batch
+
+BATCH = 64  # sequences at a time
+
+Correct = Literal["closest", "gold"]
+
+
+class Part(NamedTuple):
+    """Some lists, read."""
+
+    batch: Batch
+    listed: Listed
+    segments: Segments
+
+
+class ListFeatures:
+    """The lists of a corpus as global features see them.
+
+    Args:
+        features: get the strings of the lists as their vocabularies; they have read the corpus.
+        rows: the corpus.
+        lists: one for each of its sequences.
+        labels: of the lists.
+        device: where segments are read.
+        progress: whether bars are shown.
+    """
+
+    def __init__(
+        self,
+        features: Sequence[GlobalFeature],
+        rows: EncodedCorpus,
+        lists: CandidateLists,
+        labels: LabelSet,
+        device: torch.device,
+        progress: bool = True,
+    ) -> None:
+        self.features, self.rows, self.lists, self.labels = features, rows, lists, labels
+        self.device, self.progress = device, progress
+        self.vocabularies = [Vocabulary() for _ in features]
+
+    def learn(self, min_sequences: int) -> None:
+        """Make features of the strings that so many sequences have in their lists; their weights are zero."""
+        for batch, listed, segments in self._parts("collecting strings"):
+            for feature, vocabulary in zip(self.features, self.vocabularies, strict=True):
+                vocabulary.add(feature.occurrences(segments), batch.rows, listed.candidates.valid.shape[1])
+        for feature, vocabulary in zip(self.features, self.vocabularies, strict=True):
+            feature.learn(vocabulary.keys(min_sequences))
+
+    def examples(self, correct: Correct) -> Examples:
+        """What a ranker learns from, in the order of the corpus; features that tell nothing apart are left out."""
+        parts, rows = [], []
+        for part in self._parts("reading lists"):
+            candidates = part.listed.candidates
+            right, F = right_candidates(part, self.labels, correct), n_features(self.features)
+            labellings, ids = numbered(self.features, part.segments)
+            found = Examples.from_pairs(labellings, ids, candidates.scores, candidates.valid, right, F)
+            parts.append(found.differing())
+            rows.append(part.batch.rows)
+        return Examples.concat(parts).take(torch.cat(rows).argsort())
+
+    def spell(self, feature: GlobalFeature, keys: Tensor) -> list[str]:
+        """Strings of keys (F,) that are in the lists, which no longer need be among the vocabulary's."""
+        vocabulary = self.vocabularies[list(self.features).index(feature)]
+
+        def labels(row: int, k: int) -> list[str]:
+            start, end = self.lists.starts[row : row + 2].tolist()
+            return self.labels.decode(self.lists.labels[start:end, k].long())
+
+        return spell(feature, vocabulary.examples(keys), self.rows.corpus, labels, self.labels.type_names)
+
+    def _parts(self, activity: str) -> Iterator[Part]:
+        """All lists, those of long sequences first."""
+        order = LengthBatches(self.rows.corpus.lengths, BATCH, shuffle=False)
+        with bar(None, activity, len(self.rows), self.progress) as shown:
+            for chosen in order:
+                batch = move_data_to_device(self.rows[chosen], self.device)
+                listed = move_data_to_device(self.lists.cut(torch.tensor(chosen)), self.device)
+                candidates = listed.candidates
+                yield Part(batch, listed, find_segments(batch, candidates.labels, candidates.valid, self.labels))
+                shown.update(len(chosen))
+
+
+def right_candidates(part: Part, labels: LabelSet, correct: Correct) -> Tensor:
+    """-> (B,) int64, the candidate that is gold; where none is, the closest one, or with "gold" -1."""
+    batch, candidates = part.batch, part.listed.candidates
+    assert batch.gold is not None
+    if correct == "closest":
+        return oracle(candidates, batch.gold, batch.lengths, labels, batch.sentences)
+    golden = (candidates.labels == batch.gold.unsqueeze(1)).all(2) & candidates.valid
+    return torch.where(golden.any(1), golden.byte().argmax(1), -1)
+
+
+def numbered(features: Sequence[GlobalFeature], segments: Segments) -> tuple[Tensor, Tensor]:
+    """Labellings b * K + k (N,) and what they have (N,), numbered over the features one after the other."""
+    labellings, ids, before = [], [], 0
+    for feature in features:
+        who, what = feature.found(segments)
+        labellings.append(who)
+        ids.append(what + before)
+        before += len(feature.keys)
+    return torch.cat(labellings), torch.cat(ids)
+
+
+def n_features(features: Sequence[GlobalFeature]) -> int:
+    """How many strings there are in all."""
+    return sum(len(feature.keys) for feature in features)

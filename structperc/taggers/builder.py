@@ -1,0 +1,140 @@
+"""Objects from what a saved model says about them. No class is called that is not a known part in its place."""
+
+import importlib
+import inspect
+from collections.abc import Iterable, Mapping
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from torch import nn
+
+from structperc.data.typed import check_value
+from structperc.encoders import TextModule
+from structperc.errors import InputError
+from structperc.former_names import present_name
+from structperc.taggers.description import CLASS, LEARNED, OPTIONS
+
+LIBRARY = "structperc"
+
+
+class Builder:
+    """Builds the parts of a model that `describe` described.
+
+    A description names classes; what it names is imported only from this library and from modules that the caller
+    trusts, and called only when it is a subclass of what its place takes: the type hint of the argument that it is
+    given for. All other arguments are plain JSON values of the types that the hints say.
+
+    Args:
+        trusted: names of further modules, such as "own"; modules inside of them are trusted, too.
+    """
+
+    def __init__(self, trusted: Iterable[str] = ()) -> None:
+        self.trusted = (LIBRARY, *trusted)
+
+    @classmethod
+    def like(cls, part: nn.Module) -> "Builder":
+        """One that trusts the classes that a living object is made of."""
+        return cls({type(module).__module__ for module in part.modules()})
+
+    def find(self, path: Any, base: type | tuple[type, ...], place: str) -> type:
+        """The class of a dotted path.
+
+        InputError, before anything is imported, for a module that is not trusted; for one that cannot be imported,
+        and for what is no subclass of `base` or is abstract.
+        """
+        check_value(path, str, f"{place}.{CLASS}")
+        module, _, name = present_name(path).rpartition(".")
+        if not self._trusts(module):
+            raise InputError(
+                f"{place}: the model names {path}, which is no part of {LIBRARY}; if you trust the module "
+                f"{module or name}, add --trust {module or name} (in Python: trusted=[...])"
+            )
+        try:
+            found = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError):
+            raise InputError(f"{place}: the model uses {path}, which cannot be imported") from None
+        if not (isinstance(found, type) and issubclass(found, base) and self._trusts(found.__module__)):
+            raise InputError(f"{place}: {path} is no {_names(base)}")
+        if inspect.isabstract(found):
+            raise InputError(f"{place}: {path} is abstract; name a class that is derived from it")
+        return found
+
+    def part(self, described: Any, base: type | tuple[type, ...], place: str) -> Any:
+        """The object that `describe` described. InputError as of `find` and `options`."""
+        check_value(described, dict[str, Any], place)
+        if unknown := described.keys() - {CLASS, OPTIONS, LEARNED}:
+            raise InputError(f"{place}: a part has no entry {min(unknown)!r}; it has {CLASS}, {OPTIONS} and {LEARNED}")
+        cls = self.find(described.get(CLASS), base, place)
+        made = cls(**self.options(cls, described.get(OPTIONS, {}), f"{place}.{OPTIONS}"))
+        if LEARNED in described:
+            if not isinstance(made, TextModule):
+                raise InputError(f"{place}: {cls.__name__} learns nothing of text, but {LEARNED!r} is given")
+            made.relearn(described[LEARNED])
+        return made
+
+    def options(self, cls: type, given: Any, place: str) -> dict[str, Any]:
+        """Arguments of a class, parts among them built. InputError for those that it has not, and for other types."""
+        check_value(given, dict[str, Any], place)
+        known = inspect.signature(cls).parameters
+        if unknown := [name for name in given if name not in known]:
+            raise InputError(f"{place}: {cls.__name__} has no option {unknown[0]!r}; it has {', '.join(known)}")
+        hints = _hints(cls)
+        return {name: self._value(value, hints.get(name, Any), f"{place}.{name}") for name, value in given.items()}
+
+    def _value(self, value: Any, hint: Any, place: str) -> Any:
+        if _is_part(value):
+            return self.part(value, _modules(hint, place), place)
+        if isinstance(value, list) and any(map(_is_part, value)):
+            return [self._value(one, _element(hint), f"{place}[{i}]") for i, one in enumerate(value)]
+        check_value(value, hint, place)
+        return value
+
+    def _trusts(self, module: str) -> bool:
+        """Whether it is one of the trusted modules or inside of one; the library's own program is no part of it."""
+        if module.startswith(f"{LIBRARY}._"):
+            return False
+        return any(module == name or module.startswith(f"{name}.") for name in self.trusted)
+
+
+def entries(description: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Some entries of a description. InputError for one that is missing."""
+    for name in names:
+        if name not in description:
+            raise InputError(f"there is no {name!r}")
+    return {name: description[name] for name in names}
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, dict) and CLASS in value
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    """Type hints of the arguments of a class; none where they cannot be read."""
+    try:
+        return get_type_hints(cls.__init__)  # type: ignore[misc]
+    except (NameError, TypeError):
+        return {}
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _element(hint: Any) -> Any:
+    """What the elements of a list are."""
+    inner = [get_args(one)[0] for one in _alternatives(hint) if get_origin(one) is not None and get_args(one)]
+    return inner[0] if inner else hint if hint is Any else None
+
+
+def _modules(hint: Any, place: str) -> tuple[type, ...]:
+    """The classes of modules that a place takes. InputError when it takes none."""
+    taken = tuple(one for one in _alternatives(hint) if isinstance(one, type) and issubclass(one, nn.Module))
+    if hint is Any:
+        return (nn.Module,)
+    if not taken:
+        raise InputError(f"{place}: a plain value is due, not a class")
+    return taken
+
+
+def _names(base: type | tuple[type, ...]) -> str:
+    return " or ".join(one.__name__ for one in (base if isinstance(base, tuple) else (base,)))

@@ -1,0 +1,123 @@
+"""Lightning checkpoints: raw weights and the state of optimizers inside, the weights that they serve out."""
+
+import io
+import re
+import warnings
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from pytorch_lightning.plugins.io import TorchCheckpointIO
+
+from structperc.data.output import complaints, opened
+from structperc.errors import InputError
+from structperc.optim.averaged import lazy_average
+
+if TYPE_CHECKING:
+    from structperc.taggers.sequence_tagger import SequenceTagger
+
+
+PARTS = {  # of every checkpoint, with their types
+    "epoch": int,
+    "global_step": int,
+    "state_dict": dict,
+    "loops": dict,
+    "callbacks": dict,
+    "optimizer_states": list,
+    "vocabulary": dict,
+}
+
+
+class CheckpointFiles(TorchCheckpointIO):
+    """The checkpoints of a trainer: written whole or not at all, read by `read_checkpoint`."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+        """InputError, with the reason, where it cannot be written; what was there stays."""
+        content = io.BytesIO()  # of what torch cannot write to a file it tells no reason
+        torch.save(checkpoint, content)
+        with complaints(path):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with opened(path) as file:
+            file.write(content.getbuffer())
+
+    def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
+        """On the CPU, from where the trainer takes what it needs."""
+        return read_checkpoint(path)
+
+
+def read_checkpoint(path: str | Path) -> dict[str, Any]:
+    """What is in a checkpoint of this program: tensors and plain values; reading it runs no code.
+
+    InputError for a file that is missing, damaged, of another program, or that holds anything else.
+    """
+    try:
+        with warnings.catch_warnings(action="ignore"):  # about pickles that other programs write
+            saved = torch.load(path, map_location="cpu", weights_only=True)
+        with zipfile.ZipFile(path) as parts:  # torch writes checksums and does not look at them
+            damaged = parts.testzip()
+    except OSError as error:
+        raise InputError(f"{path}: cannot read this checkpoint ({error.strerror or error})") from None
+    except Exception as error:  # whatever a damaged or hostile file leads to
+        raise InputError(f"{path}: {_unreadable(error)}; name another checkpoint, or train anew") from None
+    if damaged is not None:
+        raise InputError(
+            f"{path}: damaged (the checksum of {damaged} is wrong); name another checkpoint, or train anew"
+        )
+    for name, kind in PARTS.items():
+        if not isinstance(saved, dict) or not isinstance(saved.get(name), kind):
+            raise InputError(
+                f"{path}: this is no checkpoint of structperc (it has no {name!r}); name one that fit wrote"
+            )
+    for name, tensor in saved["state_dict"].items():
+        if not isinstance(tensor, torch.Tensor) or not torch.isfinite(tensor).all():
+            raise InputError(f"{path}: {name} holds NaN or infinite numbers; name another checkpoint, or train anew")
+    return saved
+
+
+def _unreadable(error: Exception) -> str:
+    """Without the advice of torch to load what it holds all the same."""
+    if re.search("unsupported (global|class)", str(error), re.IGNORECASE):
+        return "a checkpoint holds tensors and plain values, this file names code that would be run"
+    return f"not a readable checkpoint ({type(error).__name__})"
+
+
+def load_weights(tagger: "SequenceTagger", path: str | Path) -> int:
+    """Put the weights that a checkpoint's optimizer serves (raw ones, if it knows no others) into the tagger.
+
+    -> the epoch, from 1, in which the checkpoint was written.
+    """
+    saved = read_checkpoint(path)
+    check_vocabulary(saved, tagger.vocabulary())
+    serve(saved, [name for name, _ in tagger.named_parameters()])
+    tagger.load_state_dict(saved["state_dict"])
+    return saved["epoch"] + 1
+
+
+def check_vocabulary(checkpoint: dict[str, Any], own: dict[str, Any]) -> None:
+    """InputError when the checkpoint's weights belong to other labels or features."""
+    saved = checkpoint.get("vocabulary", {})
+    for what in own:
+        if saved.get(what) != own[what]:
+            raise InputError(
+                f"checkpoint was trained with {what} {saved.get(what)}, this data gives {own[what]}: "
+                "use the configuration and data it was trained with"
+            )
+
+
+def serve(checkpoint: dict[str, Any], names: list[str]) -> None:
+    """Replace the raw weights of a checkpoint, in place, by those that its optimizer states serve.
+
+    These are the average where a state holds `sums`, and where it holds `best` that.
+
+    `names`: the parameters' names in the order in which the optimizers received them.
+    """
+    weights = checkpoint["state_dict"]
+    for optimizer in checkpoint.get("optimizer_states", []):
+        for group in optimizer["param_groups"]:
+            for key in group["params"]:
+                state = optimizer["state"].get(key, {})
+                if "best" in state:
+                    weights[names[key]] = state["best"]
+                elif "sums" in state and group["steps"]:
+                    weights[names[key]] = lazy_average(weights[names[key]], state["sums"], group["steps"])

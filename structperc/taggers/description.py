@@ -1,0 +1,39 @@
+"""What a saved model says about its parts: class and options, as plain JSON types."""
+
+import inspect
+import sys
+from typing import Any
+
+from torch import nn
+
+from structperc.encoders import TextModule
+
+CLASS, OPTIONS = "class_path", "init_args"
+LEARNED = "learned"  # of a described text module
+
+
+def path_of(cls: type) -> str:
+    """Dotted path of a class: that of the room which exports it, else that of its file."""
+    room = ".".join(cls.__module__.split(".")[:2])
+    public = getattr(sys.modules.get(room), cls.__qualname__, None) is cls
+    return f"{room if public else cls.__module__}.{cls.__qualname__}"
+
+
+def describe(part: Any) -> dict[str, Any]:
+    """{class_path, init_args} of an object that keeps its options under their own names; modules within it too.
+
+    Text modules add what they have learned.
+    """
+    parameters = inspect.signature(type(part)).parameters.values()
+    options = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    values = {option: getattr(part, option) for option in options}
+    told = {CLASS: path_of(type(part)), OPTIONS: {option: described(value) for option, value in values.items()}}
+    learned = part.learned() if isinstance(part, TextModule) else None
+    return told if learned is None else {**told, LEARNED: learned}
+
+
+def described(value: Any) -> Any:
+    """An option as plain JSON types: modules, alone or in a list, by `describe`, everything else as it is."""
+    if isinstance(value, nn.ModuleList):
+        return [describe(one) for one in value]
+    return describe(value) if isinstance(value, nn.Module) else value

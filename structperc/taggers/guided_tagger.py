@@ -1,0 +1,131 @@
+"""Guided learning as a Lightning module: bidirectional tagging whose order of decisions is learned."""
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import torch
+from pytorch_lightning.core.optimizer import LightningOptimizer
+from torch import Tensor
+
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from structperc.guided import ContextFeatures, GuidedModel, Rule, Updates
+from structperc.guided.chart import Order
+from structperc.scorers import SparseLinear
+from structperc.structures import Batch
+from structperc.taggers.builder import Builder, entries
+from structperc.taggers.description import describe
+from structperc.taggers.inference import flat_values
+from structperc.taggers.sequence_tagger import SequenceTagger
+
+ORDER = "order"  # the column of `GuidedTagger.annotated`
+
+
+class GuidedTagger(SequenceTagger):
+    """The tagger of Shen, Satta & Joshi 2007; see `GuidedModel`.
+
+    Node templates of `features` see words alone, `context` sees labels that are decided already. A step of training
+    learns from a mini-batch of sentences that advance together; data.batch_size 1 is the paper's algorithm. Averaged
+    weights are what is looked at and saved. Labels are chosen one by one: a tag scheme is not enforced.
+
+    Args:
+        features: templates and resources; edge templates are not used.
+        context: templates of neighbouring labels.
+        beam: states kept of each span of decided tokens; the paper has 1 and 3.
+        order: "easiest", or "left-to-right" for comparison.
+        rule: when learning accepts a decision and when it changes the weights; by default `Aggressive`.
+        average: whether averaged weights are served.
+        gamma: of the F score by which models are looked at, see `metrics.f_measure`.
+
+    Raises:
+        InputError: beam < 1, an unknown order; in training, sequences that are documents.
+    """
+
+    def __init__(
+        self,
+        features: FeatureExtractor,
+        context: ContextFeatures,
+        beam: int = 3,
+        order: Order = "easiest",
+        rule: Rule | None = None,
+        average: bool = True,
+        gamma: float = 1.0,
+    ) -> None:
+        super().__init__(features, gamma)
+        self.guided = GuidedModel(SparseLinear(transitions=False), context, beam, order, rule)
+        self.average = average
+        self.automatic_optimization = False
+        self._start_counts()
+
+    def allocate(self, labels: LabelSet) -> None:
+        """Create weights for these labels and the (fitted) features."""
+        self.labels, self.fitted = labels, True
+        self.guided.allocate(self.features.n_node_features, len(labels))
+
+    def check_unit(self, unit: str) -> None:
+        """InputError for documents: neighbouring sentences are no context."""
+        if unit != "sentence":
+            raise InputError(f"GuidedTagger labels sentences: set data.unit: sentence, not {unit}")
+
+    @torch.no_grad()
+    def decode(self, batch: Batch) -> Tensor:
+        """-> best labels (B, T)."""
+        return self.guided.decode(batch).labels
+
+    def predict_step(self, batch: Batch, batch_idx: int = 0) -> tuple[Tensor, ...]:
+        """-> rows (B,) of the corpus, their best labels (B, T), the steps (B, T) in which tokens were decided."""
+        found = self.guided.decode(batch)
+        return batch.rows, found.labels, found.order
+
+    def annotated(self, corpus: Corpus, parts: Iterable[tuple[Tensor, ...]]) -> Corpus:
+        """The corpus with a column `order`: the step in which each token was decided, from 1.
+
+        InputError for a corpus that has such a column.
+        """
+        if ORDER in corpus.columns:
+            raise InputError(f"{corpus.name}: there is a column {ORDER!r} already; name it otherwise, _ skips it")
+        orders = ((rows, order) for rows, _, order in parts)
+        steps = flat_values(corpus, orders, lambda order: [str(step + 1) for step in order.tolist()])
+        return corpus.replace_column(ORDER, steps)
+
+    def training_step(self, batch: Batch, batch_idx: int = 0) -> None:
+        """Visit the sentences of the batch once."""
+        optimizer = cast(LightningOptimizer, self.optimizers())
+        progress = self.guided.learn(batch, cast(Updates, optimizer.optimizer))
+        optimizer.step()
+        self._updates += progress.updates
+        self._decisions += progress.decisions
+        self._errors += progress.errors
+
+    def configure_optimizers(self) -> Updates:
+        """What moves the weights."""
+        return Updates(self.parameters(), self.average)
+
+    def _start_counts(self) -> None:
+        self._updates = self._decisions = self._errors = 0
+
+    def on_train_epoch_start(self) -> None:
+        """Counts of an epoch start at zero."""
+        self._start_counts()
+
+    def training_error(self) -> float:
+        """Share of the decisions of this epoch that were wrong."""
+        return self._errors / max(1, self._decisions)
+
+    def on_train_epoch_end(self) -> None:
+        """Logs the epoch's updates and its share of wrong decisions."""
+        self.log("train/updates", float(self._updates))
+        self.log("train/error", self.training_error(), prog_bar=True)
+
+    def description(self) -> dict[str, Any]:
+        """Context templates and what inference needs; how it was learned is not kept."""
+        return {"context": describe(self.guided.context), "beam": self.guided.beam, "order": self.guided.order}
+
+    @classmethod
+    def from_description(
+        cls, description: dict[str, Any], features: FeatureExtractor, build: Builder
+    ) -> "GuidedTagger":
+        """The tagger, without weights, that `description` described."""
+        return cls(features, **build.options(cls, entries(description, ("context", "beam", "order")), "model"))

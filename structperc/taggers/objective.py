@@ -1,0 +1,198 @@
+"""What training minimises: the criterion's losses and the prior. One step per mini-batch, or one per epoch."""
+
+import logging
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from itertools import islice
+from types import MappingProxyType
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.strategies import ParallelStrategy
+from torch import Tensor
+from torch.optim import Optimizer
+
+from structperc.batching.processes import share, sum_gradients, summed, sums
+from structperc.criteria import CorpusCriterion, Criterion, Prior
+from structperc.errors import InputError
+from structperc.optim import LBFGS, OWLQN, Diverged, Phases, check_finite
+from structperc.scorers import Scorer
+from structperc.structures import Batch, Candidates, Scored
+
+logger = logging.getLogger("pytorch_lightning.structperc")
+
+REPORTED = 10  # every so many epochs a full-batch optimizer says how it gets on
+
+
+class Objective(pl.LightningModule, ABC):
+    """The objective of a corpus, summed batch by batch; a tagger adds what a batch's losses are.
+
+    Most optimizers make a step after each mini-batch, with the losses of its sequences and their share of the
+    prior. Full-batch optimizers make one step per epoch, with the exact gradient of the whole corpus, to which each
+    batch adds its part: memory does not grow with the corpus, and a run may be resumed after every evaluation. For
+    criteria of the whole corpus such an epoch makes two passes: one for the totals, one for the gradient.
+    """
+
+    scorer: Scorer
+    criterion: Criterion
+    prior: Prior | None
+    full_batch = False  # whether the optimizer of this epoch makes one step per epoch
+    corpus_size: int | None = None  # sequences that share the prior; None: those of the batch are all
+    _losses = _penalties = 0.0
+    _step_losses: Mapping[int, float] = MappingProxyType({})  # of the mini-batches since the last step, by number
+    _searched: Sequence[Candidates] = ()
+
+    @abstractmethod
+    def scored(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
+        """Gold and candidates under the current weights; searched for unless they are given."""
+
+    def penalty(self, batch: Batch) -> Tensor | float:
+        """The batch's share of the prior; in full-batch training the last batch has it all."""
+        if self.prior is None:
+            return 0.0
+        if not self.full_batch:
+            return self.prior(self.parameters()) * (len(batch.lengths) / (self.corpus_size or len(batch.lengths)))
+        return self.prior(self.parameters()) if self.trainer.is_last_batch and share().process == 0 else 0.0
+
+    # -- the steps of an epoch -------------------------------------------------------------------------------
+
+    def backward(self, loss: Tensor, *args: Any, **options: Any) -> None:
+        """Losses are sums: Lightning divides them by the number of mini-batches whose gradients make one step."""
+        super().backward(loss * self.trainer.accumulate_grad_batches, *args, **options)
+
+    def on_train_epoch_start(self) -> None:
+        """Sums of the epoch start at zero; which optimizer has its turn; totals of the corpus where they are needed.
+
+        InputError when the trainer divides the gradient of a full batch.
+        """
+        self._losses, self._penalties, self._step_losses = 0.0, 0.0, {}
+        self._searched = []
+        optimizer = self._optimizer()
+        if isinstance(optimizer, Phases):
+            optimizer.begin_epoch(self.current_epoch)
+        self.full_batch = getattr(optimizer, "full_batch", False)
+        if self.full_batch:
+            self._check_full_batch(optimizer)
+        if isinstance(self.criterion, CorpusCriterion):
+            self._check_corpus_level()
+            self.criterion.corpus_size = self.corpus_size
+            self.criterion.totals = self._totals() if self.full_batch else None
+
+    def searched(self, batch_idx: int) -> Candidates | None:
+        """What the search has given for a batch of this epoch, with the weights of now, if it has been made."""
+        return self._searched[batch_idx] if self._searched else None
+
+    def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Optimizer) -> None:
+        """Before each step; gradients of a full batch, or not asked to be sparse, are dense from the start."""
+        if self.full_batch and batch_idx > 0:
+            return
+        dense = self.full_batch or not getattr(self.scorer, "sparse_grad", True)
+        for p in self.parameters():
+            p.grad = torch.zeros_like(p) if dense and p.requires_grad else None
+
+    def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
+        """A step after each batch, or after the last one. Diverged when an epoch ends with weights beyond numbers."""
+        if not self.full_batch:
+            super().optimizer_step(epoch, batch_idx, optimizer, lambda: self._everywhere(optimizer_closure))
+            self._step_losses = {}
+            if self.trainer.is_last_batch:
+                total = torch.stack([p.detach().double().sum() for p in self.parameters()]).sum()
+                check_finite(total, f"epoch {self.current_epoch + 1}", self._advice(), "sum of the weights")
+            return
+        self._here(optimizer_closure)
+        if self.trainer.is_last_batch:
+            sum_gradients(self.parameters())
+            try:
+                optimizer.step(closure=lambda: torch.tensor(self.objective(), dtype=torch.float64))
+            except Diverged as error:
+                raise Diverged(f"epoch {self.current_epoch + 1}: {error}") from None
+
+    def add(self, losses: Tensor, batch: Batch, batch_idx: int = 0) -> Tensor:
+        """losses (B,) -> what the batch adds to the objective; noted for the sums of the step and of the epoch.
+
+        Raises Diverged when it is no number; full-batch optimizers look at the whole sum, and restore weights first.
+        """
+        data, penalty = losses.sum(), self.penalty(batch)
+        own = float(data.detach()), float(penalty.detach()) if isinstance(penalty, Tensor) else penalty
+        values = sums(own, self.device)
+        if not self.full_batch:
+            check_finite(sum(values), f"epoch {self.current_epoch + 1}", self._advice())
+        self._step_losses = {**self._step_losses, batch_idx: sum(own)}
+        self._losses += values[0]
+        self._penalties += values[1]
+        return data + penalty
+
+    def objective(self) -> float:
+        """The objective of the epoch: exact in full-batch training, else what the steps saw (of a corpus, recently)."""
+        if not isinstance(self.criterion, CorpusCriterion):
+            return self._losses + self._penalties
+        totals = self.criterion.recent if self.criterion.totals is None else self.criterion.totals
+        return float(self.criterion.objective(totals)) + self._penalties if totals.isfinite().all() else math.nan
+
+    def on_train_epoch_end(self) -> None:
+        """Logs the objective; stops when the optimizer says that it has finished, and why."""
+        self.log("train/objective", self.objective(), prog_bar=True)
+        optimizer = self._optimizer()
+        finished, news = getattr(optimizer, "finished", None), getattr(optimizer, "news", None)
+        if news and (finished or (self.current_epoch + 1) % REPORTED == 0):
+            logger.info("epoch %d: %s", self.current_epoch + 1, news)
+        if finished:
+            logger.info("epoch %d: %s", self.current_epoch + 1, finished)
+            self.trainer.should_stop = True
+
+    def _check_full_batch(self, optimizer: Optimizer | None) -> None:
+        if self.trainer.accumulate_grad_batches != 1:
+            raise InputError("trainer.accumulate_grad_batches must be 1: full-batch optimizers add up all batches")
+        kinked = self.prior is not None and self.prior.phi == 1
+        if kinked and isinstance(optimizer, LBFGS):
+            raise InputError("model.prior.phi is 1, whose kinks stop LBFGS: leave model.prior out and use OWLQN with C")
+        if kinked and isinstance(optimizer, OWLQN):
+            raise InputError("model.prior.phi is 1, and OWLQN has this prior itself: leave model.prior out")
+
+    def _check_corpus_level(self) -> None:
+        if self.full_batch:
+            return
+        name = type(self.criterion).__name__
+        if self.trainer.accumulate_grad_batches != 1:
+            raise InputError(f"trainer.accumulate_grad_batches must be 1: {name} counts anew with each mini-batch")
+        if share().processes > 1:
+            raise InputError(f"{name} takes the corpus' counts from recent batches of one process: trainer.devices: 1")
+
+    # -- how it is done --------------------------------------------------------------------------------------
+
+    def _everywhere(self, closure: Callable[[], Any]) -> Any:
+        """The loss of all mini-batches of the step, with gradients, summed over all processes."""
+        self._here(closure)
+        sum_gradients(self.parameters())
+        return torch.tensor(sums([sum(self._step_losses.values())], self.device)[0], device=self.device)
+
+    def _here(self, closure: Callable[[], Any]) -> Any:
+        """The closure's loss, with gradients, of this process: strategies take means, and of dense gradients alone."""
+        strategy = self.trainer.strategy
+        with strategy.block_backward_sync() if isinstance(strategy, ParallelStrategy) else nullcontext():
+            return closure()
+
+    def _optimizer(self) -> Optimizer | None:
+        """The optimizer itself; None outside of a trainer."""
+        return self.trainer.optimizers[0] if self._trainer is not None and self.trainer.optimizers else None
+
+    @torch.no_grad()
+    def _totals(self) -> Tensor:
+        """Soft counts, under the current weights, of all that an epoch sees."""
+        assert isinstance(self.criterion, CorpusCriterion)
+        seen = islice(self.trainer.train_dataloader or (), int(self.trainer.num_training_batches))
+        batches: Iterable[Batch] = map(self.trainer.strategy.batch_to_device, seen)
+        counts, searched = [], []
+        for batch in batches:
+            with self.trainer.precision_plugin.train_step_context():  # scores are those that training will see
+                scored = self.scored(batch)
+            counts.append(self.criterion.counts(scored).double().sum(0))
+            searched.append(scored.candidates)
+        self._searched = searched
+        return summed(torch.stack(counts).sum(0))
+
+    def _advice(self) -> str:
+        return getattr(self._optimizer(), "advice", "set a smaller lr of the optimizer")

@@ -1,0 +1,102 @@
+"""The random numbers of training go on in a resumed run where they would have gone on without a break."""
+
+import logging
+import random
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+
+from structperc.batching.processes import gathered, share
+
+logger = logging.getLogger("pytorch_lightning.structperc")
+
+KEY = "random_states"  # in checkpoints: a list with the states of each process
+
+States = dict[str, Any]
+Checkpoint = dict[str, Any]
+
+
+class RandomStates(pl.Callback):
+    """Keeps in each checkpoint the states of all generators that training may draw from, as it is written.
+
+    They are those of torch, of its device, of numpy and of Python, of each process; in plain types, so that
+    checkpoints load with `weights_only`. A resumed run takes them up where its first epoch starts, whatever was drawn
+    until then. The tagger adds this callback by itself.
+    """
+
+    def __init__(self) -> None:
+        self._saved: States | None = None
+        self._behind = False  # by the draws of an iterator of mini-batches
+
+    def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: Checkpoint) -> None:
+        """In every process, as Lightning makes checkpoints."""
+        checkpoint[KEY] = gathered([states(trainer.strategy.root_device)])
+
+    def on_load_checkpoint(self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: Checkpoint) -> None:
+        """Remembers the states of this process; warns where a checkpoint has none."""
+        saved = checkpoint.get(KEY, [])
+        if len(saved) == share().processes:
+            self._saved = saved[share().process]
+            check(self._saved)
+            return
+        found = f"random states of {len(saved)} processes" if saved else "no random states"
+        logger.warning("the checkpoint has %s: what is random goes on otherwise than without the break", found)
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Takes them up."""
+        if self._saved is not None:
+            restore(self._saved, trainer.strategy.root_device)
+            self._saved, self._behind = None, True
+
+    def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
+        """An unbroken run makes a new iterator here, which draws; a resumed one has made it before."""
+        if self._behind:
+            iter(trainer.train_dataloader)  # type: ignore[arg-type]
+            self._behind = False
+
+
+def states(device: torch.device) -> States:
+    """The states of all generators of this process, as tensors and plain numbers."""
+    _, keys, place, has_gauss, gauss = np.random.get_state(legacy=True)
+    version, words, python_gauss = random.getstate()
+    found: States = {
+        "torch": torch.get_rng_state(),
+        "numpy": {"keys": _tensor(keys), "pos": int(place), "has_gauss": int(has_gauss), "gauss": float(gauss)},
+        "python": {"version": version, "words": _tensor(words), "gauss": python_gauss},
+    }
+    if device.type != "cpu":
+        found[device.type] = torch.get_device_module(device).get_rng_state()
+    return found
+
+
+def restore(saved: States, device: torch.device) -> None:
+    """Sets all generators of this process; of a device as far as the states are of one of its kind."""
+    torch.set_rng_state(saved["torch"])
+    np.random.set_state(_numpy(saved))
+    random.setstate(_python(saved))
+    if device.type in saved:
+        torch.get_device_module(device).set_rng_state(saved[device.type])
+
+
+def check(saved: States) -> None:
+    """Some error unless `restore` can set the generators to these states."""
+    torch.Generator().set_state(saved["torch"])
+    np.random.RandomState().set_state(_numpy(saved))
+    random.Random().setstate(_python(saved))
+
+
+def _numpy(saved: States) -> tuple[Any, ...]:
+    own = saved["numpy"]
+    return "MT19937", own["keys"].numpy().astype(np.uint32), own["pos"], own["has_gauss"], own["gauss"]
+
+
+def _python(saved: States) -> tuple[Any, ...]:
+    own = saved["python"]
+    return own["version"], tuple(own["words"].tolist()), own["gauss"]
+
+
+def _tensor(numbers: Any) -> Tensor:
+    return torch.from_numpy(np.asarray(numbers, np.int64))

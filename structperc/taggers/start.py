@@ -1,0 +1,45 @@
+"""Training that starts from the weights of a saved model."""
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from structperc.encoders import TextModule
+from structperc.errors import InputError
+from structperc.features.templates import template_name
+from structperc.taggers.builder import Builder
+
+if TYPE_CHECKING:
+    from structperc.taggers.tagger import Tagger
+
+
+def start_from(tagger: "Tagger", folder: str, scheme: str) -> None:
+    """Give a tagger without weights the features, labels and weights of a saved model.
+
+    Of classes outside of this library the saved model may name those of the modules that the tagger's own are from.
+    Weights that only the tagger has, such as those of non-local features, stay at zero. InputError when there is no
+    model, or it was trained with other templates, sequences or tag scheme, or has weights that the tagger has not.
+    """
+    try:
+        saved = type(tagger).load(folder, trusted=Builder.like(tagger).trusted)
+    except InputError as error:
+        raise InputError(f"model.init_from: {error}") from None
+    for kind in ("node", "edge"):
+        own, other = ([template_name(t) for t in getattr(x.features, kind)] for x in (tagger, saved))
+        if own != other:
+            raise InputError(f"model.init_from: {folder} was trained with other {kind} templates; use those")
+    if saved.unit != tagger.unit:
+        raise InputError(f"model.init_from: {folder} was trained on {saved.unit}s; set data.unit: {saved.unit}")
+    if saved.labels.scheme != scheme:
+        raise InputError(f"model.init_from: {folder} has {saved.labels.scheme} labels; set data.scheme to that")
+    tagger.features = saved.features
+    for module, known in zip(tagger.scorer.modules(), saved.scorer.modules(), strict=False):
+        if isinstance(module, TextModule) and isinstance(known, type(module)):
+            module.relearn(known.learned())
+    tagger.allocate(saved.labels)
+    weights = dict(tagger.named_parameters())
+    with torch.no_grad():
+        for name, p in saved.named_parameters():
+            if name not in weights or weights[name].shape != p.shape:
+                raise InputError(f"model.init_from: {folder} has weights {name}, which this model has not")
+            weights[name].copy_(p)

@@ -1,0 +1,162 @@
+"""Saved models: a folder with model.json and model.safetensors, self-contained, no pickle, no code."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
+
+import torch
+from huggingface_hub import PyTorchModelHubMixin, snapshot_download
+from torch import Tensor, nn
+
+from structperc.data.labels import SCHEMES, LabelSet
+from structperc.data.output import complaints
+from structperc.data.typed import check_value
+from structperc.data.unfinished import whole_folder
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from structperc.taggers.builder import Builder, entries
+from structperc.taggers.description import path_of
+from structperc.taggers.model_folder import CONFIG, WEIGHTS, read_folder, write_folder
+
+if TYPE_CHECKING:
+    from structperc.taggers.sequence_tagger import SequenceTagger
+
+FEATURES = "features."  # begins the names of the arrays of features
+LEARNING = "criterion."  # what criteria keep in mind is of checkpoints, not of saved models
+ENTRIES = {
+    "labels": list[str],
+    "scheme": Literal[*SCHEMES],
+    "unit": Literal["sentence", "document"],
+    "features": dict[str, Any],
+}
+
+
+class Store(PyTorchModelHubMixin):
+    """save, load, push_to_hub and from_pretrained for the tagger."""
+
+    def save(self: "SequenceTagger", folder: str | Path) -> None:  # type: ignore[misc]
+        """Write the tagger with its present weights; the folder appears whole, or what was there stays.
+
+        InputError, with the reason, where it cannot be written.
+        """
+        with complaints(folder), whole_folder(Path(folder)) as fresh:
+            self._save_pretrained(fresh)
+
+    def _save_pretrained(self: "SequenceTagger", save_directory: Path) -> None:  # type: ignore[misc]
+        config = {
+            "class": path_of(type(self)),
+            "labels": list(self.labels.names),
+            "scheme": self.labels.scheme,
+            "unit": self.unit,
+            **self.description(),
+            "features": self.features.state_dict_json(),
+        }
+        state = self.state_dict().items()
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in state if not name.startswith(LEARNING)}
+        arrays = {FEATURES + name: torch.from_numpy(array) for name, array in self.features.state_arrays().items()}
+        write_folder(save_directory, config, {**tensors, **arrays})
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str = "cpu", trusted: Iterable[str] = ()) -> Self:
+        """A saved tagger of this class or one derived from it, ready to tag.
+
+        Runs no code but that of this library and of `trusted`, names of modules with parts of one's own, and reads
+        nothing but the two files of the folder.
+
+        InputError when the folder holds no model, one of another format or class, one that is damaged, and one that
+        names classes of other modules.
+        """
+        path = Path(folder)
+        try:
+            config, tensors = read_folder(path, device)
+            build = Builder(trusted)
+            kind = _kind(config, cls, build)  # type: ignore[arg-type]
+            return cast(Self, _built(kind, config, tensors, build).to(device))
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        except Exception as error:  # whatever a damaged file leads to
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise InputError(f"{path}: not a readable model ({reason}); save it again") from None
+
+    @classmethod
+    def from_pretrained(  # type: ignore[override]  # that of the hub reads further files
+        cls,
+        model: str | Path,
+        *,
+        revision: str | None = None,
+        trusted: Iterable[str] = (),
+        **options: Any,
+    ) -> Self:
+        """As `load`, from a folder or from the hub.
+
+        Args:
+            model: a folder, or an id of the hub, of which the two files are fetched.
+            revision: branch, tag or commit of the hub.
+            trusted: as of `load`.
+            options: of `huggingface_hub.snapshot_download`, such as token, cache_dir and local_files_only.
+
+        Raises:
+            InputError: as of `load`, and for a model that the hub does not give.
+        """
+        if Path(model).is_dir():
+            return cls.load(model, trusted=trusted)
+        try:
+            folder = snapshot_download(str(model), revision=revision, allow_patterns=[CONFIG, WEIGHTS], **options)
+        except Exception as error:  # of the hub's library, or of whichever one it uses for the network
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise InputError(f"hub {model}: this model cannot be had ({reason})") from error
+        return cls.load(folder, trusted=trusted)
+
+
+def _kind(config: dict[str, Any], wanted: "type[SequenceTagger]", build: Builder) -> "type[SequenceTagger]":
+    """The class that was saved, `wanted` where none is named. InputError when it is no `wanted`."""
+    if "class" not in config:
+        return wanted
+    kind = build.find(config["class"], Store, "class")
+    if not issubclass(kind, wanted):
+        raise InputError(f"this is a {kind.__name__}, not a {wanted.__name__}; load it with {kind.__name__}.load")
+    return kind
+
+
+def _built(
+    kind: "type[SequenceTagger]", config: dict[str, Any], tensors: dict[str, Tensor], build: Builder
+) -> "SequenceTagger":
+    for name, value in entries(config, ENTRIES).items():
+        check_value(value, ENTRIES[name], name)
+    arrays = {name.removeprefix(FEATURES): t.cpu().numpy() for name, t in tensors.items() if name.startswith(FEATURES)}
+    weights = {name: t for name, t in tensors.items() if not name.startswith(FEATURES)}
+    features = FeatureExtractor.from_state(config["features"], arrays)
+
+    def blank() -> "SequenceTagger":
+        tagger = kind.from_description(config, features, build)
+        tagger.allocate(LabelSet(tuple(config["labels"]), config["scheme"]))
+        return tagger
+
+    with torch.device("meta"):  # sizes without memory: a wrong one costs nothing
+        _check_weights(blank(), weights)
+    tagger = blank()
+    tagger.unit = config["unit"]
+    own = {name: t for name, t in tagger.state_dict().items() if name.startswith(LEARNING)}
+    tagger.load_state_dict({**own, **weights})
+    return tagger.eval()
+
+
+def _check_weights(tagger: "SequenceTagger", weights: dict[str, Tensor]) -> None:
+    """InputError unless weights have the names, sizes and types of the tagger's state."""
+    state = {name: t for name, t in tagger.state_dict().items() if not name.startswith(LEARNING)}
+    if missing := state.keys() - weights.keys():
+        raise InputError(f"there are no weights {min(missing)}")
+    if unknown := weights.keys() - state.keys():
+        raise InputError(f"there are weights {min(unknown)}, which this model has not")
+    open_ended = tuple(f"{prefix}." for prefix, module in tagger.named_modules() if _takes_sizes(module))
+    for name, own in state.items():
+        given = weights[name]
+        if own.dtype != given.dtype or (own.shape != given.shape and not name.startswith(open_ended)):
+            raise InputError(
+                f"weights {name} are {given.dtype} {tuple(given.shape)}, but {own.dtype} {tuple(own.shape)} are due"
+            )
+
+
+def _takes_sizes(module: nn.Module) -> bool:
+    """Whether the sizes of a module are those of the state that it loads."""
+    return type(module)._load_from_state_dict is not nn.Module._load_from_state_dict

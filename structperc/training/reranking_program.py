@@ -1,0 +1,61 @@
+"""The program of re-rankers: fit trains the first models, then the second one; the rest is that of taggers."""
+
+import pytorch_lightning as pl
+
+from structperc.errors import InputError
+from structperc.reranking import Boosting
+from structperc.reranking.global_reranker import GlobalReranker
+from structperc.reranking.reranker import Reranker
+from structperc.training.program import Program, train
+from structperc.training.rounds import FIGURE, TABLE, rounds, write_rounds
+
+COMMANDS = ("fit", "validate", "test", "predict")
+
+
+class RerankingProgram(Program):
+    """As `Program`, with a Reranker, or what the configuration's model.class_path names."""
+
+    prefix = ("rerank",)
+    base = default = Reranker
+    model: Reranker
+
+    def before_fit(self) -> None:
+        """Train the first models; of the trainer's options they share the accelerator and the progress bar."""
+        check_trainer(self.trainer, self.model)
+        options = self.config.fit.trainer
+        self.first_seconds = self.model.train_first(
+            self.datamodule, accelerator=options.accelerator, enable_progress_bar=options.enable_progress_bar
+        )
+        super().before_fit()
+
+    def after_fit(self) -> None:
+        """As of taggers; what boosting did is written, too, the rounds after the best epoch among it."""
+        model = self.model
+        if not (isinstance(model, GlobalReranker) and isinstance(model.ranker, Boosting)):
+            return super().after_fit()
+        write_rounds(self.folder, rounds(model), model.ranker.rounds)
+        super().after_fit()  # which ends with what says that the run is complete
+        print(f"rounds: {self.folder / TABLE}, {FIGURE}")
+        return None
+
+    def spent(self) -> dict[str, float]:
+        """Seconds of the first models, whenever they were trained, and of this run."""
+        return {**self.first_seconds, "second model": self.seconds}
+
+
+def check_trainer(trainer: pl.Trainer, model: Reranker) -> None:
+    """InputError for several processes, and for options about gradients where a ranker learns without."""
+    model.check_processes(trainer)
+    if model.automatic_optimization:
+        return
+    if trainer.accumulate_grad_batches > 1:
+        raise InputError("trainer.accumulate_grad_batches: a ranker learns without gradients; leave it out")
+    if trainer.gradient_clip_val:
+        advice = "leave it out, or set model.jackknife.gradient_clip_val for the first model"
+        raise InputError(f"trainer.gradient_clip_val: a ranker learns without gradients; {advice}")
+
+
+def rerank(arguments: list[str]) -> int:
+    """Runs fit, or the command that the first argument names; mistakes become InputErrors."""
+    named = arguments[:1] and arguments[0] in COMMANDS
+    return train(arguments if named else ["fit", *arguments], RerankingProgram)

@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+
+from structperc.batching.processes import Share
+from structperc.batching.sampler import LengthBatches
+from structperc.errors import InputError
+
+LENGTHS = np.random.default_rng(0).integers(1, 200, 1003)
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("batch_size", [1, 8, 5000])
+def test_every_row_once(shuffle, batch_size):
+    batches = list(LengthBatches(LENGTHS, batch_size, shuffle))
+    assert sorted(row for batch in batches for row in batch) == list(range(1003))
+    assert len(batches) == len(LengthBatches(LENGTHS, batch_size, shuffle))
+    assert max(map(len, batches)) <= batch_size
+
+
+def test_order_is_a_function_of_seed_and_epoch():
+    def order(seed, epoch):
+        sampler = LengthBatches(LENGTHS, 8, True, seed)
+        sampler.set_epoch(epoch)
+        return list(sampler)
+
+    assert order(1, 5) == order(1, 5)
+    assert order(1, 5) != order(1, 6)
+    assert order(1, 5) != order(2, 5)
+
+
+def test_batches_hold_similar_lengths():
+    def padding(sampler):
+        return sum(LENGTHS[b].max() * len(b) - LENGTHS[b].sum() for b in sampler)
+
+    unsorted = [list(range(i, min(i + 8, 1003))) for i in range(0, 1003, 8)]
+    assert padding(LengthBatches(LENGTHS, 8, True)) < padding(unsorted) / 4
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("processes", [2, 3])
+def test_processes_share_the_batches_of_one(processes, shuffle):
+    one = list(LengthBatches(LENGTHS, 4 * processes, shuffle, seed=3))
+    shares = [list(LengthBatches(LENGTHS, 4, shuffle, 3, Share(i, processes))) for i in range(processes)]
+    assert min(map(len, one)) >= processes
+    for whole, *parts in zip(one, *shares, strict=True):
+        assert sorted(row for part in parts for row in part) == sorted(whole)
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("rows", [2, 3, 8, 9, 128, 129, 130, 257, 1003])
+def test_no_process_goes_without(rows, shuffle):
+    samplers = [LengthBatches(LENGTHS[:rows], 4, shuffle, share=Share(i, 2)) for i in range(2)]
+    shares = [list(sampler) for sampler in samplers]
+    assert len(shares[0]) == len(shares[1]) == len(samplers[0])
+    assert min(len(batch) for share in shares for batch in share) >= 1
+    assert sorted(row for share in shares for batch in share for row in batch) == list(range(rows))
+
+
+def test_fewer_rows_than_processes():
+    with pytest.raises(InputError, match=r"1 sequences for 2 processes; set trainer.devices: 1"):
+        LengthBatches(LENGTHS[:1], 4, False, share=Share(0, 2))
+    assert list(LengthBatches([], 4, False, share=Share(1, 2))) == []
+
+
+def test_bad_batch_size():
+    with pytest.raises(InputError, match="batch_size"):
+        LengthBatches(LENGTHS, 0, True)

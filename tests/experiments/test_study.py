@@ -1,0 +1,353 @@
+"""structperc study: its table and decisions from results that are made up, and what is found before training."""
+
+import csv
+import json
+import re
+from pathlib import Path
+from statistics import stdev
+
+import pytest
+from filelock import FileLock
+from scipy.stats import binom
+
+from structperc.cli import main
+from structperc.experiments import study, study_check, trial
+from structperc.experiments.study_check import Task, digests
+from structperc.experiments.study_file import Row
+from structperc.experiments.study_table import Line, markdown_lines, table_lines, type_columns
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+SMALL = ["--data.train=20", "--data.dev=8", "--data.test=8", "--trainer.accelerator=cpu"]
+SENTENCES = 6  # of the text that made-up runs label, two tokens each
+
+
+class Studies:
+    """Studies on a tiny embedded corpus, whose trainings only leave results and predictions."""
+
+    def __init__(self, folder, capsys):
+        self.folder, self.capsys, self.commands = folder, capsys, []
+        self.scores = {}  # (row, seed) -> score, or a complaint; by default 0.5
+        self.wrong = {}  # (row, seed) -> number of sentences whose first token is wrong; by default 0
+        self.words = "w"
+        self.rows = {"base": {}, "other": {}}
+        self.top = {"seeds": [1, 2], "options": SMALL}
+
+    @property
+    def root(self):
+        return self.folder / "root"
+
+    def fit(self, command, folder):
+        key = folder.parent.name, int(folder.name.removeprefix("seed="))
+        self.commands.append(command)
+        score = self.scores.get(key, 0.5)
+        if isinstance(score, str):
+            return score
+        run = folder / "1"
+        (run / "predictions").mkdir(parents=True)
+        shares = {"score": score, "precision": score / 2, "recall": 0.25, "sentence_accuracy": score / 4}
+        costs = {"epochs": 3, "seconds": 10.0 * key[1], "parameters": 1234, "peak_memory_mb": 500.0}
+        types = {"dev": {"PER": {"score": score / 5, "gold": 7}}}
+        results = {**costs, "tokens_per_second": {"dev": 2000.0, "test": 1.0}, "dev": shares, "types": types}
+        (run / "results.json").write_text(json.dumps(results))
+        wrong = self.wrong.get(key, 0)
+        lines = [f"{self.words} B-X {'O' if i < wrong else 'B-X'}\n{self.words} O O\n\n" for i in range(SENTENCES)]
+        (run / "predictions" / "dev.conll").write_text("".join(lines))
+        return None
+
+    def __call__(self, status=0, **top):
+        """Runs the study; -> what it printed, or its complaint."""
+        rows = {name: {"configs": [str(CONFIGS / "quickstart.yaml")], **row} for name, row in self.rows.items()}
+        file = self.folder / "study.yaml"
+        file.write_text(json.dumps({**self.top, **top, "rows": rows}))
+        self.commands.clear()
+        self.capsys.readouterr()
+        assert main(["study", str(file), "--root", str(self.root)]) == status
+        out, err = self.capsys.readouterr()
+        return err.strip().splitlines()[-1] if status else out
+
+    def table(self, name):
+        with open(self.root / name, newline="", encoding="utf-8") as lines:
+            return list(csv.DictReader(lines))
+
+    def column(self, name, key):
+        return [row[key] and float(row[key]) for row in self.table(name)]
+
+
+@pytest.fixture
+def checked(tmp_path, capsys, monkeypatch):
+    made = Studies(tmp_path, capsys)
+    monkeypatch.setattr(trial, "fit", made.fit)
+    return made
+
+
+@pytest.fixture
+def studies(checked, monkeypatch):
+    """Whose configurations are known to be good, which takes a second each to find out."""
+    monkeypatch.setattr(study, "check", lambda _: Task("", "", "F1"))
+    return checked
+
+
+def sign_test(one, other):
+    """Two-sided, of so many items that one alone got right."""
+    return min(1.0, 2 * binom.cdf(min(one, other), one + other, 0.5))
+
+
+# -- the table ------------------------------------------------------------------------------------------------
+
+
+def test_means_and_deviations_over_seeds(studies):
+    studies.scores = {("base", 1): 0.5, ("base", 2): 0.75, ("other", 1): 0.25, ("other", 2): 0.25}
+    text = studies()
+    assert studies.column("study.csv", "score") == [0.625, 0.25]
+    assert studies.column("study.csv", "score_sd") == [pytest.approx(stdev([0.5, 0.75])), 0]
+    assert studies.column("study.csv", "sentence_accuracy") == [0.625 / 4, 0.25 / 4]
+    assert studies.column("study.csv", "score/PER") == [0.125, 0.05]
+    for key, mean in {"seconds": 15, "epochs": 3, "parameters": 1234, "tokens_per_second": 2000}.items():
+        assert studies.column("study.csv", key) == [mean] * 2
+    assert studies.column("runs.csv", "score") == [0.5, 0.75, 0.25, 0.25]
+    assert studies.column("runs.csv", "seed") == [1, 2, 1, 2]
+    lines = [line.split() for line in text.splitlines() if line.startswith(("base  ", "other  "))]
+    assert lines[0][1:5] == ["62.50", "±", "17.68", "31.25"]
+    assert lines[1][1:4] == ["25.00", "±", "0.00"]
+    assert [line[1] for line in lines[-2:]] == ["12.50", "5.00"]  # by type
+
+
+def test_files_of_a_study(studies):
+    studies.rows["a|b"] = {"seeds": [1]}
+    text = studies()
+    assert (studies.root / "study.png").read_bytes().startswith(b"\x89PNG")
+    record = json.loads((studies.root / "study.json").read_text())
+    assert (record["baseline"], record["split"], record["measure"]) == ("base", "dev", "F1")
+    assert [(run["row"], run["seed"]) for run in record["runs"]][-2:] == [("other", 2), ("a|b", 1)]
+    assert all(run["command"].startswith("structperc fit --config=") for run in record["runs"])
+    assert record["rows"][0]["numbers"]["score"] == 0.5
+    written = (studies.root / "study.md").read_text().splitlines()
+    assert "dev split" in written[0]
+    table = [line for line in written if line.startswith("|")]
+    cells = [line.replace("\\|", "").count("|") for line in table]
+    assert cells[:5] == [cells[0]] * 5
+    assert table[0].startswith("|  | F1 | precision | recall | sentences | p tokens | p sentences | parameters |")
+    assert table[4].startswith("| a\\|b | 50.00 | 25.00 |")
+    assert "| PER |" in table[5]
+    assert str(studies.root / "study.md") in text
+
+
+def test_numbers_are_known_while_a_study_runs(studies, monkeypatch):
+    whole = studies.fit
+
+    def stopped(command, folder):
+        if "other" in str(folder):
+            raise KeyboardInterrupt
+        return whole(command, folder)
+
+    monkeypatch.setattr(trial, "fit", stopped)
+    assert "interrupted" in studies(status=1)
+    assert studies.column("study.csv", "score") == [0.5]
+    assert "| base |" in (studies.root / "study.md").read_text()
+    monkeypatch.setattr(trial, "fit", whole)
+    text = studies()
+    assert text.count("(kept)") == 2
+    assert studies.column("study.csv", "score") == [0.5, 0.5]
+
+
+def test_text_is_cut_into_blocks_that_fit():
+    keys = [f"score/TYPE{i}" for i in range(7)]
+    line = Line(Row("some name", "fit", [], [], [1]), [], [dict.fromkeys(keys, 0.5)])
+    printed = list(table_lines([line], type_columns([line]), width=40))
+    assert max(map(len, printed)) <= 40
+    assert printed.count("") == 1
+    assert sum(row.split().count("50.00") for row in printed) == 7
+    assert all(row.startswith(("some name ", "  ")) for row in printed if row)
+    wide = list(table_lines([line], type_columns([line]), width=200))
+    assert len(wide) == 2
+    head, *_ = markdown_lines([line], type_columns([line]))
+    assert [text.strip() for text in head.split("|")[2:-1]] == [f"TYPE{i}" for i in range(7)]
+
+
+# -- McNemar --------------------------------------------------------------------------------------------------
+
+
+def test_runs_are_compared_with_the_baseline_of_their_seed(studies):
+    """The base is wrong in the first 5 and 6 sentences, the other one in the first 0 and 3."""
+    studies.wrong = {("base", 1): 5, ("base", 2): 6, ("other", 1): 0, ("other", 2): 3}
+    studies()
+    wanted = [sign_test(5, 0), sign_test(3, 0)]
+    assert wanted == [0.0625, 0.25]
+    assert studies.column("runs.csv", "p_sentences") == ["", "", *wanted]
+    assert studies.column("runs.csv", "p_tokens") == ["", "", *wanted]  # one token per sentence is wrong
+    assert studies.column("study.csv", "p_tokens") == ["", 0.25]  # of two the larger one
+
+
+def test_the_table_has_the_median_over_seeds(studies):
+    studies.wrong = {("base", seed): 6 for seed in (1, 2, 3)} | {("other", seed): seed for seed in (1, 2, 3)}
+    studies(seeds=[1, 2, 3])
+    ps = [sign_test(5, 0), sign_test(4, 0), sign_test(3, 0)]
+    assert studies.column("runs.csv", "p_tokens")[3:] == ps
+    assert studies.column("study.csv", "p_tokens") == ["", sorted(ps)[1]]
+
+
+def test_all_runs_are_compared_with_a_baseline_of_one_seed(studies):
+    studies.rows["base"] = {"seeds": [9]}
+    studies.wrong = {("base", 9): 6, ("other", 1): 1, ("other", 2): 6}
+    studies()
+    assert studies.column("runs.csv", "p_tokens") == ["", sign_test(5, 0), 1]
+
+
+def test_seeds_that_the_baseline_lacks_are_not_compared(studies):
+    studies.rows["other"] = {"seeds": [2, 3]}
+    studies.scores = {("base", 1): "diverged"}
+    studies()
+    assert studies.column("runs.csv", "p_tokens") == ["", "", 1, ""]
+
+
+def test_another_baseline(studies):
+    studies.wrong = {("base", 1): 5, ("base", 2): 5}
+    studies(baseline="other")
+    assert studies.column("study.csv", "p_sentences") == [0.0625, ""]
+
+
+def test_a_run_without_predictions_has_no_test(studies):
+    studies()
+    (studies.root / "other" / "seed=1" / "1" / "predictions" / "dev.conll").unlink()
+    studies()
+    assert studies.column("runs.csv", "p_tokens") == ["", "", "", 1]
+
+
+def test_predictions_of_a_text_that_has_changed(studies):
+    studies.rows = {"base": {}}
+    studies()
+    studies.rows["other"], studies.words = {}, "v"
+    message = studies(status=2)
+    assert "other/seed=1/1: its predictions are not of the text" in message
+    assert "--root" in message
+
+
+# -- going on -------------------------------------------------------------------------------------------------
+
+
+def test_what_is_there_is_not_trained_again_and_failures_are_tried_again(studies):
+    studies.scores = {("base", 2): "diverged", ("other", 1): 0.75}
+    text = studies()
+    assert "[2/4] base, seed 2: failed: diverged" in text
+    assert "[3/4] other, seed 1: dev score 75.00" in text
+    assert "1 of 4 runs failed: base, seed 2." in text
+    assert "1 of 2" in text
+    assert len(studies.commands) == 4
+    studies.scores[("base", 2)] = 0.75
+    text = studies()
+    assert [command[-1].rpartition("/")[2] for command in studies.commands] == ["seed=2"]
+    assert text.count("(kept)") == 3
+    assert "failed" not in text
+    assert studies.column("study.csv", "runs") == [2, 2]
+
+
+def test_rows_and_seeds_may_be_added(studies):
+    studies()
+    studies.rows["new"] = {}
+    text = studies(seeds=[1, 2, 3])
+    assert len(studies.commands) == 5
+    assert text.count("(kept)") == 4
+    assert studies.column("study.csv", "runs") == [3, 3, 3]
+
+
+def test_a_row_starts_from_the_models_of_another_row(studies):
+    studies.rows = {"base": {}, "once": {"seeds": [1]}, "other": {"init_from": "base"}, "more": {"init_from": "once"}}
+    studies.scores = {("base", 2): "diverged"}
+    text = studies()
+    start = f"--model.init_from={studies.root}"
+    options = [[option for option in command if "init_from" in option] for command in studies.commands]
+    once = [f"{start}/once/seed=1/1/model"]
+    assert options == [[], [], [], [f"{start}/base/seed=1/1/model"], once, once]
+    assert "other, seed 2: failed: base, seed 2, which it starts from, failed" in text
+    studies.scores = {}
+    studies()
+    options = [[option for option in command if "init_from" in option] for command in studies.commands]
+    assert options == [[], [f"{start}/base/seed=2/1/model"]]
+    studies.rows["other"] = {}
+    assert f"{studies.root / 'other'} holds runs with other init_from: name the row otherwise" in studies(status=2)
+
+
+@pytest.mark.parametrize("row", [{"options": ["--trainer.max_epochs=3"]}, {"configs": ["embedded/margin.yaml"]}])
+def test_a_row_of_that_name_with_another_configuration(studies, row):
+    studies()
+    studies.rows = {
+        "new": {},
+        "other": {**row, "configs": [str(CONFIGS / f) for f in row.get("configs", ["quickstart.yaml"])]},
+    }
+    message = studies(status=2)
+    assert f"{studies.root / 'other'} holds runs with other {next(iter(row))}: name the row otherwise" in message
+    assert not studies.commands
+    assert not (studies.root / "new").exists()
+    assert len(studies.table("study.csv")) == 2
+
+
+def test_every_run_fails(studies):
+    studies.scores = {(row, seed): "diverged" for row in ("base", "other") for seed in (1, 2)}
+    assert "study: no run succeeded; base, seed 1: diverged" in studies(status=2)
+    assert [row["error"] for row in studies.table("runs.csv")] == ["diverged"] * 4
+
+
+def test_two_studies_at_once(studies):
+    studies()
+    with FileLock(studies.root / ".lock"):
+        assert f"{studies.root}: another process works here" in studies(status=2)
+    studies()
+
+
+def test_rerankers_are_trained_by_rerank(checked):
+    checked.rows = {"base": {}, "re-ranked": {"command": "rerank"}}
+    checked.rows["re-ranked"]["configs"] = [str(CONFIGS / "embedded" / "reranking1.yaml")]
+    checked(seeds=[4])
+    assert [command[0] for command in checked.commands] == ["fit", "rerank"]
+    assert {"--seed_everything=4", "--data.seed=4", *SMALL} <= set(checked.commands[1])
+
+
+# -- before training ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        ({"options": ["--model.nothing=1"]}, "rows.other: .*model.nothing"),
+        ({"options": ["--model.search.k=0"]}, "rows.other: .*k must be >= 1"),
+        ({"options": ["--data.dev=0"]}, "rows.other: .*no dev split"),
+        ({"options": ["--data.dev=9"]}, "rows.other: its sentences or words of the dev split are not those"),
+        ({"options": ["--data.corpus_seed=5"]}, "rows.other: its sentences or words of the dev split are not those"),
+        ({"options": ["--data.scheme=IOBES", "--data.labels=IOB2"]}, "rows.other: its gold labels of the dev split"),
+        ({"options": ["--model.gamma=2"]}, r"rows.other: its scores of the dev split \(F2, not F1\)"),
+        ({"command": "rerank"}, "rows.other: "),
+    ],
+)
+def test_mistakes_are_found_before_anything_is_trained(checked, row, named):
+    checked.rows["other"] = row
+    message = checked(status=2)
+    assert message.startswith(f"structperc: error: {checked.folder}/study.yaml: rows.other: ")
+    assert re.search(named, message)
+    assert not checked.commands
+    assert not checked.root.exists()
+
+
+def test_documents_and_sentences_compare(checked):
+    checked.rows["other"] = {"options": ["--data.unit=sentence"]}
+    assert "other, seed 2: dev score" in checked()
+
+
+def test_sequences_that_rows_share_are_read_once(checked, monkeypatch):
+    def counted(data, split):
+        read.append(data.unit)
+        return digests(data, split)
+
+    read = []
+    monkeypatch.setattr(study_check, "digests", counted)
+    checked.rows |= {"one by one": {"options": ["--data.batch_size=1"]}, "short": {"options": ["--data.unit=sentence"]}}
+    checked()
+    assert read == ["document", "sentence"]
+
+
+def test_a_configuration_that_is_not_there(checked):
+    checked.rows["other"] = {"configs": ["configs/none.yaml"]}
+    assert "rows.other.configs: no file configs/none.yaml" in checked(status=2)
+
+
+def test_a_study_that_is_not_named(fails):
+    assert "file" in fails("study")

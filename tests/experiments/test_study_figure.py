@@ -1,0 +1,76 @@
+"""The figure of a study can be read: plain numbers, names that cover nothing."""
+
+import random
+from itertools import combinations
+from statistics import stdev
+
+import pytest
+from matplotlib.figure import Figure
+
+from structperc.experiments.study_figure import plot_study
+from structperc.experiments.study_file import Row
+from structperc.experiments.study_table import Line
+from structperc.reports.figures import plain_log_ticks
+
+
+def test_figure_has_a_labelled_point_per_row():
+    numbers = {"a$b": [(10.0, 0.5), (30.0, 0.75)], "c": [(10.0, 0.5)], "failed": []}
+    lines = [
+        Line(Row(name, "fit", [], [], [1, 2]), [], [{"seconds": x, "score": y} for x, y in runs])
+        for name, runs in numbers.items()
+    ]
+    (ax,) = plot_study(lines, "F1", "dev").axes
+    assert ax.get_xscale() == "log"
+    assert [text.get_text() for text in ax.texts] == [r"a\$b", "c"]
+    assert [text.xy for text in ax.texts] == [(20.0, 62.5), (10.0, 50.0)]
+    assert [bars.has_yerr for bars in ax.containers] == [True, False]
+    low, high = ax.containers[0].lines[2][1].get_segments()[0][:, 1]
+    assert high - low == pytest.approx(2 * 100 * stdev([0.5, 0.75]))
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert not boxes[0].overlaps(boxes[1])
+
+
+def made_up(n):
+    """Rows like those of the embedded corpus: seconds over two decades, scores in two groups, three seeds."""
+    draw = random.Random(n)
+    for i in range(n):
+        seconds, score = 10 ** draw.uniform(0.9, 2.6), draw.choice([0.82, 0.94]) + draw.uniform(-0.03, 0.03)
+        runs = [{"seconds": seconds * (1 + 0.1 * d), "score": score + 0.005 * d} for d in (-1, 0, 1)]
+        yield Line(Row(f"learner {i} of some kind"[: draw.randint(9, 25)], "fit", [], [], [1, 2, 3]), [], runs)
+
+
+@pytest.mark.parametrize("n", [1, 3, 8, 19])
+def test_nothing_collides(n):
+    figure = plot_study(list(made_up(n)), "F1", "dev")
+    figure.draw_without_rendering()
+    (ax,) = figure.axes
+    ticks = [label.get_window_extent() for label in ax.get_xticklabels()]
+    assert len(ticks) >= 2
+    names = [text.get_window_extent() for text in ax.texts if text.get_text()]
+    assert len(names) == n
+    points = [bars.lines[0].get_window_extent() for bars in ax.containers]
+    assert not any(a.overlaps(b) for boxes in (ticks, names) for a, b in combinations(boxes, 2))
+    assert not any(name.overlaps(point) for name in names for point in points)
+    assert all(ax.bbox.x0 <= name.x0 and name.x1 <= figure.bbox.x1 for name in names)
+
+
+@pytest.mark.parametrize(
+    ("limits", "ticks"),
+    [
+        ((3, 800), ["5", "10", "20", "50", "100", "200", "500"]),
+        ((0.25, 0.9), ["0.4", "0.6", "0.8"]),
+        ((0.2, 1.1), ["0.2", "0.5", "1"]),
+        ((99, 101.5), ["99", "99.5", "100", "100.5", "101", "101.5"]),
+        ((0.002, 40), ["0.003", "0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30"]),
+        ((0.5, 2e5), ["1", "10", "100", "1,000", "10,000", "100,000"]),
+    ],
+)
+def test_ticks_are_plain_numbers(limits, ticks):
+    ax = Figure().subplots()
+    ax.set(xscale="log", xlim=limits)
+    plain_log_ticks(ax.xaxis)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ticks
+    assert not ax.get_xticklabels(minor=True)
+    ax.set(yscale="log", ylim=(0.5, 1e30))
+    plain_log_ticks(ax.yaxis, 3)
+    assert 2 <= len(ax.get_yticks()) <= 3

@@ -1,0 +1,134 @@
+"""Study files: what they say, and one line for each way in which they cannot be meant."""
+
+from pathlib import Path
+
+import pytest
+
+from structperc.errors import InputError
+from structperc.experiments.study_file import read_study
+
+GOOD = """
+seeds: [1, 2]
+rows:
+  one: {configs: [a.yaml]}
+  two: {configs: [a.yaml, b.yaml], options: [--k=2], command: rerank, seeds: [7]}
+"""
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Writes a study beside two configurations, in the folder one is in; -> its name."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.yaml", "b.yaml"):
+        Path(name).write_text("trainer: {}\n")
+
+    def write(text):
+        Path("study.yaml").write_text(text, encoding="utf-8")
+        return "study.yaml"
+
+    return write
+
+
+def test_rows_have_the_options_and_seeds_of_the_study_and_their_own(write):
+    study = read_study(write(GOOD + "options: [--k=1]\nbaseline: two\nsplit: test\n"))
+    assert (study.baseline, study.split) == ("two", "test")
+    assert [(row.name, seed) for row, seed in study.runs] == [("one", 1), ("one", 2), ("two", 7)]
+    one, two = study.rows
+    assert (one.command, two.command) == ("fit", "rerank")
+    assert one.arguments(2) == ["--config=a.yaml", "--k=1", "--seed_everything=2", "--data.seed=2"]
+    options = ["--k=1", "--k=2", "--seed_everything=7", "--data.seed=7"]  # of two values of a key the last one counts
+    assert two.arguments(7) == ["--config=a.yaml", "--config=b.yaml", *options]
+
+
+def test_what_may_be_left_out(write):
+    study = read_study(write(GOOD))
+    assert (study.baseline, study.split) == ("one", "dev")
+
+
+@pytest.mark.parametrize("name", ["..", ".lock", "a/b", "x" * 300])
+def test_folders_of_rows_are_visible_folders_of_the_root(write, name):
+    (row,) = read_study(write(f"seeds: [1]\nrows:\n  '{name}': {{configs: [a.yaml]}}\n")).rows
+    assert "/" not in row.folder
+    assert not row.folder.startswith(".")
+    assert len(row.folder) < 255
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("rows:", "row:", "study.yaml: unknown key 'row'"),
+        ("seeds: [1, 2]", "", "study.yaml: seeds is missing"),
+        ("seeds: [1, 2]", "seeds: []", "study.yaml: seeds: write different whole numbers"),
+        ("seeds: [1, 2]", "seeds: [1, 1]", "study.yaml: seeds: write different whole numbers"),
+        ("seeds: [1, 2]", "seeds: [-1]", "study.yaml: seeds: write different whole numbers"),
+        ("seeds: [1, 2]", "seeds: [yes]", "study.yaml: seeds: write different whole numbers"),
+        ("seeds: [1, 2]", "seeds: 3", "study.yaml: seeds: write different whole numbers"),
+        ("seeds: [7]", "seeds: [x]", "study.yaml: rows.two.seeds: write different whole numbers"),
+        ("seeds: [1, 2]", "seeds: [1]\nbaseline: CRF", "baseline: there is no row 'CRF'; rows are one, two"),
+        ("seeds: [1, 2]", "seeds: [1]\nsplit: train", "split: 'train' is none of dev, test"),
+        ("seeds: [1, 2]", "seeds: [1]\nsplit: [dev]", "split: ['dev'] is none of dev, test"),
+        ("seeds: [1, 2]", "seeds: [1]\noptions: --k=1", "options: write a list"),
+        ("--k=2", "-k=2", "rows.two.options: '-k=2' is no option; write --KEY=VALUE"),
+        ("--k=2", "--k", "rows.two.options: '--k' is no option; write --KEY=VALUE"),
+        ("--k=2", "--data.seed=2", "rows.two.options: a study sets --data.seed itself"),
+        ("rerank", "train", "rows.two.command: 'train' is none of fit, rerank"),
+        ("one: {configs: [a.yaml]}", "one: [a.yaml]", "rows.one: write configs: ..."),
+        ("one: {configs: [a.yaml]}", "one: {}", "rows.one: configs is missing"),
+        ("one: {configs: [a.yaml]}", "one: {config: a.yaml}", "rows.one: unknown key 'config'"),
+        ("one: {configs: [a.yaml]}", "one: {configs: []}", "rows.one.configs: name at least one file"),
+        ("one: {configs: [a.yaml]}", "one: {configs: a.yaml}", "rows.one.configs: write a list"),
+        ("one: {configs: [a.yaml]}", "one: {configs: [c.yaml]}", "rows.one.configs: no file c.yaml; relative paths"),
+        ("one:", "1:", "rows: 1 is no name"),
+        ("two:", "one:", "study.yaml:5: 'one' stands twice"),
+        ("configs: [a.yaml]", "configs: [a.yaml], configs: [b.yaml]", "study.yaml:4: 'configs' stands twice"),
+        ("[1, 2]", "[1, 2", "study.yaml:3: "),
+    ],
+)
+def test_mistakes_are_one_line_that_names_file_and_key(write, old, new, complaint):
+    assert GOOD.count(old) == 1
+    with pytest.raises(InputError) as error:
+        read_study(write(GOOD.replace(old, new)))
+    assert str(error.value).startswith("study.yaml")
+    assert complaint in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ("init_from: two", "rows.two.init_from: 'two' is no row above that fit trains"),
+        ("init_from: later", "rows.two.init_from: 'later' is no row above that fit trains"),
+        ("init_from: ranked", "rows.two.init_from: 'ranked' is no row above that fit trains"),
+        ("init_from: one, command: rerank", "rows.two.init_from: a re-ranker starts anew; leave it out"),
+        ("init_from: one, seeds: [3, 1]", "rows.two.init_from: one has no seed 3; give both rows the same seeds"),
+    ],
+)
+def test_rows_start_from_models_that_are_there(write, row, complaint):
+    rows = ["one: {}", "ranked: {command: rerank}", f"two: {{{row}}}", "later: {}"]
+    lines = [f"  {one.replace('{', '{configs: [a.yaml], ')}\n" for one in rows]
+    text = "".join(["seeds: [1, 2]\nrows:\n", *lines])
+    with pytest.raises(InputError) as error:
+        read_study(write(text))
+    assert str(error.value) == f"study.yaml: {complaint}"
+
+
+def test_one_model_may_start_all_seeds(write):
+    text = "seeds: [1, 2]\nrows:\n  one: {configs: [a.yaml], seeds: [4]}\n  two: {configs: [a.yaml], init_from: one}\n"
+    assert [row.init_from for row in read_study(write(text)).rows] == [None, "one"]
+
+
+@pytest.mark.parametrize("rows", ["{}", "[]", ""])
+def test_a_study_without_rows(write, rows):
+    with pytest.raises(InputError, match=r"study.yaml: rows: name at least one row"):
+        read_study(write(f"seeds: [1]\nrows: {rows}\n"))
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "just text\n"])
+def test_what_is_no_study_at_all(write, text):
+    with pytest.raises(InputError, match=r"study.yaml: write rows: ..., seeds: ...; keys are baseline, options, rows"):
+        read_study(write(text))
+
+
+def test_a_study_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match=r"none.yaml: cannot read this file"):
+        read_study(str(tmp_path / "none.yaml"))

@@ -1,0 +1,40 @@
+"""A study that trains: the smallest one that ships."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from structperc.cli import main
+from structperc.experiments import trial
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+
+@pytest.fixture
+def in_one_process(tmp_path, monkeypatch):
+    """Trainings run here, which saves the start of a process each; one is in a folder with the configurations."""
+    monkeypatch.chdir(tmp_path)
+    Path("configs").symlink_to(CONFIGS)
+    monkeypatch.setattr(trial, "fit", lambda command, folder: str(main([*command, *trial._resumed(folder)])))
+
+
+def test_the_smallest_study_that_ships(in_one_process, capsys):
+    assert main(["study", "configs/studies/smoke.yaml"]) == 0
+    root = Path("runs/studies/smoke")
+    assert f"study: {root}/study.md" in capsys.readouterr().out
+    with open(root / "study.csv", newline="", encoding="utf-8") as lines:
+        averaged, margin, reranked = csv.DictReader(lines)
+    assert float(reranked["seconds"]) > float(reranked["epochs"]) / 100
+    for row in (averaged, margin, reranked):
+        (results,) = (root / row["row"]).glob("seed=1/1/results.json")
+        held = json.loads(results.read_text())
+        assert float(row["score"]) == held["dev"]["score"]
+        assert float(row["seconds"]) == held["seconds"]
+        assert float(row["tokens_per_second"]) == held["tokens_per_second"]["dev"] > 0
+        assert float(row["score/LOC"]) == held["types"]["dev"]["LOC"]["score"]
+        assert (row["p_tokens"] == "") == (row is averaged)
+    # a re-ranker has its first model, of the templates that the margin perceptron has, and non-local weights
+    assert float(reranked["parameters"]) > float(margin["parameters"])
+    assert set(json.loads(results.read_text())["seconds_by_part"]) == {"folds", "first model", "second model"}

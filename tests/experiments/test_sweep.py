@@ -1,0 +1,333 @@
+"""structperc sweep: its trainings as processes of their own, and its decisions from results that are made up."""
+
+import csv
+import json
+import math
+import sys
+
+import pytest
+
+from structperc.cli import main
+from structperc.errors import InputError
+from structperc.experiments import trial
+from structperc.experiments.grid import Point, parse_grid, points, short_keys, split_values
+from structperc.experiments.sweep import best_of
+from structperc.experiments.sweep_figure import plot_sweep
+from structperc.experiments.sweep_table import outcomes, table_lines
+from structperc.experiments.trial import Trial, complaint
+
+KEY = "model.features.init_args.cutoff"
+
+
+# -- grids ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("1,2", ["1", "2"]),
+        ("0.1", ["0.1"]),
+        ("[1,2],[3]", ["[1,2]", "[3]"]),
+        ("{a: 1, b: [2, 3]}, x", ["{a: 1, b: [2, 3]}", "x"]),
+        ("", [""]),
+        ("1,,2", ["1", "", "2"]),
+    ],
+)
+def test_values_are_parted_at_commas_outside_of_brackets(text, values):
+    assert split_values(text) == values
+
+
+def test_all_combinations_the_last_option_fastest():
+    grid = parse_grid(["a.x=1,2,1", "--b.y=u,v"])
+    assert grid == {"a.x": ["1", "2"], "b.y": ["u", "v"]}
+    assert [point.name for point in points(grid)] == ["a.x=1,b.y=u", "a.x=1,b.y=v", "a.x=2,b.y=u", "a.x=2,b.y=v"]
+    assert points(grid)[1].options == ["--a.x=1", "--b.y=v"]
+    assert short_keys(grid) == ["x", "y"]
+    assert short_keys(["a.x", "b.x"]) == ["a.x", "b.x"]
+
+
+@pytest.mark.parametrize("grids", [["C"], ["=1,2"], ["C="], ["C=1,,2"], ["C=1", "C=2"]])
+def test_grids_of_another_form(grids):
+    with pytest.raises(InputError, match="--grid"):
+        parse_grid(grids)
+
+
+def test_folders_can_be_folders_and_tell_points_apart():
+    names = [Point((("files", value),)).folder for value in ("{train: a/b}", "{train: a_b}", "x" * 300, "x" * 301)]
+    assert len(set(names)) == 4
+    assert all("/" not in name and len(name) < 255 for name in names)
+
+
+# -- trials ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("log", "code", "line"),
+    [
+        ("notice\nstructperc: error: model.search.k is 0\n", 2, "model.search.k is 0"),
+        ("Traceback ...\n  File ...\nRuntimeError: out of memory\n\n", 1, "RuntimeError: out of memory"),
+        ("1/9\r2/9\rstructperc: error: diverged\nlast words", 2, "diverged"),
+        ("", 3, "exit status 3"),
+        ("working", -9, "ended by signal 9"),
+    ],
+)
+def test_complaints(log, code, line):
+    assert complaint(log, code) == line
+
+
+def made_up(scores, seeds=(None,)):
+    """Trials of points with these dev scores per seed, None for one that failed."""
+    found = []
+    for value, row in scores.items():
+        for seed, score in zip(seeds, row, strict=True):
+            results = score and {"dev": {"score": score, "sentence_accuracy": score / 2}, "epochs": 2, "seconds": 0.5}
+            found.append(Trial(Point((("m.C", value),)), seed, [], None, results, None if score else "diverged"))
+    return outcomes(found)
+
+
+def test_the_highest_mean_score_is_best(tmp_path):
+    found = made_up({"1": [0.5, 0.75], "2": [0.75, 0.875], "3": [0.5, 0.5]}, [1, 2])
+    assert best_of(found, tmp_path).point.name == "m.C=2"
+    assert best_of(found, tmp_path).score == 0.8125
+
+
+def test_of_equal_points_the_earlier_is_best(tmp_path):
+    assert best_of(made_up({"9": [0.5], "2": [0.75], "1": [0.75]}), tmp_path).point.name == "m.C=2"
+    assert best_of(made_up({"1": [0.75], "2": [0.75]}), tmp_path).point.name == "m.C=1"
+
+
+def test_a_point_with_a_failure_is_not_chosen(tmp_path):
+    assert best_of(made_up({"1": [0.75, None], "2": [0.5, 0.5]}, [1, 2]), tmp_path).point.name == "m.C=2"
+    with pytest.raises(InputError, match=r"no point could be trained; m.C=1: diverged"):
+        best_of(made_up({"1": [None]}), tmp_path)
+
+
+def test_table_has_means_and_failures():
+    rows = [line.split() for line in table_lines(made_up({"0.1": [0.5, 0.75], "10": [0.5, None]}, [1, 2]))]
+    assert rows[0] == ["C", "dev", "score", "sentences", "epochs", "seconds", "std"]
+    assert rows[1] == ["0.1", "62.50", "31.25", "2.0", "0.5", f"{100 * math.sqrt(2 * 0.125**2):.2f}"]
+    assert rows[2] == ["10", "failed:", "diverged"]
+
+
+@pytest.mark.parametrize(
+    ("values", "scale", "places"),
+    [
+        (["10", "0.1", "1"], "log", [0.1, 1, 10]),
+        (["1", "9"], "linear", [1, 9]),
+        (["0", "100"], "linear", [0, 100]),
+        (["a", "1"], "linear", [0, 1]),
+        (["inf", "1"], "linear", [0, 1]),
+    ],
+)
+def test_axis_of_the_figure(values, scale, places):
+    (ax,) = plot_sweep(made_up({value: [0.5] for value in values})).axes
+    assert ax.get_xscale() == scale
+    assert ax.lines[0].get_xdata().tolist() == places
+
+
+def test_figure_has_a_line_per_combination_of_the_others():
+    found = [
+        Trial(Point((("C", c), ("k", k))), None, [], None, {"dev": {"score": float(c) * float(k)}}, None)
+        for c in ("0.5", "1")
+        for k in ("0.2", "0.4")
+    ]
+    failed = Trial(Point((("C", "2"), ("k", "0.2"))), None, [], None, None, "diverged")
+    (ax,) = plot_sweep(outcomes([*found, failed])).axes
+    assert [line.get_ydata().tolist() for line in ax.lines] == [pytest.approx([10, 20]), pytest.approx([20, 40])]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["k=0.2", "k=0.4"]
+
+
+# -- whole sweeps, without training ---------------------------------------------------------------------------
+
+
+class Sweeps:
+    """Sweeps on a tiny embedded corpus, whose trainings only leave results."""
+
+    def __init__(self, runs, capsys):
+        self.runs, self.root, self.capsys, self.commands = runs, runs.root, capsys, []
+        self.scores = {}  # value -> dev score, or a complaint
+
+    def fit(self, command, folder):
+        self.commands.append(command)
+        value = next(option.partition("=")[2] for option in command if option.startswith(f"--{KEY}="))
+        score = self.scores.get(value, 0.5)
+        if isinstance(score, str):
+            return score
+        run = folder / "1"
+        run.mkdir(parents=True)
+        (run / "checkpoints").mkdir()
+        names = ["test"] if "--data.holdout=0" in command else ["dev", "test"]
+        shares = {"score": score, "sentence_accuracy": score / 2}
+        (run / "results.json").write_text(json.dumps({"epochs": 1, "seconds": 0.1, **dict.fromkeys(names, shares)}))
+        return None
+
+    def arguments(self, *options, grid="1,2"):
+        return self.runs.arguments("sweep", "--grid", f"{KEY}={grid}", *options)
+
+    def __call__(self, *options, grid="1,2", status=0):
+        self.capsys.readouterr()
+        self.commands.clear()
+        assert main(self.arguments(*options, grid=grid)) == status
+        out, err = self.capsys.readouterr()
+        return err if status else out
+
+    @property
+    def folder(self):
+        return self.root / "sweep-cutoff"
+
+    @property
+    def record(self):
+        return json.loads((self.folder / "sweep.json").read_text())
+
+
+@pytest.fixture
+def sweeps(runs, capsys, monkeypatch):
+    made = Sweeps(runs, capsys)
+    monkeypatch.setattr(trial, "fit", made.fit)
+    return made
+
+
+def test_the_best_point_of_a_sweep(sweeps):
+    sweeps.scores = {"1": 0.25, "2": 0.75}
+    text = sweeps()
+    assert f"best: {KEY}=2, dev score 75.00" in text
+    assert f"model: {sweeps.folder}/{KEY}=2/1/model" in text
+    assert sweeps.record["best"] == {"values": {KEY: "2"}, "dev_score": 0.75}
+    assert [one["values"] for one in sweeps.record["trials"]] == [{KEY: "1"}, {KEY: "2"}]
+    assert all(one["command"].startswith("structperc fit --config=") for one in sweeps.record["trials"])
+    assert (sweeps.folder / "sweep.png").read_bytes().startswith(b"\x89PNG")
+    with open(sweeps.folder / "sweep.csv", newline="", encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [(row[KEY], float(row["dev_score"]), float(row["test_sentence_accuracy"])) for row in rows] == [
+        ("1", 0.25, 0.125),
+        ("2", 0.75, 0.375),
+    ]
+
+
+def test_what_is_there_is_not_trained_again(sweeps):
+    sweeps.scores = {"1": "diverged", "2": 0.75, "4": 0.875}
+    assert "failed: diverged" in sweeps()
+    assert len(sweeps.commands) == 2
+    sweeps.scores["1"] = 0.25
+    text = sweeps(grid="1,2,4")
+    assert [command[-1].rpartition("=")[2] for command in sweeps.commands] == ["1", "4"]
+    assert text.count("(kept)") == 1
+    assert sweeps.record["best"]["values"] == {KEY: "4"}
+    assert [one["error"] for one in sweeps.record["trials"]] == [None] * 3
+
+
+def test_seeds(sweeps):
+    text = sweeps("--seeds", "3", "5")
+    assert sorted(path.relative_to(sweeps.folder).parts[1] for path in sweeps.folder.rglob("results.json")) == [
+        *["seed=3"] * 2,
+        *["seed=5"] * 2,
+    ]
+    assert all({"--seed_everything=5", "--data.seed=5"} <= set(command) for command in sweeps.commands[1::2])
+    assert [one["seed"] for one in sweeps.record["trials"]] == [3, 5, 3, 5]
+    assert f"[2/2] {KEY}=2, seed 5: dev score 50.00" in text
+
+
+def test_with_a_holdout_the_best_point_is_trained_on_all_data(sweeps):
+    sweeps.scores = {"1": 0.75, "2": 0.25}
+    text = sweeps("--data.dev=0", "--holdout", "5")
+    assert ["--data.holdout=5" in command for command in sweeps.commands] == [True, True, False]
+    assert {f"--{KEY}=1", "--data.holdout=0"} <= set(sweeps.commands[-1])
+    assert f"[final] {KEY}=1: test score 75.00" in text
+    (final,) = sweeps.record["final"]
+    assert final["run"] == str(sweeps.folder / "final" / f"{KEY}=1" / "1")
+    assert "dev" not in final["results"]
+
+
+def test_a_final_training_that_fails(sweeps, monkeypatch):
+    whole = sweeps.fit
+    monkeypatch.setattr(
+        trial, "fit", lambda command, folder: "no" if "--data.holdout=0" in command else whole(command, folder)
+    )
+    message = sweeps("--data.dev=0", "--holdout", "5", status=2)
+    assert "the final training failed: no" in message
+    assert sweeps.record["final"][0]["error"] == "no"
+
+
+def test_every_point_fails(sweeps):
+    sweeps.scores = {"1": "diverged", "2": "diverged"}
+    assert "no point could be trained" in sweeps(status=2)
+    assert [one["error"] for one in sweeps.record["trials"]] == ["diverged"] * 2
+
+
+def test_another_sweep_in_the_same_folder(sweeps):
+    sweeps()
+    message = sweeps("--trainer.max_epochs=3", status=2)
+    assert f"{sweeps.folder} holds a sweep with other options: set --root" in message
+    sweeps("--trainer.max_epochs=3", "--root", str(sweeps.root / "more"))
+    assert (sweeps.root / "more" / "sweep.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "grid", "named"),
+    [
+        ([], "1,x", f"sweep: {KEY}=x: "),
+        ([], "1,0", f"sweep: {KEY}=0: "),
+        ([], "1,", "a value is empty"),
+        (["--grid", "model.nothing=1"], "1", "model.nothing"),
+        (["--model.nothing=1"], "1", "model.nothing"),
+        (["--data.dev=0"], "1", "no dev split to choose by"),
+        (["--holdout", "5"], "1", "there is a dev split"),
+        (["--holdout", "-5"], "1", "data.holdout must be >= 0"),
+        (["--data.dev=0", "--holdout", "20"], "1", "hold out fewer"),
+        (["-c", "none.yaml"], "1", "none.yaml"),
+    ],
+)
+def test_mistakes_are_found_before_anything_is_trained(sweeps, options, grid, named):
+    message = sweeps(*options, grid=grid, status=2)
+    complaints = [line for line in message.splitlines() if line.startswith("structperc: error:")]
+    assert len(complaints) == 1
+    assert named in complaints[0]
+    assert not sweeps.commands
+    assert not sweeps.root.exists()
+
+
+def test_a_sweep_without_a_grid(runs, fails):
+    assert "--grid" in fails(*runs.arguments("sweep"))
+
+
+# -- trainings ------------------------------------------------------------------------------------------------
+
+FAILING = """
+from structperc.criteria import Perceptron
+
+
+class Moody(Perceptron):
+    def __init__(self, mood: str = "good") -> None:
+        super().__init__()
+        self.mood = mood
+
+    def judge(self, scored):
+        if self.mood == "bad":
+            raise RuntimeError("the objective is not a number")
+        return super().judge(scored)
+"""
+
+
+def test_trainings_that_succeed_fail_and_go_on(runs, tmp_path, monkeypatch, capsys):
+    """Three processes: one training, one that fails, and the first one's last epoch once its results are gone."""
+    (tmp_path / "moods.py").write_text(FAILING)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    moody = ["--model.criterion=moods.Moody", "--grid", "model.criterion.init_args.mood=good,bad"]
+    arguments = runs.arguments("sweep", *moody, "--trainer.max_epochs=1")
+    assert main(arguments) == 0
+    text = capsys.readouterr().out
+    folder = runs.root / "sweep-mood"
+    good, bad = (folder / f"model.criterion.init_args.mood={mood}" for mood in ("good", "bad"))
+    assert "RuntimeError: the objective is not a number" in text
+    assert "Traceback" in (bad / "log.txt").read_text()
+    results = json.loads((good / "1" / "results.json").read_text())
+    assert f"dev score {100 * results['dev']['score']:.2f}" in text
+    assert "FB1" in (good / "log.txt").read_text()
+
+    (good / "1" / "results.json").unlink()
+    assert main([arg.replace("good,bad", "good") for arg in arguments]) == 0
+    assert "(kept)" not in capsys.readouterr().out
+    assert [path.name for path in good.iterdir() if path.is_dir()] == ["1"]
+    again = json.loads((good / "1" / "results.json").read_text())
+    assert (again["dev"], again["test"]) == (results["dev"], results["test"])

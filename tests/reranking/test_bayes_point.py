@@ -1,0 +1,588 @@
+"""Bayes-point initialisation against a naive loop; in processes, in the trainer and in the program."""
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from multiprocessing import active_children, get_all_start_methods
+
+import numpy as np
+import pytest
+import pytorch_lightning as pl
+import torch
+from torch import nn
+
+from structperc.batching.sampler import LengthBatches
+from structperc.batching.sources import Synthetic
+from structperc.chain import KBest
+from structperc.cli import main
+from structperc.criteria import Hinge, Margin, Perceptron
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from structperc.nonlocal_features import PhraseConsistency
+from structperc.optim import PassiveAggressive
+from structperc.optim import Perceptron as Additive
+from structperc.reranking import bayes_point as module
+from structperc.reranking.bayes_point import BayesPoint, bayes_point, forked, learned, write
+from structperc.scorers import SparseLinear
+from structperc.taggers.tagger import Tagger
+
+forks = pytest.mark.skipif("fork" not in get_all_start_methods(), reason="this system cannot fork")
+LEARNERS = {
+    "perceptron": (Perceptron(), Additive),
+    "margin": (Margin(C=5), partial(Additive, lr=0.5, average=False)),
+    "passive-aggressive": (Hinge(), PassiveAggressive),
+    "sgd": (Hinge(), partial(torch.optim.SGD, lr=0.1)),
+}
+
+
+@pytest.fixture(autouse=True)
+def _impatience():
+    """A process that hangs fails its test."""
+
+    def alarm(*_):
+        raise RuntimeError("hangs")
+
+    before = signal.signal(signal.SIGALRM, alarm)
+    signal.alarm(120)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def data():
+    return Synthetic(unit="document", train=11, dev=2, test=2, batch_size=2, seed=5)
+
+
+def prepared(data, criterion=None, optimizer=Additive, cls=Tagger, sparse=True, tagger=None):
+    """A tagger with zero weights, as `setup` leaves it."""
+    if tagger is None:
+        features = FeatureExtractor(node=["kazama2007"])
+        tagger = cls(features, SparseLinear(sparse_grad=sparse), criterion or Perceptron(), KBest(2), optimizer)
+    train = data.corpus("train")
+    tagger.features.fit(train)
+    tagger.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
+    data.encode(tagger.encode, "fit")
+    return tagger
+
+
+def weights_of(tagger):
+    return {name: w.clone() for name, w in learned(tagger).items()}
+
+
+def assert_same(a, b):
+    assert a.keys() == b.keys()
+    for name in a:
+        assert a[name].dtype == b[name].dtype
+        assert torch.equal(a[name], b[name])
+
+
+def rows(data, epoch):
+    """The mini-batches of an epoch."""
+    order = LengthBatches(data.encoded("train").corpus.lengths, data.batch_size, shuffle=True, seed=data.seed)
+    order.set_epoch(epoch)
+    return list(order)
+
+
+def naive_steps(tagger, data, epoch, lr):
+    """Yields the weights after every step of w <- w - lr * gradient; the tagger must give dense gradients."""
+    parameters = [p for p in tagger.parameters() if p.requires_grad]
+    for chosen in rows(data, epoch):
+        loss = tagger.training_step(data.encoded("train")[chosen])
+        with torch.no_grad():
+            for p, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+                p.sub_(gradient, alpha=lr)
+        yield weights_of(tagger)
+
+
+def naive_bayes_point(tagger, data, passes, lr=1.0):
+    start, finals = weights_of(tagger), []
+    for i in range(passes):
+        write(tagger, start)
+        tagger.on_train_epoch_start()
+        *_, final = naive_steps(tagger, data, 2**31 + i, lr)
+        finals.append(final)
+    write(tagger, start)
+    return {name: (sum(f[name].double() for f in finals) / passes).to(start[name].dtype) for name in start}
+
+
+# -- the function --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=forks)])
+@pytest.mark.parametrize("passes", [1, 3])
+def test_equals_a_naive_loop(data, passes, processes):
+    expected = naive_bayes_point(prepared(data, sparse=False), data, passes)
+    found = bayes_point(prepared(data), data, passes, processes)
+    assert_same(found, expected)
+    assert all(found[name].any() for name in found)
+
+
+@forks
+def test_nonlocal_features(data):
+    def tagger(sparse):
+        features = FeatureExtractor(node=["kazama2007"])
+        parts = features, SparseLinear(sparse_grad=sparse), Margin(C=5), KBest(4)
+        return prepared(data, tagger=Tagger(*parts, nonlocal_features=[PhraseConsistency()]))
+
+    expected = naive_bayes_point(tagger(False), data, 2)
+    assert expected["nonlocal_features.0.weight"].any()
+    for processes in (1, 2):
+        assert_same(bayes_point(tagger(True), data, 2, processes), expected)
+
+
+def test_margin_and_step_size_are_those_of_the_training(data):
+    expected = naive_bayes_point(prepared(data, Margin(C=5), sparse=False), data, 2, lr=0.5)
+    assert_same(bayes_point(prepared(data, *LEARNERS["margin"]), data, 2), expected)
+
+
+def test_passes_differ_from_each_other_and_from_epochs(data):
+    tagger = prepared(data)
+    orders = [rows(data, epoch) for epoch in (0, 1, 2**31, 2**31 + 1)]
+    assert all(a != b for i, a in enumerate(orders) for b in orders[:i])
+    one, three = (bayes_point(tagger, data, passes) for passes in (1, 3))
+    assert not torch.equal(one["scorer.node"], three["scorer.node"])
+
+
+@forks
+@pytest.mark.parametrize("name", LEARNERS)
+def test_processes_change_nothing(data, name):
+    criterion, optimizer = LEARNERS[name]
+    sparse = name != "sgd"
+    results = [bayes_point(prepared(data, criterion, optimizer, sparse=sparse), data, 5, p) for p in (1, 2, 9)]
+    assert_same(results[0], results[1])
+    assert_same(results[0], results[2])
+    assert not active_children()
+
+
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=forks)])
+def test_starts_from_the_present_weights_and_leaves_them(data, processes):
+    taggers = [prepared(data), prepared(data, sparse=False)]
+    torch.manual_seed(1)
+    start = {name: torch.randint(-2, 3, w.shape).float() for name, w in learned(taggers[0]).items()}
+    for tagger in taggers:
+        write(tagger, start)
+    assert_same(bayes_point(taggers[0], data, 2, processes), naive_bayes_point(taggers[1], data, 2))
+    assert_same(weights_of(taggers[0]), start)
+    assert all(p.grad is None for p in taggers[0].parameters())
+
+
+class Noisy(Tagger):
+    """Draws from every random generator, as dropout does, and has weights outside of its scorer."""
+
+    def allocate(self, labels):
+        super().allocate(labels)
+        self.extra = nn.Linear(1, len(labels), dtype=torch.float64)
+        nn.init.zeros_(self.extra.weight)
+        nn.init.zeros_(self.extra.bias)
+        self.extra.bias.requires_grad_(False)
+        self.threads = set()
+
+    def configure_optimizers(self):
+        return self.optimizer([p for p in self.parameters() if p.requires_grad])
+
+    def forward(self, batch):
+        noise = torch.rand(1).double() + np.random.rand() + random.random()
+        lattice = super().forward(batch)
+        return lattice._replace(unary=(lattice.unary + self.extra(noise)).float())
+
+    def training_step(self, batch, batch_idx=0):
+        self.threads.add(torch.get_num_threads())
+        return super().training_step(batch, batch_idx)
+
+
+def random_states():
+    return torch.get_rng_state().tolist(), [np.asarray(s).tolist() for s in np.random.get_state()], random.getstate()
+
+
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=forks)])
+def test_random_state_stays(data, processes):
+    tagger = prepared(data, cls=Noisy)
+    before = random_states()
+    bayes_point(tagger, data, 2, processes)
+    assert random_states() == before
+
+
+@forks
+def test_random_passes_do_not_depend_on_processes_or_what_was_drawn_before(data):
+    found = []
+    for processes in (1, 2, 3):
+        torch.rand(processes), np.random.rand(processes), random.random()
+        found.append(bayes_point(prepared(data, cls=Noisy), data, 3, processes))
+    assert_same(found[0], found[1])
+    assert_same(found[0], found[2])
+
+
+def test_every_parameter_that_learns(data):
+    tagger = prepared(data, cls=Noisy)
+    found = bayes_point(tagger, data, 2)
+    assert found.keys() == {"scorer.node", "scorer.transition", "extra.weight"}
+    assert found["extra.weight"].dtype == torch.float64
+    assert found["extra.weight"].any()
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_passes_run_on_one_thread(data, two_threads):
+    tagger = prepared(data, cls=Noisy)
+    bayes_point(tagger, data, 2)
+    assert tagger.threads == {1}
+    assert torch.get_num_threads() == 2
+
+
+@forks
+def test_forks_after_threads_were_at_work(data, two_threads):
+    table = torch.rand(500, 500, requires_grad=True)
+    (table @ table).sum().backward()
+    expected = bayes_point(prepared(data), data, 3)
+    assert_same(bayes_point(prepared(data), data, 3, 2), expected)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_same_on_cuda(data):
+    found = bayes_point(prepared(data).cuda(), data, 2, 2)
+    assert all(w.is_cuda for w in found.values())
+    assert_same({name: w.cpu() for name, w in found.items()}, bayes_point(prepared(data), data, 2))
+
+
+@pytest.mark.parametrize("name", ["passes", "processes"])
+@pytest.mark.parametrize("value", [0, -1])
+def test_bad_numbers(data, name, value):
+    with pytest.raises(InputError, match=f"{name} must be >= 1, got {value}"):
+        BayesPoint(**{name: value})
+    with pytest.raises(InputError, match=f"{name} must be >= 1, got {value}"):
+        bayes_point(prepared(data), data, **{name: value})
+
+
+# -- processes -----------------------------------------------------------------------------------------------
+
+
+def slow_first(number):
+    time.sleep(0.3 if number == 0 else 0)
+    return {"w": torch.tensor([number, os.getpid()])}
+
+
+@forks
+@pytest.mark.parametrize("processes", [1, 3, 7])
+def test_results_come_in_order_each_from_a_process_of_its_own(processes):
+    found = []
+    for result in forked(slow_first, 7, processes):
+        assert len(active_children()) <= processes
+        found.append(result["w"].tolist())
+    assert [number for number, _ in found] == list(range(7))
+    assert len({os.getpid(), *(process for _, process in found)}) == 8
+    assert not active_children()
+
+
+@forks
+def test_large_and_odd_weights_come_through(two_threads):
+    torch.ones(1000, 1000).mul(2)  # starts threads, which processes do not inherit
+
+    def work(number):
+        assert torch.get_num_threads() == 1
+        return {"big": torch.full((1000, 1000), number), "none": torch.zeros(0, 3), "half": torch.ones(2).bfloat16()}
+
+    for number, result in enumerate(forked(work, 3, 3)):
+        assert result["big"].eq(number).all()
+        assert result["none"].shape == (0, 3)
+        assert result["half"].dtype == torch.bfloat16
+
+
+def missing(number):
+    return {}["weights"] if number == 1 else slow_first(number)
+
+
+def refused(number):
+    raise InputError("model.search.k is 1: set it >= 2")
+
+
+def killed(number):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def interrupted(number):
+    if number == 0:
+        time.sleep(0.5)  # by then the parent has started the others and waits
+        os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(60)
+
+
+@forks
+@pytest.mark.parametrize(
+    ("work", "kind", "message"),
+    [
+        (missing, RuntimeError, "Bayes point, pass 2: KeyError: 'weights'"),
+        (refused, InputError, "model.search.k is 1: set it >= 2"),
+        (
+            killed,
+            InputError,
+            "BayesPoint: pass 1 died with exit code -9, perhaps for want of memory: set fewer processes",
+        ),
+    ],
+)
+def test_failures_surface_as_one_line_and_leave_no_process(work, kind, message):
+    with pytest.raises(kind) as caught:
+        list(forked(work, 5, 3))
+    assert str(caught.value) == message
+    assert work is killed or f"in {work.__name__}" in caught.value.__notes__[0]
+    assert not active_children()
+
+
+@forks
+def test_a_death_while_weights_are_sent():
+    def work(number):
+        if number == 1:
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        return {"w": torch.zeros(4_000_000 * number)}  # more than a pipe holds: waits for its reader
+
+    results = forked(work, 2, 2)
+    next(results)
+    time.sleep(1)
+    with pytest.raises(InputError, match="pass 2 died with exit code -9"):
+        next(results)
+    assert not active_children()
+
+
+@pytest.fixture
+def heard():
+    """Ctrl-C arrives, also where a shell runs the tests in the background and has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@forks
+@pytest.mark.usefixtures("heard")
+def test_an_interrupted_wait_leaves_no_process():
+    with pytest.raises(KeyboardInterrupt):
+        list(forked(interrupted, 5, 3))
+    assert not active_children()
+
+
+@forks
+def test_a_consumer_that_stops_leaves_no_process():
+    results = forked(lambda number: time.sleep(60 if number else 0) or {}, 9, 3)
+    next(results)
+    assert len(active_children()) == 2
+    results.close()
+    assert not active_children()
+
+
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=forks)])
+def test_an_interruption_restores_weights_and_leaves_no_process(data, processes, monkeypatch, two_threads):
+    def interrupting(results, *options, **more):
+        for i, result in enumerate(results):
+            if i == 1:
+                raise KeyboardInterrupt
+            yield result
+
+    monkeypatch.setattr(module, "bar", interrupting)
+    tagger = prepared(data)
+    with pytest.raises(KeyboardInterrupt):
+        bayes_point(tagger, data, 4, processes)
+    assert not active_children()
+    assert not any(w.any() for w in learned(tagger).values())
+    assert torch.get_num_threads() == 2
+
+
+CTRL_C = """
+import time
+from structperc.reranking.bayes_point import forked
+def work(number):
+    print("started", flush=True)
+    time.sleep(300)
+list(forked(work, 3, 2))
+"""
+
+
+@forks
+@pytest.mark.usefixtures("heard")
+def test_ctrl_c_ends_the_whole_group():
+    process = subprocess.Popen(
+        [sys.executable, "-c", CTRL_C],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert [process.stdout.readline() for _ in range(2)] == ["started\n"] * 2
+        os.killpg(process.pid, signal.SIGINT)
+        _, complaints = process.communicate(timeout=60)
+        assert process.returncode != 0
+        assert complaints.count("Traceback") == 1
+        with pytest.raises(ProcessLookupError):
+            os.killpg(process.pid, 0)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+# -- the callback --------------------------------------------------------------------------------------------
+
+
+def fit(tagger, data, folder, callbacks, epochs=1, **options):
+    trainer = pl.Trainer(
+        max_epochs=epochs,
+        callbacks=callbacks,
+        accelerator="cpu",
+        default_root_dir=folder,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    trainer.fit(tagger, datamodule=data, **options)
+    return trainer
+
+
+def watched(trainer):
+    return {name: float(value) for name, value in trainer.callback_metrics.items()}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_training_goes_on_from_the_start_as_if_it_had_been_there(data, tmp_path, name):
+    """Same weights, same counts of the epoch: nothing else of the passes reaches the training."""
+    criterion, optimizer = LEARNERS[name]
+    taggers = [prepared(data, criterion, optimizer, sparse=name != "sgd") for _ in range(2)]
+    for tagger in taggers:
+        tagger.fitted = True
+    write(taggers[1], bayes_point(taggers[1], data, 3))
+    trainers = [fit(taggers[0], data, tmp_path, [BayesPoint(3)]), fit(taggers[1], data, tmp_path, [])]
+    assert_same(weights_of(taggers[0]), weights_of(taggers[1]))
+    assert watched(trainers[0]) == watched(trainers[1])
+    assert watched(trainers[0]).keys() >= {"train/updates", "train/error"}
+    bare = prepared(data, criterion, optimizer, sparse=name != "sgd")
+    assert watched(fit(bare, data, tmp_path, [])) != watched(trainers[0])
+
+
+def test_the_average_is_over_the_steps_from_the_start(data, tmp_path):
+    tagger, naive = prepared(data), prepared(data, sparse=False)
+    trainer = fit(tagger, data, tmp_path, [BayesPoint(3)])
+    write(naive, naive_bayes_point(naive, data, 3))
+    naive.on_train_epoch_start()
+    history = list(naive_steps(naive, data, 0, 1.0))
+    for name, final in history[-1].items():
+        torch.testing.assert_close(learned(tagger)[name], final)
+    assert int(trainer.callback_metrics["train/updates"]) == int(naive._updates)
+    with trainer.optimizers[0].averaged():
+        for name, w in learned(tagger).items():
+            torch.testing.assert_close(w, torch.stack([step[name] for step in history]).double().mean(0).float())
+
+
+def test_an_optimizer_may_be_made_before_or_after(data):
+    before, after = prepared(data), prepared(data)
+    early = before.configure_optimizers()
+    write(before, bayes_point(before, data, 2))
+    write(after, bayes_point(after, data, 2))
+    late = after.configure_optimizers()
+    for tagger, optimizer in ((before, early), (after, late)):
+        tagger.on_train_epoch_start()
+        for batch in data.train_dataloader():
+            module.step(tagger, optimizer, batch)
+        optimizer.swap_in()
+    assert_same(weights_of(before), weights_of(after))
+
+
+def test_a_second_fit_of_one_trainer_goes_on(data, tmp_path):
+    tagger, whole = prepared(data), prepared(data)
+    trainer = fit(tagger, data, tmp_path, [BayesPoint(2)])
+    trainer.fit_loop.max_epochs = 2
+    trainer.fit(tagger, datamodule=data)
+    fit(whole, data, tmp_path, [BayesPoint(2)], epochs=2)
+    assert trainer.current_epoch == 2
+    # a second fit makes new optimizers, so that averages differ; raw weights do not
+    assert_same(weights_of(tagger), weights_of(whole))
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_the_bar_follows_the_trainers(data, shown, monkeypatch):
+    seen = []
+    monkeypatch.setattr(module, "bayes_point", lambda tagger, data, passes, processes, show: seen.append(show) or {})
+    monkeypatch.setattr(module, "write", lambda tagger, weights: None)
+    callback = BayesPoint(2)
+    trainer = pl.Trainer(callbacks=[callback], enable_progress_bar=shown, logger=False, accelerator="cpu")
+    trainer.datamodule = data
+    callback.on_fit_start(trainer, prepared(data))
+    assert seen == [shown]
+
+
+# -- the program ---------------------------------------------------------------------------------------------
+
+YAML = """
+trainer:
+  callbacks:
+    - class_path: structperc.reranking.BayesPoint
+      init_args: {{passes: {passes}, processes: {processes}}}
+"""
+
+
+@pytest.fixture
+def with_callback(tmp_path):
+    def options(passes=2, processes=1):
+        path = tmp_path / f"bayes-{passes}-{processes}.yaml"
+        path.write_text(YAML.format(passes=passes, processes=processes))
+        return "-c", str(path)
+
+    return options
+
+
+def last(run):
+    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
+
+
+def assert_same_training(a, b):
+    assert (a["epoch"], a["global_step"]) == (b["epoch"], b["global_step"])
+    assert_same(a["state_dict"], b["state_dict"])
+    for x, y in zip(a["optimizer_states"], b["optimizer_states"], strict=True):
+        assert x["param_groups"] == y["param_groups"]
+        for key in x["state"]:
+            assert_same(x["state"][key], y["state"][key])
+
+
+@forks
+def test_program_starts_once_and_resumes_bit_for_bit(runs, with_callback, monkeypatch):
+    starts = []
+    monkeypatch.setattr(module, "bayes_point", lambda *given: starts.append(bayes_point(*given)) or starts[-1])
+    serial, parallel = with_callback(2, 1), with_callback(2, 2)
+    assert runs("fit", "--trainer.max_epochs=2", *parallel) == 0
+    assert runs("fit", "--trainer.max_epochs=1", *serial) == 0
+    assert len(starts) == 2
+    assert_same(*starts)
+    assert runs("fit", "--trainer.max_epochs=2", "--ckpt_path=last", *serial) == 0
+    assert len(starts) == 2
+    assert_same_training(last(runs.root / "1"), last(runs.root / "2"))
+    assert runs("fit", "--trainer.max_epochs=2") == 0
+    assert len(starts) == 2
+    bare, begun = (last(runs.root / name)["state_dict"]["scorer.node"] for name in ("3", "1"))
+    assert not torch.equal(bare, begun)
+    assert runs("test", "--ckpt_path=best", *serial) == 0
+    assert len(starts) == 2
+
+
+def test_program_says_what_is_wrong(runs, with_callback, capsys):
+    assert main(runs.arguments("fit", *with_callback(passes=0))) == 2
+    assert "BayesPoint: passes must be >= 1, got 0" in capsys.readouterr().err
+    assert not runs.root.exists()
+
+
+@forks
+def test_program_names_a_pass_that_fails(runs, with_callback, capsys):
+    wrong = "--model.optimizer=torch.optim.Adam"  # takes no sparse gradients
+    assert main(runs.arguments("fit", *with_callback(2, 2), wrong)) == 2
+    complaint = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "model.optimizer: Bayes point, pass 1: RuntimeError" in complaint
+    assert "sparse_grad: false" in complaint

@@ -1,0 +1,308 @@
+"""Boosting against loops that compute margins, sums and loss anew in every round."""
+
+import math
+import random
+from itertools import pairwise
+
+import pytest
+import torch
+
+from structperc.errors import InputError
+from structperc.reranking import Boosting, Examples
+from structperc.reranking.boosting import best_w0
+
+HISTORY = ("chosen", "steps", "losses", "touched")
+
+
+def drawn(seed, S=12, K=5, F=15, share=0.4, step=0.0):
+    """Random lists: per sequence (features of the valid candidates, their first scores, the correct one or None).
+
+    With `step` first scores are multiples of it, so that some are equal.
+    """
+    chance = random.Random(seed)
+    lists = []
+    for _ in range(S):
+        n = chance.randint(1, K)
+        features = [{f for f in range(F) if chance.random() < share} for _ in range(n)]
+        first = [chance.gauss(0, 1) for _ in range(n)]
+        first = [round(x / step) * step for x in first] if step else first
+        lists.append((features, first, chance.choice([None, *range(n), *range(n)])))
+    return lists
+
+
+def examples_of(lists, F, K):
+    """Lists as Examples; candidates that are not valid have features, too, which mean nothing."""
+    padded = [[*features, *[range(0, F, 2)] * (K - len(features))] for features, *_ in lists]
+    pairs = [(s * K + k, f) for s, row in enumerate(padded) for k, own in enumerate(row) for f in own]
+    labellings, ids = torch.tensor(pairs).long().view(-1, 2).unbind(1)
+    first = torch.tensor([[*scores, *[math.nan] * (K - len(scores))] for _, scores, _ in lists], dtype=torch.float64)
+    correct = torch.tensor([-1 if c is None else c for _, _, c in lists])
+    return Examples.from_pairs(labellings, ids, first, first.isfinite(), correct, F)
+
+
+class Naive:
+    """Boosting as it is defined."""
+
+    def __init__(self, lists, F, smoothing, w0):
+        self.pairs = [
+            (first[c] - first[j], features[c] - features[j], features[j] - features[c])
+            for features, first, c in lists
+            if c is not None
+            for j in range(len(features))
+            if j != c
+        ]
+        self.smoothing, self.w0, self.weights = smoothing, w0, [0.0] * F
+
+    def shares(self):
+        return [
+            math.exp(-(self.w0 * d + sum(self.weights[k] for k in a) - sum(self.weights[k] for k in b)))
+            for d, a, b in self.pairs
+        ]
+
+    def round(self):
+        """-> feature, step, loss, pairs with it; None where nothing can be gained."""
+        shares, F = self.shares(), len(self.weights)
+        plus = [sum(x for x, (_, a, _) in zip(shares, self.pairs, strict=True) if k in a) for k in range(F)]
+        minus = [sum(x for x, (_, _, b) in zip(shares, self.pairs, strict=True) if k in b) for k in range(F)]
+        gains = [abs(math.sqrt(p) - math.sqrt(m)) for p, m in zip(plus, minus, strict=True)]
+        Z, most = sum(shares), max(gains)
+        if most**2 <= 1e-12 * Z:
+            return None
+        k = min(f for f in range(F) if gains[f] >= most * (1 - 1e-12))
+        step = math.log((plus[k] + self.smoothing * Z) / (minus[k] + self.smoothing * Z)) / 2
+        self.weights[k] += step
+        return k, step, sum(self.shares()), sum(k in a or k in b for _, a, b in self.pairs)
+
+
+def assert_same_history(ranker, naive, rounds):
+    for r in range(rounds):
+        wanted = naive.round()
+        if wanted is None:
+            assert len(ranker.chosen) == r
+            return
+        found = [getattr(ranker, name)[r].item() for name in HISTORY]
+        assert (found[0], found[3]) == (wanted[0], wanted[3])
+        assert found[1:3] == pytest.approx(wanted[1:3], rel=1e-9, abs=1e-9)
+    assert ranker.weights.tolist() == pytest.approx(naive.weights, rel=1e-9, abs=1e-9)
+    assert len(ranker.chosen) == rounds
+
+
+CASES = {
+    "plain": ({}, {}),
+    "given w0": ({}, {"w0": 0.7}),
+    "without first scores": ({}, {"w0": 0.0, "smoothing": 0.1}),
+    "few features": ({"F": 3, "S": 30}, {}),
+    "more features than pairs": ({"F": 60, "S": 4, "share": 0.1}, {"smoothing": 1e-4}),
+    "two candidates": ({"K": 2, "S": 25}, {}),
+    "equal first scores": ({"step": 1.0}, {}),
+}
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("shape", "options"), CASES.values(), ids=CASES)
+def test_rounds_are_those_of_the_definition(shape, options, seed):
+    shape = {"K": 5, "F": 15, **shape}
+    lists = drawn(seed, **shape)
+    ranker = Boosting(rounds=40, **options)
+    ranker.start(examples_of(lists, shape["F"], shape["K"]))
+    naive = Naive(lists, shape["F"], ranker.smoothing, ranker.first_weight)
+    assert ranker.objective == pytest.approx(sum(naive.shares()), rel=1e-12)
+    for _ in range(5):
+        ranker.epoch()
+    assert_same_history(ranker, naive, 200)
+
+
+@pytest.mark.parametrize("smoothing", [1e-9, 0.0025, 1.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_loss_never_increases(seed, smoothing):
+    ranker = Boosting(rounds=50, smoothing=smoothing)
+    ranker.start(examples_of(drawn(seed, S=30, F=8), 8, 5))
+    losses = [ranker.objective]
+    for _ in range(6):
+        ranker.epoch()
+        assert ranker.objective == (ranker.losses[-1] if len(ranker.losses) else losses[0])
+    losses += ranker.losses.tolist()
+    assert len(losses) > 2
+    assert all(after <= before * (1 + 1e-13) for before, after in pairwise(losses))
+
+
+def test_by_hand():
+    """One pair that differs by feature 1: W+ = Z = 1."""
+    ranker = Boosting(rounds=1, smoothing=0.25, w0=0.0)
+    ranker.start(examples_of([([{0}, {0, 1}], [0.0, 0.0], 1)], 2, 2))
+    ranker.epoch()
+    assert ranker.chosen.tolist() == [1]
+    assert ranker.touched.tolist() == [1]
+    assert ranker.steps.tolist() == pytest.approx([math.log(5) / 2])
+    assert ranker.losses.tolist() == pytest.approx([math.sqrt(0.2)])
+    assert ranker.weights.tolist() == [0, ranker.steps[0]]
+
+
+def test_of_equal_gains_the_lowest_feature_wins():
+    """Features F, F + 1, ... say the same as 0, 1, ...; the last third has them where these have not."""
+    F, lists = 8, drawn(0, S=20, F=8, step=0.5)
+    copied = [
+        ([own | {f + F for f in own} | {f + 2 * F for f in range(F) if f not in own} for own in features], *rest)
+        for features, *rest in lists
+    ]
+    alone, among = Boosting(), Boosting()
+    for ranker, given, n in ((alone, lists, F), (among, copied, 3 * F)):
+        ranker.start(examples_of(given, n, 5))
+        ranker.epoch()
+    assert len(alone.chosen) == 100
+    for name in HISTORY:
+        assert torch.equal(getattr(alone, name), getattr(among, name))
+
+
+def test_nothing_more_to_gain():
+    """Feature 0 is right as often as wrong; the weight of the first score is all there is."""
+    lists = [([{0}, set()], [1.0, 0.0], 0), ([{0}, set()], [1.0, 0.0], 1), ([set(), set()], [1.0, 0.0], 0)]
+    ranker = Boosting(w0=0.0)
+    ranker.start(examples_of(lists, 1, 2))
+    assert ranker.finished is None
+    ranker.epoch()
+    assert "no feature lowers the loss" in ranker.finished
+    assert [len(getattr(ranker, name)) for name in HISTORY] == [0] * 4
+    assert ranker.objective == 3
+    ranker.epoch()
+    assert (ranker.finished is not None, ranker.weights.tolist()) == (True, [0.0])
+
+
+def test_a_loss_that_vanishes():
+    """Feature 0 is always right: its weight grows until the loss cannot be told from 0."""
+    ranker = Boosting(rounds=300)
+    ranker.start(examples_of([([{0}, set()], [0.0, 0.0], 0)] * 3, 1, 2))
+    ranker.epoch()
+    assert 100 < len(ranker.losses) < 300
+    assert 0 < ranker.objective < 1e-290
+    assert (ranker.losses.diff() < 0).all()
+    assert ranker.finished
+
+
+def test_sequences_without_a_correct_candidate_change_nothing():
+    lists = drawn(3)
+    kept = [x for x in lists if x[2] is not None]
+    assert 2 < len(kept) < len(lists)
+    both = [Boosting(), Boosting()]
+    for ranker, given in zip(both, (lists, kept), strict=True):
+        ranker.start(examples_of(given, 15, 5))
+        ranker.epoch()
+    assert_same_state(*both)
+
+
+# -- w0 -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("seed", range(5))
+def test_w0_is_the_best_of_a_fine_grid(seed, scale):
+    differences = torch.randn(40, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) + 0.5
+    w0 = best_w0(scale * differences.numpy()) * scale
+    grid = torch.arange(0, 5, 1e-4, dtype=torch.float64)
+    losses = torch.exp(-grid[:, None] * differences).sum(1)
+    best = int(losses.argmin())
+    assert 0 < best < len(grid) - 1
+    assert w0 == pytest.approx(float(grid[best]), abs=1e-4)
+    assert float(torch.exp(-w0 * differences).sum()) <= float(losses[best])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_w0_is_chosen_at_the_start(seed):
+    lists = drawn(seed)
+    ranker = Boosting()
+    ranker.start(examples_of(lists, 15, 5))
+    losses = [sum(Naive(lists, 15, 1, w / 100).shares()) for w in range(300)]
+    assert ranker.first_weight == pytest.approx(losses.index(min(losses)) / 100, abs=0.01)
+    chosen = ranker.first_weight
+    ranker.epoch()
+    assert ranker.first_weight == chosen
+
+
+@pytest.mark.parametrize("differences", [[-1.0, -2.0], [-1.0, 0.5], [1.0, -1.0], [0.0], []], ids=str)
+def test_w0_is_zero_where_more_does_not_help(differences):
+    assert best_w0(torch.tensor(differences).numpy()) == 0
+
+
+def test_w0_without_bound():
+    lists = [([{0}, {1}], [2.0, 1.0], 0), ([{0}, {1}], [1.0, 1.0], 0)]
+    with pytest.raises(InputError, match="no w0 is best; set w0"):
+        Boosting().start(examples_of(lists, 2, 2))
+    ranker = Boosting(w0=1.5)
+    ranker.start(examples_of(lists, 2, 2))
+    assert ranker.first_weight == 1.5
+
+
+def test_w0_at_which_the_loss_overflows():
+    lists = [([{0}, {1}], [-300.0, 0.0], 0)]
+    with pytest.raises(InputError, match="not finite at w0 = 10; set a smaller w0"):
+        Boosting(w0=10).start(examples_of(lists, 2, 2))
+
+
+# -- states ---------------------------------------------------------------------------------------------------
+
+
+def assert_same_state(a, b):
+    assert a.state_dict().keys() == b.state_dict().keys()
+    for name, value in a.state_dict().items():
+        assert torch.equal(value, b.state_dict()[name]), name
+
+
+@pytest.mark.parametrize("stop", [0, 1, 3, 4])
+def test_a_restored_state_goes_on_to_the_same_bits(stop, tmp_path):
+    examples = examples_of(drawn(1, S=40, F=30), 30, 5)
+    through = Boosting(rounds=17)
+    through.start(examples)
+    for epoch in range(5):
+        if epoch == stop:
+            torch.save(through.state_dict(), tmp_path / "state")
+        through.epoch()
+    resumed = Boosting(rounds=17)
+    resumed.load_state_dict(torch.load(tmp_path / "state"))
+    assert resumed.losses.shape == (17 * stop,)
+    resumed.start(examples)
+    for _ in range(stop, 5):
+        resumed.epoch()
+    assert len(through.losses) == 85
+    assert_same_state(through, resumed)
+    assert (resumed.objective, resumed.finished) == (through.objective, through.finished)
+
+
+def test_totals_of_new_lists():
+    ranker = Boosting(rounds=30)
+    ranker.start(examples_of(drawn(2), 15, 5))
+    ranker.epoch()
+    fresh = Boosting()
+    fresh.load_state_dict(ranker.state_dict())  # totals need no start
+    lists = drawn(7, S=4, K=3)
+    examples = examples_of(lists, 15, 3)
+    labellings = torch.arange(12).repeat_interleave(examples.offsets.diff())
+    twice = (torch.cat([labellings, labellings.flip(0)]), torch.cat([examples.ids, examples.ids.flip(0)]))
+    totals = fresh.totals(*twice, examples.first.float(), examples.valid)
+    assert totals.dtype == torch.float64
+    weights, w0 = ranker.weights.tolist(), ranker.first_weight
+    for s, (features, first, _) in enumerate(lists):
+        wanted = [w0 * x + sum(weights[f] for f in own) for own, x in zip(features, first, strict=True)]
+        assert totals[s].tolist() == pytest.approx([*wanted, *[-math.inf] * (3 - len(wanted))], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rounds": 0}, "rounds must be >= 1, got 0"),
+        ({"smoothing": 0.0}, "smoothing must be > 0"),
+        ({"smoothing": -1.0}, "smoothing must be > 0"),
+        ({"smoothing": math.nan}, "smoothing must be > 0"),
+        ({"smoothing": math.inf}, "smoothing must be > 0 and finite"),
+        ({"w0": math.inf}, "w0 must be finite"),
+        ({"w0": math.nan}, "w0 must be finite"),
+    ],
+    ids=str,
+)
+def test_bad_options(options, message):
+    with pytest.raises(InputError, match=message):
+        Boosting(**options)
+
+
+def test_options_are_kept():
+    options = {"rounds": 7, "smoothing": 0.5, "w0": 2.0}
+    assert {name: getattr(Boosting(**options), name) for name in options} == options

@@ -1,0 +1,623 @@
+"""Re-rankers of global features: decisions string by string, what is made small, states, saved models."""
+
+import inspect
+import json
+
+import pytest
+import pytorch_lightning as pl
+import torch
+from nested import assert_same
+from ranked import (
+    LIMIT,
+    QUIET,
+    Text,
+    decisions,
+    fit,
+    known,
+    linear_totals,
+    make_first,
+    make_reranker,
+    naive,
+    ready,
+    totals,
+    training_lists,
+)
+
+from structperc import nonlocal_features, rerankers
+from structperc.chain import KBest
+from structperc.criteria import Exponential, Likelihood, Margin
+from structperc.criteria import Perceptron as Mistakes
+from structperc.data.lexicon import LowerCaseLexicon
+from structperc.errors import InputError
+from structperc.inspection.explain import explain, explain_changed
+from structperc.inspection.nbest import nbest_scores
+from structperc.inspection.weights import title, weights
+from structperc.metrics import SegmentF1
+from structperc.nonlocal_features import (
+    GlobalFeature,
+    LexiconShapes,
+    PhraseConsistency,
+    QuotedEntity,
+    QuotedTags,
+    StartBigrams,
+    WholeEntity,
+)
+from structperc.optim import Perceptron
+from structperc.reranking import Boosting, FirstScore, Ranker, VotedPerceptron, global_reranker, jackknife
+from structperc.reranking.bayes_point import BayesPoint
+from structperc.reranking.global_reranker import GlobalReranker
+from structperc.reranking.reranker import Reranker
+from structperc.taggers.builder import Builder
+from structperc.taggers.description import describe
+from structperc.taggers.tagger import Tagger
+from structperc.training.stopping import StopWhenSettled
+
+RANKERS = {
+    "boosting": lambda: Boosting(rounds=6),
+    "vote": lambda: VotedPerceptron("vote", shuffle=True),
+    "average": lambda: VotedPerceptron("average"),
+    "last": lambda: VotedPerceptron("last", unit=2.0),
+}
+
+each_ranker = pytest.mark.parametrize("ranker", RANKERS.values(), ids=RANKERS)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("candidates")
+
+
+@pytest.fixture
+def data():
+    return Text()
+
+
+def after_two_epochs(cache, ranker):
+    data = Text()
+    made = ready(cache, data, ranker())
+    fit(made, data, 2)
+    return made
+
+
+@pytest.fixture(scope="module", params=RANKERS.values(), ids=RANKERS)
+def trained(request, cache):
+    """After two epochs; not to be changed."""
+    return after_two_epochs(cache, request.param)
+
+
+@pytest.fixture(params=["boosting", "vote"])
+def own(request, cache):
+    """The same, for tests that change it."""
+    return after_two_epochs(cache, RANKERS[request.param])
+
+
+# -- what they decide -----------------------------------------------------------------------------------------
+
+
+def test_decisions_are_those_of_the_strings(trained, data):
+    assert trained.ranker.weights.any()
+    by_hand, changed = naive(trained, data), 0
+    for split in ("dev", "test"):
+        corpus = data.corpus(split)
+        decided, listed = decisions(trained, corpus), trained.candidates(corpus, 5)
+        for row in range(len(corpus)):
+            candidates = by_hand.listed(corpus, row, 5)
+            wanted = totals(trained, candidates)
+            best = wanted.index(max(wanted))
+            assert decided[row] == candidates[best][0]
+            assert [one.score for one in listed[row]] == pytest.approx(sorted(wanted, reverse=True), rel=1e-5, abs=1e-5)
+            assert listed[row][0].labels == decided[row]
+            changed += best > 0
+    assert changed
+
+
+@each_ranker
+def test_of_equal_totals_the_higher_first_score_wins(cache, data, ranker, tmp_path):
+    """Where nothing is learned the first model decides."""
+    made, corpus = ready(cache, data, ranker()), data.corpus("dev")
+    assert made.label(corpus) == made.first.label(corpus)
+    made.save(tmp_path / "model")
+    assert Tagger.load(tmp_path / "model").label(corpus) == made.first.label(corpus)
+    made.ranker.start(made.examples)
+    assert made.label(corpus) == made.first.label(corpus)
+
+
+def test_published_weights_say_the_same(trained, data):
+    """Parameters, in single precision, of the linear models; of a vote they are those of the average."""
+    found = torch.cat([feature.weight for feature in trained.global_features])
+    assert torch.equal(found, trained.ranker.weights.float())
+    assert trained.scorer.weight.tolist() == [pytest.approx(trained.ranker.first_weight)]
+    by_hand, corpus = naive(trained, data), data.corpus("dev")
+    for row in range(3):
+        batch = trained.encode(corpus)[[row]]
+        candidates = trained.decoder(trained(batch))
+        sums = trained.rated(batch, candidates).scores + trained.nonlocal_scores(batch, *candidates[::2])
+        wanted = linear_totals(trained, by_hand.listed(corpus, row, 5))
+        assert sums[candidates.valid].tolist() == pytest.approx(wanted, rel=1e-4, abs=1e-4)
+
+
+def test_a_list_of_one_and_a_text_of_one_token(own, data):
+    corpus = data.corpus("dev")
+    assert int(corpus.lengths[0]) == 1
+    assert decisions(own, corpus, 1) == decisions(own.first, corpus, 1)
+    fit(own, data, 3)
+    assert own.tag([["Bo"], [], ['"', "Bo", '"', "``", "met"]])[1] == []
+    (found, nothing) = own.kbest([["Bo"], []], 50)
+    assert 2 <= len(found) < 50
+    assert all(torch.tensor(one.score).isfinite() for one in found)
+    assert [one.labels for one in nothing] == [[]]
+
+
+# -- what they make small -------------------------------------------------------------------------------------
+
+
+def judged(made, data):
+    """(losses, acts) of the ranker's criterion on all lists, under the published weights."""
+    rows = data.encoded("train")
+    batch = rows[list(range(len(rows)))]
+    with torch.no_grad():
+        return made.ranker.criterion.judge(made.score_list(batch, made.lists.cut(batch.rows)))
+
+
+@pytest.mark.parametrize("unit", ["sentence", "document"])
+def test_boosting_makes_the_criterion_small(cache, unit):
+    data = Text(unit=unit)
+    made = ready(cache, data)
+    assert isinstance(made.criterion, Exponential)
+    before = None
+    for epochs in (1, 2, 4):
+        fit(made, data, epochs - (before is not None))
+        assert float(judged(made, data)[0].sum()) == pytest.approx(made.ranker.objective, rel=1e-4)
+        assert before is None or made.ranker.objective < before
+        before = made.ranker.objective
+
+
+def literal_pass(made, data, weights, w0):
+    """One pass over the lists in their order -> mistakes; weights, w0 change."""
+    mistakes = 0
+    for row, listed in enumerate(training_lists(made, data)):
+        scores = [w0 * first / made.ranker.unit + sum(weights.get(s, 0) for s in own) for _, first, own in listed]
+        best, correct = scores.index(max(scores)), int(made.examples.correct[row])
+        if best != correct:
+            mistakes += 1
+            w0 += listed[correct][1] / made.ranker.unit - listed[best][1] / made.ranker.unit
+            for sign, k in ((1, correct), (-1, best)):
+                for string in listed[k][2]:
+                    weights[string] = weights.get(string, 0) + sign
+    return mistakes, w0
+
+
+def test_the_perceptron_counts_mistakes(cache, data):
+    made = ready(cache, data, VotedPerceptron("last"))
+    assert isinstance(made.criterion, Mistakes)
+    weights, w0, mistakes = {}, 0.0, []
+    for _ in range(3):
+        one, w0 = literal_pass(made, data, weights, w0)
+        mistakes.append(one)
+    fit(made, data, 3)
+    assert made.ranker.mistakes.tolist() == mistakes
+    assert made.ranker.objective == mistakes[-1] > 0
+    assert made.ranker.first_weight == pytest.approx(w0)
+    learned = zip(known(made), made.ranker.weights.tolist(), strict=True)
+    assert {name: w for name, w in learned if w} == {name: w for name, w in weights.items() if w}
+    lists = enumerate(training_lists(made, data))
+    wrong = [
+        linear_totals(made, one).index(max(linear_totals(made, one))) != made.examples.correct[s] for s, one in lists
+    ]
+    assert judged(made, data)[1].tolist() == wrong
+
+
+# -- training -------------------------------------------------------------------------------------------------
+
+
+def test_an_epoch_is_the_rankers_however_the_data_are_cut(cache):
+    found, given = [], Text()
+    for options in ({"batch_size": 1}, {"batch_size": 100, "shuffle": False}):
+        made = ready(cache, given, VotedPerceptron(shuffle=True))
+        trainer = fit(made, Text(**options), 2)
+        assert trainer.global_step == len(made.ranker.mistakes) == 2
+        found.append(made.state_dict())
+    assert_same(*found)
+
+
+def test_the_first_model_stays_as_it_is(cache, data):
+    made = ready(cache, data)
+    before = {name: p.clone() for name, p in made.first.named_parameters()}
+    fit(made, data, 2)
+    assert all(torch.equal(p, before[name]) for name, p in made.first.named_parameters())
+    assert all(p.grad is None for p in made.parameters())
+    learns = [p.requires_grad for p in made.parameters()]
+    assert learns == sorted(learns, reverse=True)
+
+
+def test_stops_when_the_ranker_has_finished(cache, data):
+    made = ready(cache, data, VotedPerceptron("last"), nonlocal_features=[StartBigrams(), WholeEntity()])
+    trainer = fit(made, data, 300, limit_val_batches=0)
+    assert made.ranker.finished
+    assert trainer.current_epoch == len(made.ranker.mistakes) < 300
+    assert not judged(made, data)[1].any()
+    before = {name: value.clone() for name, value in made.state_dict().items()}
+    assert fit(made, data, 3, limit_val_batches=0).current_epoch == 1
+    assert_same(made.state_dict(), before)
+
+
+def test_where_nothing_is_searched_no_error_settles(cache, data):
+    made = ready(cache, data)
+    assert fit(made, data, 6, callbacks=[StopWhenSettled()]).current_epoch == 6
+    assert made.training_error() != made.training_error()
+
+
+def test_development_lists_are_read_once_in_a_fit(cache, data, monkeypatch):
+    made, read = ready(cache, data), []
+    found = GlobalReranker.found
+    monkeypatch.setattr(GlobalReranker, "found", lambda *given: read.append(1) or found(*given))
+    fit(made, data, 4)
+    assert len(read) == 1
+    with monkeypatch.context() as broken:
+        broken.setattr(Boosting, "epoch", None)
+        with pytest.raises(TypeError):
+            fit(made, data, 1)
+    other = Text(dev=3)
+    other.encode(made.encode, "fit")
+    fit(made, other, 1)
+    assert len(read) == 3
+    made.trainer.validate(made, datamodule=other, verbose=False)
+    made.trainer.validate(made, datamodule=other, verbose=False)
+    assert len(read) == 5
+
+
+@each_ranker
+def test_trained_again_it_starts_anew_with_the_same_lists(cache, data, ranker):
+    made = ready(cache, data, ranker())
+    kept, name = made.ranker, made.fingerprint
+    fit(made, data, 2)
+    state = {name: value.clone() for name, value in made.state_dict().items()}
+    made.train_first(data, **QUIET)
+    assert made.ranker is kept
+    assert made.fingerprint == name
+    assert not made.ranker.weights.any()
+    assert not made.scorer.weight.any()
+    fit(made, data, 2)
+    assert_same(made.state_dict(), state)
+
+
+def test_progress_bars_are_those_of_the_trainer(cache, data, monkeypatch):
+    shown = []
+    init = global_reranker.ListFeatures.__init__
+    monkeypatch.setattr(
+        global_reranker.ListFeatures, "__init__", lambda self, *given: shown.append(given[-1]) or init(self, *given)
+    )
+    for given in (None, True, False):
+        make_reranker(cache).train_first(data, accelerator="cpu", enable_progress_bar=given)
+    assert shown == [True, True, False]
+
+
+FIRST = {
+    "margin": lambda: make_first(Margin(C=5), 2, Perceptron),
+    "crf": lambda: make_first(Likelihood()),
+    "maximum entropy": make_first,
+}
+
+
+@pytest.mark.parametrize("first", FIRST.values(), ids=FIRST)
+@pytest.mark.parametrize("ranker", [RANKERS["boosting"], RANKERS["vote"]], ids=["boosting", "vote"])
+def test_any_first_model_and_merged_types(cache, first, ranker):
+    data = Text(types={"PER": "NAME", "LOC": "NAME"})
+    made = ready(cache, data, ranker(), first=first())
+    fit(made, data, 2)
+    assert made.labels.type_names == ("NAME",) or list(made.labels.type_names) == ["NAME"]
+    assert any(name.endswith("/NAME") for _, name in known(made))
+    by_hand, corpus = naive(made, data), data.corpus("dev")
+    decided = decisions(made, corpus)
+    for row in range(len(corpus)):
+        candidates = by_hand.listed(corpus, row, 5)
+        wanted = totals(made, candidates)
+        assert decided[row] == candidates[wanted.index(max(wanted))][0]
+
+
+# -- saved models ---------------------------------------------------------------------------------------------
+
+
+def outcome(made, data):
+    return made.label(data.corpus("dev")), made.candidates(data.corpus("test"), 5)
+
+
+def test_settling_forgets_what_no_vector_has_and_changes_nothing(own, data):
+    before, strings = outcome(own, data), known(own)
+    used = own.ranker.used.tolist()
+    own.settle()
+    assert known(own) == [string for string, kept in zip(strings, used, strict=True) if kept]
+    assert 0 < len(known(own)) < len(strings)
+    assert all(len(f.weight) == len(f.keys) == len(f.strings) for f in own.global_features)
+    assert outcome(own, data) == before
+    own.settle()
+    assert outcome(own, data) == before
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_loaded_equals_saved(own, data, tmp_path, settled):
+    if settled:
+        own.settle()
+    own.save(tmp_path / "model")
+    assert sorted(file.name for file in (tmp_path / "model").iterdir()) == ["model.json", "model.safetensors"]
+    loaded = Tagger.load(tmp_path / "model")
+    assert type(loaded) is GlobalReranker
+    assert outcome(loaded, data) == outcome(own, data)
+    for feature, other in zip(own.global_features, loaded.global_features, strict=True):
+        assert (feature.strings, feature.typed) == (other.strings, other.typed)
+        assert (feature.strings is not None) == settled
+        assert describe(feature) == describe(other)
+        assert torch.equal(feature.keys, other.keys)
+        assert feature is own.global_features[0] or len(feature.lexicon.words)
+        assert feature is own.global_features[0] or torch.equal(feature.lexicon.words, other.lexicon.words)
+    assert loaded.features is loaded.first.features
+    loaded.save(tmp_path / "again")
+    for file in (tmp_path / "model").iterdir():
+        assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
+
+
+@each_ranker
+def test_a_model_that_has_learned_nothing(cache, data, tmp_path, ranker):
+    """No string is left of it."""
+    made = ready(cache, data, ranker())
+    made.ranker.start(made.examples)
+    made.settle()
+    assert known(made) == []
+    made.save(tmp_path / "model")
+    loaded = Tagger.load(tmp_path / "model")
+    assert known(loaded) == []
+    assert loaded.label(data.corpus("dev")) == made.first.label(data.corpus("dev"))
+
+
+def test_features_that_share_a_lexicon_are_saved(cache, data, tmp_path):
+    lexicon = LowerCaseLexicon()
+    made = ready(cache, data, nonlocal_features=[LexiconShapes(lexicon=lexicon), QuotedEntity(lexicon=lexicon)])
+    fit(made, data, 1)
+    made.save(tmp_path / "model")
+    assert outcome(Tagger.load(tmp_path / "model"), data) == outcome(made, data)
+
+
+def test_there_is_no_training_on_after_settling(cache, data):
+    made = ready(cache, data)
+    fit(made, data, 1)
+    made.settle()
+    with pytest.raises(InputError, match="no candidate lists to train on: run `structperc rerank`"):
+        fit(made, data, 2)
+    made.train_first(data, **QUIET)
+    fit(made, data, 1)
+    assert len(made.ranker.losses) == 6
+
+
+def test_a_lexicon_of_a_text_is_saved_without_it(cache, data, tmp_path):
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "a.txt").write_text("anna bo rome SAW The")
+    lexicon = LowerCaseLexicon(str(tmp_path / "text" / "a.txt"))
+    made = ready(cache, data, nonlocal_features=[LexiconShapes(lexicon=lexicon), WholeEntity(typed=False)])
+    fit(made, data, 1)
+    made.settle()
+    made.save(tmp_path / "model")
+    (tmp_path / "text" / "a.txt").unlink()
+    loaded = Tagger.load(tmp_path / "model")
+    assert outcome(loaded, data) == outcome(made, data)
+    assert "anna" in loaded.global_features[0].lexicon
+    assert title(loaded.global_features[0]) == f"LexiconShapes(lexicon=LowerCaseLexicon(text={str(lexicon.text)!r}))"
+    assert title(loaded.global_features[1]) == "WholeEntity(typed=False)"
+
+
+BASES = (Ranker, GlobalFeature)
+PARTS = [
+    kind
+    for stage in (rerankers, nonlocal_features)
+    for kind in vars(stage).values()
+    if inspect.isclass(kind) and issubclass(kind, BASES) and kind not in BASES
+]
+DESCRIBED = [
+    Boosting(rounds=7, smoothing=0.5, w0=2.0),
+    VotedPerceptron("last", 2.0, 5, True),
+    QuotedTags(4, LowerCaseLexicon("a.txt", 1)),
+    QuotedEntity(False, LowerCaseLexicon("a.txt")),
+    LexiconShapes(False, LowerCaseLexicon("a.txt", 0)),
+]
+
+
+@pytest.mark.parametrize("kind", PARTS, ids=lambda kind: kind.__name__)
+def test_every_part_is_built_again_from_plain_json(kind):
+    parts = [kind(), *(part for part in DESCRIBED if type(part) is kind)]
+    parts += [kind(typed=False)] if "typed" in inspect.signature(kind).parameters else []
+    for part in parts:
+        told = json.loads(json.dumps(describe(part)))
+        again = Builder().part(told, kind, "part")
+        assert type(again) is kind
+        assert describe(again) == describe(part) == told
+
+
+def test_the_parts_that_are_built_again_are_all():
+    assert len(PARTS) == 2 + 15
+
+
+def test_a_checkpoint_is_not_resumed_with_other_lists(cache, data, tmp_path):
+    made = ready(cache, data)
+    fit(made, data, 1).save_checkpoint(tmp_path / "last.ckpt")
+    other = ready(cache, data, search=KBest(4))
+    with pytest.raises(InputError, match=r"trained with candidate lists .*: use the configuration and data"):
+        pl.Trainer(max_epochs=2, logger=False, enable_checkpointing=False, **QUIET).fit(
+            other, datamodule=data, ckpt_path=tmp_path / "last.ckpt"
+        )
+
+
+# -- bad input ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"nonlocal_features": [WholeEntity(), PhraseConsistency()]},
+            "PhraseConsistency counts, a ranker needs global",
+        ),
+        ({"nonlocal_features": []}, "a re-ranker needs some"),
+        ({"search": KBest(1)}, "search.k is 1"),
+        ({"search": KBest(1), "ranker": VotedPerceptron()}, "search.k is 1: a list to choose from"),
+        ({"min_sequences": 0}, "min_sequences must be >= 1, got 0"),
+        ({"correct": "nonsense"}, "correct must be closest or gold, got 'nonsense'"),
+        ({"first": make_first(nonlocal_features=[WholeEntity()])}, "first.nonlocal_features"),
+    ],
+)
+def test_parts_that_make_no_reranker(tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        make_reranker(tmp_path, **options)
+
+
+def early(tmp_path, data, **options):
+    """-> the complaint about training, which leaves no model."""
+    with pytest.raises(InputError) as error:
+        make_reranker(tmp_path / "cache", **options).train_first(data, **QUIET)
+    assert not (tmp_path / "cache").exists()
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_mistakes_that_show_before_training(tmp_path):
+    lexicon = LowerCaseLexicon(str(tmp_path / "none.txt"))
+    assert "none.txt" in early(tmp_path, Text(), nonlocal_features=[LexiconShapes(lexicon=lexicon)])
+    assert "WholeEntity needs segment labels" in early(tmp_path, Text(scheme="none"))
+    assert "train split" in early(tmp_path, Text(train=0))
+
+
+def test_global_features_in_other_models(tmp_path, data):
+    tagger = make_first(nonlocal_features=[WholeEntity()])
+    with pytest.raises(InputError, match="WholeEntity takes its strings from candidate lists: rerank with a GlobalRe"):
+        fit(tagger, data, 1)
+    assert not tagger.fitted
+    plain = Reranker(make_first(), FirstScore(), Margin(C=1), KBest(3), [WholeEntity()])
+    with pytest.raises(InputError, match="WholeEntity takes its strings from candidate lists"):
+        plain.train_first(data, **QUIET)
+
+
+def silent(**options):
+    """A first model that gives the same score to all."""
+    return make_first(Mistakes(), 1, lambda p: torch.optim.SGD(p, lr=0.0), **options)
+
+
+def test_candidates_that_never_differ(cache, data):
+    made = ready(cache, data, first=silent(), nonlocal_features=[QuotedTags(LIMIT)], min_sequences=100)
+    assert made.examples.n_features == 0
+    with pytest.raises(InputError, match="candidates of a list never differ"):
+        fit(made, data, 1)
+
+
+def test_gold_that_is_never_listed(cache, data):
+    corpus = data.corpus("train")
+    labels = ["B-LOC" if t % 2 else "B-PER" for n in corpus.lengths.tolist() for t in range(n, 0, -1)]
+    data._corpora["train"] = corpus.replace_column("label", labels)
+    made = ready(cache, data, first=silent(), search=KBest(2), correct="gold")
+    assert made.examples.correct.eq(-1).all()
+    with pytest.raises(InputError, match=r"no candidate list has a correct candidate.* or correct: closest"):
+        fit(made, data, 1)
+    made = ready(cache, data, VotedPerceptron(), first=silent(), search=KBest(2))
+    fit(made, data, 1)
+    assert len(made.ranker.mistakes) == 1
+
+
+def test_fit_without_lists_or_with_others(cache, data):
+    made = make_reranker(cache)
+    with pytest.raises(InputError, match="no candidate lists to train on"):
+        fit(made, data, 1)
+    made.train_first(data, **QUIET)
+    with pytest.raises(InputError, match="other training data"):
+        fit(made, Text(train=20), 1)
+
+
+def test_no_start_from_a_bayes_point(cache, data):
+    made = ready(cache, data)
+    with pytest.raises(InputError, match=r"BayesPoint: .*leave it out"):
+        fit(made, data, 1, callbacks=[BayesPoint(passes=1)])
+
+
+# -- commands -------------------------------------------------------------------------------------------------
+
+
+def test_scores_of_shorter_lists_are_those_of_decoding_with_them(trained, data):
+    """A vote among fewer candidates is another vote."""
+    corpus = data.corpus("dev")
+    for row in nbest_scores(trained, corpus, [1, 2, 3, 5], progress=False).rows:
+        trained.decoder, metric = KBest(row.n), SegmentF1(trained.labels)
+        for batch in trained.batches(corpus):
+            metric.update(trained.decode(batch), batch.gold, batch.lengths, batch.sentences)
+        assert row.chosen == metric.compute()
+
+
+def test_votes_among_fewer_candidates(cache, data):
+    """There are vectors that would have chosen who is no longer there."""
+    made = ready(cache, data, VotedPerceptron("vote"))
+    fit(made, data, 3)
+    differ = 0
+    for batch in made.batches(data.corpus("dev")):
+        whole = KBest(5)(made(batch))
+        for n in range(1, 5):
+            part = type(whole)(*(x[:, :n] for x in whole))
+            differ += int((made.totals(batch, whole)[:, :n] != made.totals(batch, part)).sum())
+    assert differ
+
+
+def test_explanations_add_up_to_the_totals(cache, data):
+    for ranker in (Boosting(rounds=20), VotedPerceptron("average")):
+        made = ready(cache, data, ranker)
+        fit(made, data, 2)
+        made.settle()
+        by_hand, corpus = naive(made, data), data.corpus("dev")
+        for row in range(len(corpus)):
+            one, listed = explain(made, corpus, row, 5), by_hand.listed(corpus, row, 5)
+            wanted = linear_totals(made, listed)
+            for i, candidate in enumerate(one.candidates):
+                k = candidate.local_rank - 1
+                assert candidate.labels == listed[k][0]
+                assert candidate.total == pytest.approx(wanted[k], rel=1e-4, abs=1e-4)
+                assert candidate.local == pytest.approx(made.ranker.first_weight * listed[k][1], rel=1e-5)
+                own = {string for _, string in listed[k][2]}
+                assert all((term.name in own) == bool(term.counts[i]) for term in one.terms)
+        names = {name for _, name in known(made)}
+        changed = list(explain_changed(made, corpus, 5, progress=False))
+        assert changed
+        assert {term.name for one in changed for term in one.terms} <= names
+
+
+def test_a_vote_is_not_explained(cache, data):
+    made = ready(cache, data, VotedPerceptron("vote"))
+    with pytest.raises(InputError, match="weight vectors vote, which no sum explains"):
+        explain(made, data.corpus("dev"), 0)
+
+
+def test_weights_of_strings_are_listed_as_those_of_local_features(own):
+    own.settle()
+    groups = {group.sums.name: group for group in weights(own, 3)}
+    assert list(groups) == ["FirstScore", *(title(feature) for feature in own.global_features)]
+    assert [weight.feature for weight in groups["FirstScore"].largest] == ["first score"]
+    for feature in own.global_features:
+        group, sizes = groups[title(feature)], feature.weight.detach().abs()
+        assert group.sums[1:3] == (len(sizes), int(sizes.count_nonzero()))
+        values = dict(zip(feature.strings, feature.weight.tolist(), strict=True))
+        assert [abs(weight.value) for weight in group.largest] == sizes.sort(descending=True).values[:3][
+            : int(sizes.count_nonzero())
+        ].tolist()
+        assert all(values[weight.feature] == weight.value for weight in group.largest)
+    assert "LexiconShapes(typed=False)" in groups
+
+
+def test_rankers_share_the_lists_of_a_first_model(cache, data, monkeypatch):
+    ready(cache, data)
+    monkeypatch.setattr(jackknife._Training, "trained", None)  # a training would fail
+    ready(cache, data, VotedPerceptron())
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@each_ranker
+def test_same_lists_and_choices_on_cuda(tmp_path, data, ranker):
+    found = []
+    for accelerator in ("cpu", "cuda"):
+        made = make_reranker(tmp_path / "same", ranker())
+        made.train_first(data, **QUIET)
+        fit(made, data, 2, accelerator=accelerator)
+        made.settle()
+        found.append(made.cpu().label(data.corpus("dev")))
+    assert found[0] == found[1]

@@ -1,0 +1,405 @@
+"""Folds by document, lists by models that have not seen what they list, and a cache that survives interruptions."""
+
+import logging
+from functools import partial
+
+import numpy as np
+import pytest
+import pytorch_lightning as pl
+import torch
+
+from structperc.batching.sources import Synthetic
+from structperc.chain import KBest, kbest, path_score
+from structperc.criteria import LocalLikelihood, Margin, Prior
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from structperc.optim import LBFGS, Perceptron
+from structperc.reranking import CandidateLists
+from structperc.reranking import jackknife as module
+from structperc.reranking.bayes_point import BayesPoint
+from structperc.reranking.jackknife import JackKnife, TrainingPart, fold_numbers, subset
+from structperc.reranking.lists import TENSORS
+from structperc.scorers import SparseLinear
+from structperc.taggers.averaging import AveragedWeights
+from structperc.taggers.tagger import Tagger
+from structperc.training.stopping import StopWhenSettled
+
+TRAINER = {"accelerator": "cpu", "enable_progress_bar": False}
+FOLDS, N = 3, 4
+
+
+def make_first(**options):
+    """A first model of words alone, quick to train."""
+    features = FeatureExtractor([{"of": ["w"], "at": [-1, 0]}, "bias"], ["bias"], cutoff=1, progress=False)
+    options = {"criterion": Margin(C=5), "optimizer": Perceptron, **options}
+    return Tagger(features, SparseLinear(transitions=False), search=KBest(2), **options)
+
+
+def make_data(**options):
+    return Synthetic(**{"unit": "document", "train": 7, "dev": 2, "test": 2, "batch_size": 2, **options})
+
+
+def make_plan(tmp_path, **options):
+    return JackKnife(**{"folds": FOLDS, "epochs": 2, "cache": str(tmp_path / "cache"), **options})
+
+
+def assert_same_lists(a, b):
+    for name in TENSORS:
+        assert torch.equal(getattr(a, name), getattr(b, name)), name
+
+
+def files(plan):
+    (folder,) = (path for path in module.expand(plan.cache).iterdir())
+    return {path.name: path for path in folder.iterdir()}
+
+
+# -- folds ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("documents", "folds"), [(5, 5), (7, 3), (40, 2), (23, 5)])
+def test_folds_partition_the_documents_evenly(documents, folds, seed):
+    of = fold_numbers(np.arange(documents) * 3, folds, seed)
+    sizes = np.bincount(of, minlength=folds)
+    assert sizes.sum() == documents
+    assert sizes.max() - sizes.min() <= 1
+    assert np.array_equal(of, fold_numbers(np.arange(documents) * 3, folds, seed))
+
+
+def test_folds_depend_on_the_seed():
+    assert len({tuple(fold_numbers(np.arange(30), 5, seed)) for seed in range(5)}) == 5
+
+
+def test_no_document_is_split():
+    documents = np.repeat(np.arange(11), np.arange(1, 12))
+    of = fold_numbers(documents, 4, 0)
+    assert all(len(set(of[documents == d])) == 1 for d in range(11))
+    assert len(set(of)) == 4
+
+
+def test_sentences_of_a_document_stay_together():
+    corpus = make_data(unit="sentence").corpus("train")
+    of = fold_numbers(corpus.documents, FOLDS, 1)
+    assert len(of) == len(corpus) > 7
+    assert all(len(set(of[corpus.documents == d])) == 1 for d in set(corpus.documents))
+
+
+@pytest.mark.parametrize("unit", ["sentence", "document"])
+def test_subset_holds_what_it_should(unit):
+    corpus = make_data(unit=unit).corpus("train")
+    keep = np.random.default_rng(0).random(len(corpus)) < 0.4
+    part = subset(corpus, keep)
+    texts = [corpus.columns["word"][a:b] for a, b in zip(corpus.starts[:-1], corpus.starts[1:], strict=True)]
+    kept = [text for text, k in zip(texts, keep, strict=True) if k]
+    assert [part.columns["word"][a:b] for a, b in zip(part.starts[:-1], part.starts[1:], strict=True)] == kept
+    assert part.documents.tolist() == corpus.documents[keep].tolist()
+    whole = corpus.sentences_of(corpus.columns["word"])
+    document_of = [corpus.starts.searchsorted(a, "right") - 1 for a in corpus.sentences[:-1]]
+    assert part.sentences_of(part.columns["word"]) == [s for s, d in zip(whole, document_of, strict=True) if keep[d]]
+    assert all(len(values) == part.tokens for values in part.columns.values())
+
+
+def test_subset_keeps_empty_sequences_and_lines():
+    rows = [{"word": words} for words in (["a", "b"], [], ["c"], [])]
+    corpus = Corpus.from_sentences(rows)
+    corpus = Corpus(corpus.columns, corpus.starts, corpus.sentences, corpus.documents, "x", np.array([3, 4, 9]))
+    part = subset(corpus, np.array([False, True, True, True]))
+    assert part.lengths.tolist() == [0, 1, 0]
+    assert part.sentences_of(part.columns["word"]) == [["c"]]
+    assert part.where(0) == "x:9"
+    assert part.starts.dtype == part.sentences.dtype == np.int64
+    assert subset(corpus, np.zeros(4, bool)).tokens == 0
+
+
+# -- lists ----------------------------------------------------------------------------------------------------
+
+
+def by_hand(first, seen, labels, data, epochs=2):
+    """A first model after its training with a plain trainer, and that trainer."""
+    first.features.fit(seen)
+    first.allocate(labels)
+    options = {"logger": False, "enable_checkpointing": False, "enable_model_summary": False, **TRAINER}
+    trainer = pl.Trainer(max_epochs=epochs, **options)
+    trainer.fit(first, datamodule=TrainingPart(seen, data))
+    return first, trainer
+
+
+def assert_listed(listed, tagger, batch, n):
+    """The list of one sequence is its n best; candidates of equal scores may stand in any order."""
+    lattice = tagger(batch)
+    best = kbest(lattice, n)
+    torch.testing.assert_close(listed.candidates.scores, best.scores)
+    torch.testing.assert_close(path_score(lattice, listed.candidates.labels), best.scores)
+    torch.testing.assert_close(listed.gold_scores, path_score(lattice, batch.gold))
+    assert len({tuple(path) for path in listed.candidates.labels[0].tolist()}) == n
+    assert listed.candidates.valid.all()
+
+
+def test_lists_are_the_k_best_of_the_fold_models(tmp_path):
+    plan, data = make_plan(tmp_path), make_data()
+    corpus = data.corpus("train")
+    models = plan(make_first(), data, N, **TRAINER)
+    assert models.lists.lengths.tolist() == corpus.lengths.tolist()
+    fold_of = fold_numbers(corpus.documents, FOLDS, plan.seed)
+    for fold in range(FOLDS):
+        seen = subset(corpus, fold_of != fold)
+        tagger, trainer = by_hand(make_first(), seen, models.tagger.labels, data)
+        with trainer.optimizers[0].averaged(), torch.no_grad():
+            for row in np.flatnonzero(fold_of == fold):
+                listed = models.lists.cut(torch.tensor([row]))
+                assert_listed(listed, tagger, tagger.encode(corpus)[[row]], N)
+    again = make_plan(tmp_path / "again")(make_first(), data, N, **TRAINER)
+    assert_same_lists(again.lists, models.lists)
+
+
+def test_first_models_have_not_seen_what_they_list(tmp_path, monkeypatch):
+    """A word that only one document has is no feature of the model that lists this document."""
+    data = make_data()
+    corpus = data.corpus("train")
+    words = list(corpus.columns["word"])
+    for row, start in enumerate(corpus.starts[:-1]):
+        words[start] = f"only{row}"
+    data._corpora["train"] = corpus.replace_column("word", words)
+    listed = []
+    list_candidates = module.list_candidates
+    monkeypatch.setattr(
+        module, "list_candidates", lambda t, held, n: (listed.append((t, held)), list_candidates(t, held, n))[1]
+    )
+    models = make_plan(tmp_path)(make_first(), data, N, **TRAINER)
+    rows = []
+    for tagger, held in listed:
+        known = {name for name in tagger.features.feature_names("node") if name.startswith("w[0]=only")}
+        own = {f"w[0]={word}" for word in held.columns["word"] if word.startswith("only")}
+        assert own
+        assert len(own) + len(known) == len(corpus)
+        assert not own & known
+        rows += own
+    assert len(rows) == len(set(rows)) == len(corpus)
+    final = set(models.tagger.features.feature_names("node"))
+    assert {f"w[0]=only{row}" for row in range(len(corpus))} <= final
+
+
+def test_the_final_first_model_has_the_averaged_weights_of_all_training_data(tmp_path):
+    data = make_data()
+    models = make_plan(tmp_path)(make_first(), data, N, **TRAINER)
+    tagger, trainer = by_hand(make_first(), data.corpus("train"), models.tagger.labels, data)
+    with trainer.optimizers[0].averaged():
+        assert torch.equal(models.tagger.scorer.node, tagger.scorer.node)
+        assert torch.equal(models.tagger.scorer.edge, tagger.scorer.edge)
+    assert not torch.equal(models.tagger.scorer.node, tagger.scorer.node)
+
+
+def test_first_models_have_the_prior_and_the_batches_of_their_configuration(tmp_path):
+    data = make_data(shuffle=False)
+    norms = []
+    for C in (0.01, 100):
+        options = {"criterion": LocalLikelihood(), "prior": Prior(C), "optimizer": LBFGS}
+        models = make_plan(tmp_path, epochs=6)(make_first(**options), data, N, **TRAINER)
+        norms.append(float(models.tagger.scorer.node.norm()))
+        assert models.lists.scores[models.lists.valid].max() <= 0  # log-probabilities
+    assert 0 < norms[0] < 0.5 * norms[1]
+    assert not TrainingPart(data.corpus("train"), data).shuffle
+
+
+def test_labels_that_a_fold_lacks_are_labels_of_its_model(tmp_path):
+    data = make_data()
+    corpus = data.corpus("train")
+    labels = list(corpus.columns["label"])
+    labels[0] = "B-RARE"
+    data._corpora["train"] = corpus = corpus.replace_column("label", labels)
+    models = make_plan(tmp_path)(make_first(), data, N, **TRAINER)
+    assert "B-RARE" in models.tagger.labels.names
+    assert models.lists.gold_scores.isfinite().all()
+    assert int(models.lists.labels.max()) < len(models.tagger.labels)
+
+
+def test_random_state_and_the_given_model_are_left_alone(tmp_path):
+    first = make_first()
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    make_plan(tmp_path)(first, make_data(), N, **TRAINER)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not first.fitted
+    with pytest.raises(RuntimeError, match="no index"):
+        first.features.feature_names("node")
+
+
+def test_callbacks_are_copied_for_each_training(tmp_path):
+    seen = []
+
+    class Watch(pl.Callback):
+        def __init__(self):
+            self.epochs = 0
+
+        def on_train_epoch_end(self, trainer, pl_module):
+            assert any(isinstance(callback, AveragedWeights) for callback in trainer.callbacks)
+            self.epochs += 1
+            seen.append(self.epochs)
+
+    watch = Watch()
+    make_plan(tmp_path, callbacks=[watch, StopWhenSettled(patience=1)])(make_first(), make_data(), N, **TRAINER)
+    assert seen == [1, 2] * (FOLDS + 1)
+    assert watch.epochs == 0
+
+
+def test_trainings_start_from_their_bayes_point(tmp_path):
+    plain = make_plan(tmp_path)(make_first(), make_data(), N, **TRAINER)
+    started = make_plan(tmp_path, callbacks=[BayesPoint(passes=2)])(make_first(), make_data(), N, **TRAINER)
+    assert not torch.equal(plain.tagger.scorer.node, started.tagger.scorer.node)
+    assert len(list((tmp_path / "cache").iterdir())) == 2
+
+
+# -- the cache ------------------------------------------------------------------------------------------------
+
+
+def test_lists_are_taken_from_the_cache(tmp_path, trainings, caplog):
+    made = make_plan(tmp_path)(make_first(), make_data(), N, **TRAINER)
+    assert len(trainings) == FOLDS + 1
+    with caplog.at_level(logging.INFO, "pytorch_lightning.structperc"):
+        taken = make_plan(tmp_path)(make_first(), make_data(), N, **TRAINER)
+    assert len(trainings) == FOLDS + 1
+    assert caplog.text.count("taken from") == FOLDS + 1
+    assert_same_lists(taken.lists, made.lists)
+    assert torch.equal(taken.tagger.scorer.node, made.tagger.scorer.node)
+    assert taken.tagger.vocabulary() == made.tagger.vocabulary()
+    assert taken.seconds == made.seconds
+    assert min(made.seconds.values()) > 0
+
+
+CHANGES = {
+    "n": (partial(make_plan), {}, {}, N + 1),
+    "folds": (partial(make_plan, folds=2), {}, {}, N),
+    "epochs": (partial(make_plan, epochs=1), {}, {}, N),
+    "seed": (partial(make_plan, seed=2), {}, {}, N),
+    "criterion": (make_plan, {"criterion": Margin(C=6)}, {}, N),
+    "optimizer": (make_plan, {"optimizer": partial(Perceptron, average=False)}, {}, N),
+    "prior": (make_plan, {"prior": Prior(C=1)}, {}, N),
+    "other prior": (make_plan, {"prior": Prior(C=2)}, {}, N),
+    "order": (make_plan, {}, {"seed": 9}, N),
+    "one order": (make_plan, {}, {"shuffle": False}, N),
+    "batch size": (make_plan, {}, {"batch_size": 1}, N),
+    "text": (make_plan, {}, {"corpus_seed": 1}, N),
+    "scheme": (make_plan, {}, {"scheme": "IOBES", "labels": "IOB2"}, N),
+    "callbacks": (partial(make_plan, callbacks=[StopWhenSettled()]), {}, {}, N),
+    "other callbacks": (partial(make_plan, callbacks=[StopWhenSettled(patience=2)]), {}, {}, N),
+}
+
+
+def test_every_change_has_a_folder_of_its_own(tmp_path):
+    names = {make_plan(tmp_path).fingerprint(make_first(), make_data(), N)}
+    for plan, first, data, n in CHANGES.values():
+        names.add(plan(tmp_path).fingerprint(make_first(**first), make_data(**data), n))
+    assert len(names) == len(CHANGES) + 1
+
+
+def test_a_folder_does_not_depend_on_other_splits_or_on_what_was_trained(tmp_path):
+    plan, first, data = make_plan(tmp_path), make_first(), make_data()
+    name = plan.fingerprint(first, data, N)
+    assert plan.fingerprint(make_first(), make_data(dev=1), N) == name
+    first.features.fit(data.corpus("train"))
+    first.allocate(LabelSet.from_corpus(data.corpus("train").columns["label"], "IOB2"))
+    assert plan.fingerprint(first, data, N) == name
+    assert make_plan(tmp_path / "elsewhere").fingerprint(first, data, N) == name
+
+
+def test_lists_of_another_configuration_are_not_used(tmp_path, trainings):
+    make_plan(tmp_path)(make_first(), make_data(), N, **TRAINER)
+    make_plan(tmp_path)(make_first(criterion=Margin(C=6)), make_data(), N, **TRAINER)
+    assert len(trainings) == 2 * (FOLDS + 1)
+
+
+@pytest.mark.parametrize("done", range(FOLDS + 1))
+def test_an_interrupted_run_goes_on(tmp_path, trainings, monkeypatch, done):
+    data = make_data()
+    whole = make_plan(tmp_path / "whole")(make_first(), data, N, **TRAINER)
+    trainings.clear()
+
+    trained = module._Training.trained
+
+    def interrupted(self, corpus, number):
+        if number == done:
+            raise KeyboardInterrupt
+        return trained(self, corpus, number)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module._Training, "trained", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            make_plan(tmp_path)(make_first(), data, N, **TRAINER)
+    assert len(trainings) == done
+    finished = make_plan(tmp_path)(make_first(), data, N, **TRAINER)
+    assert len(trainings) == FOLDS + 1
+    assert_same_lists(finished.lists, whole.lists)
+    assert torch.equal(finished.tagger.scorer.node, whole.tagger.scorer.node)
+
+
+@pytest.mark.parametrize("damaged", ["fold-2.safetensors", "first/model.safetensors", "first/model.json", "first.json"])
+def test_what_is_damaged_is_made_anew_and_said(tmp_path, trainings, caplog, damaged):
+    plan = make_plan(tmp_path)
+    made = plan(make_first(), make_data(), N, **TRAINER)
+    folder = files(plan)["first"].parent
+    (folder / damaged).write_bytes((folder / damaged).read_bytes()[:-1] + b"]")
+    trainings.clear()
+    again = plan(make_first(), make_data(), N, **TRAINER)
+    assert len(trainings) == 1
+    assert "anew" in caplog.text
+    assert_same_lists(again.lists, made.lists)
+    trainings.clear()
+    plan(make_first(), make_data(), N, **TRAINER)
+    assert not trainings
+
+
+def test_lists_of_other_sequences_are_made_anew(tmp_path, trainings, caplog):
+    plan = make_plan(tmp_path)
+    plan(make_first(), make_data(), N, **TRAINER)
+    kept = files(plan)
+    lists, about = CandidateLists.load(kept["fold-1.safetensors"])
+    lists.take(torch.arange(len(lists)).flip(0)).save(kept["fold-1.safetensors"], about)
+    trainings.clear()
+    plan(make_first(), make_data(), N, **TRAINER)
+    assert len(trainings) == 1
+    assert "other sequences" in caplog.text
+
+
+def test_nothing_but_safetensors_and_json(tmp_path):
+    plan = make_plan(tmp_path)
+    plan(make_first(), make_data(), N, **TRAINER)
+    assert {path.suffix for path in files(plan)["first"].parent.rglob("*") if path.is_file()} == {
+        ".safetensors",
+        ".json",
+    }
+
+
+# -- bad input ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{"folds": 1}, {"folds": 0}, {"epochs": 0}])
+def test_options_out_of_range(options):
+    with pytest.raises(InputError, match=f"jackknife.{next(iter(options))} must be"):
+        JackKnife(**options)
+
+
+def test_more_folds_than_documents(tmp_path, trainings):
+    with pytest.raises(InputError, match="folds is 8, but the training data has 7 documents"):
+        make_plan(tmp_path, folds=8)(make_first(), make_data(), N, **TRAINER)
+    assert not trainings
+    assert not list(tmp_path.iterdir())
+
+
+def test_callbacks_that_cannot_be_told_apart(tmp_path):
+    class Opaque(pl.Callback):
+        def __init__(self, option):
+            self._option = option
+
+    with pytest.raises(InputError, match="Opaque does not keep its option 'option'"):
+        make_plan(tmp_path, callbacks=[Opaque(1)])(make_first(), make_data(), N, **TRAINER)
+
+
+def test_options_that_are_no_plain_values(tmp_path):
+    class Holder(pl.Callback):
+        def __init__(self, option):
+            self.option = option
+
+    with pytest.raises(InputError, match="plain values"):
+        make_plan(tmp_path, callbacks=[Holder(object())])(make_first(), make_data(), N, **TRAINER)

@@ -1,0 +1,614 @@
+"""Re-rankers of a neural first model: folds with words of their own, lists without dropout, the cache, saved models."""
+
+import csv
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytorch_lightning as pl
+import torch
+import yaml
+from nested import assert_same
+from ranked import QUIET, Text, fit
+from tiny_models import save_bert
+
+from structperc.batching.sources import Synthetic
+from structperc.chain import KBest, path_score
+from structperc.cli import main
+from structperc.criteria import Likelihood, LocalLikelihood, Margin, TokenLikelihood
+from structperc.data.conll import write_conll
+from structperc.encoders import BiLSTM, CharCNN, Transformer, WordEmbedding
+from structperc.encoders.pretrained import load_pretrained
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from structperc.metrics import Evaluation
+from structperc.nonlocal_features import LexiconShapes, PhraseConsistency, QuotedEntity, StartBigrams, WholeEntity
+from structperc.optim import Perceptron
+from structperc.reranking import Boosting, FirstScore, LocalFeatures, VotedPerceptron, jackknife
+from structperc.reranking.bayes_point import seed_all
+from structperc.reranking.global_reranker import GlobalReranker
+from structperc.reranking.jackknife import JackKnife, TrainingPart, fold_numbers, subset
+from structperc.reranking.lists import TENSORS
+from structperc.reranking.reranker import Reranker
+from structperc.scorers import Neural, SparseLinear, Sum
+from structperc.taggers.tagger import Tagger
+from structperc.training.report import evaluate
+from structperc.training.reranking_program import rerank
+
+CONFIGS = Path(__file__).parents[2] / "configs" / "embedded"
+NAMES = ["bilstm_reranking", "voted"]
+FOLDS, N = 2, 5
+
+each_name = pytest.mark.parametrize("name", NAMES)
+ADAM = partial(torch.optim.Adam, lr=0.02)
+
+
+def bilstm(inputs=None, **options):
+    inputs = inputs or [WordEmbedding(6, cutoff=1, word_dropout=0.2), CharCNN(4, characters=3, dropout=0.2)]
+    return BiLSTM(inputs, **{"hidden": 6, "dropout": 0.5, **options})
+
+
+def make_first(encoder=None, features=None, criterion=None, optimizer=ADAM, **options):
+    """A BiLSTM-CRF with much dropout, quick to train."""
+    return Tagger(features, Neural(encoder or bilstm()), criterion or Likelihood(), KBest(1), optimizer, **options)
+
+
+def templates():
+    return FeatureExtractor([{"of": ["w"], "at": [-1, 0]}, "bias"], progress=False)
+
+
+def make_plan(cache, **options):
+    return JackKnife(**{"folds": FOLDS, "epochs": 3, "cache": str(cache), **options})
+
+
+def global_features():
+    return [WholeEntity(), LexiconShapes(typed=False), StartBigrams(), QuotedEntity()]
+
+
+def ranked(cache, ranker, **options):
+    parts = {"first": make_first(), "jackknife": make_plan(cache), "min_sequences": 1, **options}
+    return GlobalReranker(ranker=ranker, search=KBest(N), nonlocal_features=global_features(), **parts)
+
+
+def compared(cache, scorer, **options):
+    parts = {"first": make_first(), "jackknife": make_plan(cache), "optimizer": Perceptron, **options}
+    return Reranker(
+        scorer=scorer, criterion=Margin(C=1), search=KBest(N), nonlocal_features=[PhraseConsistency()], **parts
+    )
+
+
+KINDS = {
+    "boosting": lambda cache: ranked(cache, Boosting(rounds=6)),
+    "vote": lambda cache: ranked(cache, VotedPerceptron("vote", shuffle=True)),
+    "average": lambda cache: ranked(cache, VotedPerceptron("average")),
+    "re-ranking 1": lambda cache: compared(cache, FirstScore()),
+    "re-ranking 2": lambda cache: compared(
+        cache, LocalFeatures(SparseLinear()), first=make_first(features=templates())
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("candidates")
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Documents of two sentences each."""
+    return Text(unit="document")
+
+
+@contextmanager
+def watched():
+    """(fold model, what it lists, its lists), as they happen."""
+    seen = []
+    list_candidates = jackknife.list_candidates
+
+    def watching(tagger, held, n):
+        lists = list_candidates(tagger, held, n)
+        seen.append((tagger, held, lists))
+        return lists
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(jackknife, "list_candidates", watching)
+        yield seen
+
+
+@pytest.fixture(scope="module")
+def made(cache, data):
+    """First models, and what `watched` has seen of them."""
+    with watched() as seen:
+        return make_plan(cache)(make_first(), data, N, **QUIET), seen
+
+
+def same_models(a, b):
+    """Whether lists and final first models are the same bits."""
+    lists = all(torch.equal(getattr(a.lists, name), getattr(b.lists, name)) for name in TENSORS)
+    states = a.tagger.state_dict(), b.tagger.state_dict()
+    return lists and all(torch.equal(states[0][name], states[1][name]) for name in states[0].keys() | states[1].keys())
+
+
+# -- first models ---------------------------------------------------------------------------------------------
+
+
+def by_hand(seen, labels, data, fold, epochs=3, **options):
+    """A first model made and trained by a plain trainer, after the seed of its fold."""
+    seed_all(1, fold)
+    first = make_first()
+    first.features.fit(seen)
+    first.scorer.learn(seen)
+    first.allocate(labels)
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_model_summary": False, **QUIET}
+    pl.Trainer(max_epochs=epochs, **quiet, **options).fit(first, datamodule=TrainingPart(seen, data))
+    return first
+
+
+def test_first_models_are_those_of_a_plain_trainer(made, data):
+    models, seen = made
+    corpus = data.corpus("train")
+    fold_of = fold_numbers(corpus.documents, FOLDS, 1)
+    for fold, (tagger, held, _) in enumerate(seen):
+        own = by_hand(subset(corpus, fold_of != fold), models.tagger.labels, data, fold)
+        assert_same(tagger.state_dict(), own.state_dict())
+        assert held.columns["word"] == subset(corpus, fold_of == fold).columns["word"]
+    assert_same(models.tagger.state_dict(), by_hand(corpus, models.tagger.labels, data, FOLDS).state_dict())
+
+
+def test_long_gradients_are_clipped(made, tmp_path, data):
+    models = make_plan(tmp_path, gradient_clip_val=0.05)(make_first(), data, N, **QUIET)
+    own = by_hand(data.corpus("train"), models.tagger.labels, data, FOLDS, gradient_clip_val=0.05)
+    assert_same(models.tagger.state_dict(), own.state_dict())
+    assert not same_models(models, made[0])
+
+
+def test_no_fold_knows_the_words_and_characters_of_what_it_lists(tmp_path):
+    """Every document has a word of its own, with a character of its own."""
+    data = Text(unit="document")
+    corpus = data.corpus("train")
+    words, own = list(corpus.columns["word"]), [f"only{chr(0x4E00 + row)}" for row in range(len(corpus))]
+    for start, word in zip(corpus.starts[:-1], own, strict=True):
+        words[start] = word
+    data._corpora["train"] = corpus.replace_column("word", words)
+    with watched() as seen:
+        models = make_plan(tmp_path)(make_first(), data, N, **QUIET)
+
+    def known(tagger):
+        embedding, characters = tagger.scorer.encoder.inputs
+        assert len(embedding.table) == len(embedding.known)
+        assert len(characters.table) == len(characters.known)
+        assert [word in embedding.known for word in own] == [word[-1] in characters.known for word in own]
+        return {word for word in own if word in embedding.known}
+
+    held = [{word for word in own if word in part.columns["word"]} for _, part, _ in seen]
+    assert [known(tagger) for tagger, _, _ in seen] == [set(own) - of_part for of_part in held]
+    assert held[0]
+    assert held[0] | held[1] == set(own)
+    assert known(models.tagger) == set(own)
+
+
+def test_lists_are_the_k_best_without_dropout(made):
+    for tagger, held, lists in made[1]:
+        rows, whole = tagger.encode(held), list(range(len(held)))
+        with torch.no_grad():
+            again = KBest(N)(tagger.eval()(rows[whole]))
+            listed = lists.cut(torch.arange(len(held)))
+            torch.testing.assert_close(listed.candidates.scores, again.scores)
+            for row in range(len(held)):
+                lattice, length = tagger(rows[[row]]), int(held.lengths[row])
+                gold, paths = rows[[row]].gold, listed.candidates.labels[row : row + 1, :, :length]
+                torch.testing.assert_close(listed.gold_scores[row : row + 1], path_score(lattice, gold))
+                torch.testing.assert_close(listed.candidates.scores[row : row + 1], path_score(lattice, paths))
+            dropped = path_score(tagger.train()(rows[whole]), listed.candidates.labels)
+        assert not torch.allclose(dropped, listed.candidates.scores, atol=0.01)
+        tagger.eval()
+    assert not any(part.training for part in made[0].tagger.modules())
+
+
+def test_first_scores_of_a_list_differ_as_log_probabilities(cache, data):
+    """log Z is the same for all of a list: what a ranker sees of L(x) is that of Collins 2002, §3."""
+    made = ranked(cache, Boosting())
+    made.train_first(data, **QUIET)
+    corpus = data.corpus("dev")
+    found = made.first.candidates(corpus, N)
+    assert len(found) == len(corpus)
+    for one in found:
+        differences = np.diff([labelling.score for labelling in one])
+        assert differences == pytest.approx(np.diff([labelling.log_probability for labelling in one]), abs=1e-4)
+
+
+FIRSTS = {
+    "softmax": lambda: Tagger(None, Neural(bilstm(), transitions=False), TokenLikelihood(), KBest(1), ADAM),
+    "maximum entropy": lambda: make_first(criterion=LocalLikelihood()),
+    "margin": lambda: Tagger(None, Neural(bilstm()), Margin(C=1), KBest(2), ADAM),
+    "features and vectors": lambda: Tagger(
+        templates(),
+        Sum([SparseLinear(sparse_grad=False), Neural(bilstm(), transitions=False)]),
+        Likelihood(),
+        KBest(1),
+        ADAM,
+    ),
+}
+
+
+def assert_saved(reranker, data, folder):
+    """Trained, saved and loaded, it gives the candidates that it gave before."""
+    reranker.train_first(data, **QUIET)
+    fit(reranker, data, 1)
+    reranker.settle()
+    reranker.save(folder / "model")
+    corpus = data.corpus("test")
+    assert Tagger.load(folder / "model").candidates(corpus, N) == reranker.candidates(corpus, N)
+
+
+@pytest.mark.parametrize("first", FIRSTS.values(), ids=FIRSTS)
+def test_other_neural_first_models(tmp_path, data, first):
+    made = ranked(tmp_path, Boosting(rounds=2), first=first())
+    assert_saved(made, data, tmp_path)
+
+
+def test_a_transformer_as_first_model(tmp_path, data):
+    """Every fold starts from the folder, whose files are part of the name in the cache."""
+    folder, plan = save_bert(tmp_path / "bert"), make_plan(tmp_path / "cache", epochs=1)
+    firsts = [make_first(Transformer(str(folder), frozen=frozen)) for frozen in (True, False)]
+    names = {plan.fingerprint(first, data, N) for first in firsts}
+    frozen = plan(firsts[0], data, N, **QUIET).tagger.scorer.encoder.network
+    assert_same(frozen.state_dict(), load_pretrained(str(folder))[0].state_dict())
+    reranker = ranked(tmp_path, Boosting(rounds=2), first=firsts[1], jackknife=plan)
+    assert_saved(reranker, data, tmp_path)
+    save_bert(folder, num_hidden_layers=1)
+    assert len(names | {plan.fingerprint(first, data, N) for first in firsts}) == 4
+
+
+# -- random state and interruptions ---------------------------------------------------------------------------
+
+
+def test_random_state_and_the_given_model_are_left_alone(tmp_path, data):
+    first = make_first()
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    make_plan(tmp_path)(first, data, N, **QUIET)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not first.fitted
+    assert not first.scorer.encoder.inputs[0].known.known
+
+
+def test_first_models_do_not_depend_on_the_random_state(made, tmp_path, data):
+    torch.manual_seed(2)
+    assert same_models(make_plan(tmp_path)(make_first(), data, N, **QUIET), made[0])
+
+
+@pytest.mark.parametrize("done", [1, FOLDS])
+def test_an_interrupted_run_goes_on_to_the_same_bits(made, tmp_path, data, monkeypatch, done):
+    trained, numbers = jackknife._Training.trained, []
+
+    def interrupted(self, corpus, number):
+        numbers.append(number)
+        if number == done:
+            raise KeyboardInterrupt
+        return trained(self, corpus, number)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jackknife._Training, "trained", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            make_plan(tmp_path)(make_first(), data, N, **QUIET)
+    assert numbers == list(range(done + 1))
+    assert same_models(make_plan(tmp_path)(make_first(), data, N, **QUIET), made[0])
+
+
+# -- the cache ------------------------------------------------------------------------------------------------
+
+
+def test_what_was_trained_lists_as_what_was_not(made, cache, data, monkeypatch):
+    """The folder in the cache is that of the configuration, whatever words the model has learned."""
+    monkeypatch.setattr(jackknife._Training, "trained", None)  # a training would fail
+    reranker = ranked(cache, Boosting(rounds=2))
+    for _ in range(2):
+        reranker.train_first(data, **QUIET)
+        assert reranker.fingerprint == made[0].fingerprint
+        assert torch.equal(reranker.lists.scores, made[0].lists.scores)
+        assert reranker.first.scorer.encoder.inputs[0].known.known
+
+
+def with_words(**options):
+    return make_first(bilstm([WordEmbedding(**{"width": 6, "cutoff": 1, **options})]))
+
+
+CHANGES = {
+    "no characters": with_words,
+    "cutoff": partial(with_words, cutoff=2),
+    "case": partial(with_words, fold=True),
+    "word dropout": partial(with_words, word_dropout=0.1),
+    "width": partial(with_words, width=7),
+    "hidden": lambda: make_first(bilstm(hidden=7)),
+    "layers": lambda: make_first(bilstm(layers=2)),
+    "dropout": lambda: make_first(bilstm(dropout=0.4)),
+    "transitions": lambda: Tagger(None, Neural(bilstm(), transitions=False), Likelihood(), KBest(1), ADAM),
+    "criterion": lambda: make_first(criterion=LocalLikelihood()),
+    "learning rate": lambda: make_first(optimizer=partial(torch.optim.Adam, lr=0.01)),
+    "templates": lambda: make_first(features=templates()),
+}
+
+
+def test_every_first_model_has_a_folder_of_its_own(tmp_path, data):
+    plan = make_plan(tmp_path)
+    names = {plan.fingerprint(first(), data, N) for first in [make_first, *CHANGES.values()]}
+    names |= {make_plan(tmp_path, gradient_clip_val=c).fingerprint(make_first(), data, N) for c in (1, 2)}
+    assert len(names) == len(CHANGES) + 3
+    assert plan.fingerprint(make_first(), data, N) in names
+
+
+def test_columns_that_an_encoder_reads_are_part_of_the_name(tmp_path):
+    names = set()
+    for tag in ("NN", "VB"):
+        data = Text()
+        corpus = data.corpus("train")
+        data._corpora["train"] = corpus.replace_column("pos", [tag] * corpus.tokens)
+        names.add(make_plan(tmp_path).fingerprint(with_words(column="pos"), data, N))
+    assert len(names) == 2
+
+
+def test_files_of_word_vectors_are_part_of_the_name(tmp_path, data):
+    file, plan, names = tmp_path / "vectors.txt", make_plan(tmp_path), []
+    for value in (0.5, 0.25, 0.5):
+        file.write_text("".join(f"{word} {value} 1\n" for word in ("Anna", "Rome", "met")))
+        names.append(plan.fingerprint(with_words(width=2, path=str(file)), data, N))
+    assert names[0] == names[2] != names[1]
+
+
+# -- saved re-rankers -----------------------------------------------------------------------------------------
+
+LABEL = """
+import json, sys
+from structperc.taggers.tagger import Tagger
+sentences, documents = json.load(sys.stdin)
+found = []
+for folder in sys.argv[1:]:
+    tagger = Tagger.load(folder)
+    found.append(tagger.candidates(tagger.read(sentences, documents), 5))
+json.dump([[[[one.labels, one.score.hex()] for one in listed] for listed in model] for model in found], sys.stdout)
+"""
+
+
+@pytest.fixture(scope="module")
+def rerankers(cache, data):
+    """Of each kind, after two epochs, as a trainer leaves it."""
+    made = {}
+    for name, make in KINDS.items():
+        made[name] = make(cache)
+        made[name].train_first(data, **QUIET)
+        fit(made[name], data, 2)
+        made[name].settle()
+    return made
+
+
+@pytest.fixture(params=KINDS)
+def reranker(request, rerankers):
+    return rerankers[request.param]
+
+
+def outcome(found):
+    return [[[one.labels, one.score.hex()] for one in listed] for listed in found]
+
+
+def test_a_new_process_gives_the_same_scores_bit_for_bit(rerankers, data, tmp_path):
+    corpus = data.corpus("test")
+    text = [*corpus.sentences_of(corpus.columns["word"]), ["Zora", "met"], ["unbekannt"]]
+    documents = [i // 2 for i in range(len(text))]
+    wanted = []
+    for name, one in rerankers.items():
+        one.save(tmp_path / name)
+        wanted.append(outcome(one.candidates(one.read(text, documents), 5)))
+        assert len({score for listed in wanted[-1] for _, score in listed}) > len(wanted[-1])
+    command = [sys.executable, "-c", LABEL, *(str(tmp_path / name) for name in rerankers)]
+    given = json.dumps([text, documents])
+    printed = subprocess.run(command, input=given, capture_output=True, text=True, check=True).stdout
+    assert json.loads(printed) == wanted
+
+
+def test_whatever_its_mode_it_decides_without_dropout(reranker, data):
+    corpus = data.corpus("dev")
+    labels, found = reranker.label(corpus), outcome(reranker.candidates(corpus, N))
+    batch = reranker.encode(corpus)[[0, 1, 2]]
+    reranker.train()
+    assert reranker.label(corpus) == labels
+    assert outcome(reranker.candidates(corpus, N)) == found
+    with torch.no_grad():
+        assert not torch.equal(reranker.first(batch).unary, reranker.first(batch).unary)
+        reranker.eval()
+        assert torch.equal(reranker.first(batch).unary, reranker.first(batch).unary)
+
+
+def test_only_the_second_model_learns(reranker, cache):
+    saved = Tagger.load(next(cache.glob(f"{reranker.fingerprint}/first")))
+    assert_same(saved.state_dict(), reranker.first.state_dict())
+    assert not any(p.requires_grad for p in reranker.first.parameters())
+
+
+def test_loaded_and_saved_again_it_is_the_same_files(reranker, tmp_path):
+    reranker.save(tmp_path / "model")
+    Tagger.load(tmp_path / "model").save(tmp_path / "again")
+    for file in (tmp_path / "model").iterdir():
+        assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
+
+
+# -- the program ----------------------------------------------------------------------------------------------
+
+FEATURES = [{"class_path": f"structperc.nonlocal_features.{name}"} for name in ("WholeEntity", "StartBigrams")]
+SIZES = {"train": 10, "dev": 4, "test": 4}
+
+
+def voted(neural):
+    """The voted perceptron over global features, with the first model of another configuration."""
+    given = yaml.safe_load((CONFIGS / "voted.yaml").read_text())
+    parts = {part: neural["model"][part] for part in ("first", "jackknife")}
+    given["model"]["init_args"].update(parts, nonlocal_features=FEATURES)
+    return {**given, "data": neural["data"]}
+
+
+class Runs:
+    """`rerank` with a small BiLSTM on a tiny embedded corpus; runs and candidate lists lie under `root`."""
+
+    def __init__(self, root, candidates=None):
+        self.root, self.candidates = root, candidates or root / "candidates"
+
+    def __call__(self, name, *options, command=()):
+        neural = yaml.safe_load((CONFIGS / "bilstm_reranking.yaml").read_text())
+        neural["data"]["init_args"].update(SIZES, batch_size=4)
+        neural["model"]["first"]["init_args"]["scorer"]["init_args"]["encoder"]["init_args"].update(hidden=6)
+        plan = {"folds": 2, "epochs": 4, "cache": str(self.candidates)}
+        neural["model"]["jackknife"]["init_args"].update(plan)
+        config = self.root / f"{name}.yaml"
+        config.write_text(yaml.safe_dump(voted(neural) if name == "voted" else neural))
+        given = [*command, "-c", str(config), "--model.search.k=6", "--model.decoder.k=6"]
+        quiet = ("--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false")
+        folder = f"--trainer.default_root_dir={self.root / name}"
+        return rerank([*given, folder, *quiet, "--trainer.accelerator=cpu", *options])
+
+    def run(self, name):
+        return self.root / name / "1"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """One finished run of three epochs of each kind."""
+    made = Runs(tmp_path_factory.mktemp("reranking"))
+    for name in NAMES:
+        assert made(name, "--trainer.max_epochs=3") == 0
+    return made
+
+
+@pytest.fixture(scope="module")
+def embedded():
+    return Synthetic(unit="document", **SIZES)
+
+
+def labels_of(corpus, tagger):
+    return [label for sentence in tagger.label(corpus) for label in sentence]
+
+
+def last_column(lines):
+    return [line.split()[-1] for line in lines if line and not line.startswith("-DOCSTART-")]
+
+
+def test_kinds_share_lists(runs):
+    assert len(list(runs.candidates.iterdir())) == 1
+
+
+@each_name
+def test_what_a_run_reports_is_what_its_model_does(runs, embedded, name):
+    run = runs.run(name)
+    results, model = json.loads((run / "results.json").read_text()), Tagger.load(run / "model")
+    with open(run / "logs" / "version_0" / "metrics.csv", newline="") as file:
+        logged = [float(row["dev/score"]) for row in csv.DictReader(file) if row["dev/score"]]
+    assert len(logged) == 3
+    assert results["dev"]["score"] == pytest.approx(max(logged))
+    for split in ("dev", "test"):
+        corpus, evaluation = embedded.corpus(split), Evaluation(model.labels)
+        for batch in model.batches(corpus, embedded.eval_batch_size):
+            evaluation.update(model.decode(batch), batch.gold, batch.lengths, batch.sentences)
+        assert evaluation.compute() == pytest.approx(results[split])
+        kept = (run / "predictions" / f"{split}.conll").read_text().splitlines()
+        assert last_column(kept) == labels_of(corpus, model)
+
+
+@each_name
+def test_commands_take_the_model(runs, embedded, name, capsys, tmp_path):
+    corpus, model = embedded.corpus("test"), str(runs.run(name) / "model")
+    file = str(tmp_path / "test.conll")
+    write_conll(file, corpus, ["word", "label"])
+    assert main(["tag", model, file, "--columns", "word", "_"]) == 0
+    assert last_column(capsys.readouterr().out.splitlines()) == labels_of(corpus, Tagger.load(model))
+    results = json.loads((runs.run(name) / "results.json").read_text())
+    assert main(["candidates", model, file, "--n", "1", "6"]) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert f"{100 * results['test']['score']:.2f}" in table[2]
+    first = Tagger.load(model).first
+    embedded.encode(first.encode, "test")
+    assert f"{100 * evaluate(first, embedded, 'test').compute()['score']:.2f}" in table[1]
+    assert main(["weights", model, "--top", "3"]) == 0
+    assert "FirstScore: largest weights" in capsys.readouterr().out
+
+
+@each_name
+def test_checkpoints_predict_as_the_model(runs, name):
+    assert runs(name, "--ckpt_path=best", "--data.predict=test", command=["predict"]) == 0
+    predicted = (runs.run(name) / "predictions" / "test.conll").read_text().splitlines()
+    corpus = Synthetic(unit="document", **SIZES).corpus("test")
+    assert last_column(predicted) == labels_of(corpus, Tagger.load(runs.run(name) / "model"))
+
+
+def test_runs_are_compared(runs, capsys):
+    assert main(["compare", *(str(runs.run(name)) for name in NAMES), "--split", "test"]) == 0
+    assert "McNemar" in capsys.readouterr().out
+
+
+def test_a_resumed_run_ends_in_the_same_bits(runs, tmp_path, monkeypatch):
+    """Killed in the second fold, then after an epoch of the second model."""
+    made, trained = Runs(tmp_path), jackknife._Training.trained
+
+    def killed(self, corpus, number):
+        if number == 1:
+            raise MemoryError
+        return trained(self, corpus, number)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jackknife._Training, "trained", killed)
+        with pytest.raises(MemoryError):
+            made("voted", "--trainer.max_epochs=3")
+    each = "--checkpoint.monitor=null"  # every epoch is kept, not only a better one
+    assert made("voted", "--trainer.max_epochs=1", each) == 0
+    assert made("voted", "--trainer.max_epochs=3", each, "--ckpt_path=last") == 0
+    a, b = (torch.load(m.run("voted") / "checkpoints" / "last.ckpt", weights_only=True) for m in (runs, made))
+    assert a["epoch"] == b["epoch"] == 2
+    assert_same(a["state_dict"], b["state_dict"])
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--model.first.init_from=runs/other/1/model", "model.first.init_from"),
+        ("--model.jackknife.gradient_clip_val=-1", "jackknife.gradient_clip_val must be > 0"),
+        ("--trainer.gradient_clip_val=1", "set model.jackknife.gradient_clip_val"),
+        ("--model.first.scorer.encoder.hidden=0", "BiLSTM: hidden must be >= 1"),
+        ("--model.first.scorer.encoder.inputs=[]", "there is no token embedder"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path, option, message, refused):
+    assert message in refused(Runs(tmp_path), "voted", option)
+
+
+# -- mistakes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"first": make_first(init_from="runs/other/1/model")}, "model.first.init_from: .* remove it"),
+        ({"scorer": LocalFeatures(SparseLinear())}, "model.scorer: LocalFeatures weighs features; give model.first"),
+    ],
+)
+def test_parts_that_make_no_reranker(tmp_path, options, message):
+    with pytest.raises(InputError, match=f"^{message}"):
+        compared(tmp_path, **{"scorer": FirstScore(), **options})
+
+
+@pytest.mark.parametrize("longest", [0, -1.0])
+def test_a_longest_gradient_out_of_range(longest):
+    with pytest.raises(InputError, match=r"jackknife.gradient_clip_val must be > 0"):
+        JackKnife(gradient_clip_val=longest)
+
+
+def test_what_an_encoder_cannot_read_shows_before_training(tmp_path, data, trainings):
+    for first, message in [
+        (with_words(column="pos"), "WordEmbedding reads column 'pos', which is not there"),
+        (with_words(path=str(tmp_path / "no.txt")), "no.txt: no such file of word vectors"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            make_plan(tmp_path / "cache")(first, data, N, **QUIET)
+    assert not (tmp_path / "cache").exists()

@@ -1,0 +1,270 @@
+"""The voted perceptron against literal passes and votes that write out a dense vector after every example."""
+
+import math
+import random
+
+import pytest
+import torch
+
+from structperc.errors import InputError
+from structperc.reranking import Examples, VotedPerceptron, votes
+
+F, K = 12, 5
+
+
+def drawn(seed, S=15, n_features=F, correct=True):
+    """Random lists: per sequence (features of the candidates, their first scores, the correct one or None).
+
+    First scores are quarters and features few: many candidates have equal scores, by either or by both.
+    """
+    chance = random.Random(seed)
+    lists = []
+    for _ in range(S):
+        n = chance.randint(1, K)
+        features = [{f for f in range(n_features) if chance.random() < 0.2} for _ in range(n)]
+        first = [chance.randint(-6, 0) / 4 for _ in range(n)]
+        lists.append((features, first, chance.choice([None, *range(n)]) if correct else None))
+    return lists
+
+
+def examples_of(lists, n_features=F):
+    pairs = [(s * K + k, f) for s, (features, *_) in enumerate(lists) for k, own in enumerate(features) for f in own]
+    labellings, ids = torch.tensor(pairs).long().view(-1, 2).unbind(1)
+    first = [[*scores, *[math.nan] * (K - len(scores))] for _, scores, _ in lists]
+    first = torch.tensor(first, dtype=torch.float64)
+    correct = torch.tensor([-1 if c is None else c for _, _, c in lists])
+    return Examples.from_pairs(labellings, ids, first, first.isfinite(), correct, n_features)
+
+
+def totals_of(ranker, lists):
+    examples = examples_of(lists)
+    labellings = torch.repeat_interleave(examples.offsets.diff())
+    shuffled = torch.randperm(len(labellings))
+    return ranker.totals(labellings[shuffled], examples.ids[shuffled], examples.first, examples.valid)
+
+
+def literal_choice(vector, w0, features, first, unit):
+    """The candidate of highest F, of these that of highest first score, of these the first."""
+    scores = [(w0 * (x / unit) + sum(vector[f] for f in own), x) for own, x in zip(features, first, strict=True)]
+    return scores.index(max(scores))
+
+
+def literal_passes(lists, orders, unit):
+    """-> the vector after every example, mistakes of each pass."""
+    vector, w0, kept, mistakes = [0.0] * F, 0.0, [], []
+    for order in orders:
+        mistakes.append(0)
+        for features, first, correct in (lists[s] for s in order if lists[s][2] is not None):
+            best = literal_choice(vector, w0, features, first, unit)
+            if best != correct:
+                mistakes[-1] += 1
+                vector = [w + (f in features[correct]) - (f in features[best]) for f, w in enumerate(vector)]
+                w0 += first[correct] / unit - first[best] / unit
+            kept.append((vector, w0))
+    return kept, mistakes
+
+
+def literal_votes(kept, lists, unit):
+    counts = [[0] * len(features) for features, *_ in lists]
+    for vector, w0 in kept:
+        for row, (features, first, _) in zip(counts, lists, strict=True):
+            row[literal_choice(vector, w0, features, first, unit)] += 1
+    return [[*row, *[-math.inf] * (K - len(row))] for row in counts]
+
+
+def trained(lists, passes, **options):
+    ranker = VotedPerceptron(**options)
+    ranker.start(examples_of(lists))
+    for _ in range(passes):
+        ranker.epoch()
+    return ranker
+
+
+@pytest.mark.parametrize("unit", [1.0, 4.0, 0.3])
+@pytest.mark.parametrize("seed", range(6))
+def test_vote_of_all_vectors(seed, unit):
+    lists, new = drawn(seed), drawn(seed + 100, S=20, correct=False)
+    for passes in (1, 4):
+        kept, mistakes = literal_passes(lists, [range(len(lists))] * passes, unit)
+        ranker = trained(lists, passes, unit=unit)
+        assert ranker.mistakes.tolist() == mistakes
+        assert ranker.objective == mistakes[-1]
+        assert totals_of(ranker, new).tolist() == literal_votes(kept, new, unit)
+    assert max(mistakes) > 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_survival_counts_every_example_once(seed):
+    lists = drawn(seed)
+    kept, _ = literal_passes(lists, [range(len(lists))] * 3, 1.0)
+    ranker = trained(lists, 3)
+    survival = ranker.survival.tolist()
+    assert sum(survival) == len(kept)
+    assert len(survival) == int(ranker.mistakes.sum()) + 1 == len(ranker.updates.offsets)
+    assert survival[0] == sum(not any(vector) and w0 == 0 for vector, w0 in kept[: survival[0] + 1])
+    assert all(n > 0 for n in survival[1:])  # a vector counts for the example that made it
+
+
+@pytest.mark.parametrize("unit", [1.0, 4.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_average_and_last(seed, unit):
+    lists = drawn(seed)
+    kept, _ = literal_passes(lists, [range(len(lists))] * 3, unit)
+    mean = [sum(vector[f] for vector, _ in kept) / len(kept) for f in range(F)]
+    w0 = sum(w for _, w in kept) / len(kept) / unit
+    for predict in ("average", "vote"):
+        ranker = trained(lists, 3, predict=predict, unit=unit)
+        assert ranker.weights.tolist() == mean  # sums of integers, divided once
+        assert ranker.first_weight == pytest.approx(w0, rel=1e-12)
+    last = trained(lists, 3, predict="last", unit=unit)
+    assert last.weights.tolist() == kept[-1][0]
+    assert last.first_weight == pytest.approx(kept[-1][1] / unit, rel=1e-12)
+
+
+@pytest.mark.parametrize("predict", ["average", "last"])
+def test_totals_of_linear_models(predict):
+    lists, new = drawn(1), drawn(2, correct=False)
+    ranker = trained(lists, 2, predict=predict)
+    weights, w0 = ranker.weights.tolist(), ranker.first_weight
+    for row, (features, first, _) in zip(totals_of(ranker, new).tolist(), new, strict=True):
+        wanted = [w0 * x + sum(weights[f] for f in own) for own, x in zip(features, first, strict=True)]
+        assert row == pytest.approx([*wanted, *[-math.inf] * (K - len(wanted))])
+
+
+def test_before_the_first_pass():
+    """Only the zero vector is there, and it has not survived anything."""
+    ranker = trained(drawn(0), 0)
+    assert math.isnan(ranker.objective)
+    assert ranker.finished is None
+    assert ranker.first_weight == 0
+    assert set(totals_of(ranker, drawn(5)).flatten().tolist()) == {0, -math.inf}
+
+
+def test_equal_scores_go_to_the_higher_first_score():
+    """Zero weights prefer the candidate of highest first score, wherever it stands; then the first of those."""
+    lists = [([{0}, {1}, {2}, {3}], [-2.0, -1.0, -1.0, -3.0], 1)]
+    ranker = trained(lists, 1)
+    assert ranker.mistakes.tolist() == [0]
+    assert totals_of(ranker, lists).tolist() == [[0, 1, 0, 0, -math.inf]]
+    new = [([{3}, set(), {1}], [-5.0, -4.0, -0.5], None)]
+    assert totals_of(ranker, new)[0].tolist() == [0, 0, 1, -math.inf, -math.inf]
+
+
+def test_by_hand():
+    """The second example is a mistake: +1 for feature 2, -1 for feature 1, -3 + 1 for the first score."""
+    lists = [([{0}, {1}], [-1.0, -2.0], 0), ([{0, 1}, {0, 2}], [-1.0, -3.0], 1), ([{0}, {1}], [-1.0, -2.0], 1)]
+    ranker = trained(lists, 1)
+    assert ranker.mistakes.tolist() == [1]
+    assert ranker.survival.tolist() == [1, 2]
+    assert dict(zip(ranker.update_ids.tolist(), ranker.update_signs.tolist(), strict=True)) == {1: -1, 2: 1}
+    assert ranker.update_first.tolist() == [-2.0]
+    assert ranker.weights.tolist()[:4] == pytest.approx([0, -2 / 3, 2 / 3, 0])
+    assert totals_of(ranker, [([{1}, {2}], [0.0, 0.0], None)])[0, :2].tolist() == [1, 2]
+
+
+def test_finished_after_a_pass_without_mistakes():
+    ranker = trained([([{0}, {1}], [-1.0, -1.0], 1), ([{0}, {1}], [-1.0, -1.0], 1)], 1)
+    assert (ranker.objective, ranker.finished) == (1, None)
+    ranker.epoch()
+    assert ranker.objective == 0
+    assert "no mistake" in ranker.finished
+
+
+def test_dropping_shared_features_changes_nothing():
+    lists = drawn(4, S=30)
+    ranker = VotedPerceptron()
+    ranker.start(examples_of(lists).differing())
+    ranker.epoch()
+    assert_same_state(ranker, trained(lists, 1))
+
+
+@pytest.mark.parametrize(("width", "cells"), [(1, 10**6), (3 * K, 10**6), (10**6, 1), (10**6, 400)])
+def test_how_many_at_a_time_does_not_matter(width, cells, monkeypatch):
+    ranker, new = trained(drawn(2), 3), drawn(3, S=30, correct=False)
+    whole = totals_of(ranker, new)
+    monkeypatch.setattr(votes, "WIDTH", width)
+    monkeypatch.setattr(votes, "CELLS", cells)
+    assert torch.equal(totals_of(ranker, new), whole)
+
+
+def test_no_sequences():
+    ranker = trained(drawn(2), 1)
+    empty = torch.zeros(0, dtype=torch.int64)
+    for predict in ("vote", "last"):
+        ranker.predict = predict
+        assert ranker.totals(empty, empty, torch.zeros(0, K), torch.zeros(0, K).bool()).shape == (0, K)
+
+
+def test_a_list_without_candidates_gets_no_votes():
+    ranker = trained(drawn(2), 1)
+    first, valid = torch.zeros(2, 3), torch.tensor([[False] * 3, [True, True, False]])
+    totals = ranker.totals(torch.tensor([0, 3]), torch.tensor([1, 2]), first, valid)
+    assert totals[0].tolist() == [-math.inf] * 3
+    assert float(totals[1, :2].sum()) == int(ranker.survival.sum())
+
+
+# -- orders and states ----------------------------------------------------------------------------------------
+
+
+def assert_same_state(a, b):
+    assert a.state_dict().keys() == b.state_dict().keys()
+    for name, value in a.state_dict().items():
+        assert torch.equal(value, b.state_dict()[name]), name
+
+
+def test_shuffled_passes():
+    """Each has an order of its own, which the seed decides; every one has all examples."""
+    lists = [([{f}, {(f + 1) % F}], [0.0, -1.0], 1) for f in range(F)]
+    one, same, other = (trained(lists, 2, shuffle=True, seed=seed) for seed in (1, 1, 2))
+    assert_same_state(one, same)
+    assert not torch.equal(one.update_ids, other.update_ids)
+    assert [int(ranker.survival.sum()) for ranker in (one, other)] == [2 * F, 2 * F]
+    plain = trained(lists, 2)
+    assert plain.update_ids[:2].tolist() == [0, 1]
+    assert not torch.equal(one.update_ids, plain.update_ids)
+
+
+@pytest.mark.parametrize("predict", ["vote", "average", "last"])
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("stop", [0, 2])
+def test_a_restored_state_goes_on_to_the_same_bits(stop, shuffle, predict, tmp_path):
+    lists, new = drawn(8, S=40), drawn(9, correct=False)
+    options = {"predict": predict, "unit": 0.3, "shuffle": shuffle}
+    through = trained(lists, 4, **options)
+    torch.save(trained(lists, stop, **options).state_dict(), tmp_path / "state")
+    resumed = VotedPerceptron(**options)
+    resumed.load_state_dict(torch.load(tmp_path / "state"))
+    resumed.start(examples_of(lists))
+    for _ in range(stop, 4):
+        resumed.epoch()
+    assert_same_state(through, resumed)
+    fresh = VotedPerceptron(**options)
+    fresh.load_state_dict(resumed.state_dict())  # totals need no start
+    assert torch.equal(totals_of(fresh, new), totals_of(through, new))
+
+
+def test_a_loaded_state_replaces_the_votes():
+    new, ranker, other = drawn(9, correct=False), trained(drawn(1), 2), trained(drawn(2), 1)
+    before = totals_of(ranker, new)
+    ranker.load_state_dict(other.state_dict())
+    assert torch.equal(totals_of(ranker, new), totals_of(other, new))
+    assert not torch.equal(totals_of(ranker, new), before)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"predict": "mean"}, "predict must be vote, average or last, got 'mean'"),
+        ({"unit": 0.0}, "unit must be > 0, got 0.0"),
+        ({"unit": math.nan}, "unit must be > 0"),
+    ],
+    ids=str,
+)
+def test_bad_options(options, message):
+    with pytest.raises(InputError, match=message):
+        VotedPerceptron(**options)
+
+
+def test_options_are_kept():
+    options = {"predict": "last", "unit": 2.0, "seed": 5, "shuffle": True}
+    assert {name: getattr(VotedPerceptron(**options), name) for name in options} == options

@@ -1,0 +1,140 @@
+"""Guided learning through the program: the same data, scores, saved models and commands as other taggers."""
+
+import pytest
+import torch
+
+from structperc.batching.sources import Synthetic
+from structperc.cli import main
+from structperc.commands.tagging import tag_file
+from structperc.data.labels import LabelSet
+from structperc.data.reading import Reading
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from structperc.guided import ContextFeatures, Updates
+from structperc.taggers.guided_tagger import GuidedTagger
+from structperc.taggers.sequence_tagger import SequenceTagger
+from structperc.taggers.tagger import Tagger
+from structperc.training.program import run, train
+
+CONFIG = """\
+seed_everything: 1
+trainer: {max_epochs: 3, enable_progress_bar: false, accelerator: cpu}
+data:
+  class_path: structperc.data.Synthetic
+  init_args: {train: 12, dev: 4, test: 2, batch_size: 8}
+model:
+  class_path: structperc.taggers.GuidedTagger
+  init_args:
+    features:
+      class_path: structperc.features.FeatureExtractor
+      init_args: {node: [bias, "w[0]", "w[-1]", "pos[0]"], cutoff: 1}
+    context:
+      class_path: structperc.guided.ContextFeatures
+      init_args: {templates: [shen2007_c], size: 1024}
+    beam: 2
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "guided.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+def fitted(config, root, *options):
+    return run(["fit", "-c", str(config), f"--trainer.default_root_dir={root}", *options])
+
+
+def weights(tagger):
+    return {name: p.detach().clone() for name, p in tagger.named_parameters()}
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_fit_saves_the_averages_of_the_best_epoch(config, tmp_path):
+    program = fitted(config, tmp_path / "run", "--trainer.max_epochs=1")
+    saved = SequenceTagger.load(tmp_path / "run" / "1" / "model")
+    assert type(saved) is GuidedTagger
+    (optimizer,) = program.trainer.optimizers
+    assert isinstance(optimizer, Updates)
+    steps = optimizer.param_groups[0]["steps"]
+    assert steps >= program.datamodule.corpus("train").tokens
+    checkpoint = torch.load(tmp_path / "run" / "1" / "checkpoints" / "last.ckpt", weights_only=True)
+    for name, p in saved.named_parameters():
+        raw = checkpoint["state_dict"][name]
+        (state,) = (s for s in checkpoint["optimizer_states"][0]["state"].values() if s["sums"].shape == raw.shape)
+        assert torch.equal(p, (raw.double() - state["sums"] / steps).float())
+        assert not torch.equal(p, raw)
+    (results,) = (tmp_path / "run" / "1").glob("results.json")
+    assert '"dev"' in results.read_text()
+
+
+def test_a_saved_model_labels_as_the_trained_one(config, tmp_path):
+    program = fitted(config, tmp_path / "run")
+    saved = GuidedTagger.load(tmp_path / "run" / "1" / "model")
+    assert same(weights(saved), weights(program.model))
+    assert (saved.guided.beam, saved.guided.order) == (2, "easiest")
+    sentences = [{"word": ["Nothing", "fell"], "pos": ["NN", "VBD"]}, {"word": ["a"], "pos": ["DT"]}]
+    assert saved.tag(sentences) == program.model.tag(sentences)
+    assert [len(labels) for labels in saved.tag([*sentences, {"word": [], "pos": []}])] == [2, 1, 0]
+    assert {file.name for file in (tmp_path / "run" / "1" / "model").iterdir()} == {"model.json", "model.safetensors"}
+
+
+def test_an_interrupted_run_goes_on_to_the_same_bits(config, tmp_path):
+    whole = fitted(config, tmp_path / "whole")
+    fitted(config, tmp_path / "parts", "--trainer.max_epochs=1")
+    resumed = fitted(config, tmp_path / "parts", "--ckpt_path=last")
+    assert same(weights(whole.model), weights(resumed.model))
+
+
+def test_it_learns(config, tmp_path):
+    program = fitted(config, tmp_path / "run", "--trainer.max_epochs=6", "--data.train=60")
+    assert program.model.training_error() < 0.05
+    labels = program.model.label(program.datamodule.corpus("train"))
+    gold = program.datamodule.corpus("train").columns["label"]
+    wrong = sum(a != b for a, b in zip((x for s in labels for x in s), gold, strict=True))
+    assert wrong < 0.05 * len(gold)
+
+
+def test_commands_that_need_a_lattice_say_so(config, tmp_path, capsys):
+    fitted(config, tmp_path / "run", "--trainer.max_epochs=1")
+    model, text = str(tmp_path / "run" / "1" / "model"), tmp_path / "text"
+    text.write_text("Nothing NN\nfell VBD\n")
+    capsys.readouterr()
+    tag_file(model, str(text), Reading(["word", "pos"]))
+    assert capsys.readouterr().out.splitlines()[0].startswith("Nothing NN ")
+    with pytest.raises(InputError, match="GuidedTagger knows the best labelling alone; leave out -k"):
+        tag_file(model, str(text), Reading(["word", "pos"]), k=3)
+    with pytest.raises(InputError, match="this is a GuidedTagger, not a Tagger"):
+        Tagger.load(model)
+    assert main(["weights", model]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--data.unit=document", "set data.unit: sentence"),
+        ("--model.beam=0", "beam must be >= 1, got 0"),
+        ("--model.context.templates=[t[5]]", "t\\[5\\]"),
+    ],
+)
+def test_bad_options(config, tmp_path, option, said):
+    with pytest.raises(InputError, match=said):
+        train(["fit", "-c", str(config), f"--trainer.default_root_dir={tmp_path / 'run'}", option])
+
+
+def test_without_averages_the_last_weights_count():
+    data = Synthetic(train=4, dev=1, test=1, batch_size=4)
+    made = GuidedTagger(FeatureExtractor(["w[0]"], cutoff=1), ContextFeatures(["t[-1]"]), 1, average=False)
+    made.features.fit(data.corpus("train"))
+    made.allocate(LabelSet.from_corpus(data.corpus("train").columns["label"], data.scheme))
+    optimizer = made.configure_optimizers()
+    made.guided.learn(made.encode(data.corpus("train"))[[0, 1, 2, 3]], optimizer)
+    raw = weights(made)
+    with optimizer.averaged():
+        assert same(weights(made), raw)
+    assert any(p.any() for p in raw.values())

@@ -1,0 +1,87 @@
+"""Dropout is for training alone: whoever labels text, and whenever, gets the same."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import Sentences, sentences
+from torch import nn
+
+from structperc.batching.sources import Synthetic
+from structperc.chain import KBest
+from structperc.cli import main
+from structperc.criteria import Likelihood
+from structperc.encoders import BiLSTM, WordEmbedding
+from structperc.scorers import Neural
+from structperc.taggers.modes import evaluating
+from structperc.taggers.tagger import Tagger
+from structperc.training.report import label_split
+
+CONFIG = Path(__file__).parents[2] / "configs" / "embedded" / "bilstm_crf.yaml"
+SIZES = {"train": 60, "dev": 12, "test": 12}
+
+
+def test_parts_are_as_they_were_afterwards_even_when_something_fails():
+    module = nn.Sequential(nn.Dropout(), nn.Sequential(nn.Dropout()))
+    module[1].eval()
+    before = [part.training for part in module.modules()]
+
+    def fails():
+        with evaluating(module):
+            assert not any(part.training for part in module.modules())
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fails()
+    assert [part.training for part in module.modules()] == before == [True, True, False, False]
+
+
+@pytest.fixture
+def tagger():
+    """In training mode, with much dropout."""
+    torch.manual_seed(0)
+    encoder = BiLSTM([WordEmbedding(8, cutoff=1)], hidden=8, dropout=0.8)
+    made = Tagger(None, Neural(encoder), Likelihood(), KBest(1), torch.optim.Adam)
+    made.learn_sizes(Sentences(sentences(12)))
+    for p in made.parameters():
+        nn.init.normal_(p)
+    return made.train()
+
+
+TEXT = [["Anna", "met", "Bo", "in", "Rome"], ["Paris", "saw", "the", "Bo"], ["Bo"]] * 4
+
+
+def test_inference_has_no_dropout_and_leaves_training_as_it_was(tagger):
+    labels, scores, shares = tagger.tag(TEXT), tagger.kbest(TEXT, 3), tagger.marginals(TEXT)
+    assert tagger.training
+    assert tagger.scorer.encoder.training
+    tagger.eval()
+    assert labels == tagger.tag(TEXT)
+    assert scores == tagger.kbest(TEXT, 3)
+    assert all(map(torch.equal, shares, tagger.marginals(TEXT)))
+
+
+def test_splits_are_scored_without_dropout(tagger):
+    data = Sentences(sentences(12))
+    data.encode(tagger.encode, "fit")
+    found = label_split(tagger, data, "train").labels
+    assert tagger.training
+    assert found == label_split(tagger.eval(), data, "train").labels
+
+
+def test_what_fit_reports_is_what_the_saved_model_does(tmp_path):
+    options = [f"--data.{split}={n}" for split, n in SIZES.items()]
+    quiet = ["--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false", "--trainer.accelerator=cpu"]
+    more = ["--trainer.max_epochs=6", f"--trainer.default_root_dir={tmp_path}", "--data.batch_size=8"]
+    assert main(["fit", "-c", str(CONFIG), *options, *quiet, *more]) == 0
+    run = tmp_path / "1"
+    with open(run / "logs" / "version_0" / "metrics.csv", encoding="utf-8") as file:
+        logged = max(float(row["dev/score"]) for row in csv.DictReader(file) if row["dev/score"])
+    assert json.loads((run / "results.json").read_text())["dev"]["score"] == pytest.approx(logged)
+    assert logged > 0
+    corpus = Synthetic(unit="document", **SIZES).corpus("test")
+    labels = [label for sentence in Tagger.load(run / "model").label(corpus) for label in sentence]
+    lines = (run / "predictions" / "test.conll").read_text().splitlines()
+    assert [line.split()[-1] for line in lines if line and not line.startswith("-DOCSTART-")] == labels

@@ -1,0 +1,181 @@
+"""Runs with dropout and random words go on bit for bit; what checkpoints say about random numbers."""
+
+import random
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from nested import assert_same
+
+from structperc.batching.processes import Share
+from structperc.cli import main
+from structperc.taggers import random_states
+from structperc.taggers.random_states import KEY, RandomStates, restore, states
+
+NEURAL = """
+trainer: {gradient_clip_val: 5}
+data: {init_args: {unit: document, batch_size: 4, train: 10, dev: 4, test: 2}}
+model:
+  class_path: structperc.taggers.Tagger
+  init_args:
+    features: null
+    scorer:
+      class_path: structperc.scorers.Neural
+      init_args:
+        encoder:
+          class_path: structperc.encoders.BiLSTM
+          init_args:
+            inputs:
+              - {class_path: structperc.encoders.WordEmbedding, init_args: {width: 6, word_dropout: 0.3}}
+              - {class_path: structperc.encoders.CharCNN, init_args: {width: 4, characters: 4, dropout: 0.2}}
+            hidden: 6
+            dropout: 0.5
+    criterion: {class_path: structperc.criteria.Likelihood}
+    optimizer: {class_path: torch.optim.Adam, init_args: {lr: 0.01}}
+checkpoint: {monitor: epoch, mode: min}
+"""
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def neural(runs, tmp_path):
+    """fit of a network with all kinds of dropout, so many epochs; the first one is the best."""
+    config = tmp_path / "neural.yaml"
+    config.write_text(NEURAL)
+
+    def arguments(epochs, *options):
+        return runs.arguments("fit", f"--config={config}", f"--trainer.max_epochs={epochs}", *options)
+
+    def fit(*arguments):
+        assert main(fit.arguments(*arguments)) == 0
+
+    fit.root, fit.arguments = runs.root, arguments
+    return fit
+
+
+def checkpoint(run, name="last"):
+    return torch.load(run / "checkpoints" / f"{name}.ckpt", weights_only=True)
+
+
+def assert_same_training(a, b):
+    for part in ("state_dict", "optimizer_states", KEY, "epoch", "global_step"):
+        assert_same(a[part], b[part])
+
+
+def test_resumed_from_the_last_or_the_best_epoch_a_network_learns_what_it_would_have_learned(neural):
+    neural(4)
+    neural(2)
+    shutil.copytree(neural.root / "2", neural.root / "3")
+    assert checkpoint(neural.root / "3", "best")["epoch"] == 0
+    neural(4, f"--ckpt_path={neural.root / '2' / 'checkpoints' / 'last.ckpt'}")
+    neural(4, f"--ckpt_path={neural.root / '3' / 'checkpoints' / 'best.ckpt'}")
+    whole = checkpoint(neural.root / "1")
+    for resumed in ("2", "3"):
+        assert_same_training(checkpoint(neural.root / resumed), whole)
+
+
+def test_also_from_an_epoch_that_is_the_best_where_validation_is_rarer_than_epochs(neural):
+    settled = "--trainer.callbacks=[{class_path: structperc.training.StopWhenSettled}]"
+    rare = ["--trainer.check_val_every_n_epoch=2", "--checkpoint.mode=max", settled]
+    rare += ["--model.criterion=structperc.criteria.Perceptron", "--model.search.k=1"]
+    neural(3, *rare)
+    neural(2, *rare)
+    best = neural.root / "2" / "checkpoints" / "best.ckpt"
+    assert checkpoint(neural.root / "2", "best")["epoch"] == 1
+    neural(3, f"--ckpt_path={best}", *rare)
+    resumed, whole = checkpoint(neural.root / "2"), checkpoint(neural.root / "1")
+    assert_same_training(resumed, whole)
+    assert_same(resumed["callbacks"]["StopWhenSettled"], whole["callbacks"]["StopWhenSettled"])
+
+
+def test_corpus_level_criteria_that_look_at_the_corpus_before_an_epoch(neural):
+    """Dropout draws before the first mini-batch, too."""
+    options = ["--model.criterion=structperc.criteria.MCEF", "--model.search.k=2", "--data.shuffle=false"]
+    options += ["--model.optimizer=structperc.optim.QuickProp", "--model.optimizer.lr=0.1"]
+    options += ["--trainer.gradient_clip_val=null"]
+    neural(3, *options)
+    neural(1, *options)
+    neural(3, "--ckpt_path=last", *options)
+    assert_same_training(checkpoint(neural.root / "2"), checkpoint(neural.root / "1"))
+
+
+def test_a_checkpoint_without_random_states_goes_on_with_a_warning(neural, caplog):
+    neural(1)
+    path = neural.root / "1" / "checkpoints" / "last.ckpt"
+    old = torch.load(path, weights_only=True)
+    del old[KEY]
+    torch.save(old, path)
+    with caplog.at_level("WARNING"):
+        neural(2, "--ckpt_path=last")
+    assert [r.getMessage() for r in caplog.records if "random" in r.getMessage()] == [
+        "the checkpoint has no random states: what is random goes on otherwise than without the break"
+    ]
+    assert checkpoint(neural.root / "1")["epoch"] == 1
+
+
+def test_damaged_states_are_refused_before_training(neural, fails, tmp_path):
+    neural(1)
+    path = neural.root / "1" / "checkpoints" / "last.ckpt"
+    whole = torch.load(path, weights_only=True)
+    for damage in ({"numpy": {}}, {"torch": torch.zeros(3, dtype=torch.uint8)}, {"python": {"version": 3}}):
+        torch.save({**whole, KEY: [{**whole[KEY][0], **damage}]}, path)
+        message = fails(*neural.arguments(2, "--ckpt_path=last"))
+        assert f"--ckpt_path {path}: it does not fit this configuration" in message
+
+
+def draws():
+    return torch.rand(3).tolist(), np.random.random(3).tolist(), random.random(), np.random.normal(), random.gauss()
+
+
+def test_all_generators_go_on_from_what_a_file_holds(tmp_path):
+    np.random.normal(), random.gauss()  # each keeps a second number for the next call
+    torch.save(states(CPU), tmp_path / "states")
+    expected = draws()
+    draws()
+    restore(torch.load(tmp_path / "states", weights_only=True), CPU)
+    assert draws() == expected
+
+
+def test_states_of_a_device_are_for_devices_of_its_kind(monkeypatch):
+    device, put = torch.device("cuda", 1), []
+
+    class Module:
+        def get_rng_state(self):
+            return torch.tensor([7], dtype=torch.uint8)
+
+        def set_rng_state(self, state):
+            put.append(state)
+
+    monkeypatch.setattr(torch, "get_device_module", lambda given: {device: Module()}[given])
+    saved = states(device)
+    restore(saved, CPU)
+    assert put == []
+    restore(saved, device)
+    assert put == [saved["cuda"]]
+    restore(states(CPU), device)
+    assert len(put) == 1
+
+
+class Trainer:
+    strategy = SimpleNamespace(root_device=CPU)
+    train_dataloader = ()
+
+
+def test_each_process_takes_up_its_own(monkeypatch, caplog):
+    process = {}
+    monkeypatch.setattr(random_states, "share", lambda: process["share"])
+    saved, drawn = [], []
+    for _ in range(2):
+        saved.append(states(CPU))
+        drawn.append(draws())
+    for number in (1, 0):
+        process["share"] = Share(number, 2)
+        callback = RandomStates()
+        callback.on_load_checkpoint(Trainer, None, {KEY: saved})
+        callback.on_train_epoch_start(Trainer, None)
+        assert draws() == drawn[number]
+    process["share"] = Share(0, 3)
+    RandomStates().on_load_checkpoint(Trainer, None, {KEY: saved})
+    assert "random states of 2 processes" in caplog.text

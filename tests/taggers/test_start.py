@@ -1,0 +1,130 @@
+"""Training that starts from a saved model: its features, labels and weights, and refusal of what does not fit."""
+
+import pytest
+import torch
+from tiny import NODE, Sentences, fit, make_tagger, sentences
+
+from structperc.chain import KBest
+from structperc.criteria import MCEF, Likelihood, Margin
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from structperc.nonlocal_features import MajorityPhrase
+from structperc.scorers import SparseLinear
+from structperc.taggers.start import start_from
+from structperc.taggers.tagger import Tagger
+
+LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
+
+
+class Still(torch.optim.SGD):
+    """Steps of length zero."""
+
+    full_batch = True
+
+    def __init__(self, params):
+        super().__init__(params, 0.0)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A tagger with random weights, and the folder that it is saved in."""
+    tagger = make_tagger(Sentences(sentences(11)), Likelihood(), k=1)
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    tagger.save(folder)
+    return tagger, folder
+
+
+def blank(criterion=None, node=NODE, edge=(), transitions=True, **options):
+    features = FeatureExtractor(node, edge, cutoff=1, progress=False)
+    return Tagger(features, SparseLinear(transitions), criterion or MCEF(), KBest(2), **options)
+
+
+def test_features_labels_and_weights_are_the_models(saved):
+    given, folder = saved
+    tagger = blank()
+    start_from(tagger, str(folder), "IOB2")
+    assert tagger.features.feature_names("node") == given.features.feature_names("node")
+    assert list(tagger.labels.names) == list(given.labels.names) == LABELS
+    for own, other in zip(tagger.named_parameters(), given.named_parameters(), strict=True):
+        assert own[0] == other[0]
+        assert torch.equal(own[1], other[1])
+        assert own[1].requires_grad
+    assert type(tagger.criterion) is MCEF
+    assert tagger.search.k == 2
+
+
+def test_training_data_are_read_with_the_models_features_and_labels(saved):
+    """These three sentences have neither all of its words nor all of its labels."""
+    given, folder = saved
+    few = Sentences([[("Anna", "B-PER"), ("slept", "O")], [("Bo", "B-PER")], [("rain", "O")]])
+    tagger = blank(Likelihood(), init_from=str(folder), optimizer=Still)
+    fit(tagger, few, 1)
+    assert tagger.features.n_node_features == given.features.n_node_features
+    assert list(tagger.labels.names) == LABELS
+    assert all(torch.equal(a, b) for a, b in zip(tagger.parameters(), given.parameters(), strict=True))
+    assert tagger.unit == "sentence"
+
+
+def test_labels_that_the_model_does_not_know(saved):
+    with pytest.raises(InputError, match=r"sentences, sentence 1, token 2.*B-ORG"):
+        fit(blank(Likelihood(), init_from=str(saved[1])), Sentences([[("in", "O"), ("ACME", "B-ORG")]]), 1)
+
+
+def test_weights_that_only_the_tagger_has_stay_at_zero(saved):
+    tagger = blank(Margin(C=1.0), nonlocal_features=[MajorityPhrase()])
+    start_from(tagger, str(saved[1]), "IOB2")
+    own = dict(tagger.named_parameters())
+    rest = own.keys() - dict(saved[0].named_parameters()).keys()
+    assert rest
+    assert not any(own[name].any() for name in rest)
+    assert torch.equal(tagger.scorer.node, saved[0].scorer.node)
+
+
+def test_a_model_without_transitions(tmp_path):
+    given = make_tagger(Sentences(sentences(11)), Likelihood(), k=1)
+    local = blank(Likelihood(), transitions=False)
+    local.features = given.features
+    local.allocate(given.labels)
+    local.save(tmp_path / "local")
+    tagger = blank()
+    start_from(tagger, str(tmp_path / "local"), "IOB2")
+    assert not tagger.scorer.transition.any()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"node": [{"of": ["w"], "at": [0]}]}, "was trained with other node templates; use those"),
+        ({"edge": ["bias"]}, "was trained with other edge templates; use those"),
+        ({"transitions": False}, "has weights scorer.transition, which this model has not"),
+    ],
+)
+def test_models_that_do_not_fit(saved, options, message):
+    with pytest.raises(InputError, match=f"^model.init_from: {saved[1]} {message}$"):
+        start_from(blank(**options), str(saved[1]), "IOB2")
+
+
+def test_a_model_of_another_unit(saved):
+    tagger = blank()
+    tagger.unit = "document"
+    with pytest.raises(InputError, match=r"^model.init_from: .* was trained on sentences; set data.unit: sentence$"):
+        start_from(tagger, str(saved[1]), "IOB2")
+
+
+def test_a_model_of_another_scheme(saved):
+    with pytest.raises(InputError, match=r"^model.init_from: .* has IOB2 labels; set data.scheme to that$"):
+        start_from(blank(), str(saved[1]), "IOBES")
+
+
+def test_a_folder_without_a_model(tmp_path):
+    with pytest.raises(InputError, match=f"^model.init_from: {tmp_path}: no saved model here"):
+        start_from(blank(), str(tmp_path), "IOB2")
+
+
+def test_a_fitted_tagger_is_not_started_anew(saved):
+    """As when it is trained on: its weights are what it has."""
+    data = Sentences(sentences(5))
+    tagger = make_tagger(data, Likelihood(), Still, init_from=str(saved[1]), seed=7)
+    before = [p.clone() for p in tagger.parameters()]
+    fit(tagger, data, 1)
+    assert all(torch.equal(a, b) for a, b in zip(tagger.parameters(), before, strict=True))

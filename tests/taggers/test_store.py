@@ -1,0 +1,287 @@
+"""Saved models: whole or not at all, self-contained, without pickle, and clear about what is wrong with them."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from structperc.chain import KBest
+from structperc.cli import main
+from structperc.criteria import Likelihood, Margin, Perceptron
+from structperc.data import unfinished
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError
+from structperc.features import Clusters, FeatureExtractor, Gazetteer
+from structperc.scorers import SparseLinear
+from structperc.taggers import model_folder, store
+from structperc.taggers.tagger import Tagger
+
+SENTENCES = [["Anna", "saw", "New", "York"], ["rome", "waits"], ["Smith"], ["New", "Anna", "saw", "Rome", "ab"]]
+TEMPLATES = ["bias", {"of": ["w", "wl", "p2", "s1"], "at": [-1, 0, 1]}, "wl[-1]|wl[0]"]
+
+
+def tagger(seed=0, edge=None, criterion=None, k=1, **resources):
+    """A tagger of random weights."""
+    features = FeatureExtractor(
+        TEMPLATES + [f"{name}[0]" for name in resources.pop("attributes", [])], edge, 1, **resources
+    )
+    corpus = Corpus.from_sentences([{"word": words} for words in SENTENCES])
+    features.fit(corpus)
+    made = Tagger(features, SparseLinear(sparse_grad=False), criterion or Perceptron(), KBest(k))
+    made.allocate(LabelSet.from_corpus(["O", "B-PER", "B-LOC"], "IOB2"))
+    torch.manual_seed(seed)
+    for parameter in made.scorer.parameters():
+        torch.nn.init.normal_(parameter)
+    return made
+
+
+def assert_same(a, b):
+    """Equal labels and equal scores, also for words that training has not seen."""
+    sentences = [*SENTENCES, ["unseen", "Rome", "words"], ["Ü", "𝔘", "a|b"]]
+    assert a.tag(sentences) == b.tag(sentences)
+    assert a.kbest(sentences, 3) == b.kbest(sentences, 3)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A saved model and what it tags."""
+    tagger().save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def complaint(folder):
+    with pytest.raises(InputError) as error:
+        Tagger.load(folder)
+    message = str(error.value)
+    assert str(folder) in message
+    assert "\n" not in message
+    return message
+
+
+# -- round trips ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"edge": TEMPLATES},
+        {"edge": ["bias", "w[0]"]},
+        {"criterion": Likelihood()},
+        {"criterion": Margin(C=12.5), "k": 2},
+    ],
+    ids=["nodes", "same edges", "other edges", "likelihood", "margin"],
+)
+def test_loaded_equals_saved(tmp_path, options):
+    original = tagger(**options)
+    original.save(tmp_path / "model")
+    loaded = Tagger.load(tmp_path / "model")
+    assert_same(loaded, original)
+    assert (loaded.labels, loaded.unit, loaded.search.k) == (original.labels, original.unit, original.search.k)
+    assert loaded.vocabulary() == original.vocabulary()
+    assert type(loaded.criterion) is type(original.criterion)
+    assert loaded.scorer.sparse_grad is False
+    assert not loaded.training
+
+
+def test_saving_a_loaded_model_changes_no_byte(saved, tmp_path):
+    Tagger.load(saved).save(tmp_path / "again")
+    for file in saved.iterdir():
+        assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_only_json_and_safetensors(saved, trained):
+    for folder in (saved, trained.folder / "model"):
+        assert {file.name for file in folder.iterdir()} == {"model.json", "model.safetensors"}
+        assert json.loads((folder / "model.json").read_text(encoding="utf-8"))["format"] == model_folder.FORMAT
+        tensors = load_file(folder / "model.safetensors")
+        assert {"scorer.node", "features.node_keys"} <= tensors.keys()
+
+
+def test_needs_no_file_that_training_read(tmp_path):
+    lists, paths = tmp_path / "places.txt", tmp_path / "paths.tsv"
+    lists.write_text("New York\nRome\n")
+    paths.write_text("0101\tAnna\t3\n0110\tRome\t2\n")
+    resources = {"gazetteers": {"gl": Gazetteer(lists)}, "clusters": Clusters(paths), "attributes": ["gl", "c2", "c4"]}
+    original = tagger(**resources)
+    assert {"gl[0]=B", "gl[0]=I", "c4[0]=0110"} <= set(original.features.feature_names("node"))
+    original.save(tmp_path / "model")
+    shutil.move(tmp_path / "model", tmp_path / "elsewhere")
+    for file in (lists, paths):
+        file.unlink()
+    assert str(tmp_path) not in (tmp_path / "elsewhere" / "model.json").read_text()
+    assert_same(Tagger.load(tmp_path / "elsewhere"), original)
+
+
+def test_pushed_and_pulled_through_a_folder(tmp_path, trained):
+    original = Tagger.load(trained.folder / "model")
+    original.save_pretrained(tmp_path / "pushed")
+    pulled = Tagger.from_pretrained(str(tmp_path / "pushed"))
+    sentences = [{"word": ["Anna", "left"], "pos": ["NNP", "VBD"], "chunk": ["B-NP", "B-VP"]}]
+    assert pulled.kbest(sentences, 5) == original.kbest(sentences, 5)
+    assert not [file for file in (tmp_path / "pushed").iterdir() if file.suffix in (".bin", ".pt", ".pkl", ".ckpt")]
+
+
+def test_training_data_alone_are_enough(tmp_path):
+    (tmp_path / "train.txt").write_text("Anna B-PER\nsleeps O\n\nRome B-LOC\nwaits O\n")
+    config = tmp_path / "config.yaml"
+    config.write_text(f"""
+trainer: {{max_epochs: 2, default_root_dir: {tmp_path}/runs, enable_progress_bar: false, accelerator: cpu}}
+data:
+  class_path: structperc.data.Conll
+  init_args: {{path: {tmp_path}, files: {{train: train.txt}}, columns: [word, label]}}
+model:
+  features: {{class_path: structperc.features.FeatureExtractor, init_args: {{node: [{{of: [w], at: [0]}}], cutoff: 1}}}}
+  scorer: {{class_path: structperc.scorers.SparseLinear}}
+  criterion: {{class_path: structperc.criteria.Perceptron}}
+  search: {{class_path: structperc.chain.KBest, init_args: {{k: 1}}}}
+  optimizer: {{class_path: structperc.optim.Perceptron}}
+""")
+    assert main(["fit", "-c", str(config)]) == 0
+    assert Tagger.load(tmp_path / "runs" / "1" / "model").tag([["Anna"]]) == [["B-PER"]]
+
+
+# -- saving over a model --------------------------------------------------------------------------------------
+
+
+def test_a_new_model_takes_the_place_of_an_old_one(saved):
+    tagger(seed=1).save(saved)
+    assert_same(Tagger.load(saved), tagger(seed=1))
+    assert Tagger.load(saved).kbest(SENTENCES, 1) != tagger(seed=0).kbest(SENTENCES, 1)
+    assert [path.name for path in saved.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("file", ["model.json", "model.safetensors"])
+def test_a_disk_that_fills_up_leaves_the_old_model(saved, monkeypatch, file):
+    def full(*_, **__):
+        raise OSError("no space left on device")
+
+    if file == "model.json":
+        monkeypatch.setattr(Path, "write_text", full)
+    else:
+        monkeypatch.setattr(model_folder, "save_file", full)
+    with pytest.raises(InputError, match=r"model: cannot write this file \(no space"):
+        tagger(seed=1).save(saved)
+    assert_same(Tagger.load(saved), tagger(seed=0))
+    assert [path.name for path in saved.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("moves", range(4))
+def test_whatever_move_fails_a_model_is_there(saved, monkeypatch, moves):
+    done = []
+
+    def failing(source, target, replace=os.replace):
+        if len(done) == moves:
+            raise OSError("input/output error")
+        done.append(target)
+        replace(source, target)
+
+    monkeypatch.setattr(unfinished.os, "replace", failing)
+    new = tagger(seed=1)
+    try:
+        new.save(saved)
+    except InputError:
+        new = tagger(seed=0)
+    assert_same(Tagger.load(saved), new)
+
+
+def test_nothing_is_left_where_a_first_save_failed(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(model_folder, "save_file", full)
+    with pytest.raises(InputError, match=r"model: cannot write this file \(no space"):
+        tagger().save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+# -- what cannot be loaded ------------------------------------------------------------------------------------
+
+
+def test_no_folder(tmp_path):
+    assert "no saved model" in complaint(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("file", ["model.json", "model.safetensors"])
+def test_missing_file(saved, file):
+    (saved / file).unlink()
+    assert file in complaint(saved)
+
+
+@pytest.mark.parametrize("file", ["model.json", "model.safetensors"])
+@pytest.mark.parametrize("content", [b"", b"\x00\xff garbage", b"{", b"[]", b"3", b"null"])
+def test_corrupt_file(saved, file, content):
+    (saved / file).write_bytes(content)
+    complaint(saved)
+
+
+@pytest.mark.parametrize("file", ["model.json", "model.safetensors"])
+def test_file_cut_short(saved, file):
+    (saved / file).write_bytes((saved / file).read_bytes()[:-20])
+    complaint(saved)
+
+
+@pytest.mark.parametrize("key", ["labels", "scheme", "unit", "scorer", "criterion", "search", "features", "format"])
+def test_missing_entry(saved, key):
+    config = json.loads((saved / "model.json").read_text())
+    del config[key]
+    (saved / "model.json").write_text(json.dumps(config))
+    assert key in complaint(saved)
+
+
+def test_format_of_another_version(saved):
+    config = json.loads((saved / "model.json").read_text())
+    (saved / "model.json").write_text(json.dumps({**config, "format": 99}))
+    assert "99" in complaint(saved)
+
+
+@pytest.mark.parametrize("path", ["structperc.criteria.Gone", "no_such_package.Criterion", "Criterion"])
+def test_class_that_cannot_be_imported(saved, path):
+    config = json.loads((saved / "model.json").read_text())
+    config["criterion"]["class_path"] = path
+    (saved / "model.json").write_text(json.dumps(config))
+    with pytest.raises(InputError) as error:
+        Tagger.load(saved)
+    assert path in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("change", ["missing", "too many", "other shape", "no keys"])
+def test_weights_that_do_not_fit(saved, change):
+    tensors = load_file(saved / "model.safetensors")
+    if change == "missing":
+        del tensors["scorer.transition"]
+    elif change == "too many":
+        tensors["scorer.edge"] = torch.zeros(3, 4)
+    elif change == "other shape":
+        tensors["scorer.node"] = tensors["scorer.node"][:-1].contiguous()
+    else:
+        del tensors["features.node_keys"]
+    save_file(tensors, saved / "model.safetensors")
+    complaint(saved)
+
+
+def test_of_a_hub_the_two_files_are_fetched(saved, monkeypatch):
+    asked = []
+
+    def fetched(model_id, **options):
+        asked.append((model_id, sorted(options["allow_patterns"])))
+        return saved
+
+    monkeypatch.setattr(store, "snapshot_download", fetched)
+    assert_same(Tagger.from_pretrained("someone/model"), tagger())
+    assert asked == [("someone/model", ["model.json", "model.safetensors"])]
+
+
+def test_a_silent_hub_is_one_line(monkeypatch):
+    def silent(model_id, **options):
+        raise ConnectionError("no answer\nat all")
+
+    monkeypatch.setattr(store, "snapshot_download", silent)
+    with pytest.raises(InputError, match=r"^hub someone/model: .*no answer at all\)$"):
+        Tagger.from_pretrained("someone/model")

@@ -1,0 +1,321 @@
+"""Loading a model runs no code that its user did not allow, whatever its files name."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny import Sentences, make_tagger, sentences
+
+from structperc.chain import KBest
+from structperc.cli import main
+from structperc.criteria import MCE, Likelihood
+from structperc.encoders import BiLSTM, WordEmbedding
+from structperc.encoders.pretrained import unlearned
+from structperc.errors import InputError
+from structperc.features import Clusters, FeatureExtractor, Gazetteer
+from structperc.scorers import Neural
+from structperc.taggers.sequence_tagger import SequenceTagger
+from structperc.taggers.tagger import Tagger
+
+OWN = """
+import pathlib
+pathlib.Path({canary!r}).write_text("imported")
+
+from structperc.criteria import Likelihood
+
+class Own(Likelihood):
+    pass
+
+def Function(**options):
+    pathlib.Path({canary!r}).write_text("called")
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A saved likelihood tagger with all resources that a model may have."""
+    folder = tmp_path_factory.mktemp("saved")
+    data = Sentences(sentences(8))
+    features = FeatureExtractor(
+        ["w[0]", "gl[0]", "c2[0]"], None, 1, {"gl": Gazetteer(["Rome"])}, Clusters({"Rome": "01"}), progress=False
+    )
+    features.fit(data.corpus("train"))
+    made = make_tagger(data, Likelihood(), k=1)
+    tagger = Tagger(features, made.scorer, made.criterion, made.search)
+    tagger.allocate(made.labels)
+    tagger.save(folder / "model")
+    return folder / "model"
+
+
+@pytest.fixture
+def place(model, tmp_path, monkeypatch):
+    """The working folder: a copy of the model, a module that leaves a file where it is imported or called."""
+    for file in model.iterdir():
+        (tmp_path / "model").mkdir(exist_ok=True)
+        (tmp_path / "model" / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "own.py").write_text(OWN.format(canary=str(tmp_path / "canary")))
+    (tmp_path / "model" / "script.py").write_text(OWN.format(canary=str(tmp_path / "canary")))
+    (tmp_path / "text.txt").write_text("Rome B-LOC\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "own", raising=False)
+    yield tmp_path
+    sys.modules.pop("own", None)
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change model.json as someone does who wants it to be loaded."""
+    config = json.loads((folder / "model.json").read_text())
+    config.pop("checksums", None)
+    change(config)
+    (folder / "model.json").write_text(json.dumps(config))
+
+
+def names(path: str, /, *keys: Any, **options: Any) -> Callable[[dict[str, Any]], None]:
+    """Has the entry under these keys name a class."""
+
+    def change(config: dict[str, Any]) -> None:
+        for key in keys[:-1]:
+            config = config[key]
+        config[keys[-1]] = path if keys == ("class",) else {"class_path": path, "init_args": options}
+
+    return change
+
+
+def complaint(folder: Path, **options: Any) -> str:
+    with pytest.raises(InputError) as error:
+        SequenceTagger.load(folder, **options)
+    assert str(error.value).startswith(f"{folder}: ")
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def readable(folder: Path) -> bool:
+    try:
+        SequenceTagger.load(folder)
+    except InputError:
+        return False
+    return True
+
+
+TOUCH = "touch canary"
+CALLS = {
+    "a command": names("os.system", "criterion", command=TOUCH),
+    "a process": names("subprocess.Popen", "criterion", args=TOUCH, shell=True),
+    "another process": names("subprocess.getoutput", "decoder", cmd=TOUCH),
+    "files deleted": names("shutil.rmtree", "scorer", path="."),
+    "a script of the folder": names("runpy.run_path", "search", path_name="model/script.py"),
+    "a module of the working folder": names("own.Own", "criterion"),
+    "its function": names("own.Function", "nonlocal_features", a=1),
+    "its class in place of the tagger": names("own.Own", "class"),
+    "a function in place of the tagger": names("os.getcwd", "class"),
+    "evaluated text": names("builtins.eval", "criterion", source="open('canary', 'w')"),
+    "a file written": names("pathlib.Path", "criterion"),
+    "a library of the machine": names("ctypes.CDLL", "criterion", name="model/model.json"),
+    "another import": names("importlib.import_module", "criterion", name="own"),
+    "code of a hub": names("torch.hub.load", "scorer", repo_or_dir="a/b", model="c"),
+    "the program itself": names("structperc.__main__.main", "criterion"),
+    "a function of the library": names("structperc.cli.main", "criterion", arguments=["tag", "--help"]),
+    "a module that the library imports": names("structperc.cli.os.system", "criterion", command=TOUCH),
+    "a name that the library imports": names("structperc.taggers.store.Path", "criterion"),
+    "a part for another place": names("structperc.chain.KBest", "criterion", k=1),
+    "a class within a part": names("os.system", "criterion", "init_args", "C", command=TOUCH),
+    "a path in place of a list": lambda c: c["features"]["gazetteers"]["gl"].update(phrases="text.txt"),
+    "a path in place of clusters": lambda c: c["features"].update(clusters={"paths": "text.txt"}),
+    "text learned by what reads none": lambda c: c["criterion"].update(learned=["a"]),
+    "no name at all": names(["os.system"], "criterion"),  # type: ignore[arg-type]
+    "no dot": names("eval", "criterion"),
+    "an abstract part": names("structperc.criteria.Criterion", "criterion"),
+    "wrong options": names("structperc.chain.KBest", "search", k="2"),
+    "unknown options": names("structperc.chain.KBest", "search", k=2, cache="x"),
+}
+
+
+@pytest.mark.parametrize("change", CALLS.values(), ids=CALLS)
+def test_nothing_is_imported_or_called(place, change):
+    edit(place / "model", change)
+    before = sorted(place.rglob("*.*"))
+    assert "own" not in sys.modules
+    complaint(place / "model")
+    assert not (place / "canary").exists()
+    assert "own" not in sys.modules
+    assert sorted(place.rglob("*.*")) == before
+
+
+@pytest.mark.parametrize("trusted", [["os"], ["subprocess"], ["own2", "ow"]])
+def test_trust_does_not_make_a_function_a_part(place, trusted):
+    for path in ("os.system", "subprocess.Popen", "own.Own"):
+        edit(place / "model", names(path, "criterion", command=TOUCH))
+        complaint(place / "model", trusted=trusted)
+    assert not (place / "canary").exists()
+
+
+ENTRANCES: dict[str, Callable[[], Any]] = {
+    "load": lambda: Tagger.load("model"),
+    "from_pretrained": lambda: Tagger.from_pretrained("model"),
+    "tag": lambda: main(["tag", "model", "text.txt", "--columns", "word", "_"]),
+    "candidates": lambda: main(["candidates", "model", "text.txt"]),
+    "explain": lambda: main(["explain", "model", "text.txt"]),
+    "weights": lambda: main(["weights", "model"]),
+    "decisions": lambda: main(["decisions", "model", "text.txt"]),
+    "reliability": lambda: main(["reliability", "model", "text.txt"]),
+}
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES.values(), ids=ENTRANCES)
+def test_at_no_entrance(place, entrance, capsys):
+    edit(place / "model", names("own.Own", "criterion"))
+    try:
+        assert entrance() == 2
+    except InputError as error:
+        print(error, file=sys.stderr)
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert "own.Own" in message
+    assert "--trust own" in message
+    assert not (place / "canary").exists()
+
+
+def test_init_from_trusts_the_modules_of_the_configuration(place):
+    data = Sentences(sentences(8))
+    edit(place / "model", names("own.Own", "criterion"))
+    blank = Tagger(FeatureExtractor(["w[0]"]), Neural(BiLSTM([WordEmbedding()])), Likelihood(), KBest(1))
+    with pytest.raises(InputError, match=r"init_from.*own\.Own"):
+        Tagger(blank.features, blank.scorer, blank.criterion, KBest(1), init_from="model").learn_sizes(data)
+    assert not (place / "canary").exists()
+
+
+def test_parts_of_trusted_modules_are_loaded(place):
+    edit(place / "model", names("own.Own", "criterion"))
+    loaded = Tagger.load(place / "model", trusted=["own"])
+    assert type(loaded.criterion).__name__ == "Own"
+    assert type(Tagger.from_pretrained(str(place / "model"), trusted=["own"]).criterion).__module__ == "own"
+
+
+def test_parts_within_parts_are_checked(tmp_path):
+    data = Sentences(sentences(8))
+    tagger = Tagger(None, Neural(BiLSTM([WordEmbedding(4, 1)], 2)), MCE(), KBest(2))
+    tagger.learn_sizes(data)
+    tagger.save(tmp_path / "model")
+    saved = (tmp_path / "model" / "model.json").read_text()
+    for keys in (
+        ("scorer", "init_args", "encoder"),
+        ("scorer", "init_args", "encoder", "init_args", "inputs", 0),
+        ("criterion", "init_args", "measure"),
+    ):
+        (tmp_path / "model" / "model.json").write_text(saved)
+        edit(tmp_path / "model", names("subprocess.Popen", *keys, args=TOUCH))
+        assert "subprocess.Popen" in complaint(tmp_path / "model")
+        edit(tmp_path / "model", names("structperc.criteria.Margin", *keys, C=1.0))
+        assert "is no" in complaint(tmp_path / "model")
+
+
+def test_an_unknown_entry_of_a_part_is_refused(place):
+    edit(place / "model", lambda config: config["criterion"].update(options={"C": 3}))
+    assert "criterion: a part has no entry 'options'" in complaint(place / "model")
+
+
+def test_networks_of_other_people_are_not_fetched():
+    config = {"model_type": "bert", "hidden_size": 8}
+    for option in ("auto_map", "quantization_config", "_attn_implementation", "name_or_path"):
+        with pytest.raises(InputError, match=option):
+            unlearned({**config, option: {"AutoModel": "someone/model--code.Model"}})
+
+
+# -- what is damaged ------------------------------------------------------------------------------------------
+
+
+def test_every_flipped_byte_shows(place, caplog):
+    """At places drawn from a seed: weights are refused, a configuration that can still be meant costs a warning."""
+    draw = torch.Generator().manual_seed(1)
+    for file in ("model.json", "model.safetensors"):
+        path = place / "model" / file
+        whole = path.read_bytes()
+        for at in torch.randint(len(whole), (40,), generator=draw).tolist():
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+            caplog.clear()
+            if file == "model.json" and readable(place / "model"):
+                assert "model.json was changed" in caplog.text
+            else:
+                complaint(place / "model")
+        path.write_bytes(whole)
+    caplog.clear()
+    Tagger.load(place / "model")
+    assert not caplog.text
+
+
+WEIGHTS = {
+    "NaN": lambda t: t["scorer.node"].view(-1)[0].fill_(torch.nan),
+    "infinite": lambda t: t["scorer.transition"].view(-1)[0].fill_(-torch.inf),
+    "another type": lambda t: t.update({"scorer.node": t["scorer.node"].double()}),
+    "fewer": lambda t: t.pop("scorer.transition"),
+    "more": lambda t: t.update({"scorer.more": torch.zeros(2)}),
+    "another size": lambda t: t.update({"scorer.node": t["scorer.node"][1:].contiguous()}),
+    "a key below 0": lambda t: t["features.node_keys"].view(-1)[0].fill_(-1),
+    "a key out of range": lambda t: t["features.node_keys"].view(-1)[-1].fill_(2**62),
+    "keys out of order": lambda t: t["features.node_keys"].copy_(t["features.node_keys"].flip(0)),
+    "other numbers of keys": lambda t: t["features.node_sizes"].view(-1)[0].add_(1),
+    "negative numbers of keys": lambda t: t["features.node_sizes"].view(-1)[0].fill_(-3),
+    "keys as floats": lambda t: t.update({"features.node_keys": t["features.node_keys"].float()}),
+}
+
+
+@pytest.mark.parametrize("change", WEIGHTS.values(), ids=WEIGHTS)
+def test_weights_that_cannot_be_meant(place, change):
+    tensors = load_file(place / "model" / "model.safetensors")
+    change(tensors)
+    save_file(tensors, place / "model" / "model.safetensors")
+    edit(place / "model", lambda config: None)
+    complaint(place / "model")
+
+
+ENTRIES = {
+    "labels": [["O", "O"], [], "O", [1], ["B-PER"] * 2, None, ["X-PER", "O"]],
+    "scheme": ["IOB3", None, 1, ["IOB2"]],
+    "unit": ["paragraph", None, 0],
+    "features": [None, [], {}, "x"],
+    "format": [1, "3", None, True, 3.0],
+    "search": [None, [], {}, {"class_path": "structperc.chain.KBest", "init_args": {"k": 0}}],
+    "class": [None, 3, "", "structperc.taggers.GuidedTagger"],
+}
+
+
+@pytest.mark.parametrize("key", ENTRIES)
+def test_entries_that_cannot_be_meant(place, key):
+    saved = (place / "model" / "model.json").read_text()
+    for value in ENTRIES[key]:
+        (place / "model" / "model.json").write_text(saved)
+        edit(place / "model", lambda config, value=value: config.update({key: value}))
+        complaint(place / "model")
+
+
+def test_sizes_that_do_not_fit_are_refused(place):
+    many = ["O", *(f"B-{i}" for i in range(1000))]
+    edit(place / "model", lambda config: config.update(labels=many))
+    assert "(11, 1001)" in complaint(place / "model")
+
+
+def test_a_model_without_checksums_is_one_of_format_2(place):
+    labels = Tagger.load(place / "model").tag([["Rome"]])
+    edit(place / "model", lambda config: config.update(format=2))
+    assert Tagger.load(place / "model").tag([["Rome"]]) == labels
+
+
+def test_a_command_may_be_told_whom_to_trust(place, capsys):
+    edit(place / "model", names("own.Own", "criterion"))
+    assert main(["weights", "model", "--trust", "own"]) == 0
+    assert (place / "canary").read_text() == "imported"
+    assert capsys.readouterr().err == ""
+
+
+def test_a_folder_does_not_say_itself_whom_to_trust(place):
+    edit(place / "model", names("own.Own", "criterion"))
+    (place / "model" / "config.json").write_text(json.dumps({"trusted": ["own"], "config": {"trusted": ["own"]}}))
+    with pytest.raises(InputError):
+        Tagger.from_pretrained(place / "model")
+    assert not (place / "canary").exists()
