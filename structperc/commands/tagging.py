@@ -39,6 +39,8 @@ def tag_file(
     if k is not None and k < 1:
         raise InputError(f"-k must be >= 1, got {k}")
     check_targets(output)
+    if output is None and sys.stdout is None:
+        raise InputError("standard output is closed; write to a file with -o")
     tagger = load_guided(model, trusted) if order else SequenceTagger.load(model, trusted=trusted)
     lines = read_lines(file, reading.encoding)
     corpus = read_text(tagger, lines, file, reading)

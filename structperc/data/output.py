@@ -18,7 +18,7 @@ def check_target(path: str | Path) -> None:
     """
     if not str(path) or "\0" in str(path):
         raise InputError(f"{str(path)!r} is no name for a file to write; give another one")
-    if os.path.isdir(path):
+    if os.path.isdir(path) or str(path).endswith(os.sep):  # as paths of folders do
         raise InputError(f"{path}: this is a folder; name a file")
     needed = Path(path)
     if not os.path.exists(path):

@@ -19,7 +19,9 @@ _HEAD = re.compile(
     r"Parser key \"(?P<key>[^\"]+)\": ?|Problem with given class_path '(?P<owner>[^']+)': ?"
     r"|Type .+? expects a function or a callable class: "
 )
-_BUILT = re.compile(r"\.?\. Got value: Namespace\(.*?class_path='([^']+)'.*")  # ends messages about functions
+_BUILT = re.compile(  # ends messages about functions
+    r"\.?\. Got value: Namespace\(.*?class_path='(?P<told>[^']+)'.*|(?<=')\. Got value: (?P<named>[\w.]+)$"
+)
 _TYPE = re.compile(r"Expected an? (<class '.+?'>|typing\.\S+\[.*?\])(?:\. Got value: ?(.*))?$")
 _VALUE = re.compile(r"Given value: (.*)")
 _NOISE = re.compile(
@@ -98,7 +100,7 @@ def read_message(message: str) -> Complaint:
             owner = head["owner"] or owner
             text = text[head.end() :]
         if built := _BUILT.search(text):
-            text, owner = text[: built.start()], built[1]
+            text, owner = text[: built.start()], built["told"] or built["named"]
         if found := _TYPE.match(text):
             indent = indent or len(line) - len(line.lstrip())
             types += [found[1]] if line.startswith(" " * indent) else []

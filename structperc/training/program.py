@@ -105,9 +105,9 @@ class Program(LightningCLI):
         if wanted in ("last", "best"):
             config.ckpt_path = str(checkpoint(self.root, wanted))
         resumed = config.get("ckpt_path")
-        if self.subcommand != "fit" and not resumed:
+        if self.subcommand != "fit" and resumed is None:
             raise InputError(f"{self.subcommand} needs --ckpt_path: best, last or a file")
-        if resumed and not Path(resumed).is_file():
+        if resumed is not None and not Path(resumed).is_file():
             raise InputError(f"--ckpt_path {resumed}: no such file")
         self.folder = self.claim(None if resumed is None else Path(resumed))
         config.trainer.default_root_dir = str(self.folder)

@@ -10,9 +10,13 @@ from structperc.errors import InputError
 from structperc.training import trainer_options
 from structperc.training.parser_messages import parser_message
 
-ADVICE = {  # where an optimizer says what it cannot do
-    "sparse gradients": "or set model.scorer.init_args.sparse_grad: false",
-    "does not allow for gradient clipping": "set its option fused: false, or leave out trainer.gradient_clip_val",
+ADVICE = {  # what optimizers and callbacks say that they cannot do -> where they are configured, and what to do
+    "sparse gradients": ("model.optimizer", "; or set model.scorer.init_args.sparse_grad: false"),
+    "does not allow for gradient clipping": (
+        "model.optimizer",
+        "; set its option fused: false, or leave out trainer.gradient_clip_val",
+    ),
+    "Early stopping conditioned on metric": ("trainer.callbacks", ""),
 }
 
 NOT_BUILT = "Does not validate against any of the Union subtypes"  # how the parser begins to say so
@@ -26,13 +30,22 @@ def refusals(arguments: Sequence[str] = ()) -> Iterator[None]:
     except ArgumentError as error:
         raise InputError(parser_message(str(error), arguments)) from None
     except (ValueError, TypeError, MisconfigurationException) as error:
-        found = cause(error)
-        raise (trainer_options.complaint(found) if trainer_options.is_lightnings(found) else found) from None
+        raise told(cause(error)) from None
     except RuntimeError as error:
-        advice = next((advice for words, advice in ADVICE.items() if words in str(error)), None)
-        if advice is None:
+        found = next((advice for words, advice in ADVICE.items() if words in str(error)), None)
+        if found is None:
             raise
-        raise InputError(f"model.optimizer: {' '.join(str(error).split())}; {advice}") from None
+        place, advice = found
+        raise InputError(f"{place}: {' '.join(str(error).split())}{advice}") from None
+
+
+def told(error: Exception) -> Exception:
+    """What Lightning says about how it is used, and optimizers about their options, as InputErrors; else the error."""
+    if trainer_options.is_lightnings(error):
+        return trainer_options.complaint(error)
+    if type(error) is ValueError and trainer_options.raised_in(error).startswith("torch.optim."):
+        return InputError(f"model.optimizer: {' '.join(str(error).split())}")
+    return error
 
 
 def cause(error: Exception) -> Exception:

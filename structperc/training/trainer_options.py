@@ -74,11 +74,15 @@ def is_lightnings(error: Exception) -> bool:
     """Whether it is Lightning's complaint about how it is used."""
     if isinstance(error, MisconfigurationException):
         return True
+    return isinstance(error, ValueError | TypeError) and raised_in(error).startswith(LIGHTNING)
+
+
+def raised_in(error: Exception) -> str:
+    """Name of the module that an error comes from."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    where = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
-    return isinstance(error, ValueError | TypeError) and where.startswith(LIGHTNING)
+    return "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
 
 
 def complaint(error: Exception) -> InputError:

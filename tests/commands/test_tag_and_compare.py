@@ -198,6 +198,11 @@ class ClosedPipe(io.StringIO):
         self.write("".join(lines))
 
 
+def test_tag_into_an_output_that_is_closed(fails, file, model, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert "standard output is closed" in fails("tag", model, file(WORDS))
+
+
 @pytest.mark.parametrize("k", [[], ["-k", "2"]])
 def test_tag_into_a_reader_that_stops_early(model, file, monkeypatch, k):
     with monkeypatch.context() as patch:

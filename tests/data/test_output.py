@@ -122,6 +122,7 @@ def test_targets_are_refused_before_work_begins(tmp_path, monkeypatch):
         ("a\0b", "'a\\x00b' is no name for a file to write"),
         (tmp_path, f"{tmp_path}: this is a folder; name a file"),
         (tmp_path / "to folder", f"{tmp_path}/to folder: this is a folder"),
+        (f"{tmp_path}/new/", f"{tmp_path}/new/: this is a folder; name a file"),
         (tmp_path / "none" / "a", f"{tmp_path}/none/a: the folder {tmp_path}/none does not exist"),
         (tmp_path / "file" / "a", f"{tmp_path}/file/a: the folder {tmp_path}/file is a file"),
     ):

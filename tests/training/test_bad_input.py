@@ -141,7 +141,10 @@ def test_class_that_does_not_exist(project, wrong):
         (["--model.optimizer=structperc.optim.Perceptron", "--model.optimizer.lr=0"], "lr must"),
         (["--data.unit=paragraph"], "unit"),
         (["--data.scheme=IOB7"], "scheme"),
+        (["--model.optimizer=torch.optim.SGD", "--model.optimizer.lr=-1"], "model.optimizer: Invalid learning rate"),
+        (["--model.optimizer=torch.optim.Adamm"], "there is no torch.optim.Adamm; did you mean Adam?"),
         (["--ckpt_path=last"], "ckpt_path"),
+        (["--ckpt_path="], "--ckpt_path : no such file"),
         (["--ckpt_path=no/such.ckpt"], "no/such.ckpt"),
     ],
 )
@@ -151,6 +154,15 @@ def test_options_out_of_range(project, options, named):
 
 def test_optimizer_that_takes_no_sparse_gradients(project):
     assert "sparse_grad: false" in project.fails("--model.optimizer=torch.optim.Adam")
+
+
+def test_stopping_by_what_is_not_measured(project, capsys):
+    options = ["--trainer.callbacks+=EarlyStopping", "--trainer.callbacks.monitor=dev/f"]
+    assert main(["fit", "-c", str(project.config), *options]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("structperc: error: trainer.callbacks: Early stopping")
+    assert "`dev/f`" in line
+    assert "`dev/score`" in line
 
 
 def test_roots_that_are_files(project):
