@@ -8,6 +8,7 @@ from itertools import pairwise
 from structperc.errors import InputError
 
 _LOOKED_AT = 10  # lines, for JSON
+_CONLLU = re.compile(r"\d+([-.]\d+)?(\t[^\t]*){9}$")
 _ENDS_SENTENCE = re.compile(r"\w.*[.!?…]['\"”’»)]*\s*$")
 
 
@@ -15,7 +16,8 @@ def check_columns(lines: Sequence[str], needed: int, name: str) -> None:
     """InputError for lines, of the file `name`, that need not be columns; for files whose columns nobody names.
 
     Refused are JSON objects and, where lines have more than the `needed` fields, what running text has in common with
-    few column files: lines that stand alone, between empty ones, and lines of which all end as sentences do.
+    few column files: lines that stand alone, between empty ones, and lines of which all end as sentences do. So are
+    lines of CoNLL-U, whose first column holds numbers, not words.
     """
     filled = [(number, line) for number, line in enumerate(lines, 1) if line.strip(" \t")]
     if not filled:
@@ -25,6 +27,9 @@ def check_columns(lines: Sequence[str], needed: int, name: str) -> None:
         raise InputError(f"{name}:{first}: this is JSON; write a token per line, and an empty line after a sentence")
     if len(line.split()) <= needed:
         return
+    words = [line for _, line in filled if not line.startswith("#")]
+    if words and all(map(_CONLLU.match, words)):
+        raise InputError(f"{name}:{first}: this is CoNLL-U, whose words stand in column 2: --columns _ word _ upos ...")
     alone = all(a + 1 < b for (a, _), (b, _) in pairwise(filled))
     if alone or all(_ENDS_SENTENCE.search(line) for _, line in filled):
         advice = "write a token per line, and an empty line after a sentence; if these are columns, set --columns"

@@ -120,6 +120,12 @@ def test_tag_refuses_what_is_no_column_file(fails, run, file, model):
         run("tag", model, file(text))
 
 
+def test_tag_does_not_take_the_numbers_of_conllu_for_words(fails, file, model):
+    lines = [f"{n}\t{word}\t_\tX" + 6 * "\t_" for n, word in enumerate(["Anna", "sleeps"], 1)]
+    text = file("\n".join(["# sent_id = 1", *lines, ""]))
+    assert f"{text}:1: this is CoNLL-U" in fails("tag", model, text)
+
+
 def test_encodings(run, fails, file, model, tmp_path):
     path, labelled = tmp_path / "latin.txt", tmp_path / "gold.txt"
     path.write_bytes("Käthe\nAnna\n".encode("latin-1"))
