@@ -29,7 +29,9 @@ def check_columns(lines: Sequence[str], needed: int, name: str) -> None:
         return
     words = [line for _, line in filled if not line.startswith("#")]
     if words and all(map(_CONLLU.match, words)):
-        raise InputError(f"{name}:{first}: this is CoNLL-U, not a file of columns; give its words, column 2, one a line")
+        raise InputError(
+            f"{name}:{first}: this is CoNLL-U, not a file of columns; give its words, column 2, one a line"
+        )
     alone = all(a + 1 < b for (a, _), (b, _) in pairwise(filled))
     if alone or all(_ENDS_SENTENCE.search(line) for _, line in filled):
         advice = "write a token per line, and an empty line after a sentence; if these are columns, set --columns"

@@ -16,9 +16,11 @@ from structperc.data.typed import check_value
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import GlobalFeature, find_segments
-from structperc.reranking import Examples, FirstScore, Ranker
+from structperc.reranking.examples import Examples
 from structperc.reranking.jackknife import JackKnife
 from structperc.reranking.list_features import Correct, ListFeatures, numbered
+from structperc.reranking.local_score import FirstScore
+from structperc.reranking.ranker import Ranker
 from structperc.reranking.reranker import Reranker
 from structperc.structures import Batch, Candidates
 from structperc.taggers.builder import Builder, entries

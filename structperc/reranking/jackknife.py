@@ -23,9 +23,9 @@ from structperc.errors import InputError
 from structperc.optim import ServedWeights
 from structperc.progress import bar
 from structperc.reports.epoch_bar import epoch_bars
-from structperc.reranking import CandidateLists, Listed
 from structperc.reranking.bayes_point import seed_all
 from structperc.reranking.list_cache import ListCache, configuration, fingerprint
+from structperc.reranking.lists import CandidateLists, Listed
 from structperc.taggers.builder import Builder
 from structperc.taggers.tagger import Tagger
 

@@ -19,7 +19,7 @@ from structperc.data.output import write_lines
 from structperc.data.text import expand
 from structperc.encoders import TextModule
 from structperc.errors import InputError
-from structperc.reranking import CandidateLists
+from structperc.reranking.lists import CandidateLists
 from structperc.taggers.description import LEARNED, describe, path_of
 from structperc.taggers.tagger import Tagger
 

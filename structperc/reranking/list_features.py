@@ -13,7 +13,8 @@ from structperc.data.labels import LabelSet
 from structperc.metrics import oracle
 from structperc.nonlocal_features import GlobalFeature, Segments, Vocabulary, find_segments, spell
 from structperc.progress import bar
-from structperc.reranking import CandidateLists, Examples, Listed
+from structperc.reranking.examples import Examples
+from structperc.reranking.lists import CandidateLists, Listed
 from structperc.structures import Batch
 
 BATCH = 64  # sequences at a time

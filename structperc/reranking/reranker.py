@@ -18,8 +18,9 @@ from structperc.features import FeatureExtractor
 from structperc.metrics import oracle
 from structperc.nonlocal_features import NonlocalFeature
 from structperc.optim import Perceptron
-from structperc.reranking import CandidateLists, Listed, LocalFeatures, LocalScore
 from structperc.reranking.jackknife import JackKnife
+from structperc.reranking.lists import CandidateLists, Listed
+from structperc.reranking.local_score import LocalFeatures, LocalScore
 from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Lattice, Scored
 from structperc.taggers.builder import Builder, entries
