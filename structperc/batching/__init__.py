@@ -9,7 +9,6 @@ processes.py        the processes that share a training
 """
 
 from structperc.batching.encoded import EncodedCorpus, FixedBatches
-from structperc.batching.parts import parts
 from structperc.batching.processes import Share, share
 from structperc.batching.sampler import LengthBatches
 from structperc.batching.sequence_data import SequenceData
@@ -24,7 +23,6 @@ __all__ = [
     "EncodedCorpus",
     "FixedBatches",
     "LengthBatches",
-    "parts",
     "Share",
     "share",
 ]

@@ -109,7 +109,7 @@ def data_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[
     ]
     kind = "Conllu" if found.tags else "Conll"
     body = [f"    {line[0]:<28}  # {line[1]}" for line in lines if line is not None]
-    return [f"  class_path: structperc.batching.sources.{kind}", "  init_args:", *body]
+    return [f"  class_path: structperc.data.{kind}", "  init_args:", *body]
 
 
 def extra(found: "Survey") -> list[str]:

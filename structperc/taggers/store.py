@@ -1,12 +1,14 @@
 """Saved models: a folder with model.json and model.safetensors, self-contained, no pickle, no code."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import torch
 from huggingface_hub import PyTorchModelHubMixin, snapshot_download
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from structperc.data.labels import SCHEMES, LabelSet
 from structperc.data.output import complaints
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from structperc.taggers.sequence_tagger import SequenceTagger
 
 FEATURES = "features."  # begins the names of the arrays of features
+SPARE = 100  # weights that a model may have beside those that are saved
 LEARNING = "criterion."  # what criteria keep in mind is of checkpoints, not of saved models
 ENTRIES = {
     "labels": list[str],
@@ -132,13 +135,32 @@ def _built(
         tagger.allocate(LabelSet(tuple(config["labels"]), config["scheme"]))
         return tagger
 
-    with torch.device("meta"):  # sizes without memory: a wrong one costs nothing
+    with torch.device("meta"), _at_most(len(weights)):  # sizes without memory: a wrong one costs nothing
         _check_weights(blank(), weights)
     tagger = blank()
     tagger.unit = config["unit"]
     own = {name: t for name, t in tagger.state_dict().items() if name.startswith(LEARNING)}
     tagger.load_state_dict({**own, **weights})
     return tagger.eval()
+
+
+@contextmanager
+def _at_most(tensors: int) -> Iterator[None]:
+    """Within the block InputError for modules that make many more weights than there are tensors.
+
+    Criteria have some that are not saved. A depth that is a slip, or meant to hurt, would take hours to build.
+    """
+    left = iter(range(2 * tensors + SPARE))
+
+    def count(module: nn.Module, name: str, parameter: Tensor | None) -> None:
+        if next(left, None) is None:
+            raise InputError(f"its parts have many more weights than the {tensors} tensors of {WEIGHTS}")
+
+    hook = register_module_parameter_registration_hook(count)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _check_weights(tagger: "SequenceTagger", weights: dict[str, Tensor]) -> None:

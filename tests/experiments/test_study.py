@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import sys
 from pathlib import Path
 from statistics import stdev
 
@@ -11,7 +12,7 @@ from filelock import FileLock
 from scipy.stats import binom
 
 from structperc.cli import main
-from structperc.experiments import study, study_check, trial
+from structperc.experiments import study_check, trial
 from structperc.experiments.study_check import Task, digests
 from structperc.experiments.study_file import Row
 from structperc.experiments.study_table import Line, markdown_lines, table_lines, type_columns
@@ -83,7 +84,7 @@ def checked(tmp_path, capsys, monkeypatch):
 @pytest.fixture
 def studies(checked, monkeypatch):
     """Whose configurations are known to be good, which takes a second each to find out."""
-    monkeypatch.setattr(study, "check", lambda _: Task("", "", "F1"))
+    monkeypatch.setattr(sys.modules["structperc.experiments.study"], "check", lambda _: Task("", "", "F1"))
     return checked
 
 

@@ -23,7 +23,7 @@ from ranked import (
     training_lists,
 )
 
-from structperc import nonlocal_features, rerankers
+from structperc import nonlocal_features, reranking
 from structperc.chain import KBest
 from structperc.criteria import Exponential, Likelihood, Margin
 from structperc.criteria import Perceptron as Mistakes
@@ -407,7 +407,7 @@ def test_a_lexicon_of_a_text_is_saved_without_it(cache, data, tmp_path):
 BASES = (Ranker, GlobalFeature)
 PARTS = [
     kind
-    for stage in (rerankers, nonlocal_features)
+    for stage in (reranking, nonlocal_features)
     for kind in vars(stage).values()
     if inspect.isclass(kind) and issubclass(kind, BASES) and kind not in BASES
 ]

@@ -1,6 +1,7 @@
 """Loading a model runs no code that its user did not allow, whatever its files name."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -218,6 +219,12 @@ def test_parts_within_parts_are_checked(tmp_path):
 def test_an_unknown_entry_of_a_part_is_refused(place):
     edit(place / "model", lambda config: config["criterion"].update(options={"C": 3}))
     assert "criterion: a part has no entry 'options'" in complaint(place / "model")
+
+
+def test_a_network_of_many_layers_is_not_built(tmp_path):
+    shutil.copytree(Path(__file__).parent / "former" / "bilstm_crf", tmp_path / "model")
+    edit(tmp_path / "model", lambda config: config["scorer"]["init_args"]["encoder"]["init_args"].update(layers=10**6))
+    assert "its parts have many more weights than the 15 tensors" in complaint(tmp_path / "model")
 
 
 def test_networks_of_other_people_are_not_fetched():

@@ -200,7 +200,7 @@ def test_weights_of_another_label_set(project):
 def test_hub_without_network_says_so_at_once(tmp_path):
     config = tmp_path / "hub.yaml"
     text = CONLL.format(root=tmp_path / "runs", folder=tmp_path)
-    start, end = text.index("  class_path: structperc.training"), text.index("model:")
+    start, end = text.index("  class_path: structperc.data"), text.index("model:")
     hub = """  class_path: structperc.data.Hub
   init_args: {hub: nobody/nothing, columns: {word: tokens, label: ner_tags}, splits: {train: train}}
 """
