@@ -1,61 +1,20 @@
-"""Writes docs/reference.md, the public names of every stage as stubs: python docs/reference.py
+"""Writes the reference, the public names of every room as stubs: python docs/reference.py [FILE or -]
 
-Headers and docstrings are cut out of the source, nothing is imported. A stage's names are those of its `__all__`, or of
-`OTHERS` where it has none. Methods that do again what a base class of the package says are left out.
+Without FILE it becomes docs/reference.md, with - it is printed. Headers and docstrings are cut out of the source,
+nothing is imported. The names of a room are those of its `__init__`. A method is shown where it is first described:
+with the base class if that has an entry, otherwise with the class that inherits it.
 """
 
 import ast
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PACKAGE, PAGE = ROOT / "structperc", Path(__file__).with_suffix(".md")
-
-STAGES = (
-    "structures",
-    "data",
-    "features",
-    "encoders",
-    "scorers",
-    "chain",
-    "nonlocal_features",
-    "criteria",
-    "optim",
-    "rerankers",
-    "guided",
-    "metrics",
-    "training",
-)
-OTHERS = {
-    "structures": {"structures": "SparseFeatures Words Batch Lattice Candidates Scored", "errors": "InputError"},
-    "data": {
-        "data.conll": "read_conll write_conll",
-        "data.conllu": "read_conllu",
-        "data.hub": "read_hub",
-        "data.synthetic": "synthetic_splits synthetic_corpus local_ceiling",
-        "data.rows": "rows",
-        "data.corpus": "Corpus",
-        "data.normalise": "normalise_labels rename_types",
-        "data.labels": "Span spans convert first_violation repair LabelSet",
-        "data.lexicon": "LowerCaseLexicon",
-    },
-    "training": {
-        "training.datamodule": "SequenceData",
-        "training.sources": "Conll Conllu Hub Synthetic",
-        "training.sequence_tagger": "SequenceTagger",
-        "training.tagger": "Tagger",
-        "training.guided_tagger": "GuidedTagger",
-        "training.reranker": "Reranker",
-        "training.global_reranker": "GlobalReranker",
-        "training.jackknife": "JackKnife",
-        "training.inference": "Inference LatticeInference Labelling",
-        "training.store": "Store",
-        "training.bayes_point": "BayesPoint",
-        "training.stopping": "StopWhenSettled",
-    },
-}
+PACKAGE, PAGE = "structperc", Path(__file__).with_suffix(".md")
 HEAD = """# Reference
 
 <!-- fmt: off -->
@@ -68,12 +27,32 @@ Defined = ast.ClassDef | ast.FunctionDef
 
 
 class Source:
-    """A file of the package and what is defined at its top level."""
+    """A file of the package: what is defined at its top level, and where the names come from that it imports."""
 
     def __init__(self, path: Path) -> None:
         self.lines = path.read_text(encoding="utf-8").splitlines()
         self.tree = ast.parse("\n".join(self.lines))
         self.defined = {node.name: node for node in self.tree.body if isinstance(node, Defined)}
+        self.imported = {**dict(imports(self.tree)), **self.on_first_use()}
+
+    def constant(self, name: str) -> Any:
+        """The value of a name that is assigned a literal at the top level, None without one."""
+        for node in self.tree.body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+                return ast.literal_eval(node.value)
+        return None
+
+    def on_first_use(self) -> dict[str, str]:
+        """{name: module} of what the file imports only when it is asked for."""
+        calls = (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
+        tables = [ast.literal_eval(call.args[1]) for call in calls if ast.unparse(call.func) == "on_first_use"]
+        return {name: module for table in tables for module, names in table.items() for name in names}
+
+    def public(self) -> list[str]:
+        """Names that the file offers: of a room those it lists or imports on first use, else what it defines."""
+        if listed := self.constant("__all__"):
+            return list(dict.fromkeys([*listed, *self.on_first_use()]))
+        return [name for name in self.defined if not name.startswith("_")]
 
     def cut(self, first: int, last: int) -> list[str]:
         """Lines first, ..., last, from 1, without comments for the type checker."""
@@ -90,9 +69,16 @@ class Source:
 
     def fields(self, node: ast.ClassDef) -> list[str]:
         """What stands between the docstring and the first method and has a type or a comment."""
-        behind = next((first_line(part) for part in node.body if isinstance(part, Defined)), (node.end_lineno or 0) + 1)
-        lines = self.cut((node.body[0].end_lineno or 0) + 1, behind - 1)
+        end = next((first_line(part) for part in node.body if isinstance(part, Defined)), (node.end_lineno or 0) + 1)
+        lines = self.cut((node.body[0].end_lineno or 0) + 1, end - 1)
         return [line for line in lines if (":" in line or "#" in line) and not line.strip().startswith("_")]
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """(name, module) of every `from structperc... import name`, those for the type checker included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == PACKAGE:
+            yield from ((alias.name, str(node.module)) for alias in node.names)
 
 
 def first_line(node: Defined) -> int:
@@ -102,55 +88,62 @@ def first_line(node: Defined) -> int:
 
 @cache
 def source(module: str) -> Source:
-    """Of a module or package, named from within structperc."""
-    path = PACKAGE.joinpath(*module.split("."))
+    """Of a module or package, by its dotted name."""
+    path = ROOT.joinpath(*module.split("."))
     return Source(path / "__init__.py" if path.is_dir() else path.with_suffix(".py"))
 
 
-@cache
-def classes() -> dict[str, ast.ClassDef]:
-    """All classes of the package by name."""
-    nodes = (node for path in sorted(PACKAGE.rglob("*.py")) for node in Source(path).defined.values())
-    return {node.name: node for node in nodes if isinstance(node, ast.ClassDef)}
+def place(module: str, name: str) -> tuple[Source, Defined] | None:
+    """File and node that define what a module calls `name`; None for what is not of the package, or no definition."""
+    here = source(module)
+    if name in here.defined:
+        return here, here.defined[name]
+    return place(here.imported[name], name) if name in here.imported else None
 
 
-def inherited(node: ast.ClassDef) -> set[str]:
-    """Names of the methods that its bases within the package have."""
-    bases = [classes()[name] for base in node.bases if (name := ast.unparse(base)) in classes() and name != node.name]
-    own = {part.name for base in bases for part in base.body if isinstance(part, ast.FunctionDef)}
-    return own.union(*map(inherited, bases))
+def entries() -> dict[str, dict[str, tuple[Source, Defined]]]:
+    """{room: {public path: where it is defined}}; what two rooms offer stands in the earlier one."""
+    found: dict[str, dict[str, tuple[Source, Defined]]] = {}
+    seen: set[Defined] = set()
+    for room in [*source(PACKAGE).constant("_STAGES"), "errors"]:
+        module = f"{PACKAGE}.{room}"
+        places = {f"{module}.{name}": place(module, name) for name in source(module).public()}
+        found[room] = {path: at for path, at in places.items() if at is not None and at[1] not in seen}
+        seen |= {node for _, node in found[room].values()}
+    return found
 
 
-def public_names(stage: str) -> Iterator[tuple[str, str, str]]:
-    """(path that a configuration names, module, name) of what a stage offers, in its order."""
-    if stage in OTHERS:
-        for module, names in OTHERS[stage].items():
-            yield from ((f"structperc.{module}.{name}", module, name) for name in names.split())
-        return
-    places: dict[str, str] = {}
-    for node in source(stage).tree.body:
-        if isinstance(node, ast.ImportFrom):
-            places |= {alias.name: str(node.module).partition(".")[2] for alias in node.names}
-        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            for name in ast.literal_eval(node.value):
-                yield f"structperc.{stage}.{name}", places[name], name
+def bases(here: Source, node: ast.ClassDef) -> list[tuple[Source, ast.ClassDef]]:
+    """The classes of the package that a class is made from, with their files, nearest first."""
+    found: list[tuple[Source, ast.ClassDef]] = []
+    for name in map(ast.unparse, node.bases):
+        at = (here, here.defined[name]) if name in here.defined else None
+        if at is None and name in here.imported:
+            at = place(here.imported[name], name)
+        if at is not None and isinstance(at[1], ast.ClassDef):
+            found += [(at[0], at[1]), *bases(at[0], at[1])]
+    return found
 
 
-def stub(module: Source, node: Defined) -> list[str]:
-    """Header and docstring; of a class also its fields, and its methods with the first paragraphs of theirs."""
-    lines = [*module.header(node), *module.docstring(node)]
-    if isinstance(node, ast.ClassDef):
-        lines += module.fields(node)
-        known = inherited(node) - {"__init__"}
-        for method in node.body:
-            if isinstance(method, ast.FunctionDef) and method.name not in known and shown(method.name):
-                lines += [*module.header(method), *paragraph(module.docstring(method))]
-    return lines
+def methods(node: ast.ClassDef) -> dict[str, ast.FunctionDef]:
+    """The public methods that a class defines itself."""
+    own = [part for part in node.body if isinstance(part, ast.FunctionDef)]
+    return {part.name: part for part in own if part.name == "__init__" or not part.name.startswith("_")}
 
 
-def shown(name: str) -> bool:
-    """Whether a method is public."""
-    return name == "__init__" or not name.startswith("_")
+def stub(here: Source, node: Defined, described: set[Defined]) -> list[str]:
+    """Header and docstring; of a class also fields and methods, but those of bases that are `described`."""
+    lines = [*here.header(node), *here.docstring(node)]
+    if not isinstance(node, ast.ClassDef):
+        return lines
+    family = bases(here, node)
+    known = {name for _, base in family if base in described for name in methods(base)} - {"__init__"}
+    shown: dict[str, list[str]] = {}
+    for file, kind in [(here, node), *((file, base) for file, base in family if base not in described)]:
+        for name, method in methods(kind).items():
+            if name not in known and (name != "__init__" or kind is node):
+                shown.setdefault(name, [*file.header(method), *paragraph(file.docstring(method))])
+    return [*lines, *here.fields(node), *(line for method in shown.values() for line in method)]
 
 
 def paragraph(docstring: list[str]) -> list[str]:
@@ -169,18 +162,27 @@ def anchor(path: str, links: Counter[str]) -> str:
 
 
 def page() -> str:
-    """The text of docs/reference.md."""
-    parts, links = [HEAD], Counter[str]()
-    for stage in STAGES:
-        names = list(public_names(stage))
-        index = " · ".join(f"[{name}](#{anchor(path, links)})" for path, _, name in names)
-        parts.append(f"## {stage}\n\n{index}\n")
-        for path, module, name in names:
-            text = "\n".join(stub(source(module), source(module).defined[name]))
+    """The text of the reference."""
+    rooms, links = entries(), Counter[str]()
+    described = {node for names in rooms.values() for _, node in names.values()}
+    parts = [HEAD]
+    for room, names in rooms.items():
+        index = " · ".join(f"[{path.rpartition('.')[2]}](#{anchor(path, links)})" for path in names)
+        parts.append(f"## {room}\n\n{index}\n")
+        for path, (here, node) in names.items():
+            text = "\n".join(stub(here, node, described))
             parts.append(f"### {path}\n\n```python\n{text}\n```\n")
     return "\n".join(parts)
 
 
+def write(target: str) -> None:
+    """The reference into a file, or to standard output for "-"."""
+    if target == "-":
+        print(page(), end="")
+    else:
+        Path(target).write_text(page(), encoding="utf-8")
+        print(f"written: {target}", file=sys.stderr)
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
-    print(f"written: {PAGE.relative_to(ROOT)}")
+    write(sys.argv[1] if len(sys.argv) > 1 else str(PAGE))

@@ -25,36 +25,43 @@ from typing import TYPE_CHECKING
 from structperc.on_first_use import on_first_use
 
 if TYPE_CHECKING:
-    from structperc.data.conll import read_conll
+    from structperc.data.conll import read_conll, write_conll
     from structperc.data.conllu import read_conllu
     from structperc.data.corpus import Corpus
     from structperc.data.hub import read_hub
-    from structperc.data.labels import LabelSet
+    from structperc.data.labels import LabelSet, Span, spans
     from structperc.data.lexicon import LowerCaseLexicon
+    from structperc.data.normalise import normalise_labels, rename_types
     from structperc.data.reading import Reading
     from structperc.data.synthetic import synthetic_splits
 
 __all__ = [
     "read_conll",
+    "write_conll",
     "read_conllu",
     "read_hub",
     "synthetic_splits",
     "Reading",
     "Corpus",
+    "normalise_labels",
+    "rename_types",
     "LabelSet",
+    "Span",
+    "spans",
     "LowerCaseLexicon",
 ]
 
 __getattr__ = on_first_use(  # label sets need torch, sources datasets, data modules Lightning, too
     __name__,
     {
-        "structperc.data.conll": ["read_conll"],
+        "structperc.data.conll": ["read_conll", "write_conll"],
         "structperc.data.conllu": ["read_conllu"],
         "structperc.data.hub": ["read_hub"],
         "structperc.data.synthetic": ["synthetic_splits"],
         "structperc.data.reading": ["Reading"],
         "structperc.data.corpus": ["Corpus"],
-        "structperc.data.labels": ["LabelSet"],
+        "structperc.data.labels": ["LabelSet", "Span", "spans"],
+        "structperc.data.normalise": ["normalise_labels", "rename_types"],
         "structperc.data.lexicon": ["LowerCaseLexicon"],
         "structperc.batching.sources": ["Conll", "Conllu", "Hub", "Synthetic"],
     },

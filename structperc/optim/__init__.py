@@ -4,6 +4,7 @@ After each mini-batch: Perceptron, PassiveAggressive, GPD, and torch's own. Afte
 objective and gradient of the whole: LBFGS, OWLQN, QuickProp. One after the other: Phases.
 """
 
+from structperc.optim.averaged import AveragedOptimizer, squared_norm
 from structperc.optim.full_batch import Diverged, FullBatch, check_finite
 from structperc.optim.gpd import GPD
 from structperc.optim.lbfgs import LBFGS
@@ -22,6 +23,8 @@ __all__ = [
     "OWLQN",
     "QuickProp",
     "Phases",
+    "AveragedOptimizer",
+    "squared_norm",
     "FullBatch",
     "ServedWeights",
     "Diverged",
