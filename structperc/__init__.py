@@ -1,6 +1,6 @@
 """Structured prediction over sequences, stage by stage in the order of the data flow.
 
-structures          every tensor that crosses the border between two stages
+structures          every tensor that crosses the boundary between two stages
 data                files, hub data sets, the embedded corpus -> sequences with labels of a tag scheme
 features            tokens -> feature ids
 encoders            tokens -> vectors

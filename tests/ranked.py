@@ -56,8 +56,8 @@ class Text(SequenceData):
         made = self.splits[split]
         flat = [pair for sentence in made for pair in sentence]
         columns = {"word": [word for word, _ in flat], "label": [label for _, label in flat]}
-        borders = np.cumsum([0, *map(len, made)])
-        return split, rows(columns, borders.tolist(), [i // 2 for i in range(len(made))])
+        boundaries = np.cumsum([0, *map(len, made)])
+        return split, rows(columns, boundaries.tolist(), [i // 2 for i in range(len(made))])
 
 
 def make_first(criterion=None, k: int = 1, optimizer=LBFGS, **options) -> Tagger:
@@ -119,9 +119,9 @@ class Naive:
     def strings(self, corpus, row: int, labels: Sequence[str]) -> Strings:
         """All strings of a labelling of one sequence of a corpus."""
         start, end = int(corpus.starts[row]), int(corpus.starts[row + 1])
-        borders = [b for b in corpus.sentences.tolist() if start <= b <= end]
+        boundaries = [b for b in corpus.sentences.tolist() if start <= b <= end]
         found = set()
-        for a, b in pairwise(borders):
+        for a, b in pairwise(boundaries):
             words, own = corpus.columns["word"][a:b], labels[a - start : b - start]
             for i, feature in enumerate(self.made.global_features):
                 limit, typed = getattr(feature, "limit", 0), feature.typed or feature.template == "Q"
@@ -153,9 +153,9 @@ def training_lists(made, data):
         yield [(path, score, by_hand.strings(corpus, row, path)) for path, score in found]
 
 
-def segments(labels: Sequence[str], borders: Sequence[int]) -> set[tuple[str, int, int]]:
-    """(type, start, end) of one sequence with these borders of sentences, sentence by sentence."""
-    return {(kind, a + start, a + end) for a, b in pairwise(borders) for kind, start, end in spans(labels[a:b])}
+def segments(labels: Sequence[str], boundaries: Sequence[int]) -> set[tuple[str, int, int]]:
+    """(type, start, end) of one sequence with these boundaries of sentences, sentence by sentence."""
+    return {(kind, a + start, a + end) for a, b in pairwise(boundaries) for kind, start, end in spans(labels[a:b])}
 
 
 def known(made: GlobalReranker) -> list[tuple[int, str]]:

@@ -44,9 +44,9 @@ class Sentences(SequenceData):
     def __init__(self, made: Sequence[Sequence[tuple[str, str]]], **options) -> None:
         super().__init__(**options)
         flat = [pair for sentence in made for pair in sentence]
-        borders = np.cumsum([0, *map(len, made)])
+        boundaries = np.cumsum([0, *map(len, made)])
         columns = {"word": [word for word, _ in flat], "label": [label for _, label in flat]}
-        self.rows = rows(columns, borders.tolist(), list(range(len(made))))
+        self.rows = rows(columns, boundaries.tolist(), list(range(len(made))))
 
     def read(self, split):
         return ("sentences", self.rows) if split == "train" else None

@@ -29,7 +29,7 @@ def constrain(
     """Keep the first labels, pairs (label before, label) and last labels that bool masks (L,), (L, L), (L,) allow.
 
     `first` and `last` (B, T) bool say where a labelling begins and ends: by default at the ends of the sequence, for
-    documents also at the borders of their sentences. A stationary edge stays one matrix. Half precision becomes
+    documents also at the boundaries of their sentences. A stationary edge stays one matrix. Half precision becomes
     float32, for all that follows.
     """
     if first is None or last is None:

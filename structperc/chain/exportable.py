@@ -19,7 +19,7 @@ Rows = tuple[Tensor, ...]
 class Halves(NamedTuple):
     """Each sequence read from both ends at the same time, S = T // 2 + 1 steps; they meet at token length // 2.
 
-    Directions: 0 from the first token on, 1 from the last one back. What lies behind the meeting is read and not used.
+    Directions: 0 from the first token on, 1 from the last one back. What lies after the meeting is read and not used.
     """
 
     tokens: Tensor  # (S, 2, B) read at each step
@@ -61,7 +61,7 @@ def _arriving(own: Tensor, lattice: Lattice, halves: Halves) -> Tensor:
 
     def step(state: Tensor, here: Rows) -> tuple[Tensor, Tensor]:
         first, token, unary = here
-        ahead, back = table[row, token]  # (B, L, L), label before and label behind in the text
+        ahead, back = table[row, token]  # (B, L, L), label before and label after in the text
         arriving = (state.unsqueeze(3) + torch.stack([ahead, back.mT])).amax(2)
         arriving = torch.where(first, 0, arriving)
         return arriving + unary, arriving
@@ -71,7 +71,7 @@ def _arriving(own: Tensor, lattice: Lattice, halves: Halves) -> Tensor:
 
 
 def _traced(middle: Tensor, states: Tensor, lattice: Lattice, halves: Halves) -> Tensor:
-    """Labels (B,) where the halves meet -> (S, 2, B), from there outwards; behind the meeting the same labels."""
+    """Labels (B,) where the halves meet -> (S, 2, B), from there outwards; after the meeting the same labels."""
     table, row = every_edge(lattice), torch.arange(middle.shape[0], device=middle.device)
 
     def step(label: Tensor, here: Rows) -> tuple[Tensor, Tensor]:
@@ -112,7 +112,7 @@ def _scan(step: Callable[[Tensor, Rows], tuple[Tensor, Tensor]], carry: Tensor, 
 
 
 class ExportableViterbi(nn.Module):
-    """`exportable_viterbi` as a module of tensors, to be exported by itself or called behind a scorer."""
+    """`exportable_viterbi` as a module of tensors, to be exported by itself or called after a scorer."""
 
     def forward(self, unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """unary (B, T, L), edge (B, T, L, L) or (1, 1, L, L), lengths (B,) -> scores (B,), labels (B, T)."""

@@ -27,12 +27,12 @@ def kbest(lattice: Lattice, k: int) -> Candidates:
     kept (k in all, not k per label), each is extended by L labels, and the k smallest are kept again. This is
     exact: different prefixes have different completions, and the loss of a prefix is the loss of its best
     completion. Each step adds a number that is not negative, so that nothing is lost to rounding near the
-    border, as g + h of an A* search may lose it. Long sequences are first cut down to the tokens where the k
+    boundary, as g + h of an A* search may lose it. Long sequences are first cut down to the tokens where the k
     best can differ (`sidetracks`).
 
     Work O(T L^2 + S (k L + selection)) for S <= T such tokens, memory O(T k). The scores are sums over the
     lattice as given, not the losses. An empty sequence has one candidate, the empty path with score 0. Which of
-    several equal candidates are kept at the border is not defined. Raises InputError for k < 1, and for lists that do
+    several equal candidates are kept at the boundary is not defined. Raises InputError for k < 1, and for lists that do
     not fit into memory.
 
     After the tree-trellis search of Soong & Huang (1991) and the lazy lists of Huang & Chiang (2005).

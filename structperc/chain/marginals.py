@@ -136,8 +136,8 @@ def _edge_probabilities(lattice: Lattice, before: Tensor, after: Tensor) -> Tens
     real = live(lattice)
     edge = every_edge(lattice)
     pairs = after.new_zeros(edge.shape)
-    ahead, behind = (unary + after)[:, 1:].unsqueeze(2), (before + unary)[:, :-1].unsqueeze(3)
-    scores = behind + full_precision(edge[:, 1:]) + ahead
+    right, left = (unary + after)[:, 1:].unsqueeze(2), (before + unary)[:, :-1].unsqueeze(3)
+    scores = left + full_precision(edge[:, 1:]) + right
     pairs[:, 1:] = normalised(scores.flatten(2), real[:, 1:]).view_as(scores)
     return pairs
 

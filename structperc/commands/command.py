@@ -9,7 +9,7 @@ from structperc.spelling import did_you_mean
 
 
 class Command(NamedTuple):
-    """One word of the command line: what stands behind it, what it is for, and what does it."""
+    """One word of the command line: what stands after it, what it is for, and what does it."""
 
     name: str
     arguments: str  # as the overview shows them

@@ -59,7 +59,7 @@ def tag_file(
 
 @torch.no_grad()
 def fields_by_line(tagger: SequenceTagger, corpus: Corpus, order: bool) -> dict[int, tuple[str, ...]]:
-    """Line -> the label of its token; with `order`, behind what the tagger says about its decision."""
+    """Line -> the label of its token; with `order`, after what the tagger says about its decision."""
     assert corpus.lines is not None
     parts = [tagger.predict_step(batch) for batch in tagger.batches(corpus)]
     said = tagger.annotated(corpus, parts).columns if order else corpus.columns

@@ -25,5 +25,5 @@ class Exponential(Criterion):
         rivals = scored.candidates.valid & ~is_gold(scored)
         gold = scored.gold_scores + scored.gold_nonlocal
         leads = scored.candidate_scores + scored.candidate_nonlocal - gold.unsqueeze(1)
-        # -inf before exp() and not a product behind it: scores of candidates that are none may be infinite
+        # -inf before exp() and not a product after it: scores of candidates that are none may be infinite
         return leads.masked_fill(~rivals, -torch.inf).exp().sum(1), rivals.any(1)

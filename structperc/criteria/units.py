@@ -20,15 +20,15 @@ class Units(nn.Module, ABC):
 
 
 class Segmentwise(Units):
-    """Segments as `LabelSet.borders` reads them; the kind is the type. Suzuki, McDermott & Isozaki 2006, Eq. 15.
+    """Segments as `LabelSet.boundaries` reads them; the kind is the type. Suzuki, McDermott & Isozaki 2006, Eq. 15.
 
-    They are read in whole sequences: of documents in IOB1, where I-X on both sides of the border between two
+    They are read in whole sequences: of documents in IOB1, where I-X on both sides of the boundary between two
     sentences are two segments to the evaluation, they are one here.
     """
 
     def forward(self, labels: Tensor, real: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
         """-> segments, types (U,)."""
-        first, last = label_set.borders(labels, real)
+        first, last = label_set.boundaries(labels, real)
         rows, starts = first.nonzero().unbind(1)
         types = label_set.types.to(labels.device)[labels[rows, starts]]
         return Segments(rows, starts, last.nonzero()[:, 1] + 1), types

@@ -85,7 +85,7 @@ def field_count(lines: Iterable[str], docstart: str | None = DOCSTART) -> int:
 
 
 def with_fields(lines: Sequence[str], added: Mapping[int, Sequence[str]], docstart: str = DOCSTART) -> Iterator[str]:
-    """Lines as they stand, with further fields behind the tokens of those that are numbered, from 1, in `added`.
+    """Lines as they stand, with further fields after the tokens of those that are numbered, from 1, in `added`.
 
     What separates fields in a line, tabs or spaces, separates these, too. Lines that open documents get as many.
     """

@@ -59,7 +59,7 @@ class Corpus:
         flat = {role: [value for s in sentences for value in s[role]] for role in roles}
         lengths = {role: np.array([len(s[role]) for s in sentences], dtype=np.int64) for role in roles}
         ids = np.arange(len(sentences)) if documents is None else np.asarray(documents, dtype=np.int64)
-        return cls(flat, *_borders(lengths, ids, unit, name), name)
+        return cls(flat, *_boundaries(lengths, ids, unit, name), name)
 
     @classmethod
     def from_dataset(cls, rows: "datasets.Dataset", unit: str = "sentence", name: str = "corpus") -> "Corpus":
@@ -77,7 +77,7 @@ class Corpus:
             raise InputError(f"{name}: no column 'document' says where documents begin; set unit: sentence")
         ids = held["document"].to_numpy() if "document" in held else np.arange(len(rows))
         lines = held["line"].flatten().to_numpy() if "line" in held else None
-        return cls(flat, *_borders(lengths, ids, unit, name), name, lines)
+        return cls(flat, *_boundaries(lengths, ids, unit, name), name, lines)
 
     @classmethod
     def concat(cls, parts: Sequence["Corpus"]) -> "Corpus":
@@ -88,8 +88,8 @@ class Corpus:
                 raise InputError(f"{part.name}: columns {list(part.columns)} differ from {roles}")
         return cls(
             columns={role: [value for part in parts for value in part.columns[role]] for role in roles},
-            starts=_to_borders(np.concatenate([part.lengths for part in parts])),
-            sentences=_to_borders(np.concatenate([np.diff(part.sentences) for part in parts])),
+            starts=_to_boundaries(np.concatenate([part.lengths for part in parts])),
+            sentences=_to_boundaries(np.concatenate([np.diff(part.sentences) for part in parts])),
             documents=_renumber([part.documents for part in parts]),
             name=" + ".join(part.name for part in parts),
         )
@@ -112,19 +112,19 @@ class Corpus:
         return replace(self, columns={**self.columns, role: list(values)})
 
     def sentences_of(self, flat: Sequence[Value]) -> list[list[Value]]:
-        """Values of all N tokens, cut at the sentence borders."""
+        """Values of all N tokens, cut at the sentence boundaries."""
         return [list(flat[a:b]) for a, b in pairwise(self.sentences.tolist())]
 
-    def stretch(self, first: int, behind: int) -> "Corpus":
-        """The sequences first, ..., behind - 1, at least one, as a corpus of the same name."""
-        a, b = int(self.starts[first]), int(self.starts[behind])
+    def stretch(self, first: int, stop: int) -> "Corpus":
+        """The sequences first, ..., stop - 1, at least one, as a corpus of the same name."""
+        a, b = int(self.starts[first]), int(self.starts[stop])
         inside = (self.sentences >= a) & (self.sentences <= b)
         return replace(
             self,
             columns={role: values[a:b] for role, values in self.columns.items()},
-            starts=self.starts[first : behind + 1] - a,
+            starts=self.starts[first : stop + 1] - a,
             sentences=self.sentences[inside] - a,
-            documents=self.documents[first:behind],
+            documents=self.documents[first:stop],
             lines=None if self.lines is None else self.lines[a:b],
         )
 
@@ -150,7 +150,7 @@ def _strings(values: Any, column: str) -> list[str]:
     return distinct[coded.indices.to_numpy()].tolist()
 
 
-def _borders(
+def _boundaries(
     lengths: Mapping[str, np.ndarray], documents: np.ndarray, unit: str, name: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Tokens per sentence of each role and document per sentence -> starts, sentences, documents."""
@@ -161,7 +161,7 @@ def _borders(
         if (wrong := np.flatnonzero(counts != lengths["word"])).size:
             at, words = wrong[0], lengths["word"]
             raise InputError(f"{name}: sentence {at + 1} has {words[at]} words but {counts[at]} of {role!r}")
-    sentences = _to_borders(lengths["word"])
+    sentences = _to_boundaries(lengths["word"])
     if unit == "sentence":
         return sentences, sentences, documents
     first = np.flatnonzero(np.diff(documents, prepend=-1))
@@ -175,7 +175,7 @@ def _check_words(roles: Mapping[str, Any], name: str) -> None:
         raise InputError(f"{name}: no column 'word' among {list(roles)}; say which one it is in `columns`")
 
 
-def _to_borders(lengths: np.ndarray) -> np.ndarray:
+def _to_boundaries(lengths: np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 

@@ -100,6 +100,6 @@ def _named(values: Any, names: Sequence[str], place: str) -> Any:
     numbers = values.flatten().to_numpy()
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(names):
         raise InputError(f"{place} holds {numbers.min()}..{numbers.max()}, but there are {len(names)} names")
-    borders = np.append(0, np.cumsum(values.value_lengths().to_numpy()))
+    boundaries = np.append(0, np.cumsum(values.value_lengths().to_numpy()))
     texts = pa.array(names, pa.string()).take(pa.array(numbers))
-    return pa.ListArray.from_arrays(pa.array(borders, pa.int32()), texts)
+    return pa.ListArray.from_arrays(pa.array(boundaries, pa.int32()), texts)

@@ -206,7 +206,7 @@ class LabelSet:
         position = {kind: i for i, kind in enumerate(self.type_names)}
         return torch.tensor([-1 if tag.type is None else position[tag.type] for tag in self._tags])
 
-    def borders(self, labels: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+    def boundaries(self, labels: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
         """First and last tokens of all segments: `spans` for whole batches of label ids.
 
         labels (..., T) int64 and real (..., T) bool, False in the padding -> two (..., T) bool. The n-th True

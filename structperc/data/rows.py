@@ -13,18 +13,18 @@ def rows(
     documents: Sequence[int],
     lines: Sequence[int] | None = None,
 ) -> Dataset:
-    """Flat columns of N strings, R + 1 sentence borders and R document ids -> data set of R rows.
+    """Flat columns of N strings, R + 1 sentence boundaries and R document ids -> data set of R rows.
 
     A row holds `document` (int64 id), `sentence` (int64 position), a list of strings for each role and, with
     `lines`, the list of line numbers of its tokens. The rows live in memory: there is no cache to go stale.
     """
-    borders = pa.array(sentences, pa.int32())
+    boundaries = pa.array(sentences, pa.int32())
     table = {
         "document": pa.array(documents, pa.int64()),
         "sentence": pa.array(np.arange(len(sentences) - 1), pa.int64()),
     }
     for role, values in columns.items():
-        table[role] = pa.ListArray.from_arrays(borders, pa.array(values, pa.string()))
+        table[role] = pa.ListArray.from_arrays(boundaries, pa.array(values, pa.string()))
     if lines is not None:
-        table["line"] = pa.ListArray.from_arrays(borders, pa.array(lines, pa.int64()))
+        table["line"] = pa.ListArray.from_arrays(boundaries, pa.array(lines, pa.int64()))
     return Dataset(pa.table(table))

@@ -16,7 +16,7 @@ def fitting_schemes(sentences: Sentences) -> list[str]:
     """The schemes of segments in which all sentences are legal; every one of them where there is no segment.
 
     With a segment there is one at most: each scheme but IOB1 begins every segment with a letter (B, S or U) that IOB1
-    has only behind a segment of the same type, and a segment of one token tells IOB2, IOBES and BILOU apart, as does
+    has only after a segment of the same type, and a segment of one token tells IOB2, IOBES and BILOU apart, as does
     the end of a longer one.
     """
     return [scheme for scheme in SCHEMES if scheme != "none" and _fits(sentences, scheme)]

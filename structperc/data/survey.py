@@ -74,7 +74,7 @@ def survey(file: str, reading: Reading = AS_IT_IS) -> Survey:
     """Looks at a file of columns, or at a treebank in CoNLL-U.
 
     Unless `reading` names the columns, the word is the first of them that is no number, and the label the last one
-    behind it that holds labels of segments, or the very last one. InputError as of the readers of such files, and for
+    after it that holds labels of segments, or the very last one. InputError as of the readers of such files, and for
     labels that are not of the scheme that `reading` names.
     """
     lines = read_lines(file, reading.encoding)
@@ -144,9 +144,9 @@ def _roles(corpus: Corpus) -> list[str]:
     """Of the columns of a file, as `survey` says."""
     columns = list(corpus.columns.values())
     word = next((i for i, values in enumerate(columns) if not all(value.isdecimal() for value in values)), 0)
-    behind = range(word + 1, len(columns))
-    label = next((i for i in reversed(behind) if _holds_segments(columns[i])), len(columns) - 1)
-    named = {word: "word", **({label: "label"} if behind else {})}
+    later = range(word + 1, len(columns))
+    label = next((i for i in reversed(later) if _holds_segments(columns[i])), len(columns) - 1)
+    named = {word: "word", **({label: "label"} if later else {})}
     return [named.get(i, "_" if i < word else f"column{i + 1}") for i in range(len(columns))]
 
 

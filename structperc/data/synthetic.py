@@ -74,14 +74,14 @@ def synthetic_corpus(
     chance = random.Random(f"{seed} {inventory}")
     names = _Names(chance, unseen, inventory)
     flat: Sentence = {role: [] for role in ROLES}
-    borders, ids = [0], []
+    boundaries, ids = [0], []
     for document in range(documents):
         for sentence in _document(names, chance, ambiguity):
             for role in ROLES:
                 flat[role] += sentence[role]
-            borders.append(len(flat["word"]))
+            boundaries.append(len(flat["word"]))
             ids.append(document)
-    return rows(flat, borders, ids)
+    return rows(flat, boundaries, ids)
 
 
 def local_ceiling(corpus: Dataset) -> float:

@@ -61,7 +61,7 @@ class Encoder(TextModule):
 
 
 class EmbeddedTokens(nn.ModuleList):
-    """Several token embedders side by side: their vectors, one behind the other."""
+    """Several token embedders side by side: their vectors, one after the other."""
 
     def __init__(self, embedders: Sequence[TokenEmbedder]) -> None:
         super().__init__(embedders)
@@ -92,7 +92,7 @@ class EmbeddedTokens(nn.ModuleList):
 
 
 class ContextEncoder(Encoder):
-    """Base of encoders over token embedders, whose vectors are put one behind the other.
+    """Base of encoders over token embedders, whose vectors are put one after the other.
 
     Args:
         inputs: token embedders.

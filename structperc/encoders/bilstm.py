@@ -15,7 +15,7 @@ class BiLSTM(ContextEncoder):
     each layer.
 
     Args:
-        inputs: token embedders; their vectors are put one behind the other.
+        inputs: token embedders; their vectors are put one after the other.
         hidden: units in each direction; D is twice that.
         layers: LSTMs on top of each other.
         dropout: share of components that is dropped in training.
@@ -54,6 +54,6 @@ def _both_ways(onward: nn.Module, back: nn.Module, vectors: Tensor, lengths: Ten
     real, turned = (steps < lengths)[:, :, None], (lengths - 1 - steps).clamp(min=0)[:, :, None]
     if B * T == 0:
         return vectors.new_zeros(B, T, 2 * onward.hidden_size)  # type: ignore[operator,arg-type]
-    there, _ = onward(vectors)
-    behind, _ = back(vectors.gather(1, turned.expand_as(vectors)))
-    return torch.where(real, torch.cat([there, behind.gather(1, turned.expand_as(behind))], 2), 0.0)
+    forwards, _ = onward(vectors)
+    backwards, _ = back(vectors.gather(1, turned.expand_as(vectors)))
+    return torch.where(real, torch.cat([forwards, backwards.gather(1, turned.expand_as(backwards))], 2), 0.0)

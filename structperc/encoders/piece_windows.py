@@ -1,6 +1,6 @@
-"""Windows over the sub-word pieces of long sequences, as index arrays: cut at word borders, one window for each word.
+"""Windows over the sub-word pieces of long sequences, as index arrays: cut between words, one window for each word.
 
-N words stand one behind the other, word i has the pieces offsets[i]:offsets[i + 1], at least one and at most `room`.
+N words stand one after the other, word i has the pieces offsets[i]:offsets[i + 1], at least one and at most `room`.
 """
 
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ import numpy as np
 
 
 class PieceWindows(NamedTuple):
-    """W windows: window w has the words first[w], ..., behind[w] - 1."""
+    """W windows: window w has the words first[w], ..., stop[w] - 1."""
 
     first: np.ndarray  # (W,) int64
-    behind: np.ndarray  # (W,) int64
+    stop: np.ndarray  # (W,) int64
 
     @classmethod
     def over(cls, offsets: np.ndarray, lengths: np.ndarray, room: int, overlap: int) -> "PieceWindows":
@@ -28,23 +28,23 @@ class PieceWindows(NamedTuple):
         return cls(*np.array(spans, dtype=np.int64).reshape(-1, 2).T)
 
     def seats(self, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """-> of each word the window (N,) in which it is farthest from a border, and how many pieces stand before it.
+        """-> of each word the window (N,) in which it is farthest from a boundary, and how many pieces stand before it.
 
-        The distance is that to the nearer border of the window, in pieces; among equal ones the first window counts.
+        The distance is that to the nearer boundary of the window, in pieces; among equal ones the first window counts.
         """
-        counts = self.behind - self.first
+        counts = self.stop - self.first
         window = np.arange(len(counts)).repeat(counts)
         word = np.arange(len(window)) + (self.first - counts.cumsum() + counts).repeat(counts)
-        before, after = offsets[word] - offsets[self.first[window]], offsets[self.behind[window]] - offsets[word + 1]
+        before, after = offsets[word] - offsets[self.first[window]], offsets[self.stop[window]] - offsets[word + 1]
         order = np.lexsort((window, -np.minimum(before, after), word))
         best = order[np.diff(word[order], prepend=-1) > 0]
         return window[best], before[best]
 
     def layout(self, offsets: np.ndarray, opening: int, closing: int) -> np.ndarray:
         """-> (W, P) int64, what stands where: a piece, one of `opening` special tokens before all pieces, of `closing`
-        behind them, or padding on the right. They are numbered in this order, the padding is the last number.
+        after them, or padding on the right. They are numbered in this order, the padding is the last number.
         """
-        pieces = (offsets[self.behind] - offsets[self.first])[:, None]
+        pieces = (offsets[self.stop] - offsets[self.first])[:, None]
         place = np.arange(pieces.max(initial=0) + opening + closing) - opening
         special = offsets[-1] + opening
         cases = [place < 0, place < pieces, place < pieces + closing]
@@ -54,10 +54,10 @@ class PieceWindows(NamedTuple):
 
 
 def _spans(offsets: np.ndarray, start: int, end: int, room: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """(first word, word behind the last) of the windows over the words start, ..., end - 1 of one sequence."""
+    """(first word, word after the last) of the windows over the words start, ..., end - 1 of one sequence."""
     first = start
-    while (behind := int(offsets.searchsorted(offsets[first] + room, "right")) - 1) < end:
-        yield first, behind
-        shared = offsets.searchsorted(offsets[behind] - overlap)
-        first = int(max(shared, offsets.searchsorted(offsets[behind + 1] - room)))
+    while (stop := int(offsets.searchsorted(offsets[first] + room, "right")) - 1) < end:
+        yield first, stop
+        shared = offsets.searchsorted(offsets[stop] - overlap)
+        first = int(max(shared, offsets.searchsorted(offsets[stop + 1] - room)))
     yield int(max(start, offsets.searchsorted(offsets[end] - room))), end

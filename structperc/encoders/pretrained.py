@@ -104,7 +104,7 @@ def _set(config: Any) -> Iterator[str]:
 def positions(network: Any) -> int | None:
     """How many pieces the network can tell apart by their places; None when there is no limit.
 
-    Networks of the RoBERTa family number them from behind the padding's number.
+    Networks of the RoBERTa family number them from after the padding's number.
     """
     for name, part in network.named_modules():
         if name.endswith("position_embeddings") and isinstance(part, nn.Embedding):

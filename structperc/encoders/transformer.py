@@ -39,8 +39,8 @@ class Transformer(Encoder):
     (RoBERTa), a space is put before it. The unknown token stands for a word without any piece, such as a control
     character. Of a word that is longer than a window the first pieces are kept.
 
-    Sequences that do not fit into one window are cut at word borders into windows that overlap; the vector of a word
-    is from the window in which it is farthest from a border. A window has words of one sequence alone, so vectors do
+    Sequences that do not fit into one window are cut at word boundaries into windows that overlap; the vector of a word
+    is from the window in which it is farthest from a boundary. A window has words of one sequence alone, so vectors do
     not depend on what else is in a batch.
 
     Weights are float32, vectors have the precision in which the model runs (autocast). Saved taggers are complete:
@@ -202,7 +202,7 @@ def _means(vectors: Tensor, first: np.ndarray, counts: np.ndarray) -> Tensor:
 
 
 def _frame(tokenizer: "Tokenizer", words: list[str]) -> tuple[list[int], list[int]]:
-    """Special tokens that the tokenizer puts before and behind words, as it does with these."""
+    """Special tokens that the tokenizer puts before and after words, as it does with these."""
     found = tokenizer.encode(words, is_pretokenized=True)
     own = [place for place, word in enumerate(found.word_ids) if word is not None]
     if not own:

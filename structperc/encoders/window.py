@@ -12,10 +12,10 @@ from structperc.structures import Batch
 class Window(ContextEncoder):
     """Vectors of the `reach` tokens before, of the token and of the `reach` tokens after it. Collobert et al. 2011.
 
-    Zeros stand beyond the borders of a sequence.
+    Zeros stand beyond the boundaries of a sequence.
 
     Args:
-        inputs: token embedders; their vectors are put one behind the other.
+        inputs: token embedders; their vectors are put one after the other.
         reach: tokens to each side; 0 gives the vectors of the tokens alone.
 
     Raises:

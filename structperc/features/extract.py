@@ -37,7 +37,7 @@ class FeatureExtractor:
     column of the corpus, whose strings are its values.
 
     A feature is missing at a token when it is not in the index: when it occurred fewer than `cutoff` times in
-    training, or all its values are absent (""). Beyond the borders of a sequence stand the values _B-1, _B-2,
+    training, or all its values are absent (""). Beyond the boundaries of a sequence stand the values _B-1, _B-2,
     ... and _B+1, _B+2, ..., as in CRF++.
 
     Args:

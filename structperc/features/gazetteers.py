@@ -40,7 +40,7 @@ class Gazetteer:
         """Return the index into `TAGS` of each token, (N,) int8.
 
         `words` are the distinct words, `tokens` (N,) says which of them stands at each token, and sentence r
-        is tokens[sentences[r]:sentences[r + 1]]; no match crosses its border.
+        is tokens[sentences[r]:sentences[r + 1]]; no match crosses its boundary.
         """
         number = np.array([self._words.get(word, UNKNOWN) for word in self._folded(words)], np.int64)
         ends = np.repeat(sentences[1:], np.diff(sentences))

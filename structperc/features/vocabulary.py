@@ -5,18 +5,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from structperc.errors import InputError
-from structperc.features.windows import border_names
+from structperc.features.windows import boundary_names
 
 ABSENT = 0  # the attribute has no value at a token
 UNSEEN = 1  # the value did not occur often enough in training to be part of any feature
 
 
 class Vocabulary:
-    """Codes of an attribute's values: ABSENT, UNSEEN, the places beyond the borders, then the values."""
+    """Codes of an attribute's values: ABSENT, UNSEEN, the places beyond the boundaries, then the values."""
 
     def __init__(self, values: Sequence[str], reach: int) -> None:
         self.values = list(values)
-        self._names = ["", "?", *border_names(reach), *values]
+        self._names = ["", "?", *boundary_names(reach), *values]
         self._beyond = np.arange(2, 2 + 2 * reach)
         self._codes = {value: code for code, value in enumerate(values, 2 + 2 * reach)} | {"": ABSENT}
 
@@ -39,7 +39,7 @@ class Vocabulary:
         return cls(values, reach)
 
     def encode(self, strings: Sequence[str]) -> np.ndarray:
-        """Return the codes of the places beyond the borders, then of `strings`: an array to index with
+        """Return the codes of the places beyond the boundaries, then of `strings`: an array to index with
         `Column.numbers`.
         """
         codes = [self._codes.get(string, UNSEEN) for string in strings]

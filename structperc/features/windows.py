@@ -1,7 +1,7 @@
 """Corpus columns as integers, and what stands at an offset from each token.
 
 A column is turned once into (distinct strings, number of the string at each token). Numbers below 2 * reach
-are kept for the places beyond the borders of a sequence, which CRF++ calls _B-1, _B-2, ... and _B+1, _B+2,
+are kept for the places beyond the boundaries of a sequence, which CRF++ calls _B-1, _B-2, ... and _B+1, _B+2,
 ...; `reach` is the largest offset of any template.
 """
 
@@ -26,8 +26,8 @@ def number_strings(strings: Sequence[str], reach: int) -> Column:
     return Column(list(index), np.fromiter(map(index.__getitem__, strings), np.int32, len(strings)))
 
 
-def border_names(reach: int) -> list[str]:
-    """Return the names of the places beyond the borders, in the order of their numbers."""
+def boundary_names(reach: int) -> list[str]:
+    """Return the names of the places beyond the boundaries, in the order of their numbers."""
     return [f"_B{sign}{distance}" for sign in "-+" for distance in range(1, reach + 1)]
 
 
@@ -37,7 +37,7 @@ class View:
     Args:
         columns: which column each attribute is read from.
         numbers: of each column what stands at each token, (N,) int32.
-        codes: for each attribute the code of each number (places beyond the borders, then distinct strings).
+        codes: for each attribute the code of each number (places beyond the boundaries, then distinct strings).
         starts: sequence s is the tokens starts[s]:starts[s + 1], (S + 1,) int64 from 0 to N.
         reach: the largest offset that is asked for.
     """

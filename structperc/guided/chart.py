@@ -50,7 +50,7 @@ class Chart:
         lengths: (S,) of the sentences.
         T: to how many tokens they are padded.
         beam: B.
-        order: with "left-to-right" only the token behind the accepted span is a candidate.
+        order: with "left-to-right" only the token after the accepted span is a candidate.
         scores: U of actions.
         like: dtype and device of the scores.
     """
@@ -87,8 +87,8 @@ class Chart:
 
     def next_candidates(self, accepted: Tensor) -> Tensor:
         """Places of the candidates next to spans that have been accepted."""
-        before, behind = self.ends[accepted].unbind(1)
-        near = torch.stack([before - 1, behind + 1], 1) if self.order == "easiest" else behind + 1
+        before, after = self.ends[accepted].unbind(1)
+        near = torch.stack([before - 1, after + 1], 1) if self.order == "easiest" else after + 1
         return near[self.real[near]]
 
     def generate(self, places: Tensor) -> None:
@@ -111,9 +111,9 @@ class Chart:
         V_left, V_right = self.V[beside].unbind(1)
         V = V_left.unsqueeze(2) + V_right.unsqueeze(1)
         owner, left, right = V.isfinite().nonzero().unbind(1)
-        before, behind = self.interfaces[beside[owner, 0], left], self.interfaces[beside[owner, 1], right]
-        U = self.scores(self.token[places], owner, torch.cat([before[:, 2:], behind[:, :2]], 1))
-        return Hypotheses(owner, left, right, joined(before, OPEN, behind), U, U + V[owner, left, right].unsqueeze(1))
+        before, after = self.interfaces[beside[owner, 0], left], self.interfaces[beside[owner, 1], right]
+        U = self.scores(self.token[places], owner, torch.cat([before[:, 2:], after[:, :2]], 1))
+        return Hypotheses(owner, left, right, joined(before, OPEN, after), U, U + V[owner, left, right].unsqueeze(1))
 
     def accept(self, places: Tensor) -> None:
         """Make candidates, at most one of each sentence, spans of P, in place of their contexts."""
@@ -132,8 +132,8 @@ class Chart:
 
     def windows(self, places: Tensor, left: Tensor, right: Tensor) -> Tensor:
         """Labels (n, 4) next to the last actions of spans (n,) in the context states left and right (n,)."""
-        before, behind = self.contexts[places].unbind(1)
-        return torch.cat([self.interfaces[before, left, 2:], self.interfaces[behind, right, :2]], 1)
+        before, after = self.contexts[places].unbind(1)
+        return torch.cat([self.interfaces[before, left, 2:], self.interfaces[after, right, :2]], 1)
 
     def trace(self, places: Tensor) -> tuple[Tensor, Tensor]:
         """Spans (n,) -> places (m,) of all their tokens, and states (m,) that their best hypotheses went through."""

@@ -16,7 +16,7 @@ class Step(NamedTuple):
     first: str  # label for which the token was taken
     U: float  # score of the action that gave `label`
     left: list[str]  # labels of the tokens before, at most two and as in the text, that the action knew
-    right: list[str]  # the same of the tokens behind
+    right: list[str]  # the same of the tokens after
 
 
 class Decided(NamedTuple):

@@ -170,9 +170,9 @@ def _terms(tagger: Tagger, batch: Batch, labels: Tensor, after: int) -> tuple[fl
 
 def _sentences(corpus: Corpus, row: int, before: list[str], after: list[str]) -> Iterator[Sentence]:
     start, end = int(corpus.starts[row]), int(corpus.starts[row + 1])
-    borders = corpus.sentences[(corpus.sentences >= start) & (corpus.sentences <= end)].tolist()
+    boundaries = corpus.sentences[(corpus.sentences >= start) & (corpus.sentences <= end)].tolist()
     gold = corpus.columns.get("label")
-    for a, b in pairwise(borders):
+    for a, b in pairwise(boundaries):
         old, new = (spans(labels[a - start : b - start]) for labels in (before, after))
         wanted = None if gold is None else spans(gold[a:b])
         words, changes = corpus.columns["word"][a:b], []
@@ -184,14 +184,14 @@ def _sentences(corpus: Corpus, row: int, before: list[str], after: list[str]) ->
 
 
 def _regions(differing: set[Span]) -> Iterator[tuple[int, int]]:
-    """Borders of the runs of segments that overlap."""
+    """Boundaries of the runs of segments that overlap."""
     ordered = sorted(differing, key=lambda span: span.start)
     while ordered:
-        first, behind = ordered[0].start, ordered[0].end
-        while ordered and ordered[0].start < behind:
-            behind = max(behind, ordered.pop(0).end)
-        yield first, behind
+        first, stop = ordered[0].start, ordered[0].end
+        while ordered and ordered[0].start < stop:
+            stop = max(stop, ordered.pop(0).end)
+        yield first, stop
 
 
-def _within(known: list[Span], first: int, behind: int) -> list[Span]:
-    return [span for span in known if span.start < behind and span.end > first]
+def _within(known: list[Span], first: int, stop: int) -> list[Span]:
+    return [span for span in known if span.start < stop and span.end > first]

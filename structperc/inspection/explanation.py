@@ -41,8 +41,8 @@ class Change(NamedTuple):
     gold: list[Span] | None  # those that overlap; None when gold is not known
 
     @property
-    def border(self) -> tuple[int, int]:
-        """First token of these segments, and the token behind them."""
+    def extent(self) -> tuple[int, int]:
+        """First token of these segments, and the token after them."""
         both = [*self.before, *self.after]
         return min(span.start for span in both), max(span.end for span in both)
 

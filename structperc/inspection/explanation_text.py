@@ -41,12 +41,12 @@ def headline(explanation: Explanation) -> str:
 
 
 def context(change: Change) -> tuple[str, str, str]:
-    """Words before what changed, its own, and those behind; long sentences are cut."""
-    first, behind = change.border
-    before, after = change.words[max(0, first - CONTEXT) : first], change.words[behind : behind + CONTEXT]
+    """Words before what changed, its own, and those after it; long sentences are cut."""
+    first, stop = change.extent
+    before, after = change.words[max(0, first - CONTEXT) : first], change.words[stop : stop + CONTEXT]
     opening = ["..."] * (first > CONTEXT) + before
-    closing = after + ["..."] * (len(change.words) - behind > CONTEXT)
-    return " ".join(opening), " ".join(change.words[first:behind]), " ".join(closing)
+    closing = after + ["..."] * (len(change.words) - stop > CONTEXT)
+    return " ".join(opening), " ".join(change.words[first:stop]), " ".join(closing)
 
 
 def readings(change: Change) -> list[tuple[str, str]]:

@@ -44,9 +44,9 @@ def marked_lines(sentences: Iterable[Sentence], tinted: Tints) -> Iterator[str]:
 
 def _pieces(sentence: Sentence, tinted: Tints) -> Iterator[str]:
     """Words and marks, in their order."""
-    at, marks = 0, {change.border: _changed(change) for change in sentence.changes}
+    at, marks = 0, {change.extent: _changed(change) for change in sentence.changes}
     for kind, start, end in sentence.found:
-        if not any(first < end and start < behind for first, behind in marks):
+        if not any(first < end and start < stop for first, stop in marks):
             marks[start, end] = _marked(sentence.words[start:end], kind, tinted)
     for (start, end), mark in sorted(marks.items()):
         yield from map(escape, sentence.words[at:start])
@@ -61,8 +61,8 @@ def _marked(words: Sequence[str], kind: str, tinted: Tints) -> str:
 
 
 def _changed(change: Change) -> str:
-    first, behind = change.border
-    words = escape(" ".join(change.words[first:behind]))
+    first, stop = change.extent
+    words = escape(" ".join(change.words[first:stop]))
     before, after = (escape(_named(change, spans)) for spans in (change.before, change.after))
     kind = "changed" if change.gold is None else f"changed {change.verdict}"
     return f'<mark class="{kind}">{words}<small><del>{before}</del> <ins>{after}</ins></small></mark>'
@@ -71,7 +71,7 @@ def _changed(change: Change) -> str:
 def _named(change: Change, spans: Sequence[Span]) -> str:
     """Types of segments; with their words, where they are not all that changed."""
     names = [
-        span.type if span[1:] == change.border else f"{span.type} {' '.join(change.words[span.start : span.end])}"
+        span.type if span[1:] == change.extent else f"{span.type} {' '.join(change.words[span.start : span.end])}"
         for span in spans
     ]
     return ", ".join(names) or "none"

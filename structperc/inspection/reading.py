@@ -20,7 +20,7 @@ AS_THE_MODEL = Reading()
 def read_corpus(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
     """-> corpus; with a column `label`, in the scheme of the tagger, if the file has gold labels.
 
-    Where `reading` names no columns, those that the tagger reads come first, and what stands last behind them is
+    Where `reading` names no columns, those that the tagger reads come first, and what stands last after them is
     gold. Unit and scheme (of the file) are those of the tagger unless named. Labels are repaired and converted as
     `SequenceData` does. InputError for a bad file, missing columns and labels that are not of the scheme.
     """

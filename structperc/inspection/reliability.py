@@ -14,7 +14,7 @@ from structperc.inspection.reading import read_gold
 from structperc.inspection.reliability_figure import plot_reliability
 from structperc.metrics import Calibration, Reliability, segment_confidence, token_confidence
 from structperc.metrics.segments import opened_segments
-from structperc.metrics.sentences import SentenceBorders
+from structperc.metrics.sentences import SentenceBoundaries
 from structperc.progress import bar
 from structperc.reports.writing import check_figure, check_targets, write_csv, write_figure
 from structperc.structures import Batch
@@ -103,12 +103,12 @@ def _counted(tagger: Tagger, batch: Batch) -> Iterator[tuple[Tensor, Tensor]]:
     labels = tagger.decoder(lattice).labels[:, 0]
     real = torch.arange(labels.shape[1], device=labels.device) < batch.lengths.unsqueeze(1)
     yield token_confidence(lattice, labels)[real], (labels == batch.gold)[real]
-    borders = SentenceBorders(real, batch.first, batch.last)
-    found, gold = (opened_segments(ids, borders, tagger.labels) for ids in (labels, batch.gold))
+    boundaries = SentenceBoundaries(real, batch.first, batch.last)
+    found, gold = (opened_segments(ids, boundaries, tagger.labels) for ids in (labels, batch.gold))
     rows, starts = (found.kind >= 0).nonzero(as_tuple=True)
     segments = Segments(rows, starts, found.end[rows, starts] + 1)
     right = (found.kind == gold.kind) & (found.end == gold.end)
-    yield segment_confidence(lattice, labels, segments, borders, tagger.labels), right[rows, starts]
+    yield segment_confidence(lattice, labels, segments, boundaries, tagger.labels), right[rows, starts]
 
 
 # -- text -----------------------------------------------------------------------------------------------------

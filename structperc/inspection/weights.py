@@ -75,7 +75,7 @@ def weights(tagger: Tagger, top: int = 20) -> list[Group]:
     """-> nodes, edges, transitions and non-local features, as far as the tagger has them, with `top` weights per list.
 
     Weights of 0 are in no list, except those of non-local features with a few names, which are all listed. Of equal
-    weights at the border of a list it is not defined which are in it. InputError for top < 1.
+    weights at the boundary of a list it is not defined which are in it. InputError for top < 1.
     """
     if top < 1:
         raise InputError(f"--top must be >= 1, got {top}")

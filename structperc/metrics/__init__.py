@@ -6,7 +6,7 @@ evaluation.py                              all of them for a tagger
 significance.py                            McNemar's test
 systems.py, comparison.py, all_pairs.py    what a system got right; two systems; any number of systems
 confidence.py, calibration.py              how sure a model is, and how often it is right when it is so sure
-sentences.py                               borders of sentences inside documents
+sentences.py                               boundaries of sentences inside documents
 """
 
 from structperc.metrics.accuracy import SentenceAccuracy, TokenAccuracy, sentence_counts, token_counts

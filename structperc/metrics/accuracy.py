@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from structperc.metrics.sentences import right_sentences, sentence_borders
+from structperc.metrics.sentences import right_sentences, sentence_boundaries
 
 
 def token_counts(predicted: Tensor, gold: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """predicted (B, T), gold (B, T), lengths (B,) -> right tokens, all tokens; () int64 each."""
-    real = sentence_borders(lengths, gold.shape[1]).real
+    real = sentence_boundaries(lengths, gold.shape[1]).real
     return ((predicted == gold) & real).sum(), real.sum()
 
 
@@ -20,11 +20,11 @@ def sentence_counts(
 ) -> tuple[Tensor, Tensor]:
     """predicted (B, T), gold (B, T), lengths (B,) -> sentences without a wrong token, all; () int64 each.
 
-    `sentences` (B, T) says which tokens of a document make a sentence, as in `sentence_borders`; without it
+    `sentences` (B, T) says which tokens of a document make a sentence, as in `sentence_boundaries`; without it
     each sequence is one. Sentences without tokens are not counted.
     """
-    borders = sentence_borders(lengths, gold.shape[1], sentences)
-    return right_sentences(predicted == gold, borders).sum(), borders.first.sum()
+    boundaries = sentence_boundaries(lengths, gold.shape[1], sentences)
+    return right_sentences(predicted == gold, boundaries).sum(), boundaries.first.sum()
 
 
 class _Accuracy(Metric):

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from structperc.chain import Segments, edge_marginals, marginals, segment_marginals
 from structperc.data.labels import LabelSet
-from structperc.metrics.sentences import SentenceBorders
+from structperc.metrics.sentences import SentenceBoundaries
 from structperc.structures import Lattice
 
 
@@ -17,7 +17,7 @@ def token_confidence(lattice: Lattice, labels: Tensor) -> Tensor:
 
 @torch.no_grad()
 def segment_confidence(
-    lattice: Lattice, labels: Tensor, segments: Segments, borders: SentenceBorders, label_set: LabelSet
+    lattice: Lattice, labels: Tensor, segments: Segments, boundaries: SentenceBoundaries, label_set: LabelSet
 ) -> Tensor:
     """Probability that a labelling has exactly these segments of labels (B, T): same type, first and last token.
 
@@ -33,8 +33,8 @@ def segment_confidence(
     edge, node = edge_marginals(lattice), marginals(lattice)
     goes_on = _goes_on(label_set).to(labels.device)
     # p(the label before t has its segment go on at t | y_t = j), p(the segment of label i at t - 1 goes on at t | i)
-    before = _share((edge * goes_on).sum(2), node).masked_fill(borders.first.unsqueeze(2), 0)
-    after = _share((edge * goes_on).sum(3), node.roll(1, 1)).masked_fill(borders.first.unsqueeze(2), 0)
+    before = _share((edge * goes_on).sum(2), node).masked_fill(boundaries.first.unsqueeze(2), 0)
+    after = _share((edge * goes_on).sum(3), node.roll(1, 1)).masked_fill(boundaries.first.unsqueeze(2), 0)
     after = torch.nn.functional.pad(after[:, 1:], (0, 0, 0, 1))
     open_left = before[rows, starts, labels[rows, starts]]
     open_right = after[rows, ends - 1, labels[rows, ends - 1]]
@@ -47,9 +47,9 @@ def _share(part: Tensor, whole: Tensor) -> Tensor:
 
 
 def _goes_on(label_set: LabelSet) -> Tensor:
-    """(L, L) bool: whether j after i belongs to the segment of i, by the rule of `LabelSet.borders`."""
+    """(L, L) bool: whether j after i belongs to the segment of i, by the rule of `LabelSet.boundaries`."""
     L = len(label_set)
     ids = torch.arange(L)
     pairs = torch.cartesian_prod(ids, ids).view(L * L, 2)
-    opens = label_set.borders(pairs, torch.ones_like(pairs, dtype=torch.bool))[0][:, 1]
+    opens = label_set.boundaries(pairs, torch.ones_like(pairs, dtype=torch.bool))[0][:, 1]
     return ((label_set.types[pairs[:, 1]] >= 0) & ~opens).view(L, L)

@@ -11,7 +11,7 @@ from structperc.data.labels import LabelSet, shift
 from structperc.errors import InputError
 from structperc.metrics.accuracy import token_counts
 from structperc.metrics.f_measure import f_measure
-from structperc.metrics.sentences import SentenceBorders, sentence_borders
+from structperc.metrics.sentences import SentenceBoundaries, sentence_boundaries
 
 
 class SegmentCounts(NamedTuple):
@@ -29,26 +29,26 @@ def segment_counts(
     """predicted (B, T) or (B, K, T), gold (B, T), lengths (B,), all int64 -> SegmentCounts.
 
     A segment opens at B, after O and wherever the type changes, so an I after O opens one; it also opens at S
-    (U) and after S and E (L), where the script, made for IOB, may read on. No segment crosses the border of a
-    sentence (`sentences` (B, T) as in `sentence_borders`). An improper label is one that may not follow its
+    (U) and after S and E (L), where the script, made for IOB, may read on. No segment crosses the boundary of a
+    sentence (`sentences` (B, T) as in `sentence_boundaries`). An improper label is one that may not follow its
     predecessor, or not begin or end a sentence. The padding may hold anything.
 
     Raises InputError for labels without a scheme, ValueError for ids that are no label.
     """
     if labels.scheme == "none":
         raise InputError("labels of scheme 'none' have no segments: count accuracy, or set the scheme")
-    borders = sentence_borders(lengths, gold.shape[-1], sentences)
+    boundaries = sentence_boundaries(lengths, gold.shape[-1], sentences)
     if predicted.dim() == 3:
-        gold, borders = gold[:, None], SentenceBorders(*(part[:, None] for part in borders))
-    predicted, gold = (_masked(ids, borders.real, len(labels)) for ids in (predicted, gold))
-    found, wanted = (opened_segments(ids, borders, labels) for ids in (predicted, gold))
+        gold, boundaries = gold[:, None], SentenceBoundaries(*(part[:, None] for part in boundaries))
+    predicted, gold = (_masked(ids, boundaries.real, len(labels)) for ids in (predicted, gold))
+    found, wanted = (opened_segments(ids, boundaries, labels) for ids in (predicted, gold))
     correct = torch.where((found.kind == wanted.kind) & (found.end == wanted.end), found.kind, -1)
     n = len(labels.type_names)
     return SegmentCounts(
         correct=_per_type(correct, n),
         found=_per_type(found.kind, n),
         gold=_per_type(wanted.kind, n),
-        improper=_improper(predicted, borders, labels),
+        improper=_improper(predicted, boundaries, labels),
     )
 
 
@@ -59,12 +59,12 @@ class OpenedSegments(NamedTuple):
     end: Tensor  # (..., T) last token of the segment that opens here
 
 
-def opened_segments(ids: Tensor, borders: SentenceBorders, labels: LabelSet) -> OpenedSegments:
+def opened_segments(ids: Tensor, boundaries: SentenceBoundaries, labels: LabelSet) -> OpenedSegments:
     """Segments of labels (..., T) int64 as `segment_counts` reads them; the padding holds some label."""
-    kind = torch.where(borders.real, labels.types.to(ids.device)[ids], -1)
-    first, last = labels.borders(ids, borders.real)
-    first = first | (borders.first & (kind >= 0))
-    last = last | (borders.last & (kind >= 0))
+    kind = torch.where(boundaries.real, labels.types.to(ids.device)[ids], -1)
+    first, last = labels.boundaries(ids, boundaries.real)
+    first = first | (boundaries.first & (kind >= 0))
+    last = last | (boundaries.last & (kind >= 0))
     T = ids.shape[-1]
     t = torch.where(last, torch.arange(T, device=ids.device), T)
     return OpenedSegments(torch.where(first, kind, -1), t.flip(-1).cummin(-1).values.flip(-1))
@@ -82,11 +82,11 @@ def _per_type(kind: Tensor, n: int) -> Tensor:
     return counts.scatter_add(-1, kind + 1, torch.ones_like(kind))[..., 1:]
 
 
-def _improper(ids: Tensor, borders: SentenceBorders, labels: LabelSet) -> Tensor:
+def _improper(ids: Tensor, boundaries: SentenceBoundaries, labels: LabelSet) -> Tensor:
     start, transition, end = (mask.to(ids.device) for mask in (labels.start, labels.transition, labels.end))
-    may_follow = torch.where(borders.first, start[ids], transition[shift(ids, 1, 0), ids])
-    proper = may_follow & (end[ids] | ~borders.last)
-    return (~proper & borders.real).sum(-1)
+    may_follow = torch.where(boundaries.first, start[ids], transition[shift(ids, 1, 0), ids])
+    proper = may_follow & (end[ids] | ~boundaries.last)
+    return (~proper & boundaries.real).sum(-1)
 
 
 class SegmentScore(NamedTuple):

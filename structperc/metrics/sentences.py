@@ -8,7 +8,7 @@ from torch import Tensor
 from structperc.data.labels import shift
 
 
-class SentenceBorders(NamedTuple):
+class SentenceBoundaries(NamedTuple):
     """Real tokens, and the first and last one of each sentence."""
 
     real: Tensor  # (B, T) bool, False in the padding
@@ -16,8 +16,8 @@ class SentenceBorders(NamedTuple):
     last: Tensor  # (B, T) bool
 
 
-def sentence_borders(lengths: Tensor, T: int, sentences: Tensor | None = None) -> SentenceBorders:
-    """lengths (B,) int64 and sentences (B, T) int64, a number per token -> borders.
+def sentence_boundaries(lengths: Tensor, T: int, sentences: Tensor | None = None) -> SentenceBoundaries:
+    """lengths (B,) int64 and sentences (B, T) int64, a number per token -> boundaries.
 
     A sentence begins wherever the number changes; it may be an index within the document or the corpus.
     Without numbers each sequence is one sentence. Sentences without tokens do not exist here.
@@ -29,13 +29,13 @@ def sentence_borders(lengths: Tensor, T: int, sentences: Tensor | None = None) -
         begins = begins | (sentences != shift(sentences, 1, 0))
     first = real & begins
     last = real & (shift(first, -1, False) | ~shift(real, -1, False))
-    return SentenceBorders(real, first, last)
+    return SentenceBoundaries(real, first, last)
 
 
-def right_sentences(right: Tensor, borders: SentenceBorders) -> Tensor:
+def right_sentences(right: Tensor, boundaries: SentenceBoundaries) -> Tensor:
     """right (B, T) bool, per token -> (R,) bool, in row-major order: are all tokens of the sentence right."""
-    sentence = borders.first[borders.real].cumsum(0) - 1
-    wrong = ~right[borders.real]
-    answer = borders.first.new_ones(int(borders.first.sum()))
+    sentence = boundaries.first[boundaries.real].cumsum(0) - 1
+    wrong = ~right[boundaries.real]
+    answer = boundaries.first.new_ones(int(boundaries.first.sum()))
     answer[sentence[wrong]] = False
     return answer

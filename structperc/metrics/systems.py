@@ -10,7 +10,7 @@ from torch import Tensor
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.metrics.segments import SegmentF1, SegmentScores
-from structperc.metrics.sentences import right_sentences, sentence_borders
+from structperc.metrics.sentences import right_sentences, sentence_boundaries
 from structperc.metrics.significance import McNemar, mcnemar
 
 Labels = Sequence[Sequence[str]]  # sentences of label names
@@ -49,11 +49,11 @@ def judged(gold: Labels, predictions: Sequence[Labels], scheme: str, names: Sequ
     wanted, *others = (torch.from_numpy(labels.encode([*chain(*text)]))[None] for text in (gold, *predictions))
     lengths = torch.tensor([wanted.shape[1]])
     sentences = torch.arange(len(gold)).repeat_interleave(torch.tensor([len(s) for s in gold]))[None]
-    borders = sentence_borders(lengths, wanted.shape[1], sentences)
+    boundaries = sentence_boundaries(lengths, wanted.shape[1], sentences)
     for name, ids in zip(names, others, strict=True):
         right = ids == wanted
         segments = None if scheme == "none" else _segments(ids, wanted, lengths, sentences, labels)
-        yield System(name, segments, right[0], right_sentences(right, borders))
+        yield System(name, segments, right[0], right_sentences(right, boundaries))
 
 
 def _segments(predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor, labels: LabelSet) -> SegmentScores:

@@ -1,7 +1,7 @@
-"""Words around the borders of entities, each as itself or as its shape with a flag (Collins 2002, figure 1).
+"""Words around the boundaries of entities, each as itself or as its shape with a flag (Collins 2002, figure 1).
 
 Names of strings end in a digit for each word, 0 for w and 1 for g. The figure's lines on trigrams are lost in our
-copy; they are taken to be 16 at either border, all forms of the two windows of three words across it.
+copy; they are taken to be 16 at either boundary, all forms of the two windows of three words across it.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from structperc.nonlocal_features.segments import Segments
 
 
 class BoundaryFeature(LexiconFeature):
-    """Strings of the words in windows around one border of an entity, in all combinations of w and g.
+    """Strings of the words in windows around one boundary of an entity, in all combinations of w and g.
 
     windows: for each, its name and the offsets of its words from the first (`at_end`: last) word of the entity.
     """

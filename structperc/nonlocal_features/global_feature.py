@@ -22,7 +22,7 @@ class Occurrences(NamedTuple):
     labellings: Tensor  # (M,) int64, b * K + k
     keys: Tensor  # (M,) int64, number of the string
     starts: Tensor  # (M,) int64, position in the sequence of the first token that the string is about
-    ends: Tensor  # (M,) int64, position behind the last one
+    ends: Tensor  # (M,) int64, position after the last one
     types: Tensor  # (M,) int64, position in `LabelSet.type_names` of the segment there, -1 where there is none
     parts: Tensor  # (M,) int64, which string of the template
 

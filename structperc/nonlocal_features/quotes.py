@@ -158,7 +158,7 @@ def find_quotes(segments: Segments) -> Quotes:
 
 
 def entity_types(quotes: Quotes, segments: Segments) -> Tensor:
-    """Type of the entity from the word behind the first mark to the last word, -1 for none -> (Q, K) int64."""
+    """Type of the entity from the word after the first mark to the last word, -1 for none -> (Q, K) int64."""
     K, spans, holders = segments.valid.shape[1], segments.spans, segments.holders
     starts, ends = pad(quotes.opens + 1, (0, 1), value=-1), pad(quotes.lasts + 1, (0, 1), value=-1)
     quote = torch.searchsorted(starts[:-1], spans.starts)

@@ -86,7 +86,7 @@ class Segments:
 def find_segments(batch: Batch, labels: Tensor, valid: Tensor, label_set: LabelSet) -> Segments:
     """Read the segments of labels (B, K, T) int64, of which valid (B, K) bool count; gold is one of the K.
 
-    They are those of `LabelSet.borders`, cut at the borders of sentences. The padding may hold anything, and so may
+    They are those of `LabelSet.boundaries`, cut where sentences end. The padding may hold anything, and so may
     labellings that are not valid. One comparison looks at all B K T labels; the rest of the work is O(K) for each
     token at which labellings of a sequence differ, and what they agree on is read once.
     """

@@ -70,8 +70,8 @@ class Strings:
         a, b = torch.broadcast_tensors(number[a].unsqueeze(2), number[b].unsqueeze(1))
         named = ((a >= 0) & (b >= 0)).nonzero(as_tuple=True)
         a, b = a[named], b[named]
-        behind = self.first + self.lengths
-        apart = ((self.last[b] >= behind[a]) | (self.last[a] >= behind[b])).nonzero().squeeze(1)
+        stop = self.first + self.lengths
+        apart = ((self.last[b] >= stop[a]) | (self.last[a] >= stop[b])).nonzero().squeeze(1)
         return self._counted(a[apart], b[apart])
 
     def _counted(self, a: Tensor, b: Tensor) -> Pairs:

@@ -97,11 +97,11 @@ def spell(
 
     labels(row, k): label names of the candidate k of a sequence of the corpus. types: `LabelSet.type_names`.
     """
-    words, borders = corpus.columns["word"], torch.from_numpy(corpus.sentences)
+    words, boundaries = corpus.columns["word"], torch.from_numpy(corpus.sentences)
     starts = torch.from_numpy(corpus.starts)[examples.rows.long()]
-    sentence = torch.searchsorted(borders, starts + examples.starts, right=True)
-    first, behind = borders[sentence - 1], borders[sentence]
-    columns = (first, behind, first - starts, *examples)
+    sentence = torch.searchsorted(boundaries, starts + examples.starts, right=True)
+    first, stop = boundaries[sentence - 1], boundaries[sentence]
+    columns = (first, stop, first - starts, *examples)
     strings = []
     for a, b, before, row, k, start, end, kind, part in zip(*(column.tolist() for column in columns), strict=True):
         own = labels(row, k)[before : before + b - a]

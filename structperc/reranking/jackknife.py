@@ -241,7 +241,7 @@ def fold_numbers(documents: np.ndarray, folds: int, seed: int) -> np.ndarray:
 def subset(corpus: Corpus, keep: np.ndarray) -> Corpus:
     """The sequences of a corpus where keep (S,) bool is true, in their order; without sentences that are empty."""
     tokens = np.repeat(keep, corpus.lengths)
-    before = np.append(0, np.cumsum(tokens))  # tokens kept before each border
+    before = np.append(0, np.cumsum(tokens))  # tokens kept before each boundary
     kept = np.flatnonzero(tokens).tolist()
     return Corpus(
         columns={role: [values[i] for i in kept] for role, values in corpus.columns.items()},

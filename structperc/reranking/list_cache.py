@@ -162,12 +162,12 @@ def describe_optimizer(make: Callable[[Iterable[Any]], Optimizer]) -> dict[str, 
 
 
 def corpus_digest(corpus: Corpus, roles: Iterable[str]) -> str:
-    """Checksum of some columns of a corpus and of all its borders."""
+    """Checksum of some columns of a corpus and of all its boundaries."""
     total = hashlib.sha256()
     for role in sorted(set(roles)):
         total.update(f"{role}\0{chr(0).join(corpus.columns.get(role, []))}\0".encode("utf-8", "surrogatepass"))
-    for borders in (corpus.starts, corpus.sentences, corpus.documents):
-        total.update(np.asarray(borders, np.int64).tobytes())
+    for boundaries in (corpus.starts, corpus.sentences, corpus.documents):
+        total.update(np.asarray(boundaries, np.int64).tobytes())
     return total.hexdigest()
 
 

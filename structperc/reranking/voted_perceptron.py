@@ -180,21 +180,21 @@ class Lists:
 
     def best(self, s: int, weights: np.ndarray, w0: float) -> int:
         """The candidate of highest F, of these that of highest log-probability, of these the first."""
-        borders = self._borders(s)
-        running = np.zeros(borders[-1] - borders[0] + 1)
-        np.cumsum(weights[self.ids[borders[0] : borders[-1]]], out=running[1:])  # of integers: exact
-        sums = np.diff(running[borders - borders[0]])
+        boundaries = self._boundaries(s)
+        running = np.zeros(boundaries[-1] - boundaries[0] + 1)
+        np.cumsum(weights[self.ids[boundaries[0] : boundaries[-1]]], out=running[1:])  # of integers: exact
+        sums = np.diff(running[boundaries - boundaries[0]])
         scores = np.where(self.valid[s], w0 * self.first[s] + sums, -np.inf)
         tied = np.flatnonzero(scores == scores.max())
         return int(tied[self.first[s, tied].argmax()])
 
     def difference(self, s: int, a: int, b: int) -> Difference:
         """Phi of candidate a less Phi of candidate b."""
-        borders = self._borders(s)
-        ours, other = (self.ids[borders[k] : borders[k + 1]] for k in (a, b))
+        boundaries = self._boundaries(s)
+        ours, other = (self.ids[boundaries[k] : boundaries[k + 1]] for k in (a, b))
         ids = np.setxor1d(ours, other, assume_unique=True)
         return Difference(ids, np.where(np.isin(ids, ours), 1, -1), float(self.first[s, a] - self.first[s, b]))
 
-    def _borders(self, s: int) -> np.ndarray:
+    def _boundaries(self, s: int) -> np.ndarray:
         K = self.valid.shape[1]
         return self.offsets[s * K : (s + 1) * K + 1]

@@ -85,7 +85,7 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
     def forward(self, batch: Batch) -> Lattice:
         """-> Lattice as the criterion reads it, with everything the tag scheme forbids at -inf.
 
-        No segment crosses the border of a sentence.
+        No segment crosses the boundary of a sentence.
         """
         lattice = constrain(self.scorer(batch), self.start, self.transition, self.end, batch.first, batch.last)
         return self.criterion.reads(lattice)

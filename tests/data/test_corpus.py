@@ -47,7 +47,7 @@ def test_without_document_ids_each_sentence_is_its_own():
     assert Corpus.from_sentences(SENTENCES, unit="document").documents.tolist() == [0, 1, 2, 3]
 
 
-def test_flat_values_are_cut_at_sentence_borders():
+def test_flat_values_are_cut_at_sentence_boundaries():
     for unit in ("sentence", "document"):
         corpus = Corpus.from_dataset(dataset(), unit)
         assert corpus.sentences_of(corpus.columns["word"]) == [["a", "b"], [], ["c"], ["d", "e", "a"]]

@@ -122,13 +122,13 @@ def test_masks_and_violations_agree_with_the_definition_of_a_scheme(scheme):
 
 
 @pytest.mark.parametrize("scheme", SEGMENT_SCHEMES)
-def test_borders_are_the_spans_of_every_labelling(scheme):
+def test_boundaries_are_the_spans_of_every_labelling(scheme):
     label_set = LabelSet.from_corpus(["I-A", "I-B"], scheme)
     batch = [label_set.decode(ids) for ids in np.random.default_rng(0).integers(0, len(label_set), (200, 5))]
     lengths = torch.tensor([i % 6 for i in range(200)])
     ids = torch.stack([torch.from_numpy(label_set.encode(labels)) for labels in batch])
     real = torch.arange(5) < lengths[:, None]
-    first, last = label_set.borders(torch.where(real, ids, -100), real)
+    first, last = label_set.boundaries(torch.where(real, ids, -100), real)
     for row, (labels, length) in enumerate(zip(batch, lengths.tolist(), strict=True)):
         starts, ends = first[row].nonzero()[:, 0].tolist(), last[row].nonzero()[:, 0].tolist()
         kinds = [label_set.type_names[label_set.types[ids[row, t]]] for t in starts]
@@ -136,12 +136,12 @@ def test_borders_are_the_spans_of_every_labelling(scheme):
         assert found == spans(labels[:length])
 
 
-def test_borders_keep_leading_dimensions_and_accept_no_tokens():
+def test_boundaries_keep_leading_dimensions_and_accept_no_tokens():
     label_set = LabelSet(("O", "B-A", "I-A"), "IOB2")
-    first, last = label_set.borders(torch.zeros(2, 3, 0, dtype=torch.int64), torch.ones(2, 3, 0, dtype=torch.bool))
+    first, last = label_set.boundaries(torch.zeros(2, 3, 0, dtype=torch.int64), torch.ones(2, 3, 0, dtype=torch.bool))
     assert first.shape == last.shape == (2, 3, 0)
     labels = torch.tensor([[[1, 2, 0], [2, 1, 1]]])
-    first, last = label_set.borders(labels, torch.tensor([[[True, True, True]]]))
+    first, last = label_set.boundaries(labels, torch.tensor([[[True, True, True]]]))
     assert first.tolist() == [[[True, False, False], [True, True, True]]]
     assert last.tolist() == [[[False, True, False], [True, True, True]]]
 

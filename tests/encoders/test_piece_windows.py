@@ -9,28 +9,28 @@ from structperc.encoders.piece_windows import PieceWindows
 
 
 def naive_spans(counts, room, overlap):
-    """(first, behind) of each window over words with so many pieces, word by word."""
+    """(first, stop) of each window over words with so many pieces, word by word."""
     spans, first = [], 0
     while sum(counts[first:]) > room:
-        behind = first
-        while sum(counts[first : behind + 1]) <= room:
-            behind += 1
-        spans.append((first, behind))
+        stop = first
+        while sum(counts[first : stop + 1]) <= room:
+            stop += 1
+        spans.append((first, stop))
         first = next(
             word
-            for word in range(first, behind + 1)
-            if sum(counts[word:behind]) <= overlap and sum(counts[word : behind + 1]) <= room
+            for word in range(first, stop + 1)
+            if sum(counts[word:stop]) <= overlap and sum(counts[word : stop + 1]) <= room
         )
     last = next(word for word in range(len(counts)) if sum(counts[word:]) <= room)
     return [*spans, (last, len(counts))]
 
 
 def naive_seat(counts, spans, word):
-    """(window, pieces before the word in it) where the word is farthest from the nearer border; the first of equals."""
+    """(window, pieces before the word in it) farthest from whose nearer boundary the word is; the first of equals."""
     seats = []
-    for number, (first, behind) in enumerate(spans):
-        if first <= word < behind:
-            before, after = sum(counts[first:word]), sum(counts[word + 1 : behind])
+    for number, (first, stop) in enumerate(spans):
+        if first <= word < stop:
+            before, after = sum(counts[first:word]), sum(counts[word + 1 : stop])
             seats.append((-min(before, after), number, before))
     return min(seats)[1:]
 
@@ -40,7 +40,7 @@ def offsets_of(counts):
 
 
 def spans_of(windows):
-    return list(zip(windows.first.tolist(), windows.behind.tolist(), strict=True))
+    return list(zip(windows.first.tolist(), windows.stop.tolist(), strict=True))
 
 
 def test_by_hand():
@@ -49,7 +49,7 @@ def test_by_hand():
     windows = PieceWindows.over(offsets, np.array([6]), 5, 2)
     assert spans_of(windows) == [(0, 2), (1, 4), (3, 6)]  # a third piece of overlap would leave word 2 no room
     window, before = windows.seats(offsets)
-    assert window.tolist() == [0, 0, 1, 1, 2, 2]  # words 1 and 3 are at the borders of two windows
+    assert window.tolist() == [0, 0, 1, 1, 2, 2]  # words 1 and 3 are at the boundaries of two windows
     assert before.tolist() == [0, 2, 1, 4, 1, 2]
     assert windows.layout(offsets, 1, 1).tolist() == [
         [10, 0, 1, 2, 11, 12, 12],
@@ -71,7 +71,7 @@ def test_against_loops(room, overlap):
         own = naive_spans(one, room, overlap) if one else []
         found = [naive_seat(one, own, word) for word in range(len(one))]
         seats += [(number + len(spans), pieces) for number, pieces in found]
-        spans += [(first + start, behind + start) for first, behind in own]
+        spans += [(first + start, stop + start) for first, stop in own]
         start += len(one)
     assert spans_of(windows) == spans
     assert list(zip(window.tolist(), before.tolist(), strict=True)) == seats
@@ -82,11 +82,11 @@ def test_every_window_fits_and_goes_on():
     counts = [draw.randint(1, 7) for _ in range(300)]
     offsets = offsets_of(counts)
     windows = PieceWindows.over(offsets, np.array([300]), 7, 6)
-    assert (offsets[windows.behind] - offsets[windows.first] <= 7).all()
+    assert (offsets[windows.stop] - offsets[windows.first] <= 7).all()
     assert (np.diff(windows.first) > 0).all()
-    assert (np.diff(windows.behind) > 0).all()
-    assert (windows.first[1:] <= windows.behind[:-1]).all()
-    assert (windows.first[0], windows.behind[-1]) == (0, 300)
+    assert (np.diff(windows.stop) > 0).all()
+    assert (windows.first[1:] <= windows.stop[:-1]).all()
+    assert (windows.first[0], windows.stop[-1]) == (0, 300)
 
 
 def test_no_words():

@@ -103,27 +103,27 @@ def test_sequences_without_words(bert):
 
 @torch.no_grad()
 def naive_windows(encoder, network, words, room, overlap):
-    """(T, D): each window alone through the network; of each word the vector that is farthest from a border."""
+    """(T, D): each window alone through the network; of each word the vector that is farthest from a boundary."""
     (pieces,) = encoder.read(corpus([words]))
     own = [pieces.ids[a:b].tolist() for a, b in zip(pieces.offsets, pieces.offsets[1:], strict=False)]
     best, first = {}, 0
     while True:
-        behind = first
-        while behind < len(own) and sum(map(len, own[first : behind + 1])) <= room:
-            behind += 1
-        if behind == len(own):
+        stop = first
+        while stop < len(own) and sum(map(len, own[first : stop + 1])) <= room:
+            stop += 1
+        if stop == len(own):
             while first and sum(map(len, own[first - 1 :])) <= room:
                 first -= 1
-        ids = [piece for word in own[first:behind] for piece in word]
+        ids = [piece for word in own[first:stop] for piece in word]
         hidden = network(torch.tensor([[2, *ids, 3]])).last_hidden_state[0, 1:]
-        for word in range(first, behind):
-            before, after = sum(map(len, own[first:word])), sum(map(len, own[word + 1 : behind]))
+        for word in range(first, stop):
+            before, after = sum(map(len, own[first:word])), sum(map(len, own[word + 1 : stop]))
             if word not in best or min(before, after) > best[word][0]:
                 best[word] = min(before, after), hidden[before : before + len(own[word])].mean(0)
-        if behind == len(own):
+        if stop == len(own):
             return torch.stack([best[word][1] for word in range(len(own))])
-        first = behind
-        while sum(map(len, own[first - 1 : behind])) <= overlap and sum(map(len, own[first - 1 : behind + 1])) <= room:
+        first = stop
+        while sum(map(len, own[first - 1 : stop])) <= overlap and sum(map(len, own[first - 1 : stop + 1])) <= room:
             first -= 1
 
 

@@ -185,7 +185,7 @@ def test_a_worked_example():
     ]
 
 
-def test_a_word_that_looks_like_a_border_is_none():
+def test_a_word_that_looks_like_a_boundary_is_none():
     extractor = FeatureExtractor(["w[-1]"], cutoff=1, progress=False)
     encoded = extractor.fit_encode(Corpus.from_sentences([{"word": ["_B-1", "x"]}]))
     assert extractor.feature_names("node") == ["w[-1]=_B-1", "w[-1]=_B-1"]

@@ -74,7 +74,7 @@ TEXT_CHANGES: dict[str, Change] = {
     "UTF-32": lambda draw, data: data.decode().encode("utf-32"),
     "latin-1": lambda draw, data: data.replace(b"Anna", b"An\xf1a"),
     "no last line end": lambda draw, data: data.rstrip(b"\n"),
-    "empty lines behind": lambda draw, data: data + b"\n" * draw.randint(1, 20),
+    "empty lines after": lambda draw, data: data + b"\n" * draw.randint(1, 20),
     "line separators of Unicode": lambda draw, data: data.replace(b"\n", b"\xe2\x80\xa8"),
     "twice": lambda draw, data: data + data,
     "form feed": lambda draw, data: data.replace(b"\n", b"\n\x0c", 2),

@@ -29,7 +29,7 @@ SPELLINGS = {
     "one CR": SAME,
     "CR alone": SAME,
     "no last line end": SAME,
-    "empty lines behind": SAME,
+    "empty lines after": SAME,
     "byte-order mark": SAME,
     "a link to it": SAME,
 }
@@ -157,7 +157,7 @@ LEGAL: dict[str, dict[str, str]] = {
     },
     "models": {
         "kept: *": SAME,
-        "empty lines behind": SAME,
+        "empty lines after": SAME,
         "tensors: a link to it": "the hub keeps the files of a model as links",
         "features.vocabularies.* swapped": WORD,
         "*.learned.* cut": WORD,

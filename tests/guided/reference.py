@@ -24,7 +24,7 @@ class Hypothesis:
     U: float  # of the most recent action
     action: list[tuple[str, int]]  # f(h.A), as (feature, label)
     actions: list[list[tuple[str, int]]]  # all of them
-    taken: tuple[tuple[float, tuple[int, ...], tuple[int, ...]], ...]  # of each token: U, labels known before, behind
+    taken: tuple[tuple[float, tuple[int, ...], tuple[int, ...]], ...]  # of each token: U, labels known before, after
 
     @property
     def state(self):
@@ -56,10 +56,10 @@ class Reference:
 
     # -- features and scores ---------------------------------------------------------------------------------
 
-    def features(self, sentence, token, before, behind):
-        """Features of an action at a token; labels before and behind as far as they are known, nearest last/first."""
+    def features(self, sentence, token, before, after):
+        """Features of an action at a token; labels before and after as far as they are known, nearest last/first."""
         known = {-distance: label for distance, label in enumerate(reversed(before[-2:]), 1)}
-        known |= dict(enumerate(behind[:2], 1))
+        known |= dict(enumerate(after[:2], 1))
         found = list(sentence.static[token])
         for template, parts in self.templates.items():
             values = [known.get(at) if name == "t" else self.word(sentence, token + at) for name, at in parts]

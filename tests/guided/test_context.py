@@ -103,8 +103,8 @@ def test_words_tell_combinations_apart():
     distinct = [set(column.tolist()) for column in found]
     assert list(map(len, distinct)) == 2 * [L, L, L, L**2]
     shared = [set.intersection(*pair) for pair in itertools.combinations(distinct, 2)]
-    same_word_behind = [distinct[2] & distinct[6]]  # w[1] is not the word that changes
-    assert [pair for pair in shared if pair] == same_word_behind
+    same_word_after = [distinct[2] & distinct[6]]  # w[1] is not the word that changes
+    assert [pair for pair in shared if pair] == same_word_after
 
 
 def test_words_share_the_rows_of_a_small_table():
@@ -116,7 +116,7 @@ def test_words_share_the_rows_of_a_small_table():
 
 
 def test_words_outside_of_the_sentence():
-    """The padding is like the border, and so is what is beyond an offset longer than the sentence."""
+    """The padding is like the boundary, and so is what is beyond an offset longer than the sentence."""
     made = ContextFeatures(["t[-1] w[2]", "t[-1] w[-1]"])
     alone, padded = made.keys(torch.tensor([[3]])), made.keys(torch.tensor([[3, 0, 0, 0]]))
     assert torch.equal(alone[:, 0], padded[:, 0])

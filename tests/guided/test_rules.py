@@ -51,7 +51,7 @@ def test_a_label_without_gold_loses_only():
         assert (p[:, 2] <= 0).all()
 
 
-def test_gold_behind_another_hypothesis_of_its_state():
+def test_gold_below_another_hypothesis_of_its_state():
     """Token 2 closes the gap between 0, 1 and 3, 4; its label is not seen from outside, so that the wrong one, which
     scores higher, is the state's only hypothesis. That there is room for more states changes nothing."""
     model = model_of([], 2, beam=20, rule=EarlyUpdate())
@@ -81,7 +81,7 @@ def test_nothing_to_learn(rule, L):
 
 @pytest.mark.parametrize("limit", [1, 3])
 def test_a_sentence_is_left_at_the_limit(limit):
-    """Gold's label is 100 behind, an update moves it by 2, and there are two tokens."""
+    """Gold's label is 100 below the best, an update moves it by 2, and there are two tokens."""
     model = model_of([], 2, rule=Aggressive(limit=limit))
     set_weights(model, {("0", 0): 100})
     stubborn, easy = Sentence(["a", "a"], [["0"], ["0"]], [1, 1]), Sentence(["b"], [["1"]], [0])

@@ -36,7 +36,7 @@ def test_same_decisions_as_the_reference(templates, beam, order):
             assert found.order[row, :T].tolist() == steps
             assert found.labels[row, :T].tolist() == list(top.labels)
             assert found.first[row, :T].tolist() == first
-            assert found.windows[row, :T].tolist() == [window(before, behind) for _, before, behind in top.taken]
+            assert found.windows[row, :T].tolist() == [window(before, after) for _, before, after in top.taken]
             assert found.U[row, :T].tolist() == [U for U, _, _ in top.taken]
             assert found.scores[row].item() == top.V
             for values, fill in zip(found[:-1], (0, -1, 0, UNKNOWN, 0), strict=True):
@@ -44,14 +44,14 @@ def test_same_decisions_as_the_reference(templates, beam, order):
                 assert values[row, T:].eq(fill).all()
 
 
-def window(before, behind):
+def window(before, after):
     """Labels of up to two neighbours on either side as the library wants them."""
-    return [*[UNKNOWN] * (2 - len(before)), *before, *behind, *[UNKNOWN] * (2 - len(behind))]
+    return [*[UNKNOWN] * (2 - len(before)), *before, *after, *[UNKNOWN] * (2 - len(after))]
 
 
 @pytest.mark.parametrize(("beam", "labels", "U"), [(1, [0, 0], [9, 1]), (2, [1, 0], [8, 4])])
 def test_a_beam_may_change_its_mind_about_a_label(beam, labels, U):
-    """The first word is 0 by 9 and 1 by 8, the second 0 by 1, by 3 more behind 1."""
+    """The first word is 0 by 9 and 1 by 8, the second 0 by 1, by 3 more after 1."""
     model = model_of(["t[-1]"], 2, beam=beam)
     set_weights(model, {("0", 0): 9, ("0", 1): 8, ("1", 0): 1, ("t[-1]=[1]", 0): 3})
     found = model.decode(batch_of([Sentence(["the", "dog"], [["0"], ["1"]], [0, 0])]))

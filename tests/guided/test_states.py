@@ -18,9 +18,9 @@ def interfaces(labels):
 
 
 @pytest.mark.parametrize("before", range(5))
-@pytest.mark.parametrize("behind", range(5))
-def test_interfaces_of_joined_spans(before, behind):
-    left, right = list(range(before)), list(range(10, 10 + behind))
+@pytest.mark.parametrize("after", range(5))
+def test_interfaces_of_joined_spans(before, after):
+    left, right = list(range(before)), list(range(10, 10 + after))
     for label in (5, OPEN):
         found = joined(torch.tensor(interfaces(left)), label, torch.tensor(interfaces(right)))
         assert found.tolist() == interfaces([*left, label, *right])

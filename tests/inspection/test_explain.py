@@ -366,13 +366,13 @@ def test_changes_cover_what_differs_and_nothing_else(tagger, dev, changed):
             number, token = map(int, re.fullmatch(r"dev, sentence (\d+), token (\d+)", change.place).groups())
             base = int(dev.sentences[number - 1])
             assert change.words == dev.columns["word"][base : dev.sentences[number]]
-            assert change.border[0] == token - 1
+            assert change.extent[0] == token - 1
             for known, labels in ((change.before, before), (change.after, after), (change.gold, None)):
                 flat = dev.columns["label"][start:end] if labels is None else labels
                 all_spans = spans(flat[base - start : dev.sentences[number] - start])
-                first, behind = change.border
-                assert known == [span for span in all_spans if span.start < behind and span.end > first]
-            covered |= set(range(base - start + change.border[0], base - start + change.border[1]))
+                first, stop = change.extent
+                assert known == [span for span in all_spans if span.start < stop and span.end > first]
+            covered |= set(range(base - start + change.extent[0], base - start + change.extent[1]))
         assert {t for t in range(end - start) if before[t] != after[t]} <= covered
         for change in one.changes:
             assert change.before != change.after
@@ -477,7 +477,7 @@ def test_page_shows_the_document_with_its_segments(worked):
     assert [word for word in re.sub("(LOC|PER)( PER)?", "", text).split() if word] == words
 
 
-def test_a_change_of_borders_names_the_words():
+def test_a_change_of_boundaries_names_the_words():
     words = ["Ann", "Lee", "of", "Rome"]
     one, whole = Span("PER", 0, 1), Span("PER", 0, 2)
     changes = [

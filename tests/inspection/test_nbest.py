@@ -85,8 +85,8 @@ class ByHand:
                 totals = found.scores + tagger.nonlocal_scores(batch, found.labels, found.valid)
             names = [tuple(tagger.labels.decode(path)) for path in found.labels[0, found.valid[0]]]
             start, end = corpus.starts[int(batch.rows)], corpus.starts[int(batch.rows) + 1]
-            borders = [int(b - start) for b in corpus.sentences if start <= b <= end]
-            self.lists.append((tuple(corpus.columns["label"][start:end]), names, totals[0].tolist(), borders))
+            boundaries = [int(b - start) for b in corpus.sentences if start <= b <= end]
+            self.lists.append((tuple(corpus.columns["label"][start:end]), names, totals[0].tolist(), boundaries))
 
     def held(self):
         return sum(gold in names for gold, names, _, _ in self.lists) / len(self.lists)
@@ -101,17 +101,19 @@ class ByHand:
     def oracle(self):
         """(correct, found, gold) of the labellings of highest F1, then of fewest segments, then of lowest place."""
         sums = [0, 0, 0]
-        for gold, names, _, borders in self.lists:
-            wanted = segments(gold, borders)
-            counts = [(len(wanted & own), len(own), len(wanted)) for own in (segments(one, borders) for one in names)]
+        for gold, names, _, boundaries in self.lists:
+            wanted = segments(gold, boundaries)
+            counts = [
+                (len(wanted & own), len(own), len(wanted)) for own in (segments(one, boundaries) for one in names)
+            ]
             best = max(counts, key=lambda c: (2 * c[0] / max(c[1] + c[2], 1), -c[1]))
             sums = [a + b for a, b in zip(sums, best, strict=True)]
         return tuple(sums)
 
 
-def segments(labels, borders):
+def segments(labels, boundaries):
     """{(type, start, end)} of one sequence, sentence by sentence."""
-    return {(kind, a + start, a + end) for a, b in pairwise(borders) for kind, start, end in spans(labels[a:b])}
+    return {(kind, a + start, a + end) for a, b in pairwise(boundaries) for kind, start, end in spans(labels[a:b])}
 
 
 def decoded(tagger, corpus, n):
@@ -315,7 +317,7 @@ def test_gold_in_another_scheme(run, model, file, dev, tmp_path):
     assert run(model, tmp_path / "other.txt", "--n", 5, "--labels", "IOBES") == run(model, file, "--n", 5)
 
 
-def test_gold_behind_other_columns(run, model, file, dev, tmp_path):
+def test_gold_after_other_columns(run, model, file, dev, tmp_path):
     more = dev.replace_column("extra", ["x"] * dev.tokens)
     write_conll(tmp_path / "a.txt", more, ["word", "pos", "extra", "label"])
     write_conll(tmp_path / "b.txt", more, ["label", "extra", "pos", "word"])

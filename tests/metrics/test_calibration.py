@@ -31,7 +31,7 @@ def test_bins_and_errors_by_plain_arithmetic(bins):
     assert result.all.confidence == pytest.approx(float(confidence.mean()))
 
 
-def test_borders_belong_to_the_lower_bin():
+def test_boundaries_belong_to_the_lower_bin():
     confidence = torch.tensor([0.0, 0.25, 0.26, 0.5, 1.0], dtype=torch.float64)
     counts, _ = bin_sums(confidence, torch.tensor([True, True, False, True, False]), 4)
     assert counts.tolist() == [[2, 2, 0, 1], [2, 1, 0, 0]]

@@ -106,7 +106,7 @@ def test_by_hand():
     assert int(metric.sequences) == 2
 
 
-def test_sentence_borders_hold_in_candidates():
+def test_sentence_boundaries_hold_in_candidates():
     gold, candidate = torch.tensor([[1, 1]]), torch.tensor([[[1, 2], [1, 0]]])
     without, within = OracleF1(LABELS), OracleF1(LABELS)
     without.update(candidates_of(candidate), gold, torch.tensor([2]))

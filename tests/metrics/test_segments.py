@@ -33,8 +33,8 @@ CASES = {
     "one cut in two": ("B-P I-P I-P I-P", "B-P I-P B-P I-P", 0, 2, 1, 3, {"P": 2}),
     "IOB1 gold": ("I-P I-P B-P O I-L", "B-P I-P B-P O B-L", 3, 3, 3, 3, {"P": 2, "L": 1}),
     "IOB1 type change": ("I-P I-L I-L", "I-P I-L B-L", 1, 3, 2, 2, {"P": 1, "L": 2}),
-    "sentence border": ("O B-P|B-P O", "O B-P|I-P O", 2, 2, 2, 3, {"P": 2}),
-    "border in gold too": ("O I-P|I-P I-P", "O I-P|I-P O", 1, 2, 2, 3, {"P": 2}),
+    "sentence boundary": ("O B-P|B-P O", "O B-P|I-P O", 2, 2, 2, 3, {"P": 2}),
+    "boundary in gold too": ("O I-P|I-P I-P", "O I-P|I-P O", 1, 2, 2, 3, {"P": 2}),
     "hyphens in the type": ("B-a-b I-a-b O", "B-a-b I-a-b B-a", 1, 2, 1, 2, {"a-b": 1, "a": 1}),
     "no type": ("B I O B", "I I O O", 1, 1, 2, 2, {"": 1}),
     "one of two per type": ("B-P O B-L|B-P O B-L", "B-P O B-L|O O O", 2, 2, 4, 4, {"P": 1, "L": 1}),
@@ -158,7 +158,7 @@ def test_documents_count_as_their_sentences_do(scheme, padded):
     assert metric.compute() == scored(padded, gold, predicted, scheme)
     metric.reset()
     metric.update(guessed, wanted, lengths)
-    assert metric.compute() != scored(padded, gold, predicted, scheme)  # so the borders did matter
+    assert metric.compute() != scored(padded, gold, predicted, scheme)  # so the boundaries did matter
 
 
 def sequences(letters):

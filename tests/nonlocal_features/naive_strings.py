@@ -69,11 +69,11 @@ def _lower(x: Sentence, s: int, e: int) -> Iterator[str]:
 
 def _windows(name: str) -> Callable[[Sentence, int, int], Iterator[str]]:
     def found(x: Sentence, s: int, e: int) -> Iterator[str]:
-        border = s if name[1] == "O" else e
+        boundary = s if name[1] == "O" else e
         for number, window in enumerate(WINDOWS[name]):
             for code in range(2 ** len(window)):
                 digits = f"{code:b}".rjust(len(window), "0")
-                words = [(x.w if d == "0" else x.g)(border + t) for d, t in zip(digits, window, strict=True)]
+                words = [(x.w if d == "0" else x.g)(boundary + t) for d, t in zip(digits, window, strict=True)]
                 yield f"{name}{'2' if number else ''}{digits}={' '.join(words)}"
 
     return found

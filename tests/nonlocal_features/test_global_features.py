@@ -163,7 +163,7 @@ def test_by_hand(feature: GlobalFeature, wanted: set[str]) -> None:
     assert by_hand(feature, EXAMPLE, EXAMPLE_LABELS) == wanted
 
 
-def test_borders_by_hand() -> None:
+def test_boundaries_by_hand() -> None:
     feature = StartBigrams()
     feature.read(LOWER_CASE)
     assert by_hand(feature, "x here | Animal x", "O O | B-PER O") == {  # no word of another sentence

@@ -22,8 +22,11 @@ def data():
 def closest(corpus, row, paths):
     """The candidate of highest F1, of those with the fewest segments, of those the first."""
     start, end = int(corpus.starts[row]), int(corpus.starts[row + 1])
-    borders = [b - start for b in corpus.sentences.tolist() if start <= b <= end]
-    wanted, own = segments(corpus.columns["label"][start:end], borders), [segments(path, borders) for path in paths]
+    boundaries = [b - start for b in corpus.sentences.tolist() if start <= b <= end]
+    wanted, own = (
+        segments(corpus.columns["label"][start:end], boundaries),
+        [segments(path, boundaries) for path in paths],
+    )
     f1 = [2 * len(wanted & one) / max(1, len(wanted) + len(one)) for one in own]
     return max(range(len(paths)), key=lambda k: (f1[k], -len(own[k]), -k))
 

@@ -258,8 +258,8 @@ def test_lists_with_missing_candidates_train(cache):
     kept[torch.from_numpy(short.starts[:-1])] = True
     columns = {role: [v for v, k in zip(values, kept, strict=True) if k] for role, values in short.columns.items()}
     columns["label"] = ["B-PER", "O", "B-LOC", "O", "B-PER", "O", "O"]
-    borders = torch.arange(8).numpy()
-    data._corpora["train"] = type(short)(columns, borders, borders, short.documents)
+    boundaries = torch.arange(8).numpy()
+    data._corpora["train"] = type(short)(columns, boundaries, boundaries, short.documents)
     data._corpora |= {"dev": None, "test": None}
     made = make_reranker(cache, search=KBest(40))
     made.train_first(data, **TRAINER)
