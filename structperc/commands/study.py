@@ -15,7 +15,7 @@ def run(arguments: list[str]) -> None:
     """Trains, and prints what came of it."""
     options = parser().parse_args(arguments)
 
-    from structperc.experiments.study import study
+    from structperc.experiments import study
     from structperc.training.interruptions import resumed_by
 
     with resumed_by(lambda: ["study", *arguments]):

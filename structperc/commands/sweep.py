@@ -25,7 +25,7 @@ def run(arguments: list[str]) -> None:
     """Trains, and prints what came of it."""
     options, rest = parser().parse_known_args(arguments)
 
-    from structperc.experiments.sweep import sweep
+    from structperc.experiments import sweep
     from structperc.training.interruptions import resumed_by
 
     with resumed_by(lambda: ["sweep", *arguments]):

@@ -1,12 +1,12 @@
 """Many trainings and one table: studies of configurations over seeds, sweeps over values of options.
 
-study.py    a study: study_file.py reads it, study_check.py finds what cannot be trained before anything is,
-            study_table.py, study_figure.py and study_significance.py say what came of it
-sweep.py    a sweep: grid.py has its points, sweep_table.py and sweep_figure.py its outcome
-trial.py    one training of either, in a process of its own; draft.py the same without training
+experiment.py    the loop that both share: the rows (row.py) are trained one by one, all that is known is written
+trial.py         one training, in a process of its own; draft.py is the same without training
+study_*.py       rows from a file, and their outcome: a table of means and of tests of significance
+grid.py, sweep_*.py    rows from a grid of values, and their outcome: the best of them, trained on all data
 """
 
-from structperc.experiments.study import study
-from structperc.experiments.sweep import sweep
+from structperc.experiments.study_outcome import study
+from structperc.experiments.sweep_outcome import sweep
 
 __all__ = ["study", "sweep"]

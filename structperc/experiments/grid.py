@@ -1,35 +1,10 @@
-"""The points of a sweep: all combinations of the values of some options; names of their folders."""
+"""The rows of a sweep: all combinations of the values of some options."""
 
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 from itertools import product
-from typing import NamedTuple
-from urllib.parse import quote
 
 from structperc.errors import InputError
-
-LONGEST = 150  # characters of a folder's name
-
-
-class Point(NamedTuple):
-    """One value for each option, both as on the command line of fit."""
-
-    values: tuple[tuple[str, str], ...]  # (option, value)
-
-    @property
-    def name(self) -> str:
-        """ "KEY=VALUE,KEY=VALUE"."""
-        return ",".join(f"{key}={value}" for key, value in self.values)
-
-    @property
-    def folder(self) -> str:
-        """The name as that of a folder."""
-        return folder_name(self.name)
-
-    @property
-    def options(self) -> list[str]:
-        """Arguments of fit."""
-        return [f"--{key}={value}" for key, value in self.values]
+from structperc.experiments.row import Row
 
 
 def parse_grid(grids: Sequence[str]) -> dict[str, list[str]]:
@@ -64,16 +39,26 @@ def split_values(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def points(grid: dict[str, list[str]]) -> list[Point]:
-    """All combinations; the last option varies fastest."""
-    return [Point(tuple(zip(grid, values, strict=True))) for values in product(*grid.values())]
+def grid_rows(
+    grid: dict[str, list[str]], configs: Sequence[str], options: Sequence[str], seeds: Sequence[int]
+) -> list[Row]:
+    """A row "KEY=VALUE,KEY=VALUE" for each combination of values; the last option varies fastest.
+
+    Configurations, seeds and options, which stand before those of the grid, are those of all rows.
+    """
+    combinations = (tuple(zip(grid, values, strict=True)) for values in product(*grid.values()))
+    return [grid_row(values, configs, options, seeds) for values in combinations]
 
 
-def folder_name(name: str) -> str:
-    """Without characters that a path cannot hold, not hidden, not too long; other names make other folders."""
-    held = quote(name, safe=" ,=+-_.[]{}()'")
-    held = f"%2E{held[1:]}" if held.startswith(".") else held
-    return held if len(held) <= LONGEST else f"{held[:LONGEST]}-{sha256(held.encode()).hexdigest()[:8]}"
+def grid_row(
+    values: tuple[tuple[str, str], ...],
+    configs: Sequence[str] = (),
+    options: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+) -> Row:
+    """The row of one combination of values, (option, value) as on the command line of fit."""
+    own = [f"{key}={value}" for key, value in values]
+    return Row(",".join(own), "fit", [*configs], [*options, *(f"--{one}" for one in own)], [*seeds], values=values)
 
 
 def short_keys(keys: Iterable[str]) -> list[str]:

@@ -2,20 +2,16 @@
 
 import hashlib
 import json
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from structperc.batching.sequence_data import SequenceData
 from structperc.data.corpus import Corpus
-from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
 from structperc.experiments.draft import draft
-from structperc.experiments.study_file import Row, Study
+from structperc.experiments.study_file import Study
 from structperc.progress import bar
 from structperc.training.program import Program
-from structperc.training.report import write_json
 
-RECORD = "row.json"
 CUTTING = ("batch_size", "eval_batch_size", "shuffle", "predict")
 
 
@@ -78,28 +74,3 @@ def _check_same(first: Task, other: Task, split: str) -> None:
 
 def _digest(values: Any) -> str:
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()
-
-
-def claim(root: Path, rows: list[Row]) -> None:
-    """Note in the folder of each row what is trained there; rows may be added to a study.
-
-    InputError, before anything is noted, for a folder that holds runs of another configuration.
-    """
-    identities = {root / row.folder / RECORD: identity(row) for row in rows}
-    for path, now in identities.items():
-        before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else now
-        if different := [name for name in now if now[name] != before.get(name)]:
-            raise InputError(
-                f"{path.parent} holds runs with other {' and '.join(different)}: name the row otherwise, or set --root"
-            )
-    for path, now in identities.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, now)
-
-
-def identity(row: Row) -> dict[str, Any]:
-    """What all runs of a row share, as plain JSON types; its seeds may become more."""
-    configs = [read_yaml(file) for file in row.configs]
-    about = {**row._asdict(), "configs": configs}
-    del about["seeds"]
-    return json.loads(json.dumps(about, default=str))

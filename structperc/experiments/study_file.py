@@ -6,34 +6,13 @@ from typing import Any, NamedTuple
 
 from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
-from structperc.experiments.grid import folder_name
+from structperc.experiments.row import Row
 
 KEYS = ("baseline", "options", "rows", "seeds", "split")
 ROW_KEYS = ("command", "configs", "init_from", "options", "seeds")
 COMMANDS = ("fit", "rerank")
 SPLITS = ("dev", "test")
 OWN = ("--ckpt_path", "--config", "--data.seed", "--seed_everything", "--trainer.default_root_dir")  # options
-
-
-class Row(NamedTuple):
-    """A configuration that is trained once per seed."""
-
-    name: str
-    command: str  # fit or rerank
-    configs: list[str]  # files
-    options: list[str]  # further arguments, those of the study before its own
-    seeds: list[int]
-    init_from: str | None = None  # name of the row whose models its trainings start from
-
-    @property
-    def folder(self) -> str:
-        """The name as that of a folder."""
-        return folder_name(self.name)
-
-    def arguments(self, seed: int) -> list[str]:
-        """Those of the command, but for the folder."""
-        files = [f"--config={file}" for file in self.configs]
-        return [*files, *self.options, f"--seed_everything={seed}", f"--data.seed={seed}"]
 
 
 class Study(NamedTuple):
@@ -43,11 +22,6 @@ class Study(NamedTuple):
     rows: list[Row]
     baseline: str  # name of a row
     split: str  # dev or test: that of the table
-
-    @property
-    def runs(self) -> list[tuple[Row, int]]:
-        """Each row with each of its seeds."""
-        return [(row, seed) for row in self.rows for seed in row.seeds]
 
 
 def read_study(file: str) -> Study:

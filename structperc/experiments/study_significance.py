@@ -5,23 +5,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from structperc.errors import InputError
-from structperc.experiments.study_file import Row
-from structperc.experiments.trial import Training
+from structperc.experiments.experiment import Run
 from structperc.metrics.systems import System, judged
 from structperc.training.predictions import read_predictions
-
-
-class Run(NamedTuple):
-    """A row with one of its seeds, and what came of it."""
-
-    row: Row
-    seed: int
-    training: Training
-
-    @property
-    def name(self) -> str:
-        """For people."""
-        return f"{self.row.name}, seed {self.seed}"
 
 
 class Judged(NamedTuple):

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean, median_high, stdev
 from typing import Any, NamedTuple
 
-from structperc.experiments.study_file import Row
-from structperc.experiments.study_significance import Run
+from structperc.experiments.experiment import Run
+from structperc.experiments.row import Row
 from structperc.reports.writing import write_csv
 
 COSTS = ("parameters", "epochs", "seconds", "tokens_per_second", "peak_memory_mb", "peak_gpu_memory_mb")

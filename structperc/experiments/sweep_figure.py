@@ -6,13 +6,13 @@ from math import isfinite
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from structperc.experiments.sweep_table import Outcome
+from structperc.experiments.sweep_table import Point
 from structperc.reports.figures import plain, plain_log_ticks
 
 DECADE = 10
 
 
-def plot_sweep(found: Sequence[Outcome]) -> Figure:
+def plot_sweep(found: Sequence[Point]) -> Figure:
     """Mean scores as a line for each combination of the other options, single trainings as dots.
 
     Numbers are drawn to scale, on a logarithmic axis when they are positive and span a factor of 10 or more; other
@@ -20,22 +20,22 @@ def plot_sweep(found: Sequence[Outcome]) -> Figure:
     """
     figure = Figure(figsize=(6, 4), layout="constrained")
     ax = figure.subplots()
-    values = list(dict.fromkeys(one.point.values[0][1] for one in found))
+    values = list(dict.fromkeys(one.row.values[0][1] for one in found))
     places, numbers = _places(values)
-    for others in dict.fromkeys(one.point.values[1:] for one in found):
-        line = [one for one in found if one.point.values[1:] == others and one.scores]
-        line.sort(key=lambda one: places[one.point.values[0][1]])
+    for others in dict.fromkeys(one.row.values[1:] for one in found):
+        line = [one for one in found if one.row.values[1:] == others and one.scores]
+        line.sort(key=lambda one: places[one.row.values[0][1]])
         _line(ax, line, places, ", ".join(f"{key}={value}" for key, value in others))
     _axis(ax, places, numbers)
-    ax.set(xlabel=plain(found[0].point.values[0][0]), ylabel="dev score (%)")
+    ax.set(xlabel=plain(found[0].row.values[0][0]), ylabel="dev score (%)")
     ax.spines[["top", "right"]].set_visible(False)
-    if len(found[0].point.values) > 1:
+    if len(found[0].row.values) > 1:
         ax.legend(fontsize=8)
     return figure
 
 
-def _line(ax: Axes, found: Sequence[Outcome], places: dict[str, float], label: str) -> None:
-    x = [places[one.point.values[0][1]] for one in found]
+def _line(ax: Axes, found: Sequence[Point], places: dict[str, float], label: str) -> None:
+    x = [places[one.row.values[0][1]] for one in found]
     (drawn,) = ax.plot(x, [100 * one.score for one in found], "o-", label=plain(label))
     for place, one in zip(x, found, strict=True):
         if len(one.scores) > 1:

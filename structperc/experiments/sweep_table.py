@@ -2,65 +2,53 @@
 
 from collections.abc import Iterator, Sequence
 from statistics import fmean, stdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from structperc.experiments.grid import Point, short_keys
-from structperc.experiments.trial import Trial
+from structperc.experiments.experiment import Run
+from structperc.experiments.grid import short_keys
+from structperc.experiments.row import Row
 from structperc.reports.writing import write_csv
 
 
-class Outcome(NamedTuple):
-    """All trainings of a point: one, or one per seed."""
+class Point(NamedTuple):
+    """A row of a grid with all its runs: one, or one per seed."""
 
-    point: Point
-    trials: list[Trial]
+    row: Row
+    runs: list[Run]
 
     @property
     def error(self) -> str | None:
         """The complaint of the first training that failed, if one did."""
-        return next((trial.error for trial in self.trials if trial.error is not None), None)
+        return next((run.training.error for run in self.runs if run.training.error is not None), None)
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """Those of the trainings that did not fail."""
+        return [run.training.results for run in self.runs if run.training.results is not None]
 
     @property
     def scores(self) -> list[float]:
         """Dev scores of the trainings that did not fail, shares in 0..1."""
-        return [trial.results["dev"]["score"] for trial in self.trials if trial.results is not None]
+        return [results["dev"]["score"] for results in self.results]
 
     @property
     def score(self) -> float:
         """Mean dev score; NaN when all failed."""
         return fmean(self.scores) if self.scores else float("nan")
 
-    def mean(self, *names: str) -> float:
-        """The mean of a number in the results, such as ("dev", "sentence_accuracy"), of what did not fail."""
-        return fmean(number(trial, *names) for trial in self.trials if trial.results is not None)
 
-
-def outcomes(trials: Sequence[Trial]) -> list[Outcome]:
-    """The trainings by point, in the order of the first of each."""
-    found = {trial.point: Outcome(trial.point, []) for trial in trials}
-    for trial in trials:
-        found[trial.point].trials.append(trial)
+def points_of(runs: Sequence[Run]) -> list[Point]:
+    """The runs by row, in the order of the first of each."""
+    found = {run.row.name: Point(run.row, []) for run in runs}
+    for run in runs:
+        found[run.row.name].runs.append(run)
     return list(found.values())
 
 
-def number(trial: Trial, *names: str) -> float:
-    """A number in the results of a training."""
-    value = trial.results
-    for name in names:
-        value = value[name]  # type: ignore[index]
-    return value  # type: ignore[return-value]
-
-
-def trial_line(trial: Trial) -> str:
-    """Scores of one training, in per cent, or its complaint."""
-    name = trial.point.name if trial.seed is None else f"{trial.point.name}, seed {trial.seed}"
-    return trial.training.line(name, "dev" if "dev" in (trial.results or {}) else "test")
-
-
-def table_lines(found: Sequence[Outcome]) -> Iterator[str]:
+def table_lines(found: Sequence[Point]) -> Iterator[str]:
     """A line per point: dev score and sentence accuracy in per cent, epochs and seconds; means over seeds."""
-    heads = short_keys(key for key, _ in found[0].point.values)
-    cells = [[value for _, value in one.point.values] for one in found]
+    heads = short_keys(key for key, _ in found[0].row.values)
+    cells = [[value for _, value in one.row.values] for one in found]
     widths = [max(map(len, column)) + 2 for column in zip(heads, *cells, strict=True)]
     columns = ("dev score", "sentences", "epochs", "seconds")
     yield _cells(heads, widths) + "".join(f"{name:>12}" for name in columns) + _spread_head(found)
@@ -72,36 +60,34 @@ def _cells(values: Sequence[str], widths: Sequence[int]) -> str:
     return "".join(f"{value:<{width}}" for value, width in zip(values, widths, strict=True))
 
 
-def _spread_head(found: Sequence[Outcome]) -> str:
-    return f"{'std':>12}" if max(len(one.trials) for one in found) > 1 else ""
+def _spread_head(found: Sequence[Point]) -> str:
+    return f"{'std':>12}" if max(len(one.runs) for one in found) > 1 else ""
 
 
-def _numbers(one: Outcome) -> str:
+def _numbers(one: Point) -> str:
     if one.error is not None:
         return f"   failed: {one.error}"
-    shares = (one.score, one.mean("dev", "sentence_accuracy"))
-    means = "".join(f"{100 * share:>12.2f}" for share in shares)
+    right = fmean(results["dev"]["sentence_accuracy"] for results in one.results)
+    epochs, seconds = (fmean(results[name] for results in one.results) for name in ("epochs", "seconds"))
+    means = "".join(f"{100 * share:>12.2f}" for share in (one.score, right))
     spread = f"{100 * stdev(one.scores):>12.2f}" if len(one.scores) > 1 else ""
-    return f"{means}{one.mean('epochs'):>12.1f}{one.mean('seconds'):>12.1f}{spread}"
+    return f"{means}{epochs:>12.1f}{seconds:>12.1f}{spread}"
 
 
-def write_table(path: str, trials: Sequence[Trial]) -> None:
+def write_table(path: str, runs: Sequence[Run]) -> None:
     """All trainings as CSV: values, seed, epochs, seconds, every score of dev and test, run and complaint."""
-    flat = [_flat(trial) for trial in trials]
+    flat = [_flat(run) for run in runs]
     names = list(dict.fromkeys(name for row in flat for name in row))
     write_csv(path, names, [[row.get(name, "") for name in names] for row in flat])
 
 
-def _flat(trial: Trial) -> dict[str, object]:
-    results = trial.results or {}
+def _flat(run: Run) -> dict[str, object]:
+    results = run.training.results or {}
     scores = {f"{split}_{name}": x for split in ("dev", "test") for name, x in results.get(split, {}).items()}
     sums = {name: results.get(name, "") for name in ("epochs", "seconds")}
-    seed = "" if trial.seed is None else trial.seed
-    return {
-        **dict(trial.point.values),
-        "seed": seed,
-        "run": trial.run or "",
-        "error": trial.error or "",
-        **sums,
-        **scores,
+    about = {
+        "seed": "" if run.seed is None else run.seed,
+        "run": run.training.run or "",
+        "error": run.training.error or "",
     }
+    return {**dict(run.row.values), **about, **sums, **scores}

@@ -5,11 +5,11 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from structperc.errors import InputError
-from structperc.experiments.grid import Point
 from structperc.training.runs import checkpoint, runs
 
 LOG = "log.txt"
@@ -27,45 +27,21 @@ class Training(NamedTuple):
         """Everything, as plain JSON types."""
         return {**self._asdict(), "command": shlex.join(["structperc", *self.command])}
 
-    def line(self, name: str, split: str) -> str:
-        """Its name, then scores of a split in per cent, as far as there are any, or its complaint."""
+    def line(self, name: str, splits: Sequence[str]) -> str:
+        """Its name, then scores in per cent on the first of the splits that it has any on, or its complaint."""
         if self.results is None:
             return f"{name}: failed: {self.error}"
         effort = f"{self.results['epochs']} epochs, {self.results['seconds']:.1f} s"
-        if split not in self.results:
+        split = next((split for split in splits if split in self.results), None)
+        if split is None:
             return f"{name}: {effort}"
         score, right = (100 * self.results[split][which] for which in ("score", "sentence_accuracy"))
         return f"{name}: {split} score {score:.2f}, sentence accuracy {right:.2f}, {effort}"
 
 
-class Trial(NamedTuple):
-    """A training of a sweep, and of which point."""
-
-    point: Point
-    seed: int | None
-    command: list[str]  # from here on as in Training
-    run: str | None
-    results: dict[str, Any] | None
-    error: str | None
-
-    @property
-    def training(self) -> Training:
-        """Without the point."""
-        return Training(*self[2:])
-
-    def about(self) -> dict[str, Any]:
-        """Everything, as plain JSON types."""
-        return {"values": dict(self.point.values), "seed": self.seed, **self.training.about()}
-
-
 def finished_run(folder: Path) -> Path | None:
     """The newest run in the folder of a trial that has results."""
     return next((run for run in reversed(runs(folder)) if (run / "results.json").is_file()), None)
-
-
-def train_trial(point: Point, seed: int | None, arguments: list[str], folder: Path) -> Trial:
-    """The training of a point, by fit with these arguments."""
-    return Trial(point, seed, *trained(["fit", *arguments], folder))
 
 
 def trained(command: list[str], folder: Path) -> Training:

@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-import sys
 from pathlib import Path
 from statistics import stdev
 
@@ -12,9 +11,9 @@ from filelock import FileLock
 from scipy.stats import binom
 
 from structperc.cli import main
-from structperc.experiments import study_check, trial
+from structperc.experiments import study_check, study_outcome, trial
+from structperc.experiments.row import Row
 from structperc.experiments.study_check import Task, digests
-from structperc.experiments.study_file import Row
 from structperc.experiments.study_table import Line, markdown_lines, table_lines, type_columns
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -84,7 +83,7 @@ def checked(tmp_path, capsys, monkeypatch):
 @pytest.fixture
 def studies(checked, monkeypatch):
     """Whose configurations are known to be good, which takes a second each to find out."""
-    monkeypatch.setattr(sys.modules["structperc.experiments.study"], "check", lambda _: Task("", "", "F1"))
+    monkeypatch.setattr(study_outcome, "check", lambda _: Task("", "", "F1"))
     return checked
 
 

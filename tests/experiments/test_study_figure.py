@@ -7,8 +7,8 @@ from statistics import stdev
 import pytest
 from matplotlib.figure import Figure
 
+from structperc.experiments.row import Row
 from structperc.experiments.study_figure import plot_study
-from structperc.experiments.study_file import Row
 from structperc.experiments.study_table import Line
 from structperc.reports.figures import plain_log_ticks
 

@@ -32,7 +32,7 @@ def write(tmp_path, monkeypatch):
 def test_rows_have_the_options_and_seeds_of_the_study_and_their_own(write):
     study = read_study(write(GOOD + "options: [--k=1]\nbaseline: two\nsplit: test\n"))
     assert (study.baseline, study.split) == ("two", "test")
-    assert [(row.name, seed) for row, seed in study.runs] == [("one", 1), ("one", 2), ("two", 7)]
+    assert [(row.name, seed) for one in study.rows for row, seed in one.trials] == [("one", 1), ("one", 2), ("two", 7)]
     one, two = study.rows
     assert (one.command, two.command) == ("fit", "rerank")
     assert one.arguments(2) == ["--config=a.yaml", "--k=1", "--seed_everything=2", "--data.seed=2"]

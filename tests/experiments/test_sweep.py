@@ -10,11 +10,12 @@ import pytest
 from structperc.cli import main
 from structperc.errors import InputError
 from structperc.experiments import trial
-from structperc.experiments.grid import Point, parse_grid, points, short_keys, split_values
-from structperc.experiments.sweep import best_of
+from structperc.experiments.experiment import Run
+from structperc.experiments.grid import grid_row, grid_rows, parse_grid, short_keys, split_values
 from structperc.experiments.sweep_figure import plot_sweep
-from structperc.experiments.sweep_table import outcomes, table_lines
-from structperc.experiments.trial import Trial, complaint
+from structperc.experiments.sweep_outcome import best_of
+from structperc.experiments.sweep_table import points_of, table_lines
+from structperc.experiments.trial import Training, complaint
 
 KEY = "model.features.init_args.cutoff"
 
@@ -40,8 +41,11 @@ def test_values_are_parted_at_commas_outside_of_brackets(text, values):
 def test_all_combinations_the_last_option_fastest():
     grid = parse_grid(["a.x=1,2,1", "--b.y=u,v"])
     assert grid == {"a.x": ["1", "2"], "b.y": ["u", "v"]}
-    assert [point.name for point in points(grid)] == ["a.x=1,b.y=u", "a.x=1,b.y=v", "a.x=2,b.y=u", "a.x=2,b.y=v"]
-    assert points(grid)[1].options == ["--a.x=1", "--b.y=v"]
+    rows = grid_rows(grid, ["c.yaml"], ["--k=1"], [3])
+    assert [row.name for row in rows] == ["a.x=1,b.y=u", "a.x=1,b.y=v", "a.x=2,b.y=u", "a.x=2,b.y=v"]
+    assert rows[1].values == (("a.x", "1"), ("b.y", "v"))
+    seeded = ["--seed_everything=3", "--data.seed=3"]
+    assert rows[1].arguments(3) == ["--config=c.yaml", "--k=1", "--a.x=1", "--b.y=v", *seeded]
     assert short_keys(grid) == ["x", "y"]
     assert short_keys(["a.x", "b.x"]) == ["a.x", "b.x"]
 
@@ -53,7 +57,7 @@ def test_grids_of_another_form(grids):
 
 
 def test_folders_can_be_folders_and_tell_points_apart():
-    names = [Point((("files", value),)).folder for value in ("{train: a/b}", "{train: a_b}", "x" * 300, "x" * 301)]
+    names = [grid_row((("files", value),)).folder for value in ("{train: a/b}", "{train: a_b}", "x" * 300, "x" * 301)]
     assert len(set(names)) == 4
     assert all("/" not in name and len(name) < 255 for name in names)
 
@@ -76,28 +80,29 @@ def test_complaints(log, code, line):
 
 
 def made_up(scores, seeds=(None,)):
-    """Trials of points with these dev scores per seed, None for one that failed."""
+    """Points with these dev scores per seed, None for a training that failed."""
     found = []
     for value, row in scores.items():
         for seed, score in zip(seeds, row, strict=True):
             results = score and {"dev": {"score": score, "sentence_accuracy": score / 2}, "epochs": 2, "seconds": 0.5}
-            found.append(Trial(Point((("m.C", value),)), seed, [], None, results, None if score else "diverged"))
-    return outcomes(found)
+            training = Training([], None, results, None if score else "diverged")
+            found.append(Run(grid_row((("m.C", value),)), seed, training))
+    return points_of(found)
 
 
 def test_the_highest_mean_score_is_best(tmp_path):
     found = made_up({"1": [0.5, 0.75], "2": [0.75, 0.875], "3": [0.5, 0.5]}, [1, 2])
-    assert best_of(found, tmp_path).point.name == "m.C=2"
+    assert best_of(found, tmp_path).row.name == "m.C=2"
     assert best_of(found, tmp_path).score == 0.8125
 
 
 def test_of_equal_points_the_earlier_is_best(tmp_path):
-    assert best_of(made_up({"9": [0.5], "2": [0.75], "1": [0.75]}), tmp_path).point.name == "m.C=2"
-    assert best_of(made_up({"1": [0.75], "2": [0.75]}), tmp_path).point.name == "m.C=1"
+    assert best_of(made_up({"9": [0.5], "2": [0.75], "1": [0.75]}), tmp_path).row.name == "m.C=2"
+    assert best_of(made_up({"1": [0.75], "2": [0.75]}), tmp_path).row.name == "m.C=1"
 
 
 def test_a_point_with_a_failure_is_not_chosen(tmp_path):
-    assert best_of(made_up({"1": [0.75, None], "2": [0.5, 0.5]}, [1, 2]), tmp_path).point.name == "m.C=2"
+    assert best_of(made_up({"1": [0.75, None], "2": [0.5, 0.5]}, [1, 2]), tmp_path).row.name == "m.C=2"
     with pytest.raises(InputError, match=r"no point could be trained; m.C=1: diverged"):
         best_of(made_up({"1": [None]}), tmp_path)
 
@@ -127,12 +132,12 @@ def test_axis_of_the_figure(values, scale, places):
 
 def test_figure_has_a_line_per_combination_of_the_others():
     found = [
-        Trial(Point((("C", c), ("k", k))), None, [], None, {"dev": {"score": float(c) * float(k)}}, None)
+        Run(grid_row((("C", c), ("k", k))), None, Training([], None, {"dev": {"score": float(c) * float(k)}}, None))
         for c in ("0.5", "1")
         for k in ("0.2", "0.4")
     ]
-    failed = Trial(Point((("C", "2"), ("k", "0.2"))), None, [], None, None, "diverged")
-    (ax,) = plot_sweep(outcomes([*found, failed])).axes
+    failed = Run(grid_row((("C", "2"), ("k", "0.2"))), None, Training([], None, None, "diverged"))
+    (ax,) = plot_sweep(points_of([*found, failed])).axes
     assert [line.get_ydata().tolist() for line in ax.lines] == [pytest.approx([10, 20]), pytest.approx([20, 40])]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["k=0.2", "k=0.4"]
 

@@ -20,8 +20,8 @@ IMPORTED = (
     "structperc.taggers.guided_tagger",
     "structperc.training.reranking_program",
     "structperc.batching.sources",
-    "structperc.experiments.study",
-    "structperc.experiments.sweep",
+    "structperc.experiments.study_outcome",
+    "structperc.experiments.sweep_outcome",
     "transformers.models.bert.modeling_bert",
 )
 LONGEST = 300.0  # seconds of a run, before it counts as one that never ends

@@ -1,0 +1,62 @@
+"""A row of an experiment: one configuration that is trained once per seed; and whether a folder holds its runs."""
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from structperc.data.yaml_file import read_yaml
+from structperc.errors import InputError
+
+LONGEST = 150  # characters of a folder's name
+
+
+class Row(NamedTuple):
+    """A configuration, with its options, that is trained once per seed."""
+
+    name: str
+    command: str  # fit or rerank
+    configs: list[str]  # files
+    options: list[str]  # further arguments; of two values of an option the later one counts
+    seeds: list[int]  # none: one training, with the seeds of the configuration
+    init_from: str | None = None  # name of the row whose models its trainings start from
+    values: tuple[tuple[str, str], ...] = ()  # of a point of a grid: (option, value), which are among the options, too
+
+    @property
+    def folder(self) -> str:
+        """The name as that of a folder."""
+        return folder_name(self.name)
+
+    @property
+    def trials(self) -> list[tuple["Row", int | None]]:
+        """The row with each of its seeds, or with None."""
+        return [(self, seed) for seed in self.seeds] or [(self, None)]
+
+    def place(self, root: Path, seed: int | None) -> Path:
+        """The folder, under the root of an experiment, of the training with this seed."""
+        return root / self.folder if seed is None else root / self.folder / f"seed={seed}"
+
+    def arguments(self, seed: int | None) -> list[str]:
+        """Those of the command, but for the folder."""
+        seeded = [] if seed is None else [f"--seed_everything={seed}", f"--data.seed={seed}"]
+        return [*(f"--config={file}" for file in self.configs), *self.options, *seeded]
+
+
+def folder_name(name: str) -> str:
+    """Without characters that a path cannot hold, not hidden, not too long; other names make other folders."""
+    held = quote(name, safe=" ,=+-_.[]{}()'")
+    held = f"%2E{held[1:]}" if held.startswith(".") else held
+    return held if len(held) <= LONGEST else f"{held[:LONGEST]}-{sha256(held.encode()).hexdigest()[:8]}"
+
+
+def identity(configs: Sequence[str], **about: Any) -> dict[str, Any]:
+    """What trainings share: what configuration files hold and further facts, as plain JSON types."""
+    return json.loads(json.dumps({"configs": [read_yaml(file) for file in configs], **about}, default=str))
+
+
+def check_same(before: dict[str, Any], now: dict[str, Any], holder: str, advice: str) -> None:
+    """InputError, which names the differences, where a folder holds runs of another `identity`."""
+    if different := [name for name in now if now[name] != before.get(name)]:
+        raise InputError(f"{holder} with other {' and '.join(different)}: {advice}")

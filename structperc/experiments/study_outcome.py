@@ -1,0 +1,130 @@
+"""A study: the configurations of a file over seeds, and one table of means, deviations and tests of significance."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from structperc.data.output import write_lines
+from structperc.errors import InputError
+from structperc.experiments.experiment import Experiment, Run, Trial, run
+from structperc.experiments.row import Row, check_same, identity
+from structperc.experiments.study_check import check
+from structperc.experiments.study_figure import plot_study
+from structperc.experiments.study_file import Study, read_study
+from structperc.experiments.study_significance import Significance
+from structperc.experiments.study_table import (
+    Line,
+    columns_of,
+    lines_of,
+    markdown,
+    means,
+    table_lines,
+    type_columns,
+    write_means,
+    write_runs,
+)
+from structperc.experiments.trial import LOG
+from structperc.reports.writing import write_figure
+from structperc.training.report import write_json
+from structperc.training.runs import name_of
+
+RECORD, MEANS, RUNS, TEXT, FIGURE = "study.json", "study.csv", "runs.csv", "study.md", "study.png"
+ROW_RECORD = "row.json"
+
+
+def study(file: str, root: str | None = None) -> Iterator[str]:
+    """Lines about the progress of a study (see `read_study`), then its table.
+
+    Each row is trained with each of its seeds (seed_everything and data.seed), in ROOT/ROW/seed=SEED; ROOT is by
+    default runs/NAME-OF-THE-FILE. How trainings are kept, go on and fail: see `experiment`.
+
+    In ROOT, study.csv has a line per row and runs.csv one per run, study.md the table as Markdown, study.json all of
+    it; they are written after each run. study.png shows scores over seconds of training.
+
+    InputError, before anything is trained, for what `read_study` and `check` refuse, for folders that hold runs of
+    other configurations, and for a root in which another study runs; in the end when every run failed.
+    """
+    plan = read_study(file)
+    task = check(plan)
+    yield from run(Means(plan, task.measure, Path(root) if root is not None else Path("runs") / name_of(file)))
+
+
+class Means(Experiment):
+    """Rows of a study file, whose outcome is a table of means over seeds.
+
+    Args:
+        plan: what the file says.
+        measure: what the score is: "accuracy", or "F1".
+        root: the folder of all runs.
+    """
+
+    unit = "runs"
+
+    def __init__(self, plan: Study, measure: str, root: Path) -> None:
+        super().__init__(plan.rows, root, [plan.split])
+        self.plan, self.measure = plan, measure
+        self.significance = Significance(plan.split, plan.baseline)
+
+    @property
+    def steps(self) -> list[list[Trial]]:
+        """Each run counts as one."""
+        return [[trial] for row in self.rows for trial in row.trials]
+
+    def claim(self) -> None:
+        """Notes in the folder of each row what is trained there; rows may be added to a study.
+
+        InputError, before anything is noted, for a folder that holds runs of another configuration.
+        """
+        identities = {self.root / row.folder / ROW_RECORD: row_identity(row) for row in self.rows}
+        for path, now in identities.items():
+            before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else now
+            check_same(before, now, f"{path.parent} holds runs", "name the row otherwise, or set --root")
+        for path, now in identities.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_json(path, now)
+
+    def keep(self, done: Sequence[Run]) -> None:
+        """Writes all tables."""
+        lines, plan = self._lines(done), self.plan
+        write_means(str(self.root / MEANS), lines)
+        write_runs(str(self.root / RUNS), lines)
+        write_lines(self.root / TEXT, [markdown(lines, self.measure, plan.split, plan.baseline)])
+        write_json(self.root / RECORD, self._record(lines))
+
+    def close(self, done: Sequence[Run]) -> Iterator[str]:
+        """Writes the figure; -> the table, the table of types, which runs failed. InputError when all did."""
+        lines = self._lines(done)
+        write_figure(str(self.root / FIGURE), plot_study(lines, self.measure, self.plan.split))
+        for columns in (columns_of(lines, self.measure), type_columns(lines)):
+            yield from ("", *table_lines(lines, columns)) if columns else ()
+        yield ""
+        yield from _failures(done, self.root)
+        yield f"study: {self.root / TEXT}, {MEANS}, {RUNS}, {FIGURE}, {RECORD}"
+
+    def _lines(self, done: Sequence[Run]) -> list[Line]:
+        return lines_of(done, self.plan.split, self.significance(done))
+
+    def _record(self, lines: Sequence[Line]) -> dict[str, Any]:
+        rows = [{**row_identity(line.row), "seeds": line.row.seeds, "numbers": means(line)} for line in lines]
+        runs = [
+            {"row": made.row.name, "seed": made.seed, **made.training.about()} for line in lines for made in line.runs
+        ]
+        about = {"baseline": self.plan.baseline, "split": self.plan.split, "measure": self.measure}
+        return {**about, "rows": rows, "runs": runs}
+
+
+def row_identity(row: Row) -> dict[str, Any]:
+    """What all runs of a row share; its seeds may become more."""
+    about = identity(row.configs, name=row.name, command=row.command, options=row.options, init_from=row.init_from)
+    return {key: about[key] for key in ("name", "command", "configs", "options", "init_from")}
+
+
+def _failures(done: Sequence[Run], folder: Path) -> Iterator[str]:
+    """How many runs failed. InputError when all did."""
+    failed = [run for run in done if run.training.error is not None]
+    if len(failed) == len(done):
+        raise InputError(f"study: no run succeeded; {failed[0].name}: {failed[0].training.error} (see {folder})")
+    if failed:
+        names = "; ".join(run.name for run in failed)
+        yield f"{len(failed)} of {len(done)} runs failed: {names}. See their {LOG}; they are tried again next time."
