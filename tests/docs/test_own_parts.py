@@ -1,0 +1,108 @@
+"""The parts of one's own that docs/extending.md shows do what it says."""
+
+from itertools import pairwise, product
+
+import pytest
+import torch
+from torch import nn
+from written import QUICKSTART, blocks
+
+from structperc import Corpus, FeatureExtractor, LabelSet, Lattice, Tagger
+from structperc.batching import EncodedCorpus
+from structperc.chain import path_score
+from structperc.criteria import Likelihood
+from structperc.encoders import WordEmbedding
+from structperc.structures import Candidates, Scored
+
+
+def labellings(lattice: Lattice, row: int) -> dict[tuple[int, ...], float]:
+    """All labellings of a sequence with their scores, term by term."""
+    edge, L = lattice.edge.expand(*lattice.unary.shape, -1), lattice.unary.shape[2]
+    found = {}
+    for labels in product(range(L), repeat=int(lattice.lengths[row])):
+        steps = [edge[row, t, i, j] for t, (i, j) in enumerate(pairwise(labels), 1)]
+        found[labels] = float(sum([lattice.unary[row, t, y] for t, y in enumerate(labels)] + steps))
+    return found
+
+
+def some_lattice(B: int, T: int, L: int) -> Lattice:
+    lengths = torch.tensor([T, *range(1, B)])
+    return Lattice(torch.randn(B, T, L).double(), torch.randn(B, T, L, L).double(), lengths)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 2.0])
+def test_own_criterion_is_the_formula_it_gives(gamma, ran):
+    lattice = some_lattice(4, 4, 3)
+    criterion, gold = ran("extending")["FocalLikelihood"](gamma), torch.randint(3, (4, 4))
+    unary = lattice.unary.requires_grad_()
+    own, none = path_score(lattice, gold), torch.zeros(4, 0).double()
+    candidates = Candidates(torch.zeros(4, 0, 4).long(), none, none.bool())
+    scored = Scored(lattice, gold, candidates, own, none, torch.zeros_like(own), none)
+    losses = criterion(scored)
+    for row, loss in enumerate(losses.tolist()):
+        scores = torch.tensor(list(labellings(lattice, row).values())).double()
+        p = (own[row].detach() - scores.logsumexp(0)).exp()
+        assert loss == pytest.approx(float(-((1 - p) ** gamma) * p.log()))
+    if gamma == 0:
+        torch.testing.assert_close(losses, Likelihood()(scored))
+    (gradient,) = torch.autograd.grad(losses.sum(), unary)
+    assert gradient.any()
+    assert (gradient.sum(2).abs() < 1e-9).all()  # a constant added to all labels of a token changes nothing
+
+
+def test_own_encoder_gives_vectors_that_do_not_depend_on_the_batch(ran):
+    encoder = ran("extending")["Convolution"]([WordEmbedding(5, cutoff=1)], width=7, window=3).eval()
+    words = [["Anna", "met", "Bo"], ["Bo"], ["met", "Anna", "met", "Anna"]]
+    corpus = Corpus.from_sentences([{"word": sentence} for sentence in words])
+    encoder.learn(corpus)
+    features = FeatureExtractor(progress=False)
+    features.fit(corpus)
+    encoded = EncodedCorpus(corpus, features, LabelSet(("O",), "none"), encoder.read(corpus))
+    whole = encoder(encoded[[0, 1, 2]])
+    assert whole.shape == (3, 4, 7)
+    assert encoder.width == 7
+    for row, sentence in enumerate(words):
+        torch.testing.assert_close(whole[row, : len(sentence)], encoder(encoded[[row]])[0])
+        assert not whole[row, len(sentence) :].any()
+    assert whole[0].any()
+
+
+def test_own_optimizer_makes_steps_of_one_length(ran):
+    kind = ran("extending")["Normalised"]
+    weights = [nn.Parameter(torch.zeros(2, 2)) for _ in range(2)]
+    dense, sparse = (kind([w], lr=2.0) for w in weights)
+    for gradient in ([[3.0, 0.0], [0.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]], [[0.0, -5.0], [0.0, 0.0]]):
+        weights[0].grad = torch.tensor(gradient)
+        weights[1].grad = weights[0].grad.to_sparse()
+        dense.step()
+        sparse.step()
+    last, average = [[-1.2, 2.0], [0.0, -1.6]], [[-1.2, 2 / 3], [0.0, -1.6]]
+    for w, optimizer in zip(weights, (dense, sparse), strict=True):
+        torch.testing.assert_close(w.detach(), torch.tensor(last))
+        with optimizer.averaged():
+            torch.testing.assert_close(w.detach(), torch.tensor(average))
+
+
+def test_own_source_is_read_like_any_other(ran):
+    sentences = {"word": [["Anna", "met", "Bo"], ["Bo"]], "label": [["B-PER", "O", "I-PER"], ["I-PER"]]}
+    data = ran("extending")["InMemory"]({"train": sentences}, labels="IOB1")
+    assert data.corpus("train").columns["label"] == ["B-PER", "O", "B-PER", "B-PER"]
+    assert not data.has("dev")
+    documents = {**sentences, "document": [7, 7]}
+    joined = ran("extending")["InMemory"]({"train": documents}, unit="document")
+    assert joined.corpus("train").lengths.tolist() == [4]
+
+
+def test_own_parts_learn_and_are_saved(here, structperc_says):
+    (overlay,) = blocks("extending", "yaml")
+    (here / "own.yaml").write_text(overlay, encoding="utf-8")
+    small = ["--data.train=20", "--data.dev=8", "--data.test=0", "--trainer.max_epochs=8"]
+    structperc_says("fit", "-c", str(QUICKSTART), "-c", "own.yaml", *small)
+    metrics = (here / "runs/own/1/logs/version_0/metrics.csv").read_text(encoding="utf-8").splitlines()
+    column = metrics[0].split(",").index("train/objective")
+    objectives = [float(value) for line in metrics[1:] if (value := line.split(",")[column])]
+    assert len(objectives) == 8
+    assert objectives[-1] < objectives[0] / 2
+    tagger = Tagger.load("runs/own/1/model", trusted=["own"])
+    assert type(tagger.scorer.encoder).__module__ == "own"
+    assert len(tagger.tag([["Mr.", "Lindal", "left", "."]])[0]) == 4

@@ -1,0 +1,84 @@
+"""The pages are true: their code runs and prints what it says; configurations, names, files and links are there."""
+
+import re
+
+import pytest
+from written import FILES, NAMES, PAGES, QUICKSTART, ROOT, anchors, blocks, resolved
+
+import structperc
+from structperc.experiments.draft import draft
+
+RUN = (
+    "architecture",
+    "data",
+    "features",
+    "search",
+    "optimizers",
+    "evaluation",
+    "extending",
+    "migration",
+)
+OVERLAYS = ("data", "features", "neural", "tagging", "training_criteria", "optimizers", "extending", "migration")
+BEFORE = {("training_criteria", number): (1, 4) if number in (5, 6) else (1,) for number in range(2, 8)}
+
+each_page = pytest.mark.parametrize("page", PAGES)
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_code_runs_and_prints_what_it_says(page, ran):
+    assert ran(page)
+
+
+@pytest.mark.parametrize(("page", "number"), [(page, n) for page in OVERLAYS for n in range(len(blocks(page, "yaml")))])
+def test_configurations_are_accepted_and_built(page, number, here):
+    """Each as an overlay to the quickstart, with the blocks of the page that it says it comes after."""
+    parts = [*BEFORE.get((page, number), ()), number]
+    files = [str(QUICKSTART)]
+    for part in parts:
+        (here / f"overlay{part}.yaml").write_text(blocks(page, "yaml")[part], encoding="utf-8")
+        files.append(f"overlay{part}.yaml")
+    options = [option for file in files for option in ("-c", file)]
+    draft([*options, "--trainer.default_root_dir=runs", "--trainer.accelerator=cpu"])
+
+
+@each_page
+def test_dotted_names_exist(page):
+    for name in re.findall(r"\bstructperc(?:\.\w+)+", PAGES[page]):
+        if not name.endswith((".toml", ".md")):
+            assert resolved(name) is not None
+
+
+@each_page
+def test_links_lead_somewhere(page):
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", PAGES[page]):
+        file, _, heading = link.partition("#")
+        target = FILES[page].parent / file if file else FILES[page]
+        assert target.exists(), link
+        if heading:
+            assert heading in anchors(target.read_text(encoding="utf-8")), link
+
+
+@each_page
+def test_files_that_are_named_exist(page):
+    """Such as configs/quickstart.yaml; capitals and dots stand for any name."""
+    for path in re.findall(
+        r"(?<![\w/.])(?:configs|structperc|benchmarks|notebooks|docs|tests)/[\w./*-]*\w", PAGES[page]
+    ):
+        if not re.search(r"[A-Z]", path.removesuffix("README.md").removesuffix("RESULTS.md")):
+            assert list(ROOT.glob(path)) or path == "docs/reference.md", path
+    for name in re.findall(r"\| ((?:conll2000|conll2003|ud_ewt|wsj|embedded)/\w+) \|", PAGES[page]):
+        assert (ROOT / "configs" / f"{name}.yaml").exists(), name
+
+
+def test_the_index_has_every_page():
+    links = re.findall(r"\]\((\w+)\.md\)", PAGES["docs/README"])
+    assert set(links) == set(NAMES)
+    assert len(links) == len(set(links))
+
+
+def test_the_drawing_of_the_architecture_has_all_rooms_in_their_order():
+    drawing = PAGES["architecture"].partition("```\n")[2].partition("```")[0]
+    drawn = re.findall(r"^ (\w+)", drawing, re.MULTILINE)
+    assert drawn == [*structperc._STAGES, "commands", "cli"]
+    folders = {path.parent.name for path in (ROOT / "structperc").glob("*/__init__.py")}
+    assert folders <= set(drawn)

@@ -1,0 +1,54 @@
+"""The reference is built out of the source, whole, by the command that the pages name."""
+
+import re
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+
+import pytest
+from written import DOCS, anchors, resolved
+
+import structperc
+from structperc.criteria import Likelihood
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory) -> str:
+    """The reference as the command writes it into a file."""
+    file = tmp_path_factory.mktemp("reference") / "reference.md"
+    command = [sys.executable, str(DOCS / "reference.py"), str(file)]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    return file.read_text(encoding="utf-8")
+
+
+def test_the_reference_has_every_public_name_once(reference):
+    headings = re.findall(r"^### (structperc\..*)$", reference, re.MULTILINE)
+    assert len(set(headings)) == len(headings)
+    described = [resolved(name) for name in headings]
+    rooms = [import_module(f"structperc.{room}") for room in structperc._STAGES]
+    offered = [getattr(room, name) for room in rooms for name in getattr(room, "__all__", ())]
+    assert offered
+    assert not [one for one in offered if not any(one is other for other in described)]
+
+
+def test_the_reference_has_docstrings_methods_and_links(reference):
+    links, headings = re.findall(r"\]\(#([^)]+)\)", reference), re.findall(r"^### .*$", reference, re.MULTILINE)
+    assert len(links) == len(headings)
+    assert set(links) <= anchors(reference)
+    stubs = dict(re.findall(r"^### structperc\.(\S+)\n\n```python\n(.*?)^```", reference, re.MULTILINE | re.DOTALL))
+    assert Likelihood.__doc__ in stubs["criteria.Likelihood"]
+    assert "unary: Tensor  # (B, T, L)" in stubs["structures.Lattice"]
+    tagger = stubs["taggers.SequenceTagger"] + stubs["taggers.Tagger"]
+    for method in ("tag", "kbest", "marginals", "save", "load", "decode"):  # some are of classes without an entry
+        assert re.search(rf"^    def {method}\(", tagger, re.MULTILINE), method
+    assert "def judge" in stubs["criteria.Criterion"]
+    assert "def forward" not in stubs["criteria.Margin"]  # it is told with the base class
+
+
+def test_the_reference_can_be_printed(reference, capsys):
+    spec = spec_from_file_location("reference", DOCS / "reference.py")
+    script = module_from_spec(spec)
+    spec.loader.exec_module(script)
+    script.write("-")
+    assert capsys.readouterr().out == reference
