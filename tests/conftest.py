@@ -1,5 +1,6 @@
 """What the tests of several rooms share: small runs of the program, and what it prints."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -24,6 +25,12 @@ SMALL = [
     "--trainer.enable_model_summary=false",
     "--trainer.accelerator=cpu",
 ]
+
+
+def pytest_collection_finish() -> None:
+    """Libraries and collected tests stay to the end: the garbage collector need not walk over them in every training."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
