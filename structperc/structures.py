@@ -6,6 +6,7 @@ Sequences are padded to T on the right; nothing in the padding is ever read.
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 
@@ -81,3 +82,9 @@ class Scored(NamedTuple):
     candidate_scores: Tensor  # (B, K) local scores of the candidates
     gold_nonlocal: Tensor  # (B,) non-local score of gold; zeros when no non-local feature is used
     candidate_nonlocal: Tensor  # (B, K)
+    starts: Tensor | None = None  # (B, T) bool, first tokens of sentences; None: each sequence is one sentence
+
+
+def real_tokens(lengths: Tensor, T: int) -> Tensor:
+    """lengths (B,) int64 -> (B, T) bool on their device: True for the tokens of each sequence, False in the padding."""
+    return torch.arange(T, device=lengths.device) < lengths.unsqueeze(1)

@@ -14,8 +14,8 @@ from tiny import sentences
 from structperc.batching.sequence_data import SequenceData
 from structperc.chain import KBest, kbest
 from structperc.criteria import LocalLikelihood, Prior
-from structperc.data.labels import spans
 from structperc.data.rows import rows
+from structperc.data.segments import spans
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import LexiconShapes, QuotedEntity, QuotedTags, StartBigrams, WholeEntity
 from structperc.optim import LBFGS

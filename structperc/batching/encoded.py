@@ -13,7 +13,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.words import word_numbers
 from structperc.features import FeatureExtractor, Ragged
 from structperc.scorers.bags import transpose
-from structperc.structures import Batch, Words
+from structperc.structures import Batch, Words, real_tokens
 
 
 class EncodedCorpus(Dataset[Batch]):
@@ -42,7 +42,7 @@ class EncodedCorpus(Dataset[Batch]):
         starts, ends = self.corpus.starts[order], self.corpus.starts[order + 1]
         lengths = ends - starts
         steps = np.arange(lengths.max(initial=0))
-        live = steps < lengths[:, None]
+        live = real_tokens(torch.from_numpy(lengths), len(steps)).numpy()
         places = (starts[:, None] + steps) * live
         padded = torch.from_numpy(self.tokens.take(places, 1) * live)
         gold, sentences, first, last, *words = padded.unbind()

@@ -1,7 +1,8 @@
 """Any boolean mask (holes, left padding, [CLS]) to lengths, and results back into their places."""
 
-import torch
 from torch import Tensor
+
+from structperc.structures import real_tokens
 
 
 def compact(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -11,7 +12,7 @@ def compact(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     A row without any masked token gets length 0. Gradients flow back to the masked tokens only.
     """
     lengths = mask.sum(1)
-    real = _real(lengths, int(lengths.max()) if len(lengths) else 0)
+    real = real_tokens(lengths, int(lengths.max()) if len(lengths) else 0)
     compacted = values.new_zeros(*real.shape, *values.shape[2:])
     compacted[real] = values[mask]
     return compacted, lengths
@@ -20,9 +21,5 @@ def compact(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 def scatter(values: Tensor, mask: Tensor, fill: float = 0) -> Tensor:
     """The inverse of `compact`: values (B, T', ...) -> (B, T, ...) with `fill` where the mask is False."""
     scattered = values.new_full((*mask.shape, *values.shape[2:]), fill)
-    scattered[mask] = values[_real(mask.sum(1), values.shape[1])]
+    scattered[mask] = values[real_tokens(mask.sum(1), values.shape[1])]
     return scattered
-
-
-def _real(lengths: Tensor, longest: int) -> Tensor:
-    return torch.arange(longest, device=lengths.device) < lengths.unsqueeze(1)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.structures import Lattice
+from structperc.structures import Lattice, real_tokens
 
 Reduce = Callable[..., Tensor]
 
@@ -191,8 +191,7 @@ def array(x: Tensor) -> Any:
 
 def live(lattice: Lattice) -> Tensor:
     """-> (B, T) bool, True at real tokens."""
-    steps = torch.arange(lattice.unary.shape[1], device=lattice.unary.device)
-    return steps < lattice.lengths.to(lattice.unary.device).unsqueeze(1)
+    return real_tokens(lattice.lengths.to(lattice.unary.device), lattice.unary.shape[1])
 
 
 def full_precision(x: Tensor) -> Tensor:

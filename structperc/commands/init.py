@@ -122,7 +122,7 @@ def extra(found: "Survey") -> list[str]:
 
 def held_out(found: "Survey") -> int:
     """How many of the last sentences can be development data: none of their labels is new there."""
-    from structperc.data.labels import spans
+    from structperc.data.segments import spans
 
     sentences = found.corpus.sentences_of(found.repaired)
     names = [set(s) if found.scheme == "none" else {span.type for span in spans(s)} for s in sentences]

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from structperc.criteria.base import Criterion, best
 from structperc.errors import InputError
-from structperc.structures import Lattice, Scored
+from structperc.structures import Lattice, Scored, real_tokens
 
 
 class Hinge(Criterion):
@@ -36,7 +36,7 @@ class Hinge(Criterion):
     def costs(self, scored: Scored) -> Tensor:
         """-> (B, K), the cost of each candidate."""
         T = scored.gold.shape[1]
-        live = torch.arange(T, device=scored.gold.device) < scored.lattice.lengths[:, None]
+        live = real_tokens(scored.lattice.lengths, T)
         wrong = (scored.candidates.labels != scored.gold[:, None]) & live[:, None]
         return self.cost * wrong.sum(-1).to(scored.gold_scores.dtype)
 

@@ -102,12 +102,12 @@ class MCEF(CorpusCriterion):
 
     def _units(self, scored: Scored) -> tuple[Segments, Segments]:
         """-> units of gold, and those of the best labelling but gold that gold has not."""
-        real = live(scored.lattice)
+        real, starts = live(scored.lattice), _starts(scored)
         others = scored.candidates.valid & ~is_gold(scored)
         rival = highest(scored.candidate_scores, others).view(-1, 1, 1).expand(-1, -1, real.shape[1])
         labels = scored.candidates.labels.gather(1, rival).squeeze(1)
-        gold, kinds = self.units(scored.gold, real, self.labels)
-        found, found_kinds = self.units(labels, real & others.any(1, keepdim=True), self.labels)
+        gold, kinds = self.units(scored.gold, real, starts, self.labels)
+        found, found_kinds = self.units(labels, real & others.any(1, keepdim=True), starts, self.labels)
         new = ~torch.isin(self._keys(found, found_kinds, real), self._keys(gold, kinds, real))
         return gold, Segments(*(part[new] for part in found))
 
@@ -115,6 +115,13 @@ class MCEF(CorpusCriterion):
         """One number for row, tokens and kind (U,)."""
         T = real.shape[1] + 1
         return ((units.rows * T + units.starts) * T + units.ends) * len(self.labels) + kinds
+
+
+def _starts(scored: Scored) -> Tensor:
+    """(B, T) bool, the first tokens of sentences."""
+    if scored.starts is not None:
+        return scored.starts
+    return torch.arange(scored.gold.shape[1], device=scored.gold.device).expand_as(scored.gold) == 0
 
 
 def _joined(*units: Segments) -> Segments:

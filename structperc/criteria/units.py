@@ -6,29 +6,26 @@ from torch import Tensor, nn
 
 from structperc.chain import Segments
 from structperc.data.labels import LabelSet
+from structperc.data.segments import segment_boundaries
 
 
 class Units(nn.Module, ABC):
-    """forward(labels (B, T) int64, real (B, T) bool, label set) -> the units of U places, and their kinds (U,) int64.
+    """What `MCEF` counts in labels (B, T) int64; real and starts (B, T) bool mark what is no padding and where
 
-    Units of two labellings are equal when tokens and kind are. Rows without a real token have none.
+    sentences begin. Units of two labellings are equal when tokens and kind are. Rows without a real token have none.
     """
 
     @abstractmethod
-    def forward(self, labels: Tensor, real: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
+    def forward(self, labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
         """-> places, kinds (U,) int64 below the number of labels."""
 
 
 class Segmentwise(Units):
-    """Segments as `LabelSet.boundaries` reads them; the kind is the type. Suzuki, McDermott & Isozaki 2006, Eq. 15.
+    """Segments as the evaluation reads them; the kind is the type. Suzuki, McDermott & Isozaki 2006, Eq. 15."""
 
-    They are read in whole sequences: of documents in IOB1, where I-X on both sides of the boundary between two
-    sentences are two segments to the evaluation, they are one here.
-    """
-
-    def forward(self, labels: Tensor, real: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
+    def forward(self, labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
         """-> segments, types (U,)."""
-        first, last = label_set.boundaries(labels, real)
+        first, last = segment_boundaries(labels, real, starts, label_set)
         rows, starts = first.nonzero().unbind(1)
         types = label_set.types.to(labels.device)[labels[rows, starts]]
         return Segments(rows, starts, last.nonzero()[:, 1] + 1), types
@@ -37,7 +34,7 @@ class Segmentwise(Units):
 class Pointwise(Units):
     """Tokens inside of segments; the kind is the label. Suzuki, McDermott & Isozaki 2006, Eq. 14."""
 
-    def forward(self, labels: Tensor, real: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
+    def forward(self, labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
         """-> tokens, labels (U,)."""
         inside = label_set.types.to(labels.device)[labels.where(real, 0)] >= 0
         rows, tokens = (inside & real).nonzero().unbind(1)

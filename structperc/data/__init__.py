@@ -12,7 +12,9 @@ rows.py                                      the row format they share: one sent
 corpus.py                                    rows -> `Corpus`, sentences or documents as flat columns
 normalise.py                                 labels of a corpus repaired and brought into another tag scheme
 holdout.py                                   the last sequences of a corpus, held out
-labels.py                                    tag schemes, segments, `LabelSet` with its masks
+tags.py                                      tag schemes: what may follow what, and where a segment begins
+labels.py                                    `LabelSet`: the labels of a task by number, and their masks
+segments.py                                  segments of labellings: their one reader
 schemes.py                                   the tag scheme of labels where nobody says
 words.py, lexicon.py                         words by number, their shapes; which are usually in lower case
 
@@ -29,10 +31,11 @@ if TYPE_CHECKING:
     from structperc.data.conllu import read_conllu
     from structperc.data.corpus import Corpus
     from structperc.data.hub import read_hub
-    from structperc.data.labels import LabelSet, Span, spans
+    from structperc.data.labels import LabelSet
     from structperc.data.lexicon import LowerCaseLexicon
     from structperc.data.normalise import normalise_labels, rename_types
     from structperc.data.reading import Reading
+    from structperc.data.segments import Span, spans
     from structperc.data.synthetic import synthetic_splits
 
 __all__ = [
@@ -60,7 +63,8 @@ __getattr__ = on_first_use(  # label sets need torch, sources datasets, data mod
         "structperc.data.synthetic": ["synthetic_splits"],
         "structperc.data.reading": ["Reading"],
         "structperc.data.corpus": ["Corpus"],
-        "structperc.data.labels": ["LabelSet", "Span", "spans"],
+        "structperc.data.labels": ["LabelSet"],
+        "structperc.data.segments": ["Span", "spans"],
         "structperc.data.normalise": ["normalise_labels", "rename_types"],
         "structperc.data.lexicon": ["LowerCaseLexicon"],
         "structperc.batching.sources": ["Conll", "Conllu", "Hub", "Synthetic"],

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from structperc.data.corpus import Corpus
-from structperc.data.labels import LabelSet, convert, first_violation, rename, repair
+from structperc.data.labels import LabelSet
+from structperc.data.segments import convert, first_violation, rename, repair
 from structperc.errors import InputError
 
 

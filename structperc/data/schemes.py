@@ -3,7 +3,8 @@
 import logging
 from collections.abc import Mapping, Sequence
 
-from structperc.data.labels import SCHEMES, convert, first_violation, repair
+from structperc.data.segments import convert, first_violation, repair
+from structperc.data.tags import SCHEMES
 from structperc.errors import InputError
 
 logger = logging.getLogger("pytorch_lightning.structperc")

@@ -11,10 +11,11 @@ import numpy as np
 from structperc.data.conll import conll_rows, field_count
 from structperc.data.conllu import read_conllu
 from structperc.data.corpus import Corpus
-from structperc.data.labels import SCHEMES, repair, spans
 from structperc.data.not_columns import check_columns
 from structperc.data.reading import Reading
 from structperc.data.schemes import USUAL, fitting_schemes
+from structperc.data.segments import repair, spans
+from structperc.data.tags import SCHEMES
 from structperc.data.text import read_lines
 from structperc.errors import InputError
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.features.encoded import Ragged
-from structperc.structures import Batch, SparseFeatures
+from structperc.structures import Batch, SparseFeatures, real_tokens
 
 
 class TextModule(nn.Module, ABC):
@@ -118,7 +118,7 @@ class ContextEncoder(Encoder):
 def padded(vectors: Tensor, batch: Batch) -> Tensor:
     """Vectors (n, D) of the real tokens -> (B, T, D) with zeros in the padding."""
     (B, T), D = batch.sentences.shape, vectors.shape[1]
-    real = torch.arange(T, device=vectors.device) < batch.lengths.to(vectors.device)[:, None]
+    real = real_tokens(batch.lengths.to(vectors.device), T)
     places = real.flatten().nonzero().squeeze(1)
     return vectors.new_zeros(B * T, D).index_copy(0, places, vectors).view(B, T, D)
 

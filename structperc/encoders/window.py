@@ -6,7 +6,7 @@ from torch.nn.functional import pad
 
 from structperc.encoders.base import ContextEncoder, TokenEmbedder
 from structperc.errors import InputError
-from structperc.structures import Batch
+from structperc.structures import Batch, real_tokens
 
 
 class Window(ContextEncoder):
@@ -33,6 +33,6 @@ class Window(ContextEncoder):
         """-> (B, T, D)."""
         vectors, T = self.inputs(batch), batch.sentences.shape[1]
         around = pad(vectors, (0, 0, self.reach, self.reach))
-        real = torch.arange(T, device=vectors.device) < batch.lengths.to(vectors.device)[:, None]
+        real = real_tokens(batch.lengths.to(vectors.device), T)
         seen = torch.cat([around[:, shift : shift + T] for shift in range(2 * self.reach + 1)], 2)
         return torch.where(real[:, :, None], seen, 0.0)

@@ -9,6 +9,7 @@ from torch import Tensor
 from structperc.guided.context import UNKNOWN
 from structperc.guided.queue import Queue
 from structperc.guided.states import OPEN, best_states, joined
+from structperc.structures import real_tokens
 
 Order = Literal["easiest", "left-to-right"]
 REACH = 2  # labels of an interface
@@ -71,8 +72,7 @@ class Chart:
         self.V[self.none, 0] = 0
 
     def _number_tokens(self, lengths: Tensor) -> None:
-        at = torch.arange(self.width, device=lengths.device) - REACH
-        real = (at >= 0) & (at < lengths[:, None])
+        real = torch.nn.functional.pad(real_tokens(lengths, self.width - REACH), (REACH, 0))
         self.real = torch.nn.functional.pad(real.flatten(), (0, 1))  # (places + 1,)
         self.token = self.real.cumsum(0) - 1  # at real places, number among the tokens
         self.places = self.real.nonzero()[:, 0]  # (n,) of the tokens

@@ -17,7 +17,7 @@ from structperc.guided.selection import select
 from structperc.guided.updates import Updates
 from structperc.scorers import SparseLinear
 from structperc.scorers.bags import bag_sum
-from structperc.structures import Batch, SparseFeatures
+from structperc.structures import Batch, SparseFeatures, real_tokens
 
 
 class GuidedModel(nn.Module):
@@ -111,4 +111,4 @@ class GuidedModel(nn.Module):
 def _real(batch: Batch) -> Tensor:
     """(B, T) bool, no padding."""
     words = batch.words.exact
-    return torch.arange(words.shape[1], device=words.device) < batch.lengths.unsqueeze(1)
+    return real_tokens(batch.lengths, words.shape[1])

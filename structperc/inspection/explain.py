@@ -9,9 +9,9 @@ from torch import Tensor
 
 from structperc.chain import kbest
 from structperc.data.corpus import Corpus
-from structperc.data.labels import Span, spans
 from structperc.data.output import write_lines
 from structperc.data.reading import Reading
+from structperc.data.segments import Span, spans
 from structperc.errors import InputError
 from structperc.inspection.explanation import VERDICTS, Candidate, Change, Explanation, Sentence, Summary, Term
 from structperc.inspection.explanation_page import page_lines

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from structperc.data.labels import Span
+from structperc.data.segments import Span
 
 VERDICTS = {"repaired": "repaired", "damaged": "damaged", "changed": "wrong before and after"}
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from structperc.data.labels import Span
+from structperc.data.segments import Span
 from structperc.inspection.explanation import VERDICTS, Candidate, Change, Explanation, Term
 
 CONTEXT = 12  # words to either side of what changed

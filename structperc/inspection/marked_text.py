@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 
-from structperc.data.labels import Span
+from structperc.data.segments import Span
 from structperc.inspection.explanation import Change, Explanation, Sentence
 
 HUES = (210, 20, 130, 280, 50, 330, 170, 90)  # of types; more types share them

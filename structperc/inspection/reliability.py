@@ -17,7 +17,7 @@ from structperc.metrics.segments import opened_segments
 from structperc.metrics.sentences import SentenceBoundaries
 from structperc.progress import bar
 from structperc.reports.writing import check_figure, check_targets, write_csv, write_figure
-from structperc.structures import Batch
+from structperc.structures import Batch, real_tokens
 from structperc.taggers.tagger import Tagger
 from structperc.training.predictions import short_names
 
@@ -101,7 +101,7 @@ def _counted(tagger: Tagger, batch: Batch) -> Iterator[tuple[Tensor, Tensor]]:
     assert batch.gold is not None
     lattice = tagger(batch)
     labels = tagger.decoder(lattice).labels[:, 0]
-    real = torch.arange(labels.shape[1], device=labels.device) < batch.lengths.unsqueeze(1)
+    real = real_tokens(batch.lengths, labels.shape[1])
     yield token_confidence(lattice, labels)[real], (labels == batch.gold)[real]
     boundaries = SentenceBoundaries(real, batch.first, batch.last)
     found, gold = (opened_segments(ids, boundaries, tagger.labels) for ids in (labels, batch.gold))

@@ -47,9 +47,5 @@ def _share(part: Tensor, whole: Tensor) -> Tensor:
 
 
 def _goes_on(label_set: LabelSet) -> Tensor:
-    """(L, L) bool: whether j after i belongs to the segment of i, by the rule of `LabelSet.boundaries`."""
-    L = len(label_set)
-    ids = torch.arange(L)
-    pairs = torch.cartesian_prod(ids, ids).view(L * L, 2)
-    opens = label_set.boundaries(pairs, torch.ones_like(pairs, dtype=torch.bool))[0][:, 1]
-    return ((label_set.types[pairs[:, 1]] >= 0) & ~opens).view(L, L)
+    """(L, L) bool: whether j after i belongs to the segment of i."""
+    return (label_set.types >= 0) & ~label_set.opening

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from structperc.data.labels import LabelSet, shift
+from structperc.data.labels import LabelSet
+from structperc.data.segments import segment_boundaries, shift
 from structperc.errors import InputError
 from structperc.metrics.accuracy import token_counts
 from structperc.metrics.f_measure import f_measure
@@ -60,11 +61,9 @@ class OpenedSegments(NamedTuple):
 
 
 def opened_segments(ids: Tensor, boundaries: SentenceBoundaries, labels: LabelSet) -> OpenedSegments:
-    """Segments of labels (..., T) int64 as `segment_counts` reads them; the padding holds some label."""
+    """Segments of labels (..., T) int64 as `segment_boundaries` reads them; the padding holds some label."""
     kind = torch.where(boundaries.real, labels.types.to(ids.device)[ids], -1)
-    first, last = labels.boundaries(ids, boundaries.real)
-    first = first | (boundaries.first & (kind >= 0))
-    last = last | (boundaries.last & (kind >= 0))
+    first, last = segment_boundaries(ids, boundaries.real, boundaries.first, labels)
     T = ids.shape[-1]
     t = torch.where(last, torch.arange(T, device=ids.device), T)
     return OpenedSegments(torch.where(first, kind, -1), t.flip(-1).cummin(-1).values.flip(-1))

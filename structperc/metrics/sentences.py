@@ -5,7 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from structperc.data.labels import shift
+from structperc.data.segments import shift
+from structperc.structures import real_tokens
 
 
 class SentenceBoundaries(NamedTuple):
@@ -22,9 +23,8 @@ def sentence_boundaries(lengths: Tensor, T: int, sentences: Tensor | None = None
     A sentence begins wherever the number changes; it may be an index within the document or the corpus.
     Without numbers each sequence is one sentence. Sentences without tokens do not exist here.
     """
-    t = torch.arange(T, device=lengths.device)
-    real = t < lengths[:, None]
-    begins = t == 0
+    real = real_tokens(lengths, T)
+    begins = torch.arange(T, device=lengths.device) == 0
     if sentences is not None:
         begins = begins | (sentences != shift(sentences, 1, 0))
     first = real & begins

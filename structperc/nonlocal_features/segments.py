@@ -7,11 +7,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from structperc.data.labels import LabelSet, shift
-from structperc.nonlocal_features.spans import Spans, find_spans, opens
+from structperc.data.labels import LabelSet
+from structperc.data.segments import opening_tokens, shift
+from structperc.nonlocal_features.spans import Spans, find_spans
 from structperc.nonlocal_features.strings import Strings
 from structperc.nonlocal_features.text import Labellings, Text, compare, read
-from structperc.structures import Batch
+from structperc.structures import Batch, real_tokens
 
 PLACES = 2**22  # segments x labellings that are compared at a time: 32 MiB
 
@@ -63,7 +64,7 @@ class Segments:
     @cached_property
     def sentences(self) -> Tensor:
         """(B * T,) int64, a number for each sentence of the batch, -1 in the padding."""
-        real = torch.arange(self.possible.shape[1], device=self.possible.device) < self.batch.lengths.unsqueeze(1)
+        real = real_tokens(self.batch.lengths, self.possible.shape[1])
         return self.batch.first.flatten().cumsum(0).where(real.flatten(), -1)
 
     def tallied(self, columns: Tensor, F: int) -> Tensor:
@@ -86,16 +87,16 @@ class Segments:
 def find_segments(batch: Batch, labels: Tensor, valid: Tensor, label_set: LabelSet) -> Segments:
     """Read the segments of labels (B, K, T) int64, of which valid (B, K) bool count; gold is one of the K.
 
-    They are those of `LabelSet.boundaries`, cut where sentences end. The padding may hold anything, and so may
+    They are those that `segment_boundaries` reads. The padding may hold anything, and so may
     labellings that are not valid. One comparison looks at all B K T labels; the rest of the work is O(K) for each
     token at which labellings of a sequence differ, and what they agree on is read once.
     """
     T = labels.shape[2]
-    real = torch.arange(T, device=labels.device) < batch.lengths.unsqueeze(1)
+    real = real_tokens(batch.lengths, T)
     labellings = compare(labels, valid, real)
     reference, varies = labellings.reference, labellings.varies
     possible = ((label_set.types.to(labels.device)[reference] >= 0) & real) | varies
-    parted = batch.first | (opens(reference, label_set) & ~varies & ~shift(varies, 1, False))
+    parted = batch.first | (opening_tokens(reference, label_set) & ~varies & ~shift(varies, 1, False))
     places = varies.flatten().nonzero().squeeze(1)
     columns = labellings.labels[places // T, :, places % T]
     text = read(labellings, possible, parted, places, columns, len(label_set))

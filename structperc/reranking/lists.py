@@ -14,7 +14,7 @@ from torch import Tensor
 
 from structperc.data.output import opened
 from structperc.errors import InputError
-from structperc.structures import Candidates
+from structperc.structures import Candidates, real_tokens
 
 TENSORS = ("labels", "scores", "valid", "gold_scores", "starts")
 
@@ -109,7 +109,7 @@ class CandidateLists:
         """-> places among the N tokens (B, T), 0 in the padding; live (B, T) bool."""
         lengths = self.lengths[rows]
         steps = torch.arange(int(lengths.max()) if len(rows) else 0)
-        live = steps < lengths.unsqueeze(1)
+        live = real_tokens(lengths, len(steps))
         return (self.starts[rows].unsqueeze(1) + steps) * live, live
 
     # -- files -----------------------------------------------------------------------------------------------

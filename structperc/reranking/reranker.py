@@ -151,7 +151,7 @@ class Reranker(Tagger):
         first = torch.cat([gold_scores[:, None], candidates.scores], 1)
         own, more = self.local_scores(batch, labels, first, valid), self.nonlocal_scores(batch, labels, valid)
         lattice = self._unknown(batch)
-        return Scored(lattice, gold, candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:])
+        return Scored(lattice, gold, candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:], batch.first)
 
     def _correct(self, batch: Batch, listed: Listed) -> tuple[Tensor, Tensor]:
         """-> labels (B, T), scores (B,) of the first model."""

@@ -1,13 +1,12 @@
 """Linear scores of surface features: the scorer of perceptron and CRF taggers."""
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from structperc.errors import InputError
 from structperc.scorers.bags import bag_sum
 from structperc.scorers.base import Scorer
-from structperc.structures import Batch, Lattice
+from structperc.structures import Batch, Lattice, real_tokens
 
 
 class SparseLinear(Scorer):
@@ -50,9 +49,9 @@ class SparseLinear(Scorer):
 
     def forward(self, batch: Batch) -> Lattice:
         """-> Lattice of unary (B, T, L) and edge (B, T, L, L), or (1, 1, L, L) without edge features; 0 in padding."""
-        node, lengths = self.node, batch.lengths.cpu().numpy()
-        B, T, L = len(lengths), int(lengths.max(initial=0)), node.shape[1]
-        (real,) = (np.arange(T) < lengths[:, None]).ravel().nonzero()
+        node, lengths = self.node, batch.lengths.cpu()
+        B, T, L = len(lengths), int(lengths.max()) if len(lengths) else 0, node.shape[1]
+        (real,) = real_tokens(lengths, T).numpy().ravel().nonzero()
         places = torch.from_numpy(real).to(node.device)  # (n,) of the tokens in B * T
         unary = spread(bag_sum(node, batch.nodes, self.sparse_grad), places, B * T).view(B, T, L)
         return Lattice(unary, self._edges(batch, places, unary), batch.lengths)

@@ -10,8 +10,9 @@ from huggingface_hub import PyTorchModelHubMixin, snapshot_download
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from structperc.data.labels import SCHEMES, LabelSet
+from structperc.data.labels import LabelSet
 from structperc.data.output import complaints
+from structperc.data.tags import SCHEMES
 from structperc.data.typed import check_value
 from structperc.data.unfinished import whole_folder
 from structperc.errors import InputError

@@ -114,7 +114,7 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
         labels = torch.cat([batch.gold[:, None], candidates.labels], 1)
         valid = nn.functional.pad(candidates.valid, (1, 0), value=True)
         own, more = path_score(lattice, labels), self.nonlocal_scores(batch, labels, valid)
-        return Scored(lattice, batch.gold, candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:])
+        return Scored(lattice, batch.gold, candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:], batch.first)
 
     def nonlocal_scores(self, batch: Batch, labels: Tensor, valid: Tensor) -> Tensor:
         """labels (B, K, T) int64, valid (B, K) bool -> (B, K), summed over all non-local features."""

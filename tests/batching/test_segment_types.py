@@ -4,7 +4,7 @@ import pytest
 from tiny import Sentences
 
 from structperc.batching.sources import Conll, Conllu, Synthetic
-from structperc.data.labels import Span, spans
+from structperc.data.segments import Span, spans
 from structperc.errors import InputError
 from structperc.reranking.jackknife import TrainingPart
 

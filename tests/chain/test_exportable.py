@@ -10,7 +10,8 @@ from torch.export import Dim
 from torch.nn.functional import pad
 
 from structperc.chain import ExportableViterbi, exportable_viterbi, viterbi
-from structperc.data.labels import LabelSet, first_violation
+from structperc.data.labels import LabelSet
+from structperc.data.segments import first_violation
 from structperc.structures import Lattice
 
 DOCS = Path(__file__).parents[2] / "docs" / "export_and_devices.md"

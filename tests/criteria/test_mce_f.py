@@ -7,7 +7,8 @@ from batches import random_gold, random_lattice, scored_of
 
 from structperc.chain import constrain, kbest
 from structperc.criteria import MCE, MCEF, Logistic, Pointwise, Segmentwise, Sigmoid
-from structperc.data.labels import LabelSet, spans
+from structperc.data.labels import LabelSet
+from structperc.data.segments import spans
 from structperc.errors import InputError
 from structperc.metrics.segments import segment_counts
 from structperc.structures import Lattice

@@ -9,19 +9,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structperc.data.labels import (
-    BEGIN,
-    INSIDE,
-    OUTSIDE,
-    SCHEMES,
-    LabelSet,
-    Span,
-    convert,
-    first_violation,
-    repair,
-    spans,
-)
+from structperc.data.labels import LabelSet
+from structperc.data.segments import Span, convert, first_violation, repair, segment_boundaries, spans
+from structperc.data.tags import BEGIN, INSIDE, OUTSIDE, SCHEMES
 from structperc.errors import InputError
+from structperc.structures import real_tokens
 
 SEGMENT_SCHEMES = ["IOB1", "IOB2", "IOBES", "BILOU"]
 TYPES = ["PER", "creative-work"]
@@ -127,8 +119,9 @@ def test_boundaries_are_the_spans_of_every_labelling(scheme):
     batch = [label_set.decode(ids) for ids in np.random.default_rng(0).integers(0, len(label_set), (200, 5))]
     lengths = torch.tensor([i % 6 for i in range(200)])
     ids = torch.stack([torch.from_numpy(label_set.encode(labels)) for labels in batch])
-    real = torch.arange(5) < lengths[:, None]
-    first, last = label_set.boundaries(torch.where(real, ids, -100), real)
+    real = real_tokens(lengths, 5)
+    starts = (torch.arange(5) == 0).expand_as(real)
+    first, last = segment_boundaries(torch.where(real, ids, -100), real, starts, label_set)
     for row, (labels, length) in enumerate(zip(batch, lengths.tolist(), strict=True)):
         starts, ends = first[row].nonzero()[:, 0].tolist(), last[row].nonzero()[:, 0].tolist()
         kinds = [label_set.type_names[label_set.types[ids[row, t]]] for t in starts]
@@ -138,10 +131,11 @@ def test_boundaries_are_the_spans_of_every_labelling(scheme):
 
 def test_boundaries_keep_leading_dimensions_and_accept_no_tokens():
     label_set = LabelSet(("O", "B-A", "I-A"), "IOB2")
-    first, last = label_set.boundaries(torch.zeros(2, 3, 0, dtype=torch.int64), torch.ones(2, 3, 0, dtype=torch.bool))
+    none = torch.ones(2, 3, 0, dtype=torch.bool)
+    first, last = segment_boundaries(torch.zeros(2, 3, 0, dtype=torch.int64), none, none, label_set)
     assert first.shape == last.shape == (2, 3, 0)
     labels = torch.tensor([[[1, 2, 0], [2, 1, 1]]])
-    first, last = label_set.boundaries(labels, torch.tensor([[[True, True, True]]]))
+    first, last = segment_boundaries(labels, torch.ones(1, 1, 3) > 0, torch.arange(3) == 0, label_set)
     assert first.tolist() == [[[True, False, False], [True, True, True]]]
     assert last.tolist() == [[[False, True, False], [True, True, True]]]
 

@@ -4,8 +4,8 @@ import pytest
 
 from structperc.data.conll import read_conll
 from structperc.data.corpus import Corpus
-from structperc.data.labels import convert, first_violation, rename, spans
 from structperc.data.normalise import check_types, normalise_labels, rename_types
+from structperc.data.segments import convert, first_violation, rename, spans
 from structperc.errors import InputError
 
 

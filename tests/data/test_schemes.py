@@ -4,8 +4,9 @@ from itertools import product
 
 import pytest
 
-from structperc.data.labels import SCHEMES, convert, spans
 from structperc.data.schemes import common_scheme, fitting_schemes, in_scheme
+from structperc.data.segments import convert, spans
+from structperc.data.tags import SCHEMES
 from structperc.errors import InputError
 
 SEGMENTS = [scheme for scheme in SCHEMES if scheme != "none"]

@@ -3,7 +3,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from structperc.data.corpus import Corpus
-from structperc.data.labels import first_violation, spans
+from structperc.data.segments import first_violation, spans
 from structperc.data.synthetic import CLASSES, local_ceiling, synthetic_corpus, synthetic_splits
 from structperc.errors import InputError
 

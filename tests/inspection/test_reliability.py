@@ -12,7 +12,8 @@ from structperc.cli import main
 from structperc.criteria import Likelihood, Perceptron
 from structperc.data.conll import write_conll
 from structperc.data.corpus import Corpus
-from structperc.data.labels import LabelSet, spans
+from structperc.data.labels import LabelSet
+from structperc.data.segments import spans
 from structperc.data.synthetic import synthetic_corpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor

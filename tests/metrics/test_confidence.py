@@ -7,7 +7,8 @@ import torch
 from oracle import probabilities
 
 from structperc.chain import Segments, constrain, viterbi
-from structperc.data.labels import LabelSet, spans
+from structperc.data.labels import LabelSet
+from structperc.data.segments import spans
 from structperc.metrics import segment_confidence, token_confidence
 from structperc.metrics.segments import opened_segments
 from structperc.metrics.sentences import sentence_boundaries

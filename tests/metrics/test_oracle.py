@@ -3,7 +3,8 @@ import itertools
 import pytest
 import torch
 
-from structperc.data.labels import LabelSet, spans
+from structperc.data.labels import LabelSet
+from structperc.data.segments import spans
 from structperc.metrics import OracleF1, SegmentF1, oracle
 from structperc.structures import Candidates
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from structperc.data.labels import SCHEMES, LabelSet
+from structperc.data.labels import LabelSet
+from structperc.data.tags import SCHEMES
 from structperc.data.words import word_hashes, word_numbers
 from structperc.structures import Batch, SparseFeatures, Words
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from itertools import combinations, permutations
 from typing import NamedTuple
 
-from structperc.data.labels import spans
+from structperc.data.segments import spans
 
 Document = Sequence[Sequence[str]]  # words of each sentence
 

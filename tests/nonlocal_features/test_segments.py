@@ -10,7 +10,8 @@ from labelled import Case, make_batch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from structperc.data.labels import LabelSet, spans
+from structperc.data.labels import LabelSet
+from structperc.data.segments import spans
 from structperc.nonlocal_features import (
     ConjunctionConsistency,
     MajorityPhrase,

@@ -17,7 +17,7 @@ from structperc.batching.sources import Synthetic
 from structperc.chain import KBest, kbest, path_score
 from structperc.cli import main
 from structperc.criteria import Hinge, Likelihood, LocalAndNonlocal, Margin
-from structperc.data.labels import spans
+from structperc.data.segments import spans
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.inspection.explain import explain

@@ -12,7 +12,7 @@ import torch
 
 from structperc.cli import main
 from structperc.data.corpus import Corpus
-from structperc.data.labels import first_violation
+from structperc.data.segments import first_violation
 from structperc.data.synthetic import synthetic_corpus
 from structperc.errors import InputError
 from structperc.taggers.tagger import Tagger

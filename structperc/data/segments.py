@@ -1,0 +1,135 @@
+"""Segments of labellings: the one reader, for label names and for tensors of label ids, and what is built on it.
+
+Both read by `tags.opens`, the rule of the conlleval script, and no segment crosses the boundary of a sentence.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from structperc.data.labels import LabelSet
+from structperc.data.tags import END, NO_TAG, SCHEMES, SINGLE, check_scheme, follows, label_of, opens, read_tag
+from structperc.errors import InputError
+
+
+class Span(NamedTuple):
+    """A segment: tokens start <= t < end carry one entity or chunk of the type."""
+
+    type: str
+    start: int
+    end: int
+
+
+def spans(labels: Sequence[str]) -> list[Span]:
+    """Segments of a labelling in any segment scheme, by the rule of the conlleval script.
+
+    A segment opens at B and S (U), after O, after E (L) and S (U), and wherever the type changes: so an I
+    after O or after another type opens one, and no sequence of labels is beyond reading. Differs: the script
+    has no rule for S and for B after E and joins such neighbours of one type.
+    """
+    found: list[Span] = []
+    previous = NO_TAG
+    for t, tag in enumerate(map(read_tag, labels)):
+        if opens(previous, tag):
+            found.append(Span(tag.type or "", t, t + 1))
+        elif tag.type is not None:
+            found[-1] = found[-1]._replace(end=t + 1)
+        previous = tag
+    return found
+
+
+def convert(labels: Sequence[str], source: str, target: str) -> list[str]:
+    """The same segments in the target scheme; "none" converts only to itself."""
+    check_scheme(source)
+    check_scheme(target)
+    if source == target == "none":
+        return list(labels)
+    if "none" in (source, target):
+        raise InputError(f"scheme 'none' has no segments: cannot turn {source} into {target}")
+    for label in labels:
+        read_tag(label, source)
+    return _encode_spans(spans(labels), len(labels), target)
+
+
+def first_violation(labels: Sequence[str], scheme: str) -> int | None:
+    """Index of the first label that may not follow its predecessor, or of a last label that may not be last.
+
+    None for a legal labelling. InputError when a label is none of the scheme's at all ("S-PER" in IOB2).
+    """
+    check_scheme(scheme)
+    if scheme == "none":
+        return None
+    previous = NO_TAG
+    for t, label in enumerate(labels):
+        tag = read_tag(label, scheme)
+        if not follows(previous, tag, scheme):
+            return t
+        previous = tag
+    return None if follows(previous, NO_TAG, scheme) else len(labels) - 1
+
+
+def repair(labels: Sequence[str], scheme: str) -> tuple[list[str], int]:
+    """The legal labelling of the segments that conlleval reads, and how many labels differ from the given."""
+    if first_violation(labels, scheme) is None:
+        return list(labels), 0
+    legal = convert(labels, scheme, scheme)
+    return legal, sum(a != b for a, b in zip(labels, legal, strict=True))
+
+
+def rename(labels: Sequence[str], scheme: str, names: Mapping[str, str]) -> list[str]:
+    """The same segments, their types called `names[type]` where that is given; the labels are of the scheme.
+
+    Neighbours whose types become one stay apart. InputError for "none", which has no segments.
+    """
+    if scheme == "none":
+        raise InputError("scheme 'none' has no segments whose types could be renamed")
+    check_scheme(scheme)
+    renamed = (span._replace(type=names.get(span.type, span.type)) for span in spans(labels))
+    return _encode_spans(renamed, len(labels), scheme)
+
+
+def segment_boundaries(labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Tensor, Tensor]:
+    """First and last tokens of all segments: `spans` of each sentence, for whole batches of label ids.
+
+    labels (..., T) int64; real (..., T) bool, False in the padding, which may hold anything; starts (..., T) bool,
+    the first tokens of sentences, that of each row among them -> two (..., T) bool. The n-th True of a row in the one
+    and the n-th True in the other belong to the same segment, of type `label_set.types[label]`.
+    """
+    labels = torch.where(real, labels, 0)
+    inside = real & (label_set.types.to(labels.device)[labels] >= 0)
+    first = inside & (starts | opening_tokens(labels, label_set))
+    last = inside & ~shift(inside & ~first, -1, False)
+    return first, last
+
+
+def opening_tokens(labels: Tensor, label_set: LabelSet) -> Tensor:
+    """Tokens whose label begins a segment after the label before, (..., T) int64 -> (..., T) bool.
+
+    The first of each row has no label before; what is said of it means nothing.
+    """
+    return label_set.opening.flatten().to(labels.device)[shift(labels, 1, 0) * len(label_set) + labels]
+
+
+def _encode_spans(segments: Iterable[Span], length: int, scheme: str) -> list[str]:
+    letter = {prefix: letter for letter, prefix in SCHEMES[scheme].items()}
+    labels = ["O"] * length
+    previous: Span | None = None
+    for span in segments:
+        first, last = span.start, span.end - 1
+        labels[first : span.end] = [label_of("I", span.type)] * (span.end - first)
+        touches = previous is not None and (previous.type, previous.end) == (span.type, first)
+        if scheme != "IOB1" or touches:
+            labels[first] = label_of("B", span.type)
+        if END in letter:
+            labels[last] = label_of(letter[SINGLE if first == last else END], span.type)
+        previous = span
+    return labels
+
+
+def shift(values: Tensor, by: int, fill: int | bool) -> Tensor:
+    """values (..., T) moved by one to the right (by = 1) or left (by = -1), the gap filled; T may be 0."""
+    moved = values.roll(by, -1)
+    moved[..., slice(0, 1) if by > 0 else slice(-1, None)] = fill
+    return moved
