@@ -1,4 +1,14 @@
-"""Exact dynamic programs on a Lattice: constraints, local normalisation, paths, candidates, probabilities."""
+"""Exact dynamic programs on a Lattice: constraints, paths, candidates, probabilities.
+
+recursion.py                    the one recursion over the tokens, whose reduction and direction are arguments
+constraints.py, masks.py        what is impossible; masks with holes as lengths, and results back in their places
+path.py                         the score of a given labelling, the only place where gradients enter
+viterbi.py, exportable.py       the best labelling; the same for torch.export
+kbest.py, sidetracks.py         the k best labellings, and where they can differ; memory.py: whether they fit
+marginals.py, scaled.py         sums over all labellings: log-partition, probabilities, samples
+max_marginals.py, segments.py   the best labelling through a label; with and without a segment
+local_normalisation.py          each label's probability given the one before
+"""
 
 from structperc.chain.constraints import allow, constrain
 from structperc.chain.exportable import ExportableViterbi, exportable_viterbi

@@ -1,4 +1,15 @@
-"""Compared scores -> losses (B,). A criterion never searches and never writes weights."""
+"""Compared scores -> losses (B,). A criterion never searches and never writes weights.
+
+base.py                                        the contract, and that of criteria with one rival of gold
+perceptron.py, margin.py, hinge.py             gold against the best labelling, with a margin, with a cost
+local_and_nonlocal.py                          both kinds of features learned together
+likelihood.py                                  the probability of a labelling
+local_likelihood.py, token_likelihood.py       that of a label given the one before, or by itself
+mce.py, measures.py, smoothing.py, rivals.py   minimum classification error: by how much gold loses, smoothly
+corpus_level.py, mce_f.py, units.py            one objective for the whole corpus: the F-score of segments
+exponential.py                                 the loss that boosting lowers
+priors.py                                      what keeps weights small
+"""
 
 from structperc.criteria.base import Criterion, RivalCriterion
 from structperc.criteria.corpus_level import CorpusCriterion

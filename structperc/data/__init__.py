@@ -16,6 +16,8 @@ tags.py                                      tag schemes: what may follow what, 
 labels.py                                    `LabelSet`: the labels of a task by number, and their masks
 segments.py                                  segments of labellings: their one reader
 schemes.py                                   the tag scheme of labels where nobody says
+survey.py                                    what a labelled file holds, found by looking at it
+yaml_file.py, typed.py                       YAML and JSON as plain values of the types that are due
 words.py, lexicon.py                         words by number, their shapes; which are usually in lower case
 
 conll, conllu, hub, synthetic and rows need the package `datasets`; the others do not.

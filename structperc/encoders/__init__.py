@@ -1,4 +1,11 @@
-"""Tokens -> vectors: what neural scorers see of a text."""
+"""Tokens -> vectors: what neural scorers see of a text.
+
+base.py              the contract: learn a vocabulary, read text as numbers, embed the numbers
+word_embedding.py    a vector for each word, learned or from a file (vectors.py); strings.py is its vocabulary
+char_cnn.py          a vector for each word from its characters
+window.py, bilstm.py vectors of neighbouring words side by side; recurrent networks in both directions
+transformer.py       a pre-trained transformer: pretrained.py finds it, piece_windows.py cuts long sequences for it
+"""
 
 from structperc.encoders.base import ContextEncoder, Encoder, TextModule, TokenEmbedder
 from structperc.encoders.bilstm import BiLSTM

@@ -1,7 +1,8 @@
 """Tokens -> integer feature ids.
 
 templates (crfpp) say what to look at; attributes, gazetteers, clusters and columns (sources) give its value;
-windows look at neighbours; keys and index number what training has seen; extract puts them together.
+vocabulary numbers the values and windows look at neighbours; keys and index number what training has seen. extract
+puts them together, and encoded cuts mini-batches out of what it gives.
 """
 
 from structperc.features.clusters import Clusters

@@ -2,6 +2,9 @@
 
 After each mini-batch: Perceptron, PassiveAggressive, GPD, and torch's own. After each pass over the corpus, with
 objective and gradient of the whole: LBFGS, OWLQN, QuickProp. One after the other: Phases.
+
+Each has a file. averaged.py keeps averages, served.py says which weights are looked at, full_batch.py is the contract
+of the second kind; quasi_newton.py, limited_memory.py and line_search.py are what LBFGS and OWLQN share.
 """
 
 from structperc.optim.averaged import AveragedOptimizer, squared_norm

@@ -1,10 +1,14 @@
 """What trains: the programs fit, validate, test, predict and rerank, their run folders and callbacks.
 
-program.py, reranking_program.py    the programs
-configuration.py, trainer_options.py, parser_messages.py, refusals.py    options, and what is wrong with them
-runs.py, claims.py, interruptions.py    folders of runs
-logs.py, epochs.py, last_good.py, stopping.py, opening.py, cost.py, rounds.py    what is written during training
-report.py, predictions.py    what is written at its end
+program.py, reranking_program.py           the programs; attended.py: a program that ends with its parent
+configuration.py, trainer_options.py       options and configurations
+refusals.py, parser_messages.py            what is wrong with them, in one line
+runs.py, claims.py                         folders of runs, and who trains in one
+interruptions.py                           by which command an interrupted training goes on
+logs.py, epochs.py, cost.py, rounds.py     what is written during training
+last_good.py, stopping.py, opening.py      the last good weights, the end of a training, its beginning
+notices.py                                 what Lightning says to programmers alone
+report.py, predictions.py                  what is written at the end
 """
 
 from structperc.training.stopping import StopWhenSettled

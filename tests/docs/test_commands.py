@@ -11,6 +11,7 @@ from structperc.commands import COMMANDS
 
 SMALL = ["--data.train=20", "--data.dev=8", "--data.test=8", "--trainer.max_epochs=1"]
 SHORT = ["--trainer.max_epochs=2"]
+FEW = ["--data.dev=8", "--data.test=8"]
 PROGRAM = {"fit", "validate", "test", "predict", "rerank"}
 OPTIONS = r"-c|--ckpt_path|--(?:trainer|data|model|checkpoint|seed_everything)(?:\.[\w.]+)?(?:=.*)?"
 each_page = pytest.mark.parametrize("page", PAGES)
@@ -62,7 +63,7 @@ def test_the_results_of_the_readme_are_those_of_their_page():
 
 def test_the_first_command_and_the_example_from_python(ran, structperc_says):
     ((command, *arguments),) = [one for one in commands("README") if one[-1] == "configs/quickstart.yaml"][:1]
-    structperc_says(command, *arguments, *SHORT)
+    structperc_says(command, *arguments, *SHORT, *FEW)
     assert ran("README")
 
 
@@ -88,7 +89,7 @@ def test_tagging_new_text(here, ran, structperc_says):
     (config,) = blocks("tagging", "yaml")
     (here / "words.yaml").write_text(config, encoding="utf-8")
     fit, *_ = commands("tagging")
-    structperc_says(*fit, *SHORT)
+    structperc_says(*fit, *SHORT, *FEW, "--data.train=100")
     assert ran("tagging")
     (here / "new.txt").write_text("Nothing\nwas\nheard\nfrom\nLindal\n.\n", encoding="utf-8")
     assert len(structperc_says("tag", "runs/words/1/model", "new.txt").strip().splitlines()) == 6

@@ -1,5 +1,6 @@
 """The pages are true: their code runs and prints what it says; configurations, names, files and links are there."""
 
+import ast
 import re
 
 import pytest
@@ -82,3 +83,10 @@ def test_the_drawing_of_the_architecture_has_all_rooms_in_their_order():
     assert drawn == [*structperc._STAGES, "commands", "cli"]
     folders = {path.parent.name for path in (ROOT / "structperc").glob("*/__init__.py")}
     assert folders <= set(drawn)
+
+
+@pytest.mark.parametrize("room", sorted((ROOT / "structperc").glob("*/__init__.py")), ids=lambda path: path.parent.name)
+def test_rooms_name_files_that_they_have(room):
+    tree = ast.parse(room.read_text(encoding="utf-8"))
+    for name in re.findall(r"(?<![\w*])\w+\.py", ast.get_docstring(tree) or ""):
+        assert (room.parent / name).exists(), name
