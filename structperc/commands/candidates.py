@@ -21,13 +21,23 @@ def run(arguments: list[str]) -> None:
     """Prints the table."""
     options = parser().parse_args(arguments)
 
-    from structperc.inspection.nbest import nbest_file
+    from structperc.inspection.nbest import nbest_scores
+    from structperc.inspection.nbest_text import HEADER, csv_rows, list_lines
+    from structperc.inspection.reading import read_gold
+    from structperc.reports.figures import plot_lists
+    from structperc.reports.writing import check_figure, check_targets, write_csv, write_figure
+    from structperc.taggers.tagger import Tagger
 
-    print(
-        nbest_file(
-            options.model, options.file, options.n, reading(options), options.plot, options.csv, trusted=options.trust
-        )
-    )
+    check_figure(options.plot)
+    check_targets(options.csv)
+    tagger = Tagger.load(options.model, trusted=options.trust)
+    lists = nbest_scores(tagger, read_gold(tagger, options.file, reading(options)), options.n)
+    if options.plot:
+        n, f1, best, held = zip(*((r.n, r.chosen.f1, r.oracle.f1, r.held) for r in lists.rows), strict=True)
+        write_figure(options.plot, plot_lists(n, f1, best, held))
+    if options.csv:
+        write_csv(options.csv, HEADER, csv_rows(lists))
+    print("\n".join(list_lines(lists)))
 
 
 CANDIDATES = Command("candidates", "MODEL FILE", "scores for several lengths of the list", run)

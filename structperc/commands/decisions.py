@@ -2,6 +2,8 @@
 
 from structperc.commands.command import Command, CommandParser
 from structperc.commands.labelled_file import add_labelled_file, reading
+from structperc.commands.saved_model import load_guided
+from structperc.errors import InputError
 
 
 def parser() -> CommandParser:
@@ -19,13 +21,28 @@ def run(arguments: list[str]) -> None:
     """Prints the sentences."""
     options = parser().parse_args(arguments)
 
-    from structperc.inspection.decisions import decisions_file
+    from structperc.data.output import write_lines
+    from structperc.inspection.decision_page import page_lines
+    from structperc.inspection.decision_text import NOTES, decision_lines
+    from structperc.inspection.decisions import decisions
+    from structperc.inspection.reading import read_corpus
+    from structperc.reports.writing import check_targets
 
-    numbers, n = options.sentence, options.n
-    for line in decisions_file(
-        options.model, options.file, numbers, n, reading(options), options.html, trusted=options.trust
-    ):
+    check_targets(options.html)
+    if options.n < 1:
+        raise InputError(f"--n must be >= 1, got {options.n}")
+    read = reading(options)
+    tagger = load_guided(options.model, options.trust)
+    tagger.check_unit(read.unit or tagger.unit)
+    corpus = read_corpus(tagger, options.file, read)
+    numbers = options.sentence or range(1, min(options.n, len(corpus)) + 1)
+    found = decisions(tagger, corpus, [number - 1 for number in numbers])
+    for one in found:
+        print("\n".join([*decision_lines(one), ""]))
+    for line in NOTES:
         print(line)
+    if options.html is not None:
+        write_lines(options.html, page_lines(found, f"{options.model}: {options.file}", NOTES))
 
 
 DECISIONS = Command("decisions", "MODEL FILE", "in which order a guided tagger decided", run)

@@ -3,6 +3,8 @@
 from structperc.commands.command import Command, CommandParser
 from structperc.commands.labelled_file import add_labelled_file, reading
 
+LENGTH = 100  # of the list of candidates, where the model decodes with the best alone
+
 
 def parser() -> CommandParser:
     """Of the arguments."""
@@ -18,13 +20,30 @@ def run(arguments: list[str]) -> None:
     """Prints the explanations."""
     options = parser().parse_args(arguments)
 
-    from structperc.inspection.explain import explain_file
+    from structperc.data.output import write_lines
+    from structperc.inspection.explain import check, explain, explain_changed, summarise
+    from structperc.inspection.explanation_page import page_lines
+    from structperc.inspection.explanation_text import explanation_lines, legend
+    from structperc.inspection.reading import read_corpus
+    from structperc.reports.writing import check_targets
+    from structperc.taggers.tagger import Tagger
 
-    document, n = options.document, options.n
-    for line in explain_file(
-        options.model, options.file, document, n, reading(options), options.html, trusted=options.trust
-    ):
+    check_targets(options.html)
+    tagger = Tagger.load(options.model, trusted=options.trust)
+    n = options.n if options.n is not None else (tagger.decoder.k if tagger.decoder.k > 1 else LENGTH)
+    check(tagger, n)
+    corpus = read_corpus(tagger, options.file, reading(options))
+    if options.document is None:
+        found = list(explain_changed(tagger, corpus, n))
+        closing = [summarise(found, corpus).line()]
+    else:
+        found, closing = [explain(tagger, corpus, options.document - 1, n)], []
+    for explanation in found:
+        print("\n".join([*explanation_lines(explanation), ""]))
+    for line in (*legend(found), *closing):
         print(line)
+    if options.html is not None:
+        write_lines(options.html, page_lines(found, f"{options.model}: {options.file}", closing))
 
 
 EXPLAIN = Command("explain", "MODEL FILE", "why non-local features changed decisions", run)

@@ -18,19 +18,25 @@ def run(arguments: list[str]) -> None:
     """Prints the tables."""
     options = parser().parse_args(arguments)
 
-    from structperc.inspection.reliability import reliability_file
+    from structperc.inspection.reading import read_gold
+    from structperc.inspection.reliability import reliability
+    from structperc.inspection.reliability_figure import plot_reliability
+    from structperc.inspection.reliability_text import HEADER, bin_rows, reliability_lines
+    from structperc.reports.writing import check_figure, check_targets, write_csv, write_figure
+    from structperc.taggers.tagger import Tagger
+    from structperc.training.predictions import short_names
 
-    print(
-        reliability_file(
-            options.models,
-            options.file,
-            options.bins,
-            reading(options),
-            options.plot,
-            options.csv,
-            trusted=options.trust,
-        )
-    )
+    check_figure(options.plot)
+    check_targets(options.csv)
+    found = []
+    for model, name in zip(options.models, short_names(options.models), strict=True):
+        tagger = Tagger.load(model, trusted=options.trust)
+        found.append(reliability(tagger, read_gold(tagger, options.file, reading(options)), options.bins, name))
+    if options.plot:
+        write_figure(options.plot, plot_reliability([(one.name, one.levels) for one in found]))
+    if options.csv:
+        write_csv(options.csv, HEADER, bin_rows(found))
+    print("\n".join(reliability_lines(found)))
 
 
 RELIABILITY = Command("reliability", "MODEL [MODEL ...] FILE", "confidence against accuracy", run)

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
+from structperc.commands.saved_model import load_guided
 from structperc.data.conll import with_fields
 from structperc.data.corpus import Corpus
 from structperc.data.output import write_lines
 from structperc.data.reading import Reading
 from structperc.data.text import read_lines
 from structperc.errors import InputError
-from structperc.inspection.decisions import load_guided
 from structperc.inspection.reading import AS_THE_MODEL, read_text
 from structperc.reports.writing import check_targets
 from structperc.taggers.inference import flat_labels

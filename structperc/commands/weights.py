@@ -18,9 +18,21 @@ def run(arguments: list[str]) -> None:
     """Prints the lists."""
     options = parser().parse_args(arguments)
 
-    from structperc.inspection.weights import weights_file
+    from structperc.inspection.weights import Weight, weights
+    from structperc.inspection.weights_text import weight_lines
+    from structperc.reports.figures import plot_weights
+    from structperc.reports.writing import check_figure, check_targets, write_csv, write_figure
+    from structperc.taggers.tagger import Tagger
 
-    print(weights_file(options.model, options.top, options.plot, options.csv, trusted=options.trust))
+    check_figure(options.plot)
+    check_targets(options.csv)
+    groups = weights(Tagger.load(options.model, trusted=options.trust), options.top)
+    if options.plot:
+        bars = [(group.sums.name, [(weight.name, weight.value) for weight in group.largest]) for group in groups]
+        write_figure(options.plot, plot_weights(bars))
+    if options.csv:
+        write_csv(options.csv, Weight._fields, (weight for group in groups for weight in group.listed))
+    print("\n".join(weight_lines(groups, options.top)))
 
 
 WEIGHTS = Command("weights", "MODEL", "the largest weights of a model, by name", run)

@@ -1,11 +1,13 @@
 """What a model has learned and why it decides as it does, as text, tables, figures and pages.
 
-weights.py              the largest weights
-nbest.py                lists of candidates of any length
-reliability.py          whether probabilities come true
-explain.py              why a document got its labels: explanation.py is what is said, *_text.py and *_page.py show it
-decisions.py            in which order a guided tagger decides, and why
-reading.py              the file that a model is looked at with
+weights.py      the largest weights of the tables in weight_tables.py
+nbest.py        what lists of candidates of any length are worth, from one search (candidate_search.py)
+reliability.py  whether probabilities come true
+explain.py      why a document got its labels: candidates and counts (candidate_counts.py), what changed (changes.py);
+                explanation.py is what is said
+decisions.py    in which order a guided tagger decides (decision_steps.py), and why
+*_text.py, *_page.py, *_figure.py    show these
+reading.py      the file that a model is looked at with
 """
 
 from structperc.inspection.decisions import decisions

@@ -5,29 +5,13 @@ from dataclasses import replace
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.data.output import write_lines
-from structperc.data.reading import Reading
 from structperc.errors import InputError
 from structperc.guided import Decisions
 from structperc.guided.context import UNKNOWN
-from structperc.inspection.decision_page import page_lines
 from structperc.inspection.decision_steps import Decided, Step
-from structperc.inspection.decision_text import NOTES, decision_lines
-from structperc.inspection.reading import read_corpus
-from structperc.reports.writing import check_targets
 from structperc.taggers.guided_tagger import GuidedTagger
-from structperc.taggers.sequence_tagger import SequenceTagger
 
 TOGETHER = 64  # sentences
-
-
-def load_guided(model: str, trusted: Sequence[str] = ()) -> GuidedTagger:
-    """A saved guided tagger. InputError for a model that has no order of decisions."""
-    tagger = SequenceTagger.load(model, trusted=trusted)
-    if not isinstance(tagger, GuidedTagger):
-        name = type(tagger).__name__
-        raise InputError(f"{model}: a {name} decides all tokens at once; only a GuidedTagger has an order of decisions")
-    return tagger
 
 
 def decisions(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int] | None = None) -> list[Decided]:
@@ -42,32 +26,6 @@ def decisions(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int] | None =
     longest_first = sorted((row for row in chosen if corpus.lengths[row]), key=lambda row: -corpus.lengths[row])
     steps = dict(_decode(tagger, corpus, longest_first))
     return [_decided(corpus, row, steps.get(row, [])) for row in chosen]
-
-
-def decisions_file(
-    model: str,
-    file: str,
-    sentences: Sequence[int] | None,
-    n: int,
-    reading: Reading,
-    html: str | None,
-    trusted: Sequence[str] = (),
-) -> Iterator[str]:
-    """Lines about some sentences of a file, from 1, or about the first n. InputError as of the parts, and for n < 1."""
-    check_targets(html)
-    if n < 1:
-        raise InputError(f"--n must be >= 1, got {n}")
-    tagger = load_guided(model, trusted)
-    tagger.check_unit(reading.unit or tagger.unit)
-    corpus = read_corpus(tagger, file, reading)
-    rows = [number - 1 for number in sentences] if sentences else list(range(min(n, len(corpus))))
-    found = decisions(tagger, corpus, rows)
-    for one in found:
-        yield from decision_lines(one)
-        yield ""
-    yield from NOTES
-    if html is not None:
-        write_lines(html, page_lines(found, f"{model}: {file}", NOTES))
 
 
 def _decode(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int]) -> Iterator[tuple[int, list[Step]]]:

@@ -12,22 +12,17 @@ import torch
 from torch import Tensor
 
 from structperc.batching.parts import parts
-from structperc.chain import kbest
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.data.reading import Reading
 from structperc.errors import InputError
-from structperc.inspection.reading import read_gold
+from structperc.inspection.candidate_search import RESCORE, SEARCH, Searched, Watch, searched, some
 from structperc.metrics import SegmentF1, oracle
 from structperc.metrics.segments import SegmentScores
 from structperc.progress import bar
-from structperc.reports.figures import plot_lists
-from structperc.reports.writing import check_figure, check_targets, write_csv, write_figure
 from structperc.structures import Batch, Candidates
 from structperc.taggers.tagger import Tagger
 
 COMPARED = 2**20  # sequences * candidates * tokens whose F1 is compared at a time
-N = "n'"
 
 
 class ListScores(NamedTuple):
@@ -56,12 +51,6 @@ class Lists(NamedTuple):
     sequences: int
     seconds: Seconds
 
-    def table(self) -> str:
-        """One line for each n', in per cent, and one with the seconds."""
-        names = ("F1", "precision", "recall", "oracle F1", "gold in list")
-        head = f"{N:>8}" + "".join(f"{name:>14}" for name in (*names, "gold's place", "place"))
-        return "\n".join([head, *map(_line, self.rows), _seconds_line(self.seconds, self.rows[-1].n)])
-
 
 def nbest_scores(tagger: Tagger, corpus: Corpus, sizes: Sequence[int], progress: bool = True) -> Lists:
     """Scores of the n' best for each n' of `sizes`; the corpus has labels in the tagger's scheme.
@@ -72,60 +61,13 @@ def nbest_scores(tagger: Tagger, corpus: Corpus, sizes: Sequence[int], progress:
     """
     sizes = _checked(tagger, corpus, sizes)
     counts = [_Counts(n, tagger.labels) for n in sizes]
-    started, watch = time.perf_counter(), _Watch(tagger.device)
+    started, watch = time.perf_counter(), Watch(tagger.device)
     with bar(None, "searching", len(corpus), progress) as shown:
         for batch in (part for whole in tagger.batches(corpus) for part in parts(whole, sizes[-1])):
-            candidates, choices = _chosen(tagger, batch, sizes, watch)
-            _count(counts, batch, candidates, choices, tagger.labels)
+            _count(counts, batch, searched(tagger, batch, sizes, watch), tagger.labels)
             shown.update(len(batch.rows))
-    seconds = Seconds(watch.seconds[0], watch.seconds[1], time.perf_counter() - started)
+    seconds = Seconds(watch.seconds[SEARCH], watch.seconds[RESCORE], time.perf_counter() - started)
     return Lists([one.scores(len(corpus)) for one in counts], len(corpus), seconds)
-
-
-def nbest_file(
-    model: str,
-    file: str,
-    sizes: Sequence[int],
-    reading: Reading,
-    plot: str | None,
-    csv: str | None,
-    trusted: Sequence[str] = (),
-) -> str:
-    """Text of `nbest_scores` for a file with gold labels; figure and table go to files. InputError as of its parts."""
-    check_figure(plot)
-    check_targets(csv)
-    tagger = Tagger.load(model, trusted=trusted)
-    lists = nbest_scores(tagger, read_gold(tagger, file, reading), sizes)
-    if plot:
-        n, f1, best, held = zip(*((r.n, r.chosen.f1, r.oracle.f1, r.held) for r in lists.rows), strict=True)
-        write_figure(plot, plot_lists(n, f1, best, held))
-    if csv:
-        header = ("n", "f1", "precision", "recall", "oracle_f1", "gold_in_list", "gold_place", "chosen_place")
-        write_csv(csv, header, [(row.n, *_shares(row), row.gold_place, row.chosen_place) for row in lists.rows])
-    return lists.table()
-
-
-# -- text -----------------------------------------------------------------------------------------------------
-
-
-def _shares(row: ListScores) -> tuple[float, ...]:
-    return row.chosen.f1, row.chosen.precision, row.chosen.recall, row.oracle.f1, row.held
-
-
-def _line(row: ListScores) -> str:
-    shares = "".join(f"{100 * share:>14.2f}" for share in _shares(row))
-    return f"{row.n:>8}{shares}{row.gold_place:>14.1f}{row.chosen_place:>14.1f}"
-
-
-def _seconds_line(seconds: Seconds, n: int) -> str:
-    search, scores = (100 * part / seconds.total for part in seconds[:2])
-    return (
-        f"seconds for {n} candidates: search {seconds.search:.2f} ({search:.0f} %), "
-        f"non-local scores {seconds.nonlocal_scores:.2f} ({scores:.0f} %), in all {seconds.total:.2f}"
-    )
-
-
-# -- search ---------------------------------------------------------------------------------------------------
 
 
 def _checked(tagger: Tagger, corpus: Corpus, sizes: Sequence[int]) -> list[int]:
@@ -136,43 +78,6 @@ def _checked(tagger: Tagger, corpus: Corpus, sizes: Sequence[int]) -> list[int]:
     if "label" not in corpus.columns:
         raise InputError(f"{corpus.name}: there are no gold labels; give a column 'label'")
     return sorted(set(sizes))
-
-
-class _Watch:
-    """Seconds of several activities; waits for the device, which works on its own."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.device, self.seconds, self.last = device, [0.0, 0.0], 0.0
-
-    def start(self) -> None:
-        self._wait()
-        self.last = time.perf_counter()
-
-    def stop(self, activity: int) -> None:
-        self._wait()
-        now = time.perf_counter()
-        self.seconds[activity] += now - self.last
-        self.last = now
-
-    def _wait(self) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
-
-
-@torch.no_grad()
-def _chosen(tagger: Tagger, batch: Batch, sizes: list[int], watch: _Watch) -> tuple[Candidates, list[Tensor]]:
-    """-> the best by local score, in this order, and for each n' which of the first n' is best by total score (B,)."""
-    lattice = tagger(batch)
-    watch.start()
-    candidates = kbest(lattice, sizes[-1])
-    watch.stop(0)
-    if tagger.additive:
-        totals = tagger.totals(batch, candidates)
-        choices = [totals[:, :n].argmax(1) for n in sizes]
-    else:  # votes depend on who else is in the list
-        choices = [tagger.totals(batch, _part(candidates, 0, n)).argmax(1) for n in sizes]
-    watch.stop(1)
-    return candidates, choices
 
 
 # -- counts ---------------------------------------------------------------------------------------------------
@@ -193,10 +98,9 @@ class _Counts:
         return ListScores(self.n, self.chosen.compute(), self.oracle.compute(), held, place, chosen)
 
 
-def _count(
-    counts: list[_Counts], batch: Batch, candidates: Candidates, choices: list[Tensor], labels: LabelSet
-) -> None:
+def _count(counts: list[_Counts], batch: Batch, found: Searched, labels: LabelSet) -> None:
     assert batch.gold is not None
+    candidates, choices = found
     gold, lengths, sentences = (x.cpu() for x in (batch.gold, batch.lengths, batch.sentences))
     rows = torch.arange(len(gold), device=candidates.labels.device)
     places = _gold_places(candidates, batch.gold)
@@ -223,20 +127,16 @@ def _oracles(
 
     The best so far stands before the next candidates: where they are equal it is the better ranked one.
     """
-    best, done = _part(candidates, 0, 1), 1
+    best, done = some(candidates, 0, 1), 1
     size = max(1, COMPARED // max(1, candidates.labels[:, 0].numel()))
     rows = torch.arange(len(batch.lengths), device=batch.lengths.device)
     for n in sizes:
         while done < n:
             stop = min(done + size, n)
-            among = Candidates(*map(_joined, best, _part(candidates, done, stop)))
+            among = Candidates(*map(_joined, best, some(candidates, done, stop)))
             choice = oracle(among, gold, batch.lengths, labels, batch.sentences)
             best, done = Candidates(*(x[rows, choice].unsqueeze(1) for x in among)), stop
         yield best.labels[:, 0]
-
-
-def _part(candidates: Candidates, start: int, stop: int) -> Candidates:
-    return Candidates(*(x[:, start:stop] for x in candidates))
 
 
 def _joined(a: Tensor, b: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Whether the confidence of saved models is that of their accuracy: probabilities of what they predict, in bins."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -8,18 +8,13 @@ from torch import Tensor
 
 from structperc.chain import Segments
 from structperc.data.corpus import Corpus
-from structperc.data.reading import Reading
 from structperc.errors import InputError
-from structperc.inspection.reading import read_gold
-from structperc.inspection.reliability_figure import plot_reliability
 from structperc.metrics import Calibration, Reliability, segment_confidence, token_confidence
 from structperc.metrics.segments import opened_segments
 from structperc.metrics.sentences import SentenceBoundaries
 from structperc.progress import bar
-from structperc.reports.writing import check_figure, check_targets, write_csv, write_figure
 from structperc.structures import Batch, real_tokens
 from structperc.taggers.tagger import Tagger
-from structperc.training.predictions import short_names
 
 
 class ModelReliability(NamedTuple):
@@ -58,32 +53,6 @@ def reliability(
     return ModelReliability(name, tokens.compute(), found)
 
 
-def reliability_file(
-    models: Sequence[str],
-    file: str,
-    bins: int,
-    reading: Reading,
-    plot: str | None,
-    csv: str | None,
-    trusted: Sequence[str] = (),
-) -> str:
-    """Text of `reliability` of saved models on one file with gold labels; figure and table go to files.
-
-    InputError as of its parts.
-    """
-    check_figure(plot)
-    check_targets(csv)
-    found = []
-    for model, name in zip(models, short_names(models), strict=True):
-        tagger = Tagger.load(model, trusted=trusted)
-        found.append(reliability(tagger, read_gold(tagger, file, reading), bins, name))
-    if plot:
-        write_figure(plot, plot_reliability([(one.name, one.levels) for one in found]))
-    if csv:
-        write_csv(csv, ("model", "of", "low", "high", "n", "confidence", "accuracy"), _rows(found))
-    return "\n".join(reliability_lines(found))
-
-
 # -- counting -------------------------------------------------------------------------------------------------
 
 
@@ -109,36 +78,3 @@ def _counted(tagger: Tagger, batch: Batch) -> Iterator[tuple[Tensor, Tensor]]:
     segments = Segments(rows, starts, found.end[rows, starts] + 1)
     right = (found.kind == gold.kind) & (found.end == gold.end)
     yield segment_confidence(lattice, labels, segments, boundaries, tagger.labels), right[rows, starts]
-
-
-# -- text -----------------------------------------------------------------------------------------------------
-
-
-def reliability_lines(found: Sequence[ModelReliability]) -> Iterator[str]:
-    """A line of sums for each model, in per cent, then its bins."""
-    width = max(5, *(len(one.name) for one in found)) + 2
-    heads = ("n", "accuracy", "confidence", "ECE", "Brier")
-    yield f"{'model':<{width}}{'of':<10}" + "".join(f"{head:>12}" for head in heads)
-    for one in found:
-        for level, result in one.levels:
-            shares = (result.all.accuracy, result.all.confidence, result.ece, result.brier)
-            yield f"{one.name:<{width}}{level:<10}{result.all.n:>12}" + "".join(f"{100 * s:>12.2f}" for s in shares)
-    for one in found:
-        for level, result in one.levels:
-            yield ""
-            yield f"{one.name}: {level}"
-            yield from _bin_lines(result)
-
-
-def _bin_lines(result: Reliability) -> Iterator[str]:
-    yield f"{'confidence':<14}{'n':>10}{'mean':>12}{'accuracy':>12}"
-    for one in result.bins:
-        shares = f"{100 * one.confidence:>12.2f}{100 * one.accuracy:>12.2f}" if one.n else ""
-        yield f"{one.low:.2f} .. {one.high:.2f}  {one.n:>10}{shares}"
-
-
-def _rows(found: Sequence[ModelReliability]) -> Iterator[tuple[object, ...]]:
-    for one in found:
-        for level, result in one.levels:
-            for b in result.bins:
-                yield one.name, level, b.low, b.high, b.n, b.confidence, b.accuracy

@@ -31,7 +31,8 @@ from structperc.data.lexicon import LowerCaseLexicon
 from structperc.errors import InputError
 from structperc.inspection.explain import explain, explain_changed
 from structperc.inspection.nbest import nbest_scores
-from structperc.inspection.weights import title, weights
+from structperc.inspection.weight_tables import title
+from structperc.inspection.weights import weights
 from structperc.metrics import SegmentF1
 from structperc.nonlocal_features import (
     GlobalFeature,

@@ -1,0 +1,38 @@
+"""What lists of candidates are worth, as text."""
+
+from collections.abc import Iterator
+
+from structperc.inspection.nbest import Lists, ListScores, Seconds
+
+N = "n'"
+HEADER = ("n", "f1", "precision", "recall", "oracle_f1", "gold_in_list", "gold_place", "chosen_place")
+
+
+def list_lines(lists: Lists) -> Iterator[str]:
+    """One line for each n', in per cent, and one with the seconds."""
+    names = ("F1", "precision", "recall", "oracle F1", "gold in list")
+    yield f"{N:>8}" + "".join(f"{name:>14}" for name in (*names, "gold's place", "place"))
+    yield from map(_line, lists.rows)
+    yield _seconds_line(lists.seconds, lists.rows[-1].n)
+
+
+def csv_rows(lists: Lists) -> Iterator[tuple[float, ...]]:
+    """A row of the CSV file for each n'; see HEADER."""
+    return ((row.n, *_shares(row), row.gold_place, row.chosen_place) for row in lists.rows)
+
+
+def _shares(row: ListScores) -> tuple[float, ...]:
+    return row.chosen.f1, row.chosen.precision, row.chosen.recall, row.oracle.f1, row.held
+
+
+def _line(row: ListScores) -> str:
+    cells = "".join(f"{100 * share:>14.2f}" for share in _shares(row))
+    return f"{row.n:>8}{cells}{row.gold_place:>14.1f}{row.chosen_place:>14.1f}"
+
+
+def _seconds_line(seconds: Seconds, n: int) -> str:
+    search, scores = (100 * part / seconds.total for part in seconds[:2])
+    return (
+        f"seconds for {n} candidates: search {seconds.search:.2f} ({search:.0f} %), "
+        f"non-local scores {seconds.nonlocal_scores:.2f} ({scores:.0f} %), in all {seconds.total:.2f}"
+    )
