@@ -1,6 +1,6 @@
-"""Structured prediction over sequences, stage by stage in the order of the data flow.
+"""Structured prediction over sequences, room by room in the order of the data flow.
 
-structures          every tensor that crosses the boundary between two stages
+structures          every tensor that passes from one room to another
 data                files, hub data sets, the embedded corpus -> sequences with labels of a tag scheme
 features            tokens -> feature ids
 encoders            tokens -> vectors
@@ -21,7 +21,7 @@ inspection          what a model has learned, and why it decides as it does
 commands            what the command line offers, one file per command
 cli                 the program
 
-Importing a stage before `reports` needs neither Lightning nor datasets; `import structperc` alone imports nothing.
+Importing a room before `reports` needs neither Lightning nor datasets; `import structperc` alone imports nothing.
 """
 
 from importlib import import_module
@@ -89,7 +89,7 @@ _named = on_first_use(
 
 
 def __getattr__(name: str) -> Any:
-    """Public names and stages are found on first use: the command line answers without PyTorch."""
+    """Public names and rooms are found on first use: the command line answers without PyTorch."""
     return import_module(f"{__name__}.{name}") if name in _STAGES else _named(name)
 
 

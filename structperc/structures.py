@@ -1,4 +1,4 @@
-"""Every tensor that crosses the boundary between two stages, on one page.
+"""Every tensor that passes from one room to another, on one page.
 
 Letters for shapes: B sequences, T tokens, L labels, K candidates, F features, n real tokens of a batch.
 Sequences are padded to T on the right; nothing in the padding is ever read.
