@@ -28,7 +28,7 @@ SMALL = [
 
 
 def pytest_collection_finish() -> None:
-    """Libraries and collected tests stay to the end: the garbage collector need not walk over them in every training."""
+    """Libraries and collected tests stay to the end; the garbage collector would walk over them in every training."""
     gc.collect()
     gc.freeze()
 
@@ -40,6 +40,15 @@ def corpora() -> Path:
     if not folder:
         pytest.skip("set STRUCTPERC_DATA to a folder with conll2003/, conll2000/, ... to run tests on real corpora")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def zygote():
+    """A new interpreter that has imported the library, whose forks are new processes that start at once."""
+    from zygote import Zygote
+
+    with Zygote() as zygote:
+        yield zygote
 
 
 @pytest.fixture

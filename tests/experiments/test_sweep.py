@@ -314,7 +314,7 @@ class Moody(Perceptron):
 
 
 def test_trainings_that_succeed_fail_and_go_on(runs, tmp_path, monkeypatch, capsys):
-    """Three processes: one training, one that fails, and the first one's last epoch once its results are gone."""
+    """Two processes, one training and one that fails; then, here, the first one goes on once its results are gone."""
     (tmp_path / "moods.py").write_text(FAILING)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
@@ -331,6 +331,7 @@ def test_trainings_that_succeed_fail_and_go_on(runs, tmp_path, monkeypatch, caps
     assert "FB1" in (good / "log.txt").read_text()
 
     (good / "1" / "results.json").unlink()
+    monkeypatch.setattr(trial, "fit", lambda command, folder: str(main([*command, *trial._resumed(folder)]) or ""))
     assert main([arg.replace("good,bad", "good") for arg in arguments]) == 0
     assert "(kept)" not in capsys.readouterr().out
     assert [path.name for path in good.iterdir() if path.is_dir()] == ["1"]

@@ -1,12 +1,12 @@
 """Two processes with shards of unequal size give what one process gives. This file is also what they run."""
 
-import os
-import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
+from zygote import at_once
 
 from structperc.data.labels import LabelSet
 from structperc.metrics import Calibration, Evaluation, OracleF1, SegmentF1, SentenceAccuracy, TokenAccuracy
@@ -43,28 +43,19 @@ def results(shards):
 
 def work(rank, meeting_point):
     dist.init_process_group("gloo", init_method=f"file://{meeting_point}", rank=rank, world_size=2)
-    print(results(SHARDS[rank]))
+    Path(f"{meeting_point}.{rank}").write_text(results(SHARDS[rank]))
     dist.destroy_process_group()
 
 
 @pytest.mark.skipif(not dist.is_gloo_available(), reason="torch is built without gloo")
-def test_two_processes_give_the_result_of_one(tmp_path):
-    arguments = [sys.executable, __file__, str(tmp_path / "meeting_point")]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "OMP_NUM_THREADS": "1",
-    }
-    workers = [
-        subprocess.Popen([*arguments, rank], env=environment, stdout=subprocess.PIPE, text=True) for rank in "01"
-    ]
-    try:
-        printed = [worker.communicate(timeout=120)[0].strip() for worker in workers]
-    finally:
-        for worker in workers:
-            worker.kill()
+def test_two_processes_give_the_result_of_one(zygote, tmp_path):
+    meeting_point = tmp_path / "meeting_point"
+    processes = [([str(meeting_point), rank], {}) for rank in "01"]
+    log = tmp_path / "log"
+    assert zygote(log, at_once, __file__, *processes).status == 0, log.read_text()
+    found = [Path(f"{meeting_point}.{rank}").read_text() for rank in "01"]
     expected = results([batch for shard in SHARDS for batch in shard])
-    assert printed == [expected, expected]
+    assert found == [expected, expected]
     assert expected != results(SHARDS[0])
 
 

@@ -2,8 +2,6 @@
 
 import csv
 import json
-import subprocess
-import sys
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,6 +14,7 @@ import yaml
 from nested import assert_same
 from ranked import QUIET, Text, fit
 from tiny_models import save_bert
+from zygote import printing, run_code
 
 from structperc.batching.sources import Synthetic
 from structperc.chain import KBest, path_score
@@ -366,9 +365,9 @@ def test_files_of_word_vectors_are_part_of_the_name(tmp_path, data):
 LABEL = """
 import json, sys
 from structperc.taggers.tagger import Tagger
-sentences, documents = json.load(sys.stdin)
+sentences, documents = json.loads(sys.argv[1])
 found = []
-for folder in sys.argv[1:]:
+for folder in sys.argv[2:]:
     tagger = Tagger.load(folder)
     found.append(tagger.candidates(tagger.read(sentences, documents), 5))
 json.dump([[[[one.labels, one.score.hex()] for one in listed] for listed in model] for model in found], sys.stdout)
@@ -396,7 +395,7 @@ def outcome(found):
     return [[[one.labels, one.score.hex()] for one in listed] for listed in found]
 
 
-def test_a_new_process_gives_the_same_scores_bit_for_bit(rerankers, data, tmp_path):
+def test_a_new_process_gives_the_same_scores_bit_for_bit(rerankers, data, zygote, tmp_path):
     corpus = data.corpus("test")
     text = [*corpus.sentences_of(corpus.columns["word"]), ["Zora", "met"], ["unbekannt"]]
     documents = [i // 2 for i in range(len(text))]
@@ -405,10 +404,10 @@ def test_a_new_process_gives_the_same_scores_bit_for_bit(rerankers, data, tmp_pa
         one.save(tmp_path / name)
         wanted.append(outcome(one.candidates(one.read(text, documents), 5)))
         assert len({score for listed in wanted[-1] for _, score in listed}) > len(wanted[-1])
-    command = [sys.executable, "-c", LABEL, *(str(tmp_path / name) for name in rerankers)]
-    given = json.dumps([text, documents])
-    printed = subprocess.run(command, input=given, capture_output=True, text=True, check=True).stdout
-    assert json.loads(printed) == wanted
+    log, out = tmp_path / "log", tmp_path / "out"
+    given = [json.dumps([text, documents]), *(str(tmp_path / name) for name in rerankers)]
+    assert zygote(log, printing, out, run_code, LABEL, *given).status == 0, log.read_text()
+    assert json.loads(out.read_text()) == wanted
 
 
 def test_whatever_its_mode_it_decides_without_dropout(reranker, data):

@@ -1,8 +1,6 @@
 """Re-rankers: scores against naive sums, the program from lists to a saved model, resumed and interrupted runs."""
 
 import json
-import subprocess
-import sys
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +10,7 @@ import pytorch_lightning as pl
 import torch
 from nested import assert_same
 from safetensors.torch import load_file
+from zygote import printing
 
 from structperc.batching.sources import Synthetic
 from structperc.chain import KBest, kbest, path_score
@@ -579,7 +578,7 @@ def test_scores_of_other_numbers_of_candidates(runs, capsys):
     assert "FB1:" in capsys.readouterr().out
 
 
-def test_a_new_process_tags_with_both_models(runs, tmp_path):
+def test_a_new_process_tags_with_both_models(runs, zygote, tmp_path):
     corpus = Synthetic(unit="document", train=12, dev=6, test=6).corpus("test")
     model = runs.root / "2" / "1" / "model"
     tagger = Tagger.load(model)
@@ -593,8 +592,9 @@ def test_a_new_process_tags_with_both_models(runs, tmp_path):
             lines.append("\n" * new + " ".join(corpus.columns[role][t] for role in roles))
         lines.append("")
     (tmp_path / "text.txt").write_text("\n".join(lines))
-    command = [sys.executable, "-m", "structperc", "tag", str(model), str(tmp_path / "text.txt")]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    command, (log, out) = ["tag", str(model), str(tmp_path / "text.txt")], (tmp_path / "log", tmp_path / "out")
+    assert zygote(log, printing, out, main, command).status == 0, log.read_text()
+    printed = out.read_text()
     tokens = [line.split() for line in printed.splitlines() if line and "DOCSTART" not in line]
     assert [token[0] for token in tokens] == corpus.columns["word"]
     wanted = [label for sentence in tagger.label(corpus) for label in sentence]

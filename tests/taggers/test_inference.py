@@ -3,12 +3,11 @@
 import itertools
 import json
 import math
-import subprocess
-import sys
 from collections import defaultdict
 
 import pytest
 import torch
+from zygote import printing, run_code
 
 from structperc.cli import main
 from structperc.data.corpus import Corpus
@@ -180,16 +179,16 @@ def test_scattered_documents(perceptron, text):
         perceptron.tag(sentences[:3], [0, 1, 0])
 
 
-def test_a_new_process_gives_the_same_labels(perceptron, text, trained):
+def test_a_new_process_gives_the_same_labels(perceptron, text, trained, zygote, tmp_path):
     sentences, documents = text
     code = (
         "import json, sys; from structperc.taggers.tagger import Tagger; "
-        "print(json.dumps(Tagger.load(sys.argv[1]).tag(*json.load(sys.stdin))))"
+        "print(json.dumps(Tagger.load(sys.argv[1]).tag(*json.loads(sys.argv[2]))))"
     )
-    command = [sys.executable, "-c", code, str(trained.folder / "model")]
     given = json.dumps([sentences, [int(d) for d in documents]])
-    done = subprocess.run(command, input=given, capture_output=True, text=True, check=True, timeout=120)
-    assert json.loads(done.stdout) == perceptron.tag(sentences, documents)
+    log, out = tmp_path / "log", tmp_path / "out"
+    assert zygote(log, printing, out, run_code, code, str(trained.folder / "model"), given).status == 0, log.read_text()
+    assert json.loads(out.read_text()) == perceptron.tag(sentences, documents)
 
 
 def test_missing_column_is_named(perceptron):

@@ -10,6 +10,7 @@ import pytest
 import pytorch_lightning as pl
 import torch
 import torch.distributed as dist
+from zygote import at_once
 
 from structperc.batching.processes import WHOLE, alone, gathered, share, sum_gradients, summed
 from structperc.batching.sources import Synthetic
@@ -119,12 +120,8 @@ def work(process, folder):
     dist.barrier()
 
 
-def environment(**more):
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1", **more}
-
-
 @pytest.fixture(scope="module")
-def two(tmp_path_factory):
+def two(zygote, tmp_path_factory):
     """What each of two processes found."""
     if not dist.is_gloo_available():
         pytest.skip("torch is built without gloo")
@@ -133,13 +130,8 @@ def two(tmp_path_factory):
         one.bind(("127.0.0.1", 0))
         port = str(one.getsockname()[1])
     meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "NODE_RANK": "0"}
-    command = [sys.executable, __file__, str(folder)]
-    workers = [subprocess.Popen(command, env=environment(LOCAL_RANK=rank, **meeting)) for rank in "01"]
-    try:
-        assert [worker.wait(timeout=300) for worker in workers] == [0, 0]
-    finally:
-        for worker in workers:
-            worker.kill()
+    processes = [([str(folder)], {"LOCAL_RANK": rank, **meeting}) for rank in "01"]
+    assert zygote(folder / "log", at_once, __file__, *processes).status == 0, (folder / "log").read_text()
     return [torch.load(folder / f"{process}.pt", weights_only=False) for process in (0, 1)]
 
 
@@ -215,7 +207,8 @@ def program(command, root, *options):
     arguments = [command, "-c", str(quickstart), f"--trainer.default_root_dir={root}", *small, *options]
     started = [sys.executable, "-m", "structperc", *arguments, "--trainer.accelerator=cpu"]
     two = ["--trainer.devices=2", "--trainer.strategy=ddp", "--data.batch_size=2"]
-    done = subprocess.run([*started, *two], env=environment(), capture_output=True, text=True, timeout=600, check=False)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([*started, *two], env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

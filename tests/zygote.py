@@ -1,13 +1,15 @@
 """A process that has imported everything once and forks for each run, so that runs cost no start of an interpreter."""
 
+import gc
 import importlib
 import os
+import runpy
 import select
 import signal
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -67,6 +69,7 @@ def _serve(theirs: Connection) -> None:
     for name in IMPORTED:
         importlib.import_module(name)
     tqdm.get_lock()  # a semaphore, which each fork would make and leave behind
+    gc.freeze()  # what is imported stays shared with all forks
     with suppress(EOFError, KeyboardInterrupt):
         while True:
             theirs.send(_forked(*theirs.recv()))
@@ -89,11 +92,16 @@ def _forked(log: Path, work: Callable[..., Any], arguments: tuple[Any, ...]) -> 
 
 def _run(log: Path, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     """Never returns."""
+    printed = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for number in (1, 2):
+        os.dup2(printed, number)
+    _end(work, arguments)
+
+
+def _end(work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """Works, and ends the process; never returns."""
     status = FAILED
     try:
-        printed = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        for number in (1, 2):
-            os.dup2(printed, number)
         returned = work(*arguments)
         status = returned if isinstance(returned, int) else 0
     except BaseException:
@@ -102,3 +110,46 @@ def _run(log: Path, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Non
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+# -- work for a fork, which must be found by its name there --------------------------------------------------------
+
+
+def printing(file: Path, work: Callable[..., Any], *arguments: Any) -> Any:
+    """What work returns, whose standard output goes into a file."""
+    with open(file, "w", encoding="utf-8") as out, redirect_stdout(out):
+        return work(*arguments)
+
+
+def run_code(code: str, *arguments: str) -> None:
+    """As `python -c code arguments`."""
+    sys.argv[:] = ["-c", *arguments]
+    exec(code, {"__name__": "__main__"})
+
+
+def run_file(path: str, arguments: list[str], environment: dict[str, str]) -> None:
+    """Runs a file as a program."""
+    sys.argv[:] = [path, *arguments]
+    os.environ.update(environment)
+    runpy.run_path(path, run_name="__main__")
+
+
+def at_once(path: str, *processes: tuple[list[str], dict[str, str]]) -> int:
+    """Runs a file in several processes that meet; -> 0 when all end well. The first that does not ends all."""
+    children = {_child(path, arguments, environment) for arguments, environment in processes}
+    failed = 0
+    while children:
+        child, status = os.wait()
+        children.discard(child)
+        if status and not failed:
+            failed = FAILED
+            for other in children:
+                os.kill(other, signal.SIGKILL)
+    return failed
+
+
+def _child(path: str, arguments: list[str], environment: dict[str, str]) -> int:
+    child = os.fork()
+    if child == 0:
+        _end(run_file, (path, arguments, environment))
+    return child
