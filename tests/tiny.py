@@ -15,7 +15,7 @@ from structperc.chain import KBest
 from structperc.data.labels import LabelSet
 from structperc.data.rows import rows
 from structperc.features import FeatureExtractor
-from structperc.optim.full_batch import FullBatch
+from structperc.optim import FullBatch, Learner
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 
@@ -154,7 +154,7 @@ class Explodes(FullBatch):
         self._put(point - self.param_groups[0]["lr"] * far * gradient)
 
 
-class ExplodesInBatches(torch.optim.SGD):
+class ExplodesInBatches(torch.optim.SGD, Learner):
     """Gradient descent whose step number `at` leads to no number."""
 
     advice = "take another optimizer"

@@ -1,7 +1,8 @@
 """Gradients (and the closure's loss) -> weights. Every optimizer is a torch.optim.Optimizer.
 
 After each mini-batch: Perceptron, PassiveAggressive, GPD, and torch's own. After each pass over the corpus, with
-objective and gradient of the whole: LBFGS, OWLQN, QuickProp. One after the other: Phases.
+objective and gradient of the whole: LBFGS, OWLQN, QuickProp. One after the other: Phases. What training asks all of
+them, `Learner`, and what it takes to be the answers of torch's own, `learner`.
 
 Each has a file. averaged.py keeps averages, served.py says which weights are looked at, full_batch.py is the contract
 of the second kind; quasi_newton.py, limited_memory.py and line_search.py are what LBFGS and OWLQN share.
@@ -11,6 +12,7 @@ from structperc.optim.averaged import AveragedOptimizer, squared_norm
 from structperc.optim.full_batch import Diverged, FullBatch, check_finite
 from structperc.optim.gpd import GPD
 from structperc.optim.lbfgs import LBFGS
+from structperc.optim.learner import Learner, learner
 from structperc.optim.owlqn import OWLQN
 from structperc.optim.passive_aggressive import PassiveAggressive
 from structperc.optim.perceptron import Perceptron
@@ -29,6 +31,8 @@ __all__ = [
     "AveragedOptimizer",
     "squared_norm",
     "FullBatch",
+    "Learner",
+    "learner",
     "ServedWeights",
     "Diverged",
     "check_finite",

@@ -31,6 +31,7 @@ class FullBatch(ServedWeights):
     """
 
     full_batch = True
+    finishes = True
     advice = "set a smaller C of the prior"  # against divergence
 
     def __init__(self, params: Iterable[Any], options: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from structperc.errors import InputError
+from structperc.optim.learner import learner
 from structperc.optim.served import ServedWeights
 
 
@@ -52,29 +53,33 @@ class Phases(ServedWeights):
     @property
     def full_batch(self) -> bool:
         """Whether a step needs the gradient over the whole corpus."""
-        return getattr(self.active, "full_batch", False)
+        return learner(self.active).full_batch
+
+    @property
+    def finishes(self) -> bool:
+        """Whether the second optimizer will come to an end by itself."""
+        return learner(self.optimizers[-1]).finishes
 
     @property
     def finished(self) -> str | None:
         """Why the second optimizer has nothing left to do; None while there is something to do."""
-        return getattr(self.active, "finished", None) if self.phase else None
+        return learner(self.active).finished if self.phase else None
 
     @property
     def news(self) -> str | None:
         """One line about the last step, of optimizers that give one."""
-        return getattr(self.active, "news", None)
+        return learner(self.active).news
 
     @property
     def advice(self) -> str:
         """What to change when training diverges."""
-        return getattr(self.active, "advice", "set a smaller lr")
+        return learner(self.active).advice
 
     def begin_epoch(self, epoch: int) -> None:
         """To be called at the start of every epoch, counted from 0, on the optimizer itself (not on a wrapper)."""
-        over = epoch >= self.epochs or getattr(self.active, "finished", None) is not None
+        over = epoch >= self.epochs or learner(self.active).finished is not None
         if self.phase == 0 and over:
-            if isinstance(self.active, ServedWeights):
-                self.active.swap_in()
+            learner(self.active).swap_in()
             self.active.state.clear()  # of no more use
             self._activate(1)
 

@@ -1,16 +1,16 @@
 """Weights to look at may be others than weights to learn with: one protocol for optimizers that tell them apart."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from structperc.optim.learner import Learner
 
-class ServedWeights(Optimizer, ABC):
+
+class ServedWeights(Optimizer, Learner, ABC):
     """Base of optimizers that hand out other weights than those that the next step starts from.
 
     Averaging learners serve the average over all steps, full-batch methods the evaluated weights of lowest
@@ -32,22 +32,6 @@ class ServedWeights(Optimizer, ABC):
                     raw[p] = p.clone()
                     p.copy_(served)
         return raw
-
-    @staticmethod
-    @torch.no_grad()
-    def restore(raw: dict[Tensor, Tensor]) -> None:
-        """Put raw weights back, bit for bit."""
-        for p, weights in raw.items():
-            p.copy_(weights)
-
-    @contextmanager
-    def served(self) -> Iterator[None]:
-        """Within the block the parameters hold the served weights; afterwards, also on an error, the raw ones."""
-        raw = self.swap_in()
-        try:
-            yield
-        finally:
-            self.restore(raw)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """As torch's, but tensors come back as copies in the dtype they had: torch casts them to the parameter's."""

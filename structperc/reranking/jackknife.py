@@ -20,7 +20,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.text import expand
 from structperc.errors import InputError
-from structperc.optim import ServedWeights
+from structperc.optim import learner
 from structperc.progress import bar
 from structperc.reports.epoch_bar import epoch_bars
 from structperc.reranking.bayes_point import seed_all
@@ -188,8 +188,7 @@ class _Training:
         )
         trainer.fit(tagger, datamodule=TrainingPart(corpus, self.data))
         for optimizer in trainer.optimizers:
-            if isinstance(optimizer, ServedWeights):
-                optimizer.swap_in()
+            learner(optimizer).swap_in()
         return tagger.eval()
 
 

@@ -3,7 +3,7 @@
 import pytorch_lightning as pl
 from torch import Tensor
 
-from structperc.optim import ServedWeights
+from structperc.optim import Learner, learner
 
 
 class AveragedWeights(pl.Callback):
@@ -18,12 +18,11 @@ class AveragedWeights(pl.Callback):
         self._raw: list[dict[Tensor, Tensor]] = []
 
     def _swap_in(self, trainer: pl.Trainer) -> None:
-        optimizers = [o for o in trainer.optimizers if isinstance(o, ServedWeights)]
-        self._raw = [optimizer.swap_in() for optimizer in optimizers]
+        self._raw = [learner(optimizer).swap_in() for optimizer in trainer.optimizers]
 
     def _swap_out(self) -> None:
         for raw in self._raw:
-            ServedWeights.restore(raw)
+            Learner.restore(raw)
         self._raw = []
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

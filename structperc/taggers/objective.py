@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 from structperc.batching.processes import share, sum_gradients, summed, sums
 from structperc.criteria import CorpusCriterion, Criterion, Prior
 from structperc.errors import InputError
-from structperc.optim import LBFGS, OWLQN, Diverged, Phases, check_finite
+from structperc.optim import LBFGS, OWLQN, Diverged, Learner, check_finite, learner
 from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Scored
 
@@ -70,10 +70,9 @@ class Objective(pl.LightningModule, ABC):
         """
         self._losses, self._penalties, self._step_losses = 0.0, 0.0, {}
         self._searched = []
-        optimizer = self._optimizer()
-        if isinstance(optimizer, Phases):
-            optimizer.begin_epoch(self.current_epoch)
-        self.full_batch = getattr(optimizer, "full_batch", False)
+        optimizer = self._learner()
+        optimizer.begin_epoch(self.current_epoch)
+        self.full_batch = optimizer.full_batch
         if self.full_batch:
             self._check_full_batch(optimizer)
         if isinstance(self.criterion, CorpusCriterion):
@@ -135,15 +134,14 @@ class Objective(pl.LightningModule, ABC):
     def on_train_epoch_end(self) -> None:
         """Logs the objective; stops when the optimizer says that it has finished, and why."""
         self.log("train/objective", self.objective(), prog_bar=True)
-        optimizer = self._optimizer()
-        finished, news = getattr(optimizer, "finished", None), getattr(optimizer, "news", None)
+        finished, news = self._learner().finished, self._learner().news
         if news and (finished or (self.current_epoch + 1) % REPORTED == 0):
             logger.info("epoch %d: %s", self.current_epoch + 1, news)
         if finished:
             logger.info("epoch %d: %s", self.current_epoch + 1, finished)
             self.trainer.should_stop = True
 
-    def _check_full_batch(self, optimizer: Optimizer | None) -> None:
+    def _check_full_batch(self, optimizer: Learner) -> None:
         if self.trainer.accumulate_grad_batches != 1:
             raise InputError("trainer.accumulate_grad_batches must be 1: full-batch optimizers add up all batches")
         kinked = self.prior is not None and self.prior.phi == 1
@@ -175,9 +173,11 @@ class Objective(pl.LightningModule, ABC):
         with strategy.block_backward_sync() if isinstance(strategy, ParallelStrategy) else nullcontext():
             return closure()
 
-    def _optimizer(self) -> Optimizer | None:
-        """The optimizer itself; None outside of a trainer."""
-        return self.trainer.optimizers[0] if self._trainer is not None and self.trainer.optimizers else None
+    def _learner(self) -> Learner:
+        """The optimizer, as training asks it; one that says nothing outside of a trainer."""
+        return (
+            learner(self.trainer.optimizers[0]) if self._trainer is not None and self.trainer.optimizers else Learner()
+        )
 
     @torch.no_grad()
     def _totals(self) -> Tensor:
@@ -195,4 +195,4 @@ class Objective(pl.LightningModule, ABC):
         return summed(torch.stack(counts).sum(0))
 
     def _advice(self) -> str:
-        return getattr(self._optimizer(), "advice", "set a smaller lr of the optimizer")
+        return self._learner().advice

@@ -17,7 +17,7 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from structperc.batching.processes import gathered
 from structperc.batching.sequence_data import SequenceData
 from structperc.errors import InputError
-from structperc.optim import ServedWeights
+from structperc.optim import learner
 from structperc.progress import show_bars
 from structperc.reports.epoch_bar import epoch_bars
 from structperc.reports.logged import best_score
@@ -269,8 +269,7 @@ def log_into(logger: Any, folder: Path) -> None:
 def serve(trainer: pl.Trainer) -> None:
     """Leave in the model what its optimizers hand out: averages, or the weights of the lowest objective."""
     for optimizer in trainer.optimizers:
-        if isinstance(optimizer, ServedWeights):
-            optimizer.swap_in()
+        learner(optimizer).swap_in()
 
 
 def train(arguments: list[str], program: type[Program] = Program) -> int:

@@ -6,7 +6,8 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import EarlyStopping, Timer
 
 from structperc.errors import InputError
-from structperc.optim import Phases
+from structperc.optim import learner
+from structperc.reranking import GlobalReranker
 
 
 class StopWhenSettled(pl.Callback):
@@ -48,26 +49,21 @@ class StopWhenSettled(pl.Callback):
 class MustEnd(pl.Callback):
     """InputError, before the first epoch, for a training that nothing would ever end.
 
-    What ends one: a number of epochs or steps, a time, callbacks that stop it (those of others may), and optimizers
-    and rankers that say when they have finished.
+    What ends one: a number of epochs or steps, a time, callbacks that stop it (those of others may), optimizers that
+    come to an end by themselves, and the rankers of global re-ranking, which all do.
     """
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """By now the optimizers are made."""
         if trainer.max_epochs != -1 or trainer.max_steps != -1:
             return
-        learners = [*trainer.optimizers, getattr(pl_module, "ranker", None)]
-        if any(map(_finishes, learners)) or any(map(_may_stop, trainer.callbacks)):  # type: ignore[attr-defined]
+        finishes = isinstance(pl_module, GlobalReranker) or any(learner(o).finishes for o in trainer.optimizers)
+        if finishes or any(map(_may_stop, trainer.callbacks)):  # type: ignore[attr-defined]
             return
         stop = "a callback such as structperc.training.StopWhenSettled"
         raise InputError(
             f"trainer.max_epochs is -1 and nothing else ends training: set it, trainer.max_time, or {stop}"
         )
-
-
-def _finishes(learner: Any) -> bool:
-    last = learner.optimizers[-1] if isinstance(learner, Phases) else learner
-    return hasattr(last, "finished")
 
 
 def _may_stop(callback: pl.Callback) -> bool:

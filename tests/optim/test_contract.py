@@ -12,7 +12,18 @@ import torch
 
 import structperc.optim
 from structperc.errors import InputError
-from structperc.optim import GPD, LBFGS, Diverged, FullBatch, Perceptron, Phases, QuickProp, ServedWeights, check_finite
+from structperc.optim import (
+    GPD,
+    LBFGS,
+    Diverged,
+    FullBatch,
+    Perceptron,
+    Phases,
+    QuickProp,
+    ServedWeights,
+    check_finite,
+    learner,
+)
 
 OPTIONS = {
     "Perceptron": {"lr": 0.05},
@@ -154,7 +165,7 @@ def test_resume_equals_going_on(name, stop):
     assert_same(values(params), values(resumed_params))
     with optimizer.served(), resumed.served():
         assert_same(values(params), values(resumed_params))
-    assert getattr(optimizer, "news", None) == getattr(resumed, "news", None)
+    assert optimizer.news == resumed.news
     assert str(state) == str(kept)  # what was loaded is not written to
 
 
@@ -276,7 +287,7 @@ def test_many_parameters_in_float32(name):
 def test_others_take_groups_and_are_not_full_batch(name):
     params = parameters()
     optimizer = make(name, [{"params": params[:1]}, {"params": params[1:]}])
-    assert not getattr(optimizer, "full_batch", False)
+    assert not optimizer.full_batch
     together = parameters()
     train(optimizer, params, range(4))
     train(make(name, together), together, range(4))
@@ -321,3 +332,28 @@ def test_what_is_not_finite_is_told_with_place_and_advice(value):
 @pytest.mark.parametrize("value", [0.0, 1e300, torch.tensor(3e38), torch.zeros(4)])
 def test_what_is_finite_passes(value):
     check_finite(value, "here", "nothing")
+
+
+@leaves
+def test_every_optimizer_answers_what_training_asks(name):
+    optimizer = make(name, parameters())
+    assert learner(optimizer) is optimizer
+    assert optimizer.finished is optimizer.news is None
+    assert optimizer.finishes == (name in FULL_BATCH or name == "Phases")
+    assert optimizer.full_batch == (name in FULL_BATCH)
+    assert "smaller" in optimizer.advice
+
+
+def test_what_optimizers_of_others_are_taken_to_answer():
+    params = parameters()
+    optimizer = torch.optim.SGD(params, lr=0.1)
+    train(optimizer, params, range(2))
+    answers, raw = learner(optimizer), values(params)
+    answers.begin_epoch(3)
+    assert not answers.full_batch
+    assert not answers.finishes
+    assert answers.finished is answers.news is None
+    assert answers.advice == "set a smaller lr of the optimizer"
+    with answers.served():
+        assert_same(values(params), raw)
+    assert answers.swap_in() == {}

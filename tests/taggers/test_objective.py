@@ -8,7 +8,7 @@ from structperc.batching.encoded import FixedBatches
 from structperc.criteria import MCE, MCEF, Likelihood, Prior
 from structperc.criteria.measures import SoftMax
 from structperc.errors import InputError
-from structperc.optim import GPD, LBFGS, OWLQN, Diverged, Phases
+from structperc.optim import GPD, LBFGS, OWLQN, Diverged, Learner, Phases
 
 C = 3.0
 
@@ -33,9 +33,8 @@ class Steps(torch.optim.Optimizer):
         return value
 
 
-class WholeSteps(Steps):
+class WholeSteps(Steps, Learner):
     full_batch = True
-    finished = None
 
 
 class ThreeSteps(WholeSteps):

@@ -9,6 +9,7 @@ from structperc.criteria import MCEF, Likelihood, Margin
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import MajorityPhrase
+from structperc.optim import Learner
 from structperc.scorers import SparseLinear
 from structperc.taggers.start import start_from
 from structperc.taggers.tagger import Tagger
@@ -16,7 +17,7 @@ from structperc.taggers.tagger import Tagger
 LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
 
 
-class Still(torch.optim.SGD):
+class Still(torch.optim.SGD, Learner):
     """Steps of length zero."""
 
     full_batch = True
