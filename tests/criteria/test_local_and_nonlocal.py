@@ -1,6 +1,7 @@
 """Algorithm 4.2 of Kazama & Torisawa (2007): against the steps as the paper lists them; its bounds on updates."""
 
 import itertools
+from functools import cache
 
 import pytest
 import torch
@@ -131,6 +132,9 @@ def nonlocal_vector(words, labels):
     return vector
 
 
+nonlocal_counts = cache(nonlocal_vector)  # of tuples: training asks for the same few labellings again and again
+
+
 class Documents:
     """Toy documents, all their labellings and differences to gold."""
 
@@ -165,7 +169,7 @@ def score(words, gold, weights, n):
     candidates = kbest(lattice, n)
     labels = torch.cat([torch.tensor(gold)[None, None], candidates.labels], 1)
     own = path_score(lattice, labels)
-    counts = torch.stack([nonlocal_vector(words, path.tolist()) for path in labels[0]])
+    counts = torch.stack([nonlocal_counts(tuple(words), tuple(path)) for path in labels[0].tolist()])
     more = (counts @ weights[-(LABELS**2) :]).unsqueeze(0)
     return Scored(lattice, torch.tensor([gold]), candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:])
 
@@ -237,7 +241,7 @@ def separable(seed):
 @pytest.mark.parametrize("first", ["total", "local"])
 @pytest.mark.parametrize("n", [2, 20])
 @pytest.mark.parametrize("C", [0.0, 10.0])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_bound_and_margin_of_both_parts_together(seed, C, n, first):
     data, delta = separable(seed)
     square = data.longest**2
