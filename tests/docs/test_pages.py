@@ -9,16 +9,8 @@ from written import FILES, NAMES, PAGES, QUICKSTART, ROOT, anchors, blocks, reso
 import structperc
 from structperc.experiments.draft import draft
 
-RUN = (
-    "architecture",
-    "data",
-    "features",
-    "search",
-    "optimizers",
-    "evaluation",
-    "extending",
-    "migration",
-)
+# Code of extending, migration, tagging, export_and_devices and README runs in tests of its own.
+RUN = ("architecture", "data", "features", "search", "optimizers", "evaluation", "loading")
 OVERLAYS = ("data", "features", "neural", "tagging", "training_criteria", "optimizers", "extending", "migration")
 BEFORE = {("training_criteria", number): (1, 4) if number in (5, 6) else (1,) for number in range(2, 8)}
 
