@@ -10,8 +10,8 @@ nonlocal_features   candidates -> counts of what only whole labellings show -> s
 criteria            gold against rivals -> losses
 optim               gradients -> weights
 guided              the other road, without a lattice: labels one by one, the easiest first
+reports             tables, pages and figures as people see them
 metrics             labels against gold -> scores
-reports             numbers, tables and figures as people see them
 batching            corpora -> mini-batches: data modules
 taggers             all of it as Lightning modules; how they label and how they are saved
 reranking           candidate lists -> second models, and how both are trained
@@ -21,7 +21,7 @@ inspection          what a model has learned, and why it decides as it does
 commands            what the command line offers, one file per command
 cli                 the program
 
-Importing a room before `reports` needs neither Lightning nor datasets; `import structperc` alone imports nothing.
+Importing a room before `batching` needs neither Lightning nor datasets; `import structperc` alone imports nothing.
 """
 
 from importlib import import_module
@@ -66,8 +66,8 @@ _STAGES = (
     "criteria",
     "optim",
     "guided",
-    "metrics",
     "reports",
+    "metrics",
     "batching",
     "taggers",
     "reranking",

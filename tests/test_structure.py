@@ -23,8 +23,8 @@ STAGES = (
     ("criteria",),
     ("optim",),
     ("guided",),
-    ("metrics",),
     ("reports",),
+    ("metrics",),
     ("batching",),
     ("taggers",),
     ("reranking",),
@@ -37,6 +37,7 @@ STAGES = (
 )
 RANK = {name: rank for rank, names in enumerate(STAGES) for name in names}
 READERS = {"rows", "conll", "conllu", "hub", "synthetic", "survey"}  # modules of data that make `datasets.Dataset`
+BARS = {"reports.epoch_bar", "reports.logged"}  # of Lightning's trainers
 SECOND_MODELS = ("boosting", "examples", "lists", "local_score", "ranker", "voted_perceptron", "votes")
 OWN = f"{PACKAGE.name}."
 # The tagger and its parts name each other: to be removed when the tagger is composed of objects.
@@ -174,8 +175,9 @@ def test_no_room_is_a_hall():
 
 def core_modules() -> list[str]:
     """All modules of the rooms before those of Lightning, without the readers, and second models that need neither."""
-    kept = [name for name in NAMES if RANK[stage(name)] < RANK["reports"] or name in ("cli", "__init__")]
+    kept = [name for name in NAMES if RANK[stage(name)] < RANK["batching"] or name in ("cli", "__init__")]
     kept = [name for name in kept if not (stage(name) == "data" and name.rpartition(".")[2] in READERS)]
+    kept = [name for name in kept if name not in BARS]
     kept += [f"reranking.{name}" for name in SECOND_MODELS]
     return [f"{PACKAGE.name}.{name}".removesuffix(".__init__") for name in kept]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from structperc.commands.command import Command, CommandParser
 from structperc.commands.data_files import add_data_options, data_reading
+from structperc.reports.table import Rest, text_table
 
 if TYPE_CHECKING:
     from structperc.data.survey import Survey
@@ -49,10 +50,7 @@ def report(found: "Survey") -> Iterator[str]:
     """Lines about a file: its size, its columns, its labels, repeated sentences."""
     yield cut(f"{found.file}: {'columns' if found.tags is None else 'CoNLL-U'}")
     yield f"  {found.size}"
-    yield f"  column    {'name':<12} {'distinct':>9}  most frequent"
-    for number, role in enumerate(found.roles, 1):
-        if role != "_":
-            yield column_line(f"{number}", role, found.counts(role))
+    yield from map(cut, column_lines(found))
     if found.labelled:
         yield from label_lines(found)
     else:
@@ -60,10 +58,15 @@ def report(found: "Survey") -> Iterator[str]:
     yield from repetitions(found)
 
 
-def column_line(number: str, role: str, counts: Counter[str]) -> str:
-    """Its number, its name, how many strings it holds, those that are most frequent."""
-    most = " ".join(value for value, _ in counts.most_common(10))
-    return cut(f"  {number:>6}    {cut(role, 12):<12} {len(counts):>9,}  {most}")
+def column_lines(found: "Survey") -> Iterator[str]:
+    """Of each column its number, its name, how many strings it holds, those that are most frequent."""
+    rows = [["column", "    name", "distinct", Rest("  most frequent")]]
+    for number, role in enumerate(found.roles, 1):
+        if role != "_":
+            counts = found.counts(role)
+            most = " ".join(value for value, _ in counts.most_common(10))
+            rows.append([str(number), f"    {cut(role, 12)}", f"{len(counts):,}", Rest(f"  {most}")])
+    return text_table(rows, "><>", [6, 16, 10], sep="", indent="  ")
 
 
 def label_lines(found: "Survey") -> Iterator[str]:
@@ -87,9 +90,10 @@ def table(head: str, columns: dict[str, Counter[str]]) -> Iterator[str]:
     first, *_ = columns.values()
     if not first:
         return
-    yield f"    {head:<24}" + "".join(f"{name:>12}" for name in columns)
+    rows = [[head, *columns]]
     for name, _ in first.most_common(ROWS):
-        yield f"    {cut(name or '(no type)', 24):<24}" + "".join(f"{counts[name]:>12,}" for counts in columns.values())
+        rows.append([cut(name or "(no type)", 24), *(f"{counts[name]:,}" for counts in columns.values())])
+    yield from text_table(rows, "<>", [24, 12], sep="", indent="    ")
     if len(first) > ROWS:
         yield f"    and {len(first) - ROWS:,} more"
 

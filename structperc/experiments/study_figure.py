@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from structperc.experiments.study_table import Line
-from structperc.reports.figures import plain_log_ticks
+from structperc.reports.axes import open_frame, plain_log_ticks
 from structperc.reports.point_labels import label_points
 
 ROOMY = 8  # rows; a figure of more is higher
@@ -28,7 +28,7 @@ def plot_study(lines: Sequence[Line], measure: str, split: str) -> Figure:
     ax.set_xscale("log")
     ax.margins(0.15, 0.12)
     ax.set(xlabel="training (seconds)", ylabel=f"{split} {measure} (%)")
-    ax.spines[["top", "right"]].set_visible(False)
+    open_frame(ax)
     plain_log_ticks(ax.xaxis)
     figure.draw_without_rendering()  # places are known from here on
     drawn = np.array([box for point, spread in zip(points, spreads, strict=True) for box in _boxes(ax, point, spread)])

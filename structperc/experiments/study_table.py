@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from structperc.experiments.experiment import Run
 from structperc.experiments.row import Row
+from structperc.reports.table import markdown_table, percent, wrapped_table
 from structperc.reports.writing import write_csv
 
 COSTS = ("parameters", "epochs", "seconds", "tokens_per_second", "peak_memory_mb", "peak_gpu_memory_mb")
@@ -74,7 +75,7 @@ def columns_of(lines: Sequence[Line], measure: str) -> list[Column]:
     shares = {"score": measure, "precision": "precision", "recall": "recall", "sentence_accuracy": "sentences"}
     heads = ("parameters", "epochs", "seconds", "tokens/s", "MB", "GPU MB")
     forms = (_whole, _short, _seconds, _whole, _whole, _whole)
-    made = [(key, Column(head, _cell(key, _percent))) for key, head in shares.items()]
+    made = [(key, Column(head, _cell(key, percent))) for key, head in shares.items()]
     made += [(key, Column(key.replace("_", " "), _cell(key, _chance))) for key in TESTS]
     made += [(key, Column(head, _cell(key, form))) for key, head, form in zip(COSTS, heads, forms, strict=True)]
     return [*(column for key, column in made if key in known), Column("runs", _runs)]
@@ -83,7 +84,7 @@ def columns_of(lines: Sequence[Line], measure: str) -> list[Column]:
 def type_columns(lines: Sequence[Line]) -> list[Column]:
     """Scores by segment type; none where labels are no segments."""
     keys = sorted({key for line in lines for numbers in line.numbers for key in numbers if key.startswith(TYPE)})
-    return [Column(key.removeprefix(TYPE), _cell(key, _percent)) for key in keys]
+    return [Column(key.removeprefix(TYPE), _cell(key, percent)) for key in keys]
 
 
 def _cell(key: str, form: Callable[[float], str]) -> Callable[[Line], str]:
@@ -95,10 +96,6 @@ def _cell(key: str, form: Callable[[float], str]) -> Callable[[Line], str]:
         return form(middle) if spread is None or constant else f"{form(middle)} ± {form(spread)}"
 
     return cell
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f}"
 
 
 def _whole(number: float) -> str:
@@ -127,30 +124,17 @@ def _runs(line: Line) -> str:
 
 def table_lines(lines: Sequence[Line], columns: Sequence[Column], width: int | None = None) -> Iterator[str]:
     """The table as text; columns beyond the width (by default the terminal's) follow in further blocks."""
-    width = width or shutil.get_terminal_size((100, 24)).columns
-    names = ["", *(line.row.name for line in lines)]
-    edge = max(map(len, names))
-    block, used = list(names), edge
-    for cells in [[column.head, *(column.cell(line) for line in lines)] for column in columns]:
-        wide = max(map(len, cells)) + 2
-        if used + wide > width and used > edge:
-            yield from [*(line.rstrip() for line in block), ""]
-            block, used = list(names), edge
-        block = [f"{line:<{used}}{cell:>{wide}}" for line, cell in zip(block, cells, strict=True)]
-        used += wide
-    yield from (line.rstrip() for line in block)
+    return wrapped_table(_cells(lines, columns), width or shutil.get_terminal_size((100, 24)).columns)
 
 
 def markdown_lines(lines: Sequence[Line], columns: Sequence[Column]) -> Iterator[str]:
     """The table as Markdown has it."""
-    yield _bars(["", *(column.head for column in columns)])
-    yield _bars(["---", *("---:" for _ in columns)])
-    for line in lines:
-        yield _bars([line.row.name, *(column.cell(line) for column in columns)])
+    return markdown_table(_cells(lines, columns))
 
 
-def _bars(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+def _cells(lines: Sequence[Line], columns: Sequence[Column]) -> list[list[str]]:
+    heading = ["", *(column.head for column in columns)]
+    return [heading, *([line.row.name, *(column.cell(line) for column in columns)] for line in lines)]
 
 
 def markdown(lines: Sequence[Line], measure: str, split: str, baseline: str) -> str:

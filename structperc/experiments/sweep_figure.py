@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from structperc.experiments.sweep_table import Point
-from structperc.reports.figures import plain, plain_log_ticks
+from structperc.reports.axes import open_frame, plain, plain_log_ticks
 
 DECADE = 10
 
@@ -28,7 +28,7 @@ def plot_sweep(found: Sequence[Point]) -> Figure:
         _line(ax, line, places, ", ".join(f"{key}={value}" for key, value in others))
     _axis(ax, places, numbers)
     ax.set(xlabel=plain(found[0].row.values[0][0]), ylabel="dev score (%)")
-    ax.spines[["top", "right"]].set_visible(False)
+    open_frame(ax)
     if len(found[0].row.values) > 1:
         ax.legend(fontsize=8)
     return figure

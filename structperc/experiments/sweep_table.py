@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from structperc.experiments.experiment import Run
 from structperc.experiments.grid import short_keys
 from structperc.experiments.row import Row
+from structperc.reports.table import Rest, percent, text_table
 from structperc.reports.writing import write_csv
 
 
@@ -47,31 +48,19 @@ def points_of(runs: Sequence[Run]) -> list[Point]:
 
 def table_lines(found: Sequence[Point]) -> Iterator[str]:
     """A line per point: dev score and sentence accuracy in per cent, epochs and seconds; means over seeds."""
-    heads = short_keys(key for key, _ in found[0].row.values)
-    cells = [[value for _, value in one.row.values] for one in found]
-    widths = [max(map(len, column)) + 2 for column in zip(heads, *cells, strict=True)]
-    columns = ("dev score", "sentences", "epochs", "seconds")
-    yield _cells(heads, widths) + "".join(f"{name:>12}" for name in columns) + _spread_head(found)
-    for one, values in zip(found, cells, strict=True):
-        yield _cells(values, widths) + _numbers(one)
+    keys = short_keys(key for key, _ in found[0].row.values)
+    spread = ["std"] if max(len(one.runs) for one in found) > 1 else []
+    rows = [[*keys, "dev score", "sentences", "epochs", "seconds", *spread]]
+    rows += [[*(value for _, value in one.row.values), *_numbers(one)] for one in found]
+    return text_table(rows, "<" * len(keys) + ">", [*(0 for _ in keys), 12, 10])
 
 
-def _cells(values: Sequence[str], widths: Sequence[int]) -> str:
-    return "".join(f"{value:<{width}}" for value, width in zip(values, widths, strict=True))
-
-
-def _spread_head(found: Sequence[Point]) -> str:
-    return f"{'std':>12}" if max(len(one.runs) for one in found) > 1 else ""
-
-
-def _numbers(one: Point) -> str:
+def _numbers(one: Point) -> list[str]:
     if one.error is not None:
-        return f"   failed: {one.error}"
+        return [Rest(f" failed: {one.error}")]
     right = fmean(results["dev"]["sentence_accuracy"] for results in one.results)
-    epochs, seconds = (fmean(results[name] for results in one.results) for name in ("epochs", "seconds"))
-    means = "".join(f"{100 * share:>12.2f}" for share in (one.score, right))
-    spread = f"{100 * stdev(one.scores):>12.2f}" if len(one.scores) > 1 else ""
-    return f"{means}{epochs:>12.1f}{seconds:>12.1f}{spread}"
+    effort = [f"{fmean(results[name] for results in one.results):.1f}" for name in ("epochs", "seconds")]
+    return [percent(one.score), percent(right), *effort, *([percent(stdev(one.scores))] if len(one.scores) > 1 else [])]
 
 
 def write_table(path: str, runs: Sequence[Run]) -> None:

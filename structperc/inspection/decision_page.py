@@ -1,12 +1,12 @@
-"""The decisions of a guided tagger as one HTML page that needs nothing else, for light and dark screens."""
+"""The decisions of a guided tagger as one HTML page."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from structperc.inspection.decision_steps import Decided, Step
 from structperc.inspection.decision_text import headline, step_rows, verdict
-from structperc.inspection.explanation_page import STYLE as BASE
-from structperc.inspection.explanation_page import framed, table_row
+from structperc.reports.page import STYLE as BASE
+from structperc.reports.page import framed, table_lines
 
 SHADES = 6  # of tokens, from the first decisions to the last
 STYLE = """
@@ -38,7 +38,8 @@ def _section(decided: Decided) -> Iterator[str]:
     yield f"<section>\n<h2>{escape(headline(decided))}</h2>\n"
     if decided.steps:
         yield from _tokens(decided)
-        yield from _table(decided)
+        wrong = ["wrong" if decided.missed(step) is not None else "" for step in decided.steps]
+        yield from table_lines(step_rows(decided), wrong)
     yield "</section>\n"
 
 
@@ -55,11 +56,3 @@ def _label(decided: Decided, step: Step) -> str:
     if decided.missed(step) is None:
         return f"<small>{escape(step.label)}</small>"
     return f'<small class="wrong">{escape(f"{step.label}, {verdict(decided, step)}")}</small>'
-
-
-def _table(decided: Decided) -> Iterator[str]:
-    heading, *rows = step_rows(decided)
-    yield f'<div class="wide"><table>\n<thead>{table_row(heading, "th")}</thead>\n<tbody>\n'
-    for step, row in zip(decided.steps, rows, strict=True):
-        yield table_row(row, "td", "wrong" if decided.missed(step) is not None else "") + "\n"
-    yield "</tbody>\n</table></div>\n"

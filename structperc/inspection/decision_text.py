@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from structperc.inspection.decision_steps import Decided, Step
 from structperc.inspection.explanation_text import number
+from structperc.reports.table import text_table
 
 NOTES = (
     "left, right: labels of neighbours that the decision knew; U: score of the action that gave the label",
@@ -20,7 +21,8 @@ def decision_lines(decided: Decided) -> Iterator[str]:
     yield headline(decided)
     if decided.steps:
         yield "  " + " ".join(f"{decided.words[step.token]}({step.number})" for step in decided.in_text)
-        yield from _table(step_rows(decided))
+        rows = step_rows(decided)
+        yield from text_table(rows, "".join(SIDES.get(name, "<") for name in rows[0]), indent="  ")
 
 
 def headline(decided: Decided) -> str:
@@ -64,11 +66,3 @@ def _progress(steps: Sequence[Step]) -> list[str]:
         found.append("".join(shown))
         shown[step.token] = "="
     return found
-
-
-def _table(rows: list[list[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    sides = [SIDES.get(name, "<") for name in rows[0]]
-    for row in rows:
-        cells = (f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True))
-        yield ("  " + "  ".join(cells)).rstrip()

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from structperc.data.segments import Span
 from structperc.inspection.explanation import VERDICTS, Candidate, Change, Explanation, Term
+from structperc.reports.table import text_table
 
 CONTEXT = 12  # words to either side of what changed
 
@@ -15,7 +16,7 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
         yield ""
         yield from _change_lines(change)
     yield ""
-    yield from _table(score_rows(explanation))
+    yield from text_table(score_rows(explanation), indent="  ")
 
 
 def legend(explanations: Sequence[Explanation]) -> list[str]:
@@ -106,13 +107,6 @@ def _change_lines(change: Change) -> Iterator[str]:
     yield from (f"    {who:<6} {text}" for who, text in readings(change))
     if verdict(change):
         yield f"    {verdict(change)}"
-
-
-def _table(rows: list[list[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *cells in rows:
-        numbers = (f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True))
-        yield "  " + "  ".join([f"{name:<{widths[0]}}", *numbers]).rstrip()
 
 
 def number(value: float) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from structperc.inspection.nbest import Lists, ListScores, Seconds
+from structperc.reports.table import percent, text_table
 
 N = "n'"
 HEADER = ("n", "f1", "precision", "recall", "oracle_f1", "gold_in_list", "gold_place", "chosen_place")
@@ -11,8 +12,8 @@ HEADER = ("n", "f1", "precision", "recall", "oracle_f1", "gold_in_list", "gold_p
 def list_lines(lists: Lists) -> Iterator[str]:
     """One line for each n', in per cent, and one with the seconds."""
     names = ("F1", "precision", "recall", "oracle F1", "gold in list")
-    yield f"{N:>8}" + "".join(f"{name:>14}" for name in (*names, "gold's place", "place"))
-    yield from map(_line, lists.rows)
+    rows = [[N, *names, "gold's place", "place"], *map(_cells, lists.rows)]
+    yield from text_table(rows, ">", [8, 12])
     yield _seconds_line(lists.seconds, lists.rows[-1].n)
 
 
@@ -25,9 +26,8 @@ def _shares(row: ListScores) -> tuple[float, ...]:
     return row.chosen.f1, row.chosen.precision, row.chosen.recall, row.oracle.f1, row.held
 
 
-def _line(row: ListScores) -> str:
-    cells = "".join(f"{100 * share:>14.2f}" for share in _shares(row))
-    return f"{row.n:>8}{cells}{row.gold_place:>14.1f}{row.chosen_place:>14.1f}"
+def _cells(row: ListScores) -> list[str]:
+    return [str(row.n), *map(percent, _shares(row)), f"{row.gold_place:.1f}", f"{row.chosen_place:.1f}"]
 
 
 def _seconds_line(seconds: Seconds, n: int) -> str:

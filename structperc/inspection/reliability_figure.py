@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from structperc.metrics import Reliability
-from structperc.reports.figures import plain, plain_log_ticks
+from structperc.reports.axes import open_frame, plain, plain_log_ticks
 
 WIDTH = 40  # characters of a line of a title
 
@@ -37,7 +37,7 @@ def _diagram(ax: Axes, result: Reliability, title: str) -> None:
     ax.text(0.03, 0.95, f"ECE {100 * result.ece:.2f} %", va="top", transform=ax.transAxes)
     ax.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy")
     ax.set_title(title, fontsize=10)
-    ax.spines[["top", "right"]].set_visible(False)
+    open_frame(ax)
 
 
 def _counts(ax: Axes, result: Reliability) -> None:
@@ -47,4 +47,4 @@ def _counts(ax: Axes, result: Reliability) -> None:
         ax.set(yscale="log", ylim=(0.5, 2 * max(one.n for one in result.bins)))
         plain_log_ticks(ax.yaxis, 3)
     ax.set(xlabel="confidence", ylabel="number")
-    ax.spines[["top", "right"]].set_visible(False)
+    open_frame(ax)

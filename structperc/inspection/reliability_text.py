@@ -4,19 +4,19 @@ from collections.abc import Iterator, Sequence
 
 from structperc.inspection.reliability import ModelReliability
 from structperc.metrics import Reliability
+from structperc.reports.table import percent, text_table
 
 HEADER = ("model", "of", "low", "high", "n", "confidence", "accuracy")
 
 
 def reliability_lines(found: Sequence[ModelReliability]) -> Iterator[str]:
     """A line of sums for each model, in per cent, then its bins."""
-    width = max(5, *(len(one.name) for one in found)) + 2
-    heads = ("n", "accuracy", "confidence", "ECE", "Brier")
-    yield f"{'model':<{width}}{'of':<10}" + "".join(f"{head:>12}" for head in heads)
+    rows = [["model", "of", "n", "accuracy", "confidence", "ECE", "Brier"]]
     for one in found:
         for level, result in one.levels:
             shares = (result.all.accuracy, result.all.confidence, result.ece, result.brier)
-            yield f"{one.name:<{width}}{level:<10}{result.all.n:>12}" + "".join(f"{100 * s:>12.2f}" for s in shares)
+            rows.append([one.name, level, str(result.all.n), *map(percent, shares)])
+    yield from text_table(rows, "<<>", [5, 8, 12, 10])
     for one in found:
         for level, result in one.levels:
             yield ""
@@ -25,10 +25,11 @@ def reliability_lines(found: Sequence[ModelReliability]) -> Iterator[str]:
 
 
 def _bin_lines(result: Reliability) -> Iterator[str]:
-    yield f"{'confidence':<14}{'n':>10}{'mean':>12}{'accuracy':>12}"
+    rows = [["confidence", "n", "mean", "accuracy"]]
     for one in result.bins:
-        shares = f"{100 * one.confidence:>12.2f}{100 * one.accuracy:>12.2f}" if one.n else ""
-        yield f"{one.low:.2f} .. {one.high:.2f}  {one.n:>10}{shares}"
+        shares = [percent(one.confidence), percent(one.accuracy)] if one.n else []
+        rows.append([f"{one.low:.2f} .. {one.high:.2f}", str(one.n), *shares])
+    return text_table(rows, "<>", [12, 10])
 
 
 def bin_rows(found: Sequence[ModelReliability]) -> Iterator[tuple[object, ...]]:

@@ -1,8 +1,9 @@
 """The largest weights of a model as text."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from structperc.inspection.weights import Group, Sums, Weight
+from structperc.reports.table import Rest, text_table
 
 
 def weight_lines(groups: list[Group], top: int = 20) -> Iterator[str]:
@@ -11,7 +12,7 @@ def weight_lines(groups: list[Group], top: int = 20) -> Iterator[str]:
     for group in groups:
         yield ""
         yield f"{group.sums.name}: largest weights"
-        yield from (f"{_number(weight.value)}  {weight.name}" for weight in group.largest)
+        yield from text_table([[_number(weight.value), weight.name] for weight in group.largest], "><", [12, 0])
         if group.columns:
             yield from _column_lines(group, top)
         if group.templates:
@@ -21,14 +22,13 @@ def weight_lines(groups: list[Group], top: int = 20) -> Iterator[str]:
                 yield f"... and {more} more"
 
 
-def _sum_lines(title: str, rows: Iterable[Sums]) -> Iterator[str]:
-    rows = list(rows)
-    width = max([len(title), *(len(row.name) for row in rows)]) + 2
+def _sum_lines(title: str, rows: Sequence[Sums]) -> Iterator[str]:
     whole = sum(row.mass for row in rows) or 1.0
-    yield f"{title:<{width}}{'weights':>12}{'not zero':>12}{'':>8}{'sum of |w|':>16}"
+    cells = [[title, "weights", "not zero", "", "sum of |w|"]]
     for name, size, nonzero, mass in rows:
-        share, part = 100 * nonzero / max(size, 1), 100 * mass / whole
-        yield f"{name:<{width}}{size:>12}{nonzero:>12}{share:>7.1f}%{mass:>16.6g}{part:>7.1f}%"
+        shares = [f"{100 * share:.1f}%" for share in (nonzero / max(size, 1), mass / whole)]
+        cells.append([name, str(size), str(nonzero), shares[0], f"{mass:.6g}", shares[1]])
+    return text_table(cells, "<>", [0, 12, 10, 6, 14, 6])
 
 
 def _column_lines(group: Group, top: int) -> Iterator[str]:
@@ -42,28 +42,27 @@ def _label_lines(group: Group) -> Iterator[str]:
     for column in group.columns:
         yield ""
         yield f"{group.sums.name} -> {column.sums.name}: highest and lowest"
-        width = max([1, *(len(weight.feature) for weight in column.highest)])
-        for i in range(max(len(column.highest), len(column.lowest))):
-            high, low = (_cell(weights[i : i + 1]) for weights in (column.highest, column.lowest))
-            yield f"{high:<{width + 14}}{low}".rstrip()
+        longest = max(len(column.highest), len(column.lowest))
+        rows = [[*_cells(column.highest[i : i + 1]), *_cells(column.lowest[i : i + 1])] for i in range(longest)]
+        yield from text_table(rows, "><><", [12, 3, 12, 0], sep="")
 
 
 def _pair_lines(group: Group, top: int) -> Iterator[str]:
     """A line for each of the label pairs with most mass."""
     columns = sorted(group.columns, key=lambda column: -column.sums.mass)
     columns = [column for column in columns if column.sums.nonzero][:top]
-    width = max([10, *(len(column.sums.name) for column in columns)]) + 2
-    longest = max([0, *(len(weight.feature) for column in columns for weight in column.highest[:1])])
     yield ""
-    yield f"{'label pair':<{width}}{'not zero':>12}{'sum of |w|':>16}  highest and lowest"
+    rows = [["label pair", "not zero", "sum of |w|", Rest("  highest and lowest")]]
     for sums, highest, lowest in columns:
-        high, low = _cell(highest[:1]), _cell(lowest[:1])
-        yield f"{sums.name:<{width}}{sums.nonzero:>12}{sums.mass:>16.6g}{high:<{longest + 14}}{low}".rstrip()
+        weights = [*_cells(highest[:1]), *_cells(lowest[:1])]
+        rows.append([sums.name, str(sums.nonzero), f"{sums.mass:.6g}", *weights])
+    yield from text_table(rows, "<>>><><", [10, 14, 16, 12, 2, 12, 0], sep="")
 
 
-def _cell(weights: list[Weight]) -> str:
-    return "".join(f"{_number(weight.value)}  {weight.feature}" for weight in weights)
+def _cells(weights: list[Weight]) -> list[str]:
+    """Number and feature of one weight, or of none."""
+    return [_number(weights[0].value), f"  {weights[0].feature}"] if weights else ["", ""]
 
 
 def _number(value: float) -> str:
-    return f"{value:>+12.5g}"
+    return f"{value:+.5g}"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from structperc.metrics.f_measure import check_gamma
 from structperc.metrics.significance import McNemar
 from structperc.metrics.systems import Labels, System, judged
+from structperc.reports.table import percent, text_table
 
 
 class Pair(NamedTuple):
@@ -44,22 +45,23 @@ class Comparisons(NamedTuple):
 
     def table(self) -> str:
         """Scores in per cent (tokens and sentences: accuracy), then the tests."""
-        width = max(len(system.name) for system in self.systems) + 2
-        return "\n".join([*self._scores(width), "", *self._tests(width)])
+        tests = ["McNemar, only right:", *self._tests()]
+        return "\n".join([*self._scores(), "", *tests])
 
-    def _scores(self, width: int) -> Iterator[str]:
+    def _scores(self) -> Iterator[str]:
         columns = self.columns()
-        yield f"{'':<{width}}" + "".join(f"{name:>12}" for name in columns)
+        rows = [["", *columns]]
         for system, row in zip(self.systems, zip(*columns.values(), strict=True), strict=True):
-            yield f"{system.name:<{width}}" + "".join(f"{100 * share:>12.2f}" for share in row)
+            rows.append([system.name, *map(percent, row)])
+        return text_table(rows, "<>", [0, 12, 10])
 
-    def _tests(self, width: int) -> Iterator[str]:
-        heads = "".join(f"{unit + ': A':>14}{'B':>8}{'p':>12}" for unit in ("tokens", "sentences"))
-        yield "McNemar, only right:"
-        yield f"{'A':<{width}}{'B':<{width}}{heads}"
+    def _tests(self) -> Iterator[str]:
+        width = max(len(system.name) for system in self.systems) + 2
+        rows = [["A", "B", *(head for unit in ("tokens", "sentences") for head in (f"{unit}: A", "B", "p"))]]
         for pair in self.pairs():
-            tests = "".join(f"{m.only_a:>14}{m.only_b:>8}{m.p:>12.3g}" for m in (pair.tokens, pair.sentences))
-            yield f"{pair.a:<{width}}{pair.b:<{width}}{tests}"
+            tests = [[str(m.only_a), str(m.only_b), f"{m.p:.3g}"] for m in (pair.tokens, pair.sentences)]
+            rows.append([pair.a, pair.b, *tests[0], *tests[1]])
+        return text_table(rows, "<<>", [width, width, 14, 8, 12, 14, 8, 12], "")
 
 
 def compare_all(

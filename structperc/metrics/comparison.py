@@ -6,6 +6,7 @@ from structperc.metrics.f_measure import check_gamma
 from structperc.metrics.segments import SegmentScores
 from structperc.metrics.significance import McNemar
 from structperc.metrics.systems import Labels, judged
+from structperc.reports.table import percent, text_table
 
 
 class Comparison(NamedTuple):
@@ -32,13 +33,12 @@ class Comparison(NamedTuple):
         """Scores and differences in per cent, then the tests."""
         a, b = self.names
         width = max(10, len(a), len(b)) + 2
-        lines = [f"{'':<20}{a:>{width}}{b:>{width}}{'difference':>12}"]
-        for name, x, y in self.rows():
-            lines.append(f"{name:<20}{100 * x:>{width}.2f}{100 * y:>{width}.2f}{100 * (y - x):>+12.2f}")
-        lines += ["", f"{'McNemar, only right:':<20}{a:>{width}}{b:>{width}}{'p':>12}"]
-        for name, test in self._tests():
-            lines.append(f"{name + 's':<20}{test.only_a:>{width}}{test.only_b:>{width}}{test.p:>12.3g}")
-        return "\n".join(lines)
+        scores = [["", a, b, "difference"]]
+        scores += [[name, percent(x), percent(y), f"{100 * (y - x):+.2f}"] for name, x, y in self.rows()]
+        tests = [["McNemar, only right:", a, b, "p"]]
+        tests += [[f"{name}s", str(m.only_a), str(m.only_b), f"{m.p:.3g}"] for name, m in self._tests()]
+        least = [20, width, width, 12]
+        return "\n".join([*text_table(scores, "<>", least, ""), "", *text_table(tests, "<>", least, "")])
 
     def _tests(self) -> list[tuple[str, McNemar]]:
         return [("token", self.tokens), ("sentence", self.sentences)]

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullLocator
+
+from structperc.reports.axes import open_frame, plain
 
 BARS = 40  # of a panel at most
 
@@ -38,7 +38,7 @@ def draw_bars(ax: Axes, title: str, weights: Bars) -> None:
     ax.axvline(0, color="black", linewidth=0.5)
     ax.set_title(plain(title))
     ax.set_xlabel("weight")
-    ax.spines[["top", "right"]].set_visible(False)
+    open_frame(ax)
 
 
 def plot_lists(sizes: Sequence[int], f1: Sequence[float], oracle: Sequence[float], held: Sequence[float]) -> Figure:
@@ -56,22 +56,5 @@ def plot_lists(sizes: Sequence[int], f1: Sequence[float], oracle: Sequence[float
         ax.set_xticks(sizes, [str(size) for size in sizes], rotation=60, fontsize=8)
         ax.minorticks_off()
         ax.set(title=title, xlabel="n'", ylabel=label)
-        ax.spines[["top", "right"]].set_visible(False)
+        open_frame(ax)
     return figure
-
-
-def plain_log_ticks(axis: Axis, most: int = 9) -> None:
-    """Plain numbers along a logarithmic axis whose limits are final: 1, 2, 5, 10, ..., or even steps, or decades."""
-    low, high = axis.get_view_interval()
-    locators: list[Locator] = [LogLocator(subs=subs, numticks=99) for subs in ((1, 2, 5), (1, 3), (1,))]
-    if high < 5 * low:  # where the scale is nearly even
-        locators = [MaxNLocator(most // 2 + 1, steps=(1, 2, 5, 10))]
-    found = [[x for x in locator.tick_values(low, high) if low <= x <= high] for locator in locators]
-    ticks = next((ticks for ticks in found if len(ticks) <= most), found[-1][:: len(found[-1]) // most + 1])
-    axis.set_ticks(ticks, [f"{x:,.12g}" for x in ticks])
-    axis.set_minor_locator(NullLocator())
-
-
-def plain(text: str) -> str:
-    """The text as matplotlib must get it so that dollar signs do not start a formula."""
-    return text.replace("$", r"\$")

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.text import Annotation
 
-from structperc.reports.figures import plain
+from structperc.reports.axes import plain
 
 WIDTH = 28  # characters of a line
 DISTANCES = (6, 10, 16, 24, 34, 46)  # of a label from its point, in points

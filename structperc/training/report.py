@@ -11,6 +11,7 @@ from structperc.batching.sequence_data import SequenceData
 from structperc.data.output import write_lines
 from structperc.metrics import Evaluation
 from structperc.progress import bar
+from structperc.reports.table import percent, text_table
 from structperc.taggers.inference import flat_labels
 from structperc.taggers.modes import evaluating
 from structperc.taggers.sequence_tagger import SequenceTagger
@@ -66,12 +67,10 @@ def by_type(evaluation: Evaluation) -> dict[str, dict[str, float]]:
 
 def results_table(results: dict[str, dict[str, float]]) -> str:
     """One line per split, percentages, within 80 columns; {split: {name: share}}."""
-    columns = {name: f"  {name.replace('_', ' '):>6}" for name in next(iter(results.values()))}
-    lines = [f"{'split':<6}{''.join(columns.values())}"]
-    for split, row in results.items():
-        cells = (f"{100 * row[name]:>{len(head)}.2f}" for name, head in columns.items())
-        lines.append(f"{split:<6}{''.join(cells)}")
-    return "\n".join(lines)
+    names = next(iter(results.values()))
+    rows = [["split", *(name.replace("_", " ") for name in names)]]
+    rows += [[split, *(percent(row[name]) for name in names)] for split, row in results.items()]
+    return "\n".join(text_table(rows, least=[6]))
 
 
 def write_json(path: Path, results: dict[str, Any]) -> None:

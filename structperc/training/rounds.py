@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from structperc.reports.figures import draw_bars, plain_log_ticks
+from structperc.reports.axes import open_frame, plain_log_ticks
+from structperc.reports.figures import draw_bars
 from structperc.reports.writing import write_csv, write_figure
 from structperc.reranking import Boosting
 from structperc.reranking.global_reranker import GlobalReranker
@@ -77,7 +78,7 @@ def plot_rounds(made: Sequence[Round], scores: Sequence[tuple[int, float]], per_
     dev.set(title="Development data", xlabel="round", ylabel="score (%)")
     draw_bars(bars, f"Largest weights of {len(totals(made))}", totals(made)[:SHOWN])
     for ax in (loss, dev):
-        ax.spines[["top", "right"]].set_visible(False)
+        open_frame(ax)
     return figure
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from structperc.experiments.row import Row
 from structperc.experiments.study_figure import plot_study
 from structperc.experiments.study_table import Line
-from structperc.reports.figures import plain_log_ticks
+from structperc.reports.axes import plain_log_ticks
 
 
 def test_figure_has_a_labelled_point_per_row():

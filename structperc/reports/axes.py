@@ -1,0 +1,27 @@
+"""Axes of figures, as all figures have them."""
+
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullLocator
+
+
+def open_frame(ax: Axes) -> None:
+    """Lines at the left and at the bottom alone."""
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def plain_log_ticks(axis: Axis, most: int = 9) -> None:
+    """Plain numbers along a logarithmic axis whose limits are final: 1, 2, 5, 10, ..., or even steps, or decades."""
+    low, high = axis.get_view_interval()
+    locators: list[Locator] = [LogLocator(subs=subs, numticks=99) for subs in ((1, 2, 5), (1, 3), (1,))]
+    if high < 5 * low:  # where the scale is nearly even
+        locators = [MaxNLocator(most // 2 + 1, steps=(1, 2, 5, 10))]
+    found = [[x for x in locator.tick_values(low, high) if low <= x <= high] for locator in locators]
+    ticks = next((ticks for ticks in found if len(ticks) <= most), found[-1][:: len(found[-1]) // most + 1])
+    axis.set_ticks(ticks, [f"{x:,.12g}" for x in ticks])
+    axis.set_minor_locator(NullLocator())
+
+
+def plain(text: str) -> str:
+    """The text as matplotlib must get it so that dollar signs do not start a formula."""
+    return text.replace("$", r"\$")
