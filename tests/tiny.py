@@ -116,13 +116,13 @@ class Loops:
 
     def _one(self, unary: Tensor, edge: Tensor, gold: Tensor) -> Tensor:
         tagger = self.tagger
-        alpha = unary[0].where(tagger.start, -torch.inf)
+        alpha = unary[0].where(tagger.constraints.start, -torch.inf)
         score = unary[0, gold[0]]
         for t in range(1, len(gold)):
-            allowed = edge[t].where(tagger.transition, -torch.inf)
+            allowed = edge[t].where(tagger.constraints.transition, -torch.inf)
             alpha = (alpha[:, None] + allowed).logsumexp(0) + unary[t]
             score = score + edge[t, gold[t - 1], gold[t]] + unary[t, gold[t]]
-        return alpha.where(tagger.end, -torch.inf).logsumexp(0) - score
+        return alpha.where(tagger.constraints.end, -torch.inf).logsumexp(0) - score
 
 
 def whole(tagger: Tagger, rows: EncodedCorpus, weights: Sequence[Tensor], which: Sequence[int] | None = None):

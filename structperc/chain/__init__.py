@@ -10,7 +10,7 @@ max_marginals.py, segments.py   the best labelling through a label; with and wit
 local_normalisation.py          each label's probability given the one before
 """
 
-from structperc.chain.constraints import allow, constrain
+from structperc.chain.constraints import Constraints, allow, constrain
 from structperc.chain.exportable import ExportableViterbi, exportable_viterbi
 from structperc.chain.kbest import KBest, kbest
 from structperc.chain.local_normalisation import locally_normalised
@@ -33,6 +33,7 @@ __all__ = [
     "scatter",
     "allow",
     "constrain",
+    "Constraints",
     "locally_normalised",
     "path_score",
     "viterbi",

@@ -4,9 +4,10 @@ There is one way to constrain: make a lattice. Gradients flow to the scores that
 """
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from structperc.chain.recursion import array, full_precision, narrowed
+from structperc.data.labels import LabelSet
 from structperc.structures import Lattice
 
 
@@ -41,3 +42,23 @@ def constrain(
     unary, edge = full_precision(lattice.unary), full_precision(narrowed(lattice).edge)
     unary = unary.masked_fill(torch.as_tensor(barred), -torch.inf)
     return Lattice(unary, edge.masked_fill(~transition, -torch.inf), lattice.lengths)
+
+
+class Constraints(nn.Module):
+    """`constrain` with the masks of a label set; they move with the module and are not saved.
+
+    start, end: (L,) bool. transition: (L, L) bool.
+    """
+
+    start: Tensor
+    transition: Tensor
+    end: Tensor
+
+    def allocate(self, labels: LabelSet) -> None:
+        """Take the masks of these labels."""
+        for name, mask in (("start", labels.start), ("transition", labels.transition), ("end", labels.end)):
+            self.register_buffer(name, mask, persistent=False)
+
+    def forward(self, lattice: Lattice, first: Tensor | None = None, last: Tensor | None = None) -> Lattice:
+        """-> Lattice with what the tag scheme forbids at -inf; `first` and `last` as in `constrain`."""
+        return constrain(lattice, self.start, self.transition, self.end, first, last)

@@ -15,8 +15,8 @@ from structperc.errors import InputError
 from structperc.inspection.reading import AS_THE_MODEL, read_text
 from structperc.reports.writing import check_targets
 from structperc.taggers.inference import flat_labels
+from structperc.taggers.lattice_tagger import LatticeTagger
 from structperc.taggers.sequence_tagger import SequenceTagger
-from structperc.taggers.tagger import Tagger
 
 TOGETHER = 2**16  # labellings
 
@@ -46,7 +46,7 @@ def tag_file(
     corpus = read_text(tagger, lines, file, reading)
     if k is None:
         labelled = with_fields(lines, fields_by_line(tagger, corpus, order))
-    elif isinstance(tagger, Tagger):
+    elif isinstance(tagger, LatticeTagger):
         labelled = candidate_lines(tagger, corpus, k)
     else:
         raise InputError(f"{model}: a {type(tagger).__name__} knows the best labelling alone; leave out -k")
@@ -68,7 +68,7 @@ def fields_by_line(tagger: SequenceTagger, corpus: Corpus, order: bool) -> dict[
     return dict(zip(corpus.lines.tolist(), fields, strict=True))
 
 
-def candidate_lines(tagger: Tagger, corpus: Corpus, k: int) -> Iterator[str]:
+def candidate_lines(tagger: LatticeTagger, corpus: Corpus, k: int) -> Iterator[str]:
     """Each sequence's k best: a comment with rank, score and log-probability, then word and label per line."""
     words = [corpus.columns["word"][a:b] for a, b in zip(corpus.starts[:-1], corpus.starts[1:], strict=True)]
     step = max(1, TOGETHER // k)  # of long lists, no more than these are kept

@@ -9,7 +9,7 @@ from torch import Tensor
 from structperc.chain import kbest
 from structperc.nonlocal_features import NonlocalFeature, find_segments
 from structperc.structures import Batch, Candidates
-from structperc.taggers.tagger import Tagger
+from structperc.taggers.lattice_tagger import LatticeTagger
 
 
 class Rated(NamedTuple):
@@ -34,7 +34,7 @@ class Count(NamedTuple):
 
 
 @torch.no_grad()
-def rated(tagger: Tagger, batch: Batch, n: int) -> Rated:
+def rated(tagger: LatticeTagger, batch: Batch, n: int) -> Rated:
     """The n best of a mini-batch of one sequence."""
     moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
     candidates = kbest(tagger(moved), n)
@@ -46,7 +46,7 @@ def rated(tagger: Tagger, batch: Batch, n: int) -> Rated:
 
 
 @torch.no_grad()
-def counted(tagger: Tagger, batch: Batch, labels: Tensor) -> Iterator[Count]:
+def counted(tagger: LatticeTagger, batch: Batch, labels: Tensor) -> Iterator[Count]:
     """labels (1, K, T), all of them candidates -> each count that one of them has, feature by feature."""
     moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
     valid = torch.ones(labels.shape[:2], dtype=torch.bool, device=labels.device)

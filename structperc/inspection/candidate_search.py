@@ -9,7 +9,7 @@ from torch import Tensor
 
 from structperc.chain import kbest
 from structperc.structures import Batch, Candidates
-from structperc.taggers.tagger import Tagger
+from structperc.taggers.lattice_tagger import LatticeTagger
 
 SEARCH, RESCORE = range(2)  # activities
 
@@ -45,7 +45,7 @@ class Searched(NamedTuple):
 
 
 @torch.no_grad()
-def searched(tagger: Tagger, batch: Batch, sizes: Sequence[int], watch: Watch) -> Searched:
+def searched(tagger: LatticeTagger, batch: Batch, sizes: Sequence[int], watch: Watch) -> Searched:
     """-> Searched for lists of these lengths, in ascending order, from one search."""
     lattice = tagger(batch)
     watch.start()

@@ -9,12 +9,12 @@ from structperc.inspection.changes import changed_sentences
 from structperc.inspection.explanation import VERDICTS, Candidate, Explanation, Summary, Term
 from structperc.progress import bar
 from structperc.structures import Batch
-from structperc.taggers.tagger import Tagger
+from structperc.taggers.lattice_tagger import LatticeTagger
 
 BETWEEN = 3  # further candidates that are shown
 
 
-def explain(tagger: Tagger, corpus: Corpus, row: int, n: int = 100) -> Explanation:
+def explain(tagger: LatticeTagger, corpus: Corpus, row: int, n: int = 100) -> Explanation:
     """What non-local features do to the n best labellings by local score of sequence `row` of a corpus, from 0.
 
     InputError for n < 1, a row that is not there, and a tagger without non-local features.
@@ -26,7 +26,7 @@ def explain(tagger: Tagger, corpus: Corpus, row: int, n: int = 100) -> Explanati
     return _explanation(tagger, corpus, row, batch, rated(tagger, batch, n))
 
 
-def explain_changed(tagger: Tagger, corpus: Corpus, n: int = 100, progress: bool = True) -> Iterator[Explanation]:
+def explain_changed(tagger: LatticeTagger, corpus: Corpus, n: int = 100, progress: bool = True) -> Iterator[Explanation]:
     """-> explanations of those sequences of a corpus on which non-local features change the decision.
 
     InputError as of `explain`.
@@ -48,7 +48,7 @@ def summarise(explanations: Sequence[Explanation], corpus: Corpus) -> Summary:
     return Summary(len(corpus), len(explanations), verdicts if known else None, len(changes))
 
 
-def check(tagger: Tagger, n: int) -> None:
+def check(tagger: LatticeTagger, n: int) -> None:
     """InputError for n < 1, and for a tagger without non-local features or whose scores are votes."""
     if n < 1:
         raise InputError(f"--n must be >= 1, got {n}")
@@ -61,7 +61,7 @@ def check(tagger: Tagger, n: int) -> None:
 # -- ranking --------------------------------------------------------------------------------------------------
 
 
-def _explanation(tagger: Tagger, corpus: Corpus, row: int, batch: Batch, found: Rated) -> Explanation:
+def _explanation(tagger: LatticeTagger, corpus: Corpus, row: int, batch: Batch, found: Rated) -> Explanation:
     order = found.totals.argsort(descending=True, stable=True).tolist()
     shown = _shown(order[: found.n], found.golden.nonzero().flatten().tolist())
     after = shown.index(order[0])

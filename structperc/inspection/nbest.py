@@ -20,7 +20,7 @@ from structperc.metrics import SegmentF1, oracle
 from structperc.metrics.segments import SegmentScores
 from structperc.progress import bar
 from structperc.structures import Batch, Candidates
-from structperc.taggers.tagger import Tagger
+from structperc.taggers.lattice_tagger import LatticeTagger
 
 COMPARED = 2**20  # sequences * candidates * tokens whose F1 is compared at a time
 
@@ -52,7 +52,7 @@ class Lists(NamedTuple):
     seconds: Seconds
 
 
-def nbest_scores(tagger: Tagger, corpus: Corpus, sizes: Sequence[int], progress: bool = True) -> Lists:
+def nbest_scores(tagger: LatticeTagger, corpus: Corpus, sizes: Sequence[int], progress: bool = True) -> Lists:
     """Scores of the n' best for each n' of `sizes`; the corpus has labels in the tagger's scheme.
 
     For each n' the result is that of decoding with KBest(n'), apart from ties: which of several labellings of equal
@@ -70,7 +70,7 @@ def nbest_scores(tagger: Tagger, corpus: Corpus, sizes: Sequence[int], progress:
     return Lists([one.scores(len(corpus)) for one in counts], len(corpus), seconds)
 
 
-def _checked(tagger: Tagger, corpus: Corpus, sizes: Sequence[int]) -> list[int]:
+def _checked(tagger: LatticeTagger, corpus: Corpus, sizes: Sequence[int]) -> list[int]:
     if not sizes or min(sizes) < 1:
         raise InputError(f"--n must be >= 1, got {' '.join(map(str, sizes)) or 'nothing'}")
     if tagger.labels.scheme == "none":

@@ -14,7 +14,7 @@ from structperc.metrics.segments import opened_segments
 from structperc.metrics.sentences import SentenceBoundaries
 from structperc.progress import bar
 from structperc.structures import Batch, real_tokens
-from structperc.taggers.tagger import Tagger
+from structperc.taggers.lattice_tagger import LatticeTagger
 
 
 class ModelReliability(NamedTuple):
@@ -31,7 +31,7 @@ class ModelReliability(NamedTuple):
 
 
 def reliability(
-    tagger: Tagger, corpus: Corpus, bins: int = 10, name: str = "model", progress: bool = True
+    tagger: LatticeTagger, corpus: Corpus, bins: int = 10, name: str = "model", progress: bool = True
 ) -> ModelReliability:
     """Confidence against accuracy of predicted labels and segments; the corpus has labels in the tagger's scheme.
 
@@ -56,7 +56,7 @@ def reliability(
 # -- counting -------------------------------------------------------------------------------------------------
 
 
-def _check(tagger: Tagger, corpus: Corpus) -> None:
+def _check(tagger: LatticeTagger, corpus: Corpus) -> None:
     if tagger.nonlocal_features:
         why = "there is no sum over all labellings to make its scores probabilities"
         raise InputError(f"the model has non-local features: {why}; give a model of local features")
@@ -65,7 +65,7 @@ def _check(tagger: Tagger, corpus: Corpus) -> None:
 
 
 @torch.no_grad()
-def _counted(tagger: Tagger, batch: Batch) -> Iterator[tuple[Tensor, Tensor]]:
+def _counted(tagger: LatticeTagger, batch: Batch) -> Iterator[tuple[Tensor, Tensor]]:
     """-> (confidence (n,), right (n,) bool) of the batch's tokens, then of its predicted segments, if there are any."""
     assert batch.gold is not None
     lattice = tagger(batch)

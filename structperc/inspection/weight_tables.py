@@ -12,7 +12,7 @@ from structperc.features.templates import template_name
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.reranking import FirstScore, LocalFeatures
 from structperc.scorers import SparseLinear
-from structperc.taggers.tagger import Tagger
+from structperc.taggers.lattice_tagger import LatticeTagger
 
 
 class WeightTable(NamedTuple):
@@ -25,7 +25,7 @@ class WeightTable(NamedTuple):
     templates: list[tuple[str, int]]  # each with the number of its rows, which are neighbours; none without templates
 
 
-def local_tables(tagger: Tagger) -> Iterator[WeightTable]:
+def local_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
     """Nodes, edges and transitions, as far as a linear scorer has them."""
     scorer, names = _linear(tagger), list(tagger.labels.names)
     if scorer is None:
@@ -39,7 +39,7 @@ def local_tables(tagger: Tagger) -> Iterator[WeightTable]:
         yield WeightTable("transition", weights, pairs, partial(_looked_up, [""]), [])
 
 
-def counted_tables(tagger: Tagger) -> Iterator[WeightTable]:
+def counted_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
     """The weight of the first model's score, then those of the non-local features that have a few names."""
     if isinstance(tagger.scorer, FirstScore):
         weight = tagger.scorer.weight.detach().unsqueeze(1)
@@ -47,18 +47,18 @@ def counted_tables(tagger: Tagger) -> Iterator[WeightTable]:
     yield from (_nonlocal(tagger, f) for f in tagger.nonlocal_features if not isinstance(f, GlobalFeature))
 
 
-def string_tables(tagger: Tagger) -> Iterator[WeightTable]:
+def string_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
     """The weights of global features, which have many names."""
     yield from (_nonlocal(tagger, f) for f in tagger.nonlocal_features if isinstance(f, GlobalFeature))
 
 
-def _linear(tagger: Tagger) -> SparseLinear | None:
+def _linear(tagger: LatticeTagger) -> SparseLinear | None:
     """The scorer of local features, which a re-ranker holds one level down or does not have."""
     scorer = tagger.scorer.scorer if isinstance(tagger.scorer, LocalFeatures) else tagger.scorer
     return scorer if isinstance(scorer, SparseLinear) else None
 
 
-def _extracted(tagger: Tagger, kind: str, weights: Tensor, columns: list[str]) -> WeightTable:
+def _extracted(tagger: LatticeTagger, kind: str, weights: Tensor, columns: list[str]) -> WeightTable:
     """The weights of features that templates extract."""
     arrays = tagger.features.state_arrays()
     sizes = arrays.get(f"{kind}_sizes", arrays["node_sizes"]).tolist()  # edges may be the features of nodes
@@ -67,7 +67,7 @@ def _extracted(tagger: Tagger, kind: str, weights: Tensor, columns: list[str]) -
     return WeightTable(kind, weights.detach(), columns, partial(_feature_names, tagger, kind), templates)
 
 
-def _nonlocal(tagger: Tagger, module: nn.Module) -> WeightTable:
+def _nonlocal(tagger: LatticeTagger, module: nn.Module) -> WeightTable:
     feature = cast(NonlocalFeature, module)
     names = feature.names(tagger.labels.type_names)
     return WeightTable(title(feature), feature.weight.detach().unsqueeze(1), [""], partial(_looked_up, names), [])
@@ -92,7 +92,7 @@ def _shown(value: object) -> str:
     return title(value) if isinstance(value, nn.Module) else repr(value)
 
 
-def _feature_names(tagger: Tagger, kind: str, rows: Tensor) -> list[str]:
+def _feature_names(tagger: LatticeTagger, kind: str, rows: Tensor) -> list[str]:
     """Names of a few features: those of all of a large model take long."""
     size = tagger.features.n_node_features if kind == "node" else tagger.features.n_edge_features
     keep = torch.zeros(size, dtype=torch.bool)

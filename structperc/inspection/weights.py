@@ -7,7 +7,7 @@ from torch import Tensor
 
 from structperc.errors import InputError
 from structperc.inspection.weight_tables import WeightTable, counted_tables, local_tables, string_tables
-from structperc.taggers.tagger import Tagger
+from structperc.taggers.lattice_tagger import LatticeTagger
 
 
 class Weight(NamedTuple):
@@ -56,7 +56,7 @@ class Group(NamedTuple):
         return sorted(dict.fromkeys(among), key=lambda weight: -abs(weight.value))
 
 
-def weights(tagger: Tagger, top: int = 20) -> list[Group]:
+def weights(tagger: LatticeTagger, top: int = 20) -> list[Group]:
     """-> nodes, edges, transitions and non-local features, as far as the tagger has them, with `top` weights per list.
 
     Weights of 0 are in no list, except those of non-local features with a few names, which are all listed. Of equal

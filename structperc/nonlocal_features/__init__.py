@@ -3,8 +3,8 @@
 `find_segments` reads the candidates of a batch once for all features: text.py keeps what they have in common apart
 from where they differ, spans.py and segments.py find the segments in it, hashes.py and strings.py which of them have
 the same words. base.py is the contract of a feature: it names and counts something, the base has the weights and
-gives the scores (B, K). matching.py is what features of equal words share, majority.py what the majority features
-share; each feature is one more file.
+gives the scores (B, K), which scores.py adds up. matching.py is what features of equal words share, majority.py what
+the majority features share; each feature is one more file.
 
 Global features (Collins 2002) are strings that are read off labellings: global_feature.py is their contract,
 primitives.py what strings are made of, entity_feature.py what those of entities share. entity.py, boundary.py,
@@ -27,6 +27,7 @@ from structperc.nonlocal_features.majority_phrase import MajorityPhrase
 from structperc.nonlocal_features.majority_superphrase import MajoritySuperphrase
 from structperc.nonlocal_features.phrase import PhraseConsistency
 from structperc.nonlocal_features.quotes import QuotedEntity, QuotedTags
+from structperc.nonlocal_features.scores import nonlocal_scores
 from structperc.nonlocal_features.segments import Segments, find_segments
 from structperc.nonlocal_features.subphrase import SubphraseConsistency
 from structperc.nonlocal_features.vocabulary import Instances, Vocabulary, spell
@@ -35,6 +36,7 @@ __all__ = [
     "find_segments",
     "Segments",
     "NonlocalFeature",
+    "nonlocal_scores",
     "PhraseConsistency",
     "SubphraseConsistency",
     "MajorityPhrase",

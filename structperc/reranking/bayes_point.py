@@ -26,7 +26,7 @@ from structperc.batching.sequence_data import SequenceData
 from structperc.errors import InputError
 from structperc.progress import bar
 from structperc.structures import Batch
-from structperc.taggers.tagger import Tagger
+from structperc.taggers.loss_tagger import LossTagger
 
 FIRST = 2**31  # pass i sees the order of epoch FIRST + i, which no training reaches: no epoch's order is repeated
 
@@ -34,7 +34,7 @@ Weights = dict[str, Tensor]  # by parameter name
 
 
 def bayes_point(
-    tagger: Tagger, data: SequenceData, passes: int = 10, processes: int = 1, show: bool = False
+    tagger: LossTagger, data: SequenceData, passes: int = 10, processes: int = 1, show: bool = False
 ) -> Weights:
     """-> {name: mean of a parameter's final weights over `passes` single passes}; Kazama & Torisawa 2007, §4.3.
 
@@ -110,7 +110,7 @@ def check(passes: int, processes: int) -> None:
             raise InputError(f"BayesPoint: {name} must be >= 1, got {value}")
 
 
-def forks(tagger: Tagger) -> bool:
+def forks(tagger: LossTagger) -> bool:
     """Whether passes may run in forked processes: the system forks, and CUDA, which a fork breaks, is not in use."""
     return "fork" in get_all_start_methods() and tagger.device.type == "cpu" and not torch.cuda.is_initialized()
 
@@ -129,7 +129,7 @@ def write(module: nn.Module, weights: Weights) -> None:
 # -- one pass ------------------------------------------------------------------------------------------------
 
 
-def one_pass(tagger: Tagger, data: SequenceData, start: Weights, number: int) -> Weights:
+def one_pass(tagger: LossTagger, data: SequenceData, start: Weights, number: int) -> Weights:
     """-> the tagger's own weights after pass `number`; the next pass overwrites them."""
     seed_all(data.seed, FIRST + number)
     write(tagger, start)
@@ -148,7 +148,7 @@ def batches(data: SequenceData, epoch: int) -> Iterator[Batch]:
     return iter(loader)
 
 
-def step(tagger: Tagger, optimizer: Optimizer, batch: Batch) -> None:
+def step(tagger: LossTagger, optimizer: Optimizer, batch: Batch) -> None:
     """One training step as the trainer takes it."""
 
     def closure() -> Tensor:
@@ -169,7 +169,7 @@ def seed_all(*numbers: int) -> None:
 
 
 @contextmanager
-def undisturbed(tagger: Tagger, start: Weights) -> Iterator[None]:
+def undisturbed(tagger: LossTagger, start: Weights) -> Iterator[None]:
     """One thread within; weights, gradients, random state and number of threads afterwards as if nothing had run."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

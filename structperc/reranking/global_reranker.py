@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from pytorch_lightning.trainer.states import TrainerFn
@@ -15,14 +15,15 @@ from structperc.chain import KBest
 from structperc.data.typed import check_value
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.nonlocal_features import GlobalFeature, find_segments
+from structperc.nonlocal_features import GlobalFeature
 from structperc.reranking.examples import Examples
 from structperc.reranking.jackknife import JackKnife
-from structperc.reranking.list_features import Correct, ListFeatures, numbered
+from structperc.reranking.list_features import Correct, ListFeatures
 from structperc.reranking.local_score import FirstScore
+from structperc.reranking.ranked_lists import Found, RankedLists
 from structperc.reranking.ranker import Ranker
-from structperc.reranking.reranker import Reranker
-from structperc.structures import Batch, Candidates
+from structperc.reranking.second_model import SecondModel
+from structperc.structures import Batch
 from structperc.taggers.builder import Builder, entries
 from structperc.taggers.description import describe, described
 from structperc.taggers.tagger import Tagger
@@ -30,15 +31,7 @@ from structperc.taggers.tagger import Tagger
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
-class Found(NamedTuple):
-    """Candidates of a batch and the global features they have, numbered over all features one after the other."""
-
-    candidates: Candidates  # scores are the first model's
-    labellings: Tensor  # (N,) int64, b * K + k
-    ids: Tensor  # (N,) int64
-
-
-class GlobalReranker(Reranker):
+class GlobalReranker(SecondModel):
     """Boosting and the voted perceptron over the n best of a first model; Collins 2002.
 
     total score = w0 * first model's score + weights of the global features that a candidate has, or with votes the
@@ -66,6 +59,8 @@ class GlobalReranker(Reranker):
 
     saved_parts: ClassVar[tuple[str, ...]] = ("ranker", "search", "decoder", "nonlocal_features")
     reads_lists = True
+    scorer: FirstScore
+    scoring: RankedLists
 
     def __init__(
         self,
@@ -106,46 +101,32 @@ class GlobalReranker(Reranker):
 
     # -- lists and their features ----------------------------------------------------------------------------
 
-    def train_first(self, data: SequenceData, **options: Any) -> dict[str, float]:
-        """As of every re-ranker, then read the features of the lists; seconds of that are "features"."""
+    def read_text(self, data: SequenceData) -> None:
+        """Features learn of text what they ask about words; files of lexicons may be missing."""
         for feature in self.global_features:
-            feature.read(data.corpus("train").columns["word"])  # files of lexicons may be missing
-        seconds = super().train_first(data, **options)
+            feature.read(data.corpus("train").columns["word"])
+
+    def read_lists(self, data: SequenceData, progress: bool) -> dict[str, float]:
+        """Read the features of the lists; seconds of that are "features"."""
         started = time.perf_counter()
         assert self.lists is not None
-        progress = options.get("enable_progress_bar") is not False  # which may be None, as in a trainer's options
         rows = self.encode(data.corpus("train"))
         self.list_features = ListFeatures(self.global_features, rows, self.lists, self.labels, self.device, progress)
         self.list_features.learn(self.min_sequences)
         self.examples = self.list_features.examples(self.correct)
         self._forget(self.examples.n_features)
         logger.info("global features: %d", self.examples.n_features)
-        return {**seconds, "features": time.perf_counter() - started}
+        return {"features": time.perf_counter() - started}
 
     def _forget(self, n_features: int) -> None:
         """Leave the ranker as it was made, with so many weights, all zero."""
         state = Builder.like(self.ranker).part(describe(self.ranker), Ranker, "ranker").state_dict()
         self.ranker.load_state_dict({**state, "weights": state["weights"].new_zeros(n_features)})
 
-    # -- the architecture ------------------------------------------------------------------------------------
-
-    def found(self, batch: Batch, candidates: Candidates) -> Found:
-        """The global features of the first model's candidates of a batch."""
-        segments = find_segments(batch, candidates.labels, candidates.valid, self.labels)
-        return Found(candidates, *numbered(self.global_features, segments))
-
-    def totals(self, batch: Batch, candidates: Candidates) -> Tensor:
-        """-> (B, K) float64, as the ranker scores candidates; -inf where not valid."""
-        return self._rank(self.found(batch, candidates))
-
-    def _rank(self, found: Found) -> Tensor:
-        candidates = found.candidates
-        return self.ranker.totals(found.labellings, found.ids, candidates.scores, candidates.valid)
-
-    @property
-    def additive(self) -> bool:
-        """Not where weight vectors vote."""
-        return self.ranker.linear
+    def make_scoring(self) -> RankedLists:
+        """The first model's lists as the ranker sees them."""
+        self.fix_first()
+        return RankedLists(self.first, self.scorer, self.labels, self.ranker, self.global_features)
 
     # -- training --------------------------------------------------------------------------------------------
 
@@ -156,7 +137,7 @@ class GlobalReranker(Reranker):
         self.ranker.start(self.examples)
         self._development = {}
 
-    def training_step(self, batch: Batch, batch_idx: int = 0) -> None:  # type: ignore[override]
+    def training_step(self, batch: Batch, batch_idx: int = 0) -> None:
         """An epoch is the ranker's own work, done with the last batch; a run that had ended may be resumed."""
         if self.trainer.is_last_batch:
             if not self.ranker.finished:
@@ -172,7 +153,7 @@ class GlobalReranker(Reranker):
         """Write the ranker's linear model into the weights of features and first score."""
         for feature, weights in zip(self.global_features, self.ranker.weights.split(self._sizes()), strict=True):
             feature.weight.copy_(weights)
-        cast(FirstScore, self.scorer).weight.fill_(self.ranker.first_weight)
+        self.scorer.weight.fill_(self.ranker.first_weight)
 
     def on_train_epoch_end(self) -> None:
         """Logs the ranker's objective; stops when the ranker has finished, and says why."""
@@ -181,14 +162,13 @@ class GlobalReranker(Reranker):
             logger.info("epoch %d: %s", self.current_epoch + 1, self.ranker.finished)
             self.trainer.should_stop = True
 
-    def validation_step(self, batch: Batch, batch_idx: int = 0) -> None:
-        """Counts for the scores. In a fit candidates and what they have stay the same, and are found once."""
-        found = self._development.get(batch_idx) or self.found(batch, self.decoder(self(batch)))
+    def validated(self, batch: Batch, batch_idx: int) -> Tensor:
+        """-> best labels (B, T). In a fit candidates and what they have stay the same, and are found once."""
+        found = self._development.get(batch_idx) or self.scoring.found(batch, self.decoder(self(batch)))
         if self.trainer.state.fn == TrainerFn.FITTING:
             self._development[batch_idx] = found
         rows = torch.arange(len(batch.lengths), device=self.device)
-        best = found.candidates.labels[rows, self._rank(found).argmax(1)]
-        self.evaluation.update(best, batch.gold, batch.lengths, batch.sentences)
+        return found.candidates.labels[rows, self.scoring.rank(found).argmax(1)]
 
     def on_fit_end(self) -> None:
         """Development data are no longer needed."""
@@ -218,10 +198,9 @@ class GlobalReranker(Reranker):
     def _sizes(self) -> list[int]:
         return [len(feature.keys) for feature in self.global_features]
 
-    def vocabulary(self) -> dict[str, Any]:
-        """As of re-rankers; in training also how many strings each feature has."""
-        strings = {} if self.examples is None else {"strings": self._sizes()}
-        return {**super().vocabulary(), **strings}
+    def numbered_features(self) -> dict[str, Any]:
+        """In training, how many strings each feature has."""
+        return {} if self.examples is None else {"strings": self._sizes()}
 
     def description(self) -> dict[str, Any]:
         """Class and options of every part, and the names of strings."""

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from structperc.chain import path_score
 from structperc.errors import InputError
 from structperc.scorers import SparseLinear
-from structperc.structures import Batch
+from structperc.structures import Batch, Candidates
 
 
 class LocalScore(nn.Module, ABC):
@@ -77,3 +77,8 @@ class LocalFeatures(LocalScore):
     def forward(self, batch: Batch, labels: Tensor, first: Tensor) -> Tensor:
         """-> (B, K)."""
         return path_score(self.scorer(batch), labels)
+
+
+def local_scores(scorer: LocalScore, batch: Batch, candidates: Candidates) -> Tensor:
+    """-> (B, K), the second model's local scores of a first model's candidates; anything finite where not valid."""
+    return scorer(batch, candidates.labels, candidates.scores.where(candidates.valid, 0))

@@ -1,8 +1,7 @@
 """The re-ranker: a first model lists candidates, a second model with non-local features chooses among them."""
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from pytorch_lightning.utilities import move_data_to_device
@@ -13,28 +12,26 @@ from structperc.batching.sequence_data import SequenceData
 from structperc.chain import KBest
 from structperc.criteria import Criterion
 from structperc.data.labels import LabelSet
-from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.metrics import oracle
-from structperc.nonlocal_features import NonlocalFeature
+from structperc.nonlocal_features import NonlocalFeature, nonlocal_scores
 from structperc.optim import Perceptron
 from structperc.reranking.jackknife import JackKnife
-from structperc.reranking.lists import CandidateLists, Listed
-from structperc.reranking.local_score import LocalFeatures, LocalScore
-from structperc.scorers import Scorer
+from structperc.reranking.list_features import Correct
+from structperc.reranking.lists import Listed
+from structperc.reranking.local_score import LocalScore, local_scores
+from structperc.reranking.second_model import FirstLattice, SecondModel
 from structperc.structures import Batch, Candidates, Lattice, Scored
 from structperc.taggers.builder import Builder, entries
+from structperc.taggers.description import described
+from structperc.taggers.loss_tagger import LossTagger
 from structperc.taggers.tagger import Tagger
 
-logger = logging.getLogger("pytorch_lightning.structperc")
 
-
-class Reranker(Tagger):
+class Reranker(LossTagger, SecondModel):
     """Re-ranking 1 and 2 of Kazama & Torisawa 2007, §6.3: a tagger whose candidates are those of another one.
 
     total score = local score (`scorer`) + non-local score, compared among the candidates of the first model alone.
-    `train_first` comes before training; the first model's weights are part of the re-ranker, saved with it, and
-    never move. Both models read the same features.
 
     Args:
         first: the first model, of local features.
@@ -54,8 +51,8 @@ class Reranker(Tagger):
         InputError: parts that make no re-ranker.
     """
 
-    trained_together = False
-    scorer: LocalScore  # type: ignore[assignment]
+    saved_parts = Tagger.saved_parts
+    scorer: LocalScore
 
     def __init__(
         self,
@@ -67,75 +64,19 @@ class Reranker(Tagger):
         optimizer: Callable[[Iterable[Any]], Optimizer] = Perceptron,
         decoder: KBest | None = None,
         jackknife: JackKnife | None = None,
-        correct: Literal["closest", "gold"] = "closest",
+        correct: Correct = "closest",
     ) -> None:
-        decoder = decoder or KBest(search.k)
-        super().__init__(first.features, scorer, criterion, search, optimizer, nonlocal_features, decoder)  # type: ignore[arg-type]
-        _check(first, scorer, criterion, search, nonlocal_features)
-        # After all modules that learn: checkpoints number the parameters that the optimizer has from the start.
-        self.first = first
-        self.jackknife = jackknife or JackKnife()
-        if correct not in ("closest", "gold"):
-            raise InputError(f"model.correct must be closest or gold, got {correct!r}")
-        self.correct = correct
-        self.lists: CandidateLists | None = None
-        self.fingerprint: str | None = None
+        super().__init__(first, scorer, criterion, search, nonlocal_features, decoder, jackknife, correct)
+        self.optimizer = optimizer
+        self.start_counts()
 
-    # -- the first models ------------------------------------------------------------------------------------
-
-    def train_first(self, data: SequenceData, **options: Any) -> dict[str, float]:
-        """Train the first models, or take them from the cache; -> seconds of "folds" and of the "first model".
-
-        The second model starts from zero. `options` are those of the trainers, such as accelerator and
-        enable_progress_bar. InputError for data that cannot be listed, before anything is trained.
-        """
-        self.check_unit(data.unit)
-        corpus = data.corpus("train")
-        labels = LabelSet.from_corpus(corpus.columns["label"], data.scheme)
-        for split in ("dev", "test"):
-            if data.has(split):
-                _check_labels(data, split, labels)
-        for part in (self.criterion, *self.nonlocal_features):
-            part.allocate(labels)  # what it objects to shows before anything is trained
-        models = self.jackknife(self.first, data, self.search.k, **options)
-        models.tagger.optimizer, models.tagger.prior = self.first.optimizer, self.first.prior  # which are not saved
-        self.first, self.features = models.tagger, models.tagger.features
-        self.lists, self.fingerprint = models.lists, models.fingerprint
-        share = self.lists.contain(torch.from_numpy(labels.encode(corpus.columns["label"]))).double().mean()
-        logger.info("candidate lists: gold is among the %d of %.1f%% of the sequences", self.lists.k, 100 * share)
-        self.allocate(labels)
-        self.unit = data.unit
-        return models.seconds
-
-    @property
-    def reader(self) -> Scorer:
-        """That of the first model; the second one looks at what was read for it."""
-        return self.first.reader
-
-    def allocate(self, labels: LabelSet) -> None:
-        """Create weights and constraint masks of both models; those of the first are fixed."""
-        super().allocate(labels)
-        if not self.first.fitted:
-            self.first.allocate(labels)
-        self.first.requires_grad_(False)
-
-    def setup(self, stage: str) -> None:
-        """Encode what the stage reads. InputError when fit has no lists of the training data."""
-        if stage == "fit":
-            self._check_lists(self.trainer.datamodule)  # type: ignore[attr-defined]
-        super().setup(stage)
-
-    def _check_lists(self, data: SequenceData) -> None:
-        if self.lists is None:
-            raise InputError("no candidate lists to train on: run `structperc rerank`; in Python train_first(data)")
-        if self.lists.lengths.tolist() != data.corpus("train").lengths.tolist():
-            raise InputError("the candidate lists are those of other training data: call train_first(data) again")
+    def make_scoring(self) -> "ListScores":
+        """The first model's lists under the second model's scores."""
+        self.fix_first()
+        features = [feature for feature in self.nonlocal_features if isinstance(feature, NonlocalFeature)]
+        return ListScores(self.first, self.scorer, self.labels, features)
 
     # -- the architecture ------------------------------------------------------------------------------------
-
-    def forward(self, batch: Batch) -> Lattice:
-        """-> the first model's Lattice, from which candidates come."""
-        return self.first(batch)
 
     def scored(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
         """What is correct and the candidates of the lists of a batch, which are always given."""
@@ -149,8 +90,8 @@ class Reranker(Tagger):
         labels = torch.cat([gold[:, None], candidates.labels], 1)
         valid = torch.nn.functional.pad(candidates.valid, (1, 0), value=True)
         first = torch.cat([gold_scores[:, None], candidates.scores], 1)
-        own, more = self.local_scores(batch, labels, first, valid), self.nonlocal_scores(batch, labels, valid)
-        lattice = self._unknown(batch)
+        own = local_scores(self.scorer, batch, Candidates(labels, first, valid))
+        more, lattice = self.nonlocal_scores(batch, labels, valid), self._unknown(batch)
         return Scored(lattice, gold, candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:], batch.first)
 
     def _correct(self, batch: Batch, listed: Listed) -> tuple[Tensor, Tensor]:
@@ -162,19 +103,6 @@ class Reranker(Tagger):
         rows = torch.arange(len(closest), device=closest.device)
         return listed.candidates.labels[rows, closest], listed.candidates.scores[rows, closest]
 
-    def local_scores(self, batch: Batch, labels: Tensor, first: Tensor, valid: Tensor) -> Tensor:
-        """The second model's local scores: labels (B, K, T), the first model's scores and validity (B, K) -> (B, K)."""
-        return self.scorer(batch, labels, first.where(valid, 0))
-
-    def rated(self, batch: Batch, candidates: Candidates) -> Candidates:
-        """The first model's candidates, in its order, with the second model's local scores."""
-        local = self.local_scores(batch, candidates.labels, candidates.scores, candidates.valid)
-        return candidates._replace(scores=local.where(candidates.valid, -torch.inf))
-
-    def configure_optimizers(self) -> Optimizer:
-        """The optimizer over the second model's parameters."""
-        return self.optimizer([p for p in self.parameters() if p.requires_grad])
-
     def _unknown(self, batch: Batch) -> Lattice:
         """Zeros: of labellings outside of the list nothing is known; criteria read the lengths."""
         assert batch.gold is not None
@@ -182,16 +110,32 @@ class Reranker(Tagger):
         zero = torch.zeros((), device=self.device)
         return Lattice(zero.expand(B, T, L), zero.expand(B, T, L, L), batch.lengths)
 
-    # -- checkpoints and saved models ------------------------------------------------------------------------
+    def configure_optimizers(self) -> Optimizer:
+        """The optimizer over the second model's parameters."""
+        return self.optimizer([p for p in self.parameters() if p.requires_grad])
 
-    def vocabulary(self) -> dict[str, Any]:
-        """As of taggers; where lists are known also which: a checkpoint is resumed with those it was trained on."""
-        lists = {} if self.fingerprint is None else {"candidate lists": self.fingerprint}
-        return {**super().vocabulary(), **lists}
+    # -- what lists teach beside weights ---------------------------------------------------------------------
+
+    def read_text(self, data: SequenceData) -> None:
+        """Nothing is learned of text."""
+
+    def read_lists(self, data: SequenceData, progress: bool) -> dict[str, float]:
+        """Nothing but weights is learned of lists."""
+        return {}
+
+    def numbered_features(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def settle(self) -> None:
+        """Nothing is left to do."""
+
+    # -- saved models ----------------------------------------------------------------------------------------
 
     def description(self) -> dict[str, Any]:
         """That of both models."""
-        return {**super().description(), "first": self.first.description()}
+        own = {part: described(getattr(self, part)) for part in self.saved_parts}
+        return {**own, "first": self.first.description()}
 
     @classmethod
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> "Reranker":
@@ -200,28 +144,28 @@ class Reranker(Tagger):
         return cls(first, **build.options(cls, entries(description, cls.saved_parts), "model"))
 
 
-def _check(
-    first: Tagger, scorer: LocalScore, criterion: Criterion, search: KBest, nonlocal_features: Sequence[NonlocalFeature]
-) -> None:
-    """InputError for parts that make no re-ranker."""
-    if search.k < 2:
-        raise InputError(f"model.search.k is {search.k}: a list to choose from has at least 2 candidates")
-    if not nonlocal_features:
-        raise InputError("model.nonlocal_features: a re-ranker needs some; without them train a tagger with fit")
-    if len(first.nonlocal_features):
-        raise InputError("model.first.nonlocal_features: the first model lists by local score; remove them")
-    if first.init_from is not None:
-        raise InputError(
-            "model.first.init_from: models of folds start anew, so that none knows what it lists; remove it"
-        )
-    if isinstance(scorer, LocalFeatures) and not first.features.node:
-        raise InputError("model.scorer: LocalFeatures weighs features; give model.first.features, or take FirstScore")
-    if criterion.of_lattice:
-        name = type(criterion).__name__
-        raise InputError(f"model.criterion: {name} looks at all labellings, a re-ranker knows lists; use Margin")
+class ListScores(FirstLattice):
+    """total score = the second model's local score of what the first model lists + non-local scores.
 
+    Args:
+        first: the first model.
+        scorer: the second model's local score.
+        labels: the labels of both.
+        nonlocal_features: what is counted in whole labellings.
+    """
 
-def _check_labels(data: SequenceData, split: str, labels: LabelSet) -> None:
-    corpus = data.corpus(split)
-    if "label" in corpus.columns:
-        labels.encode(corpus.columns["label"], corpus.where)
+    def __init__(
+        self, first: Tagger, scorer: LocalScore, labels: LabelSet, nonlocal_features: Iterable[NonlocalFeature]
+    ) -> None:
+        super().__init__(first, scorer, labels)
+        self.nonlocal_features = list(nonlocal_features)
+
+    @property
+    def additive(self) -> bool:
+        """Both are sums of weights."""
+        return True
+
+    def totals(self, batch: Batch, candidates: Candidates) -> Tensor:
+        """-> (B, K) total scores of candidates, in their order; -inf where not valid."""
+        more = nonlocal_scores(self.nonlocal_features, batch, candidates.labels, candidates.valid, self.labels)
+        return self.rated(batch, candidates).scores + more

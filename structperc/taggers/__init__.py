@@ -1,19 +1,24 @@
 """Taggers: LightningModules made of parts, how they label text, and how they are saved.
 
+Each of the first four adds to the one before it; none overrides what another one does.
+
+store.py             a tagger as a folder, made of model_folder.py, description.py and builder.py
+sequence_tagger.py   what all taggers do alike: learn sizes, label, be evaluated and resumed
+lattice_tagger.py    taggers that search: candidates and their scores; scoring.py says which scores count
+loss_tagger.py       taggers that learn by the losses of a criterion, in mini-batches or of the corpus as a whole
 tagger.py            features, scorer, search, criterion and optimizer as one tagger
 guided_tagger.py     the tagger of guided learning
-sequence_tagger.py   what all taggers do alike
-inference.py         labels, k best labellings and probabilities of new text
-objective.py         what training minimises, in mini-batches or as a whole
-store.py             saved models, made of model_folder.py, description.py and builder.py
+inference.py         new text as a corpus, labels as strings
 start.py             training that begins with a saved model
 checkpoints.py       checkpoints; averaging.py, random_states.py: what else a resumed run needs
+modes.py             evaluation mode
 """
 
 from structperc.taggers.checkpoints import read_checkpoint
 from structperc.taggers.guided_tagger import GuidedTagger
 from structperc.taggers.inference import Labelling
+from structperc.taggers.lattice_tagger import LatticeTagger
 from structperc.taggers.sequence_tagger import SequenceTagger
 from structperc.taggers.tagger import Tagger
 
-__all__ = ["SequenceTagger", "Tagger", "GuidedTagger", "Labelling", "read_checkpoint"]
+__all__ = ["SequenceTagger", "LatticeTagger", "Tagger", "GuidedTagger", "Labelling", "read_checkpoint"]

@@ -5,18 +5,15 @@ import re
 import warnings
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
+from torch import nn
 
 from structperc.data.output import complaints, opened
 from structperc.errors import InputError
 from structperc.optim.averaged import lazy_average
-
-if TYPE_CHECKING:
-    from structperc.taggers.sequence_tagger import SequenceTagger
-
 
 PARTS = {  # of every checkpoint, with their types
     "epoch": int,
@@ -82,13 +79,14 @@ def _unreadable(error: Exception) -> str:
     return f"not a readable checkpoint ({type(error).__name__})"
 
 
-def load_weights(tagger: "SequenceTagger", path: str | Path) -> int:
-    """Put the weights that a checkpoint's optimizer serves (raw ones, if it knows no others) into the tagger.
+def load_weights(tagger: nn.Module, vocabulary: dict[str, Any], path: str | Path) -> int:
+    """Put the weights that a checkpoint's optimizer serves (raw ones, if it knows no others) into a tagger.
 
-    -> the epoch, from 1, in which the checkpoint was written.
+    `vocabulary`: what the weights must agree on, see `check_vocabulary`. -> the epoch, from 1, in which the checkpoint
+    was written.
     """
     saved = read_checkpoint(path)
-    check_vocabulary(saved, tagger.vocabulary())
+    check_vocabulary(saved, vocabulary)
     serve(saved, [name for name, _ in tagger.named_parameters()])
     tagger.load_state_dict(saved["state_dict"])
     return saved["epoch"] + 1

@@ -7,10 +7,11 @@ import torch
 from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor
 
+from structperc.batching.sequence_data import SequenceData
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor
+from structperc.features import FeatureExtractor, Ragged
 from structperc.guided import ContextFeatures, GuidedModel, Rule, Updates
 from structperc.guided.chart import Order
 from structperc.scorers import SparseLinear
@@ -64,6 +65,26 @@ class GuidedTagger(SequenceTagger):
         self.labels, self.fitted = labels, True
         self.guided.allocate(self.features.n_node_features, len(labels))
 
+    def inputs(self, corpus: Corpus) -> list[Ragged]:
+        """Nothing beside feature ids."""
+        return []
+
+    def learn_sizes(self, data: SequenceData) -> None:
+        """Features and labels are those of the training data."""
+        train = data.corpus("train")
+        self.features.fit(train)
+        self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
+
+    def check_data(self, data: SequenceData, stage: str) -> None:
+        """Any data will do."""
+
+    def settle(self) -> None:
+        """Nothing is left to do."""
+
+    def further_vocabulary(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
     def check_unit(self, unit: str) -> None:
         """InputError for documents: neighbouring sentences are no context."""
         if unit != "sentence":
@@ -74,10 +95,14 @@ class GuidedTagger(SequenceTagger):
         """-> best labels (B, T)."""
         return self.guided.decode(batch).labels
 
-    def predict_step(self, batch: Batch, batch_idx: int = 0) -> tuple[Tensor, ...]:
-        """-> rows (B,) of the corpus, their best labels (B, T), the steps (B, T) in which tokens were decided."""
+    def validated(self, batch: Batch, batch_idx: int) -> Tensor:
+        """-> best labels (B, T) under the weights of now."""
+        return self.decode(batch)
+
+    def predicted(self, batch: Batch) -> tuple[Tensor, ...]:
+        """-> best labels (B, T), the steps (B, T) in which tokens were decided."""
         found = self.guided.decode(batch)
-        return batch.rows, found.labels, found.order
+        return found.labels, found.order
 
     def annotated(self, corpus: Corpus, parts: Iterable[tuple[Tensor, ...]]) -> Corpus:
         """The corpus with a column `order`: the step in which each token was decided, from 1.

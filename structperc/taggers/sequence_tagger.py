@@ -1,75 +1,124 @@
-"""What all taggers do alike: learn their sizes, label, be evaluated, be saved and resumed."""
+"""What all taggers do alike: learn their sizes, label, be evaluated and resumed."""
 
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytorch_lightning as pl
+import torch
 from pytorch_lightning.accelerators import CPUAccelerator
 from pytorch_lightning.trainer.states import TrainerFn
 from torch import Tensor
 
 from structperc.batching.encoded import EncodedCorpus
+from structperc.batching.sampler import LengthBatches
 from structperc.batching.sequence_data import SequenceData
 from structperc.data.corpus import Corpus
-from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor, Ragged
 from structperc.metrics import Evaluation
 from structperc.metrics.f_measure import check_gamma
 from structperc.structures import Batch
 from structperc.taggers.averaging import AveragedWeights
-from structperc.taggers.builder import Builder
 from structperc.taggers.checkpoints import check_vocabulary, serve
-from structperc.taggers.inference import Inference
+from structperc.taggers.inference import Sentence, flat_labels, read_sentences
+from structperc.taggers.modes import evaluating
 from structperc.taggers.random_states import RandomStates
-from structperc.taggers.store import Store
+from structperc.taggers.store import SavedTagger
 
 
-class SequenceTagger(pl.LightningModule, Inference, Store, ABC):
+class SequenceTagger(SavedTagger):
     """Base of taggers: sequences are read through feature templates and get one label per token.
 
-    A subclass gives `decode` and `allocate`, training_step and configure_optimizers, and for saved models
-    `description` and `from_description`.
+    Sentences are lists of words, or {column: strings} where a tagger reads more than words. With `documents` (an id
+    per sentence) neighbouring sentences of one id are decided together, as a tagger trained on documents was; without
+    it each sentence stands alone. All that is iterated over is iterated over once; a missing column is an InputError.
+
+    A subclass gives what is abstract here, and training_step and configure_optimizers. What is not abstract is final.
 
     Args:
         features: templates and resources; their index is built from the training data. None: there are none.
         gamma: of the F score by which models are looked at, see `metrics.f_measure`.
     """
 
-    labels: LabelSet
     full_batch = False  # whether the optimizer of this epoch makes one step per epoch
     trained_together = False  # whether several processes may share its training
 
     def __init__(self, features: FeatureExtractor | None, gamma: float = 1.0) -> None:
-        super().__init__()
+        super().__init__(features)
         check_gamma(gamma)
-        self.features, self.gamma = features or FeatureExtractor(), gamma
-        self.fitted = False
-        self.unit = "sentence"
+        self.gamma = gamma
+
+    # -- what a tagger is ------------------------------------------------------------------------------------
 
     @abstractmethod
     def decode(self, batch: Batch) -> Tensor:
         """-> best labels (B, T)."""
 
     @abstractmethod
-    def allocate(self, labels: LabelSet) -> None:
-        """Create weights for these labels and the (fitted) features."""
+    def validated(self, batch: Batch, batch_idx: int) -> Tensor:
+        """As `decode`, for batches of development data, which have the same numbers in every epoch of a fit."""
 
     @abstractmethod
-    def description(self) -> dict[str, Any]:
-        """Class and options of every part but the features, as plain JSON types."""
+    def inputs(self, corpus: Corpus) -> list[Ragged]:
+        """What encoders read of a corpus; taggers of feature templates have none."""
 
-    @classmethod
     @abstractmethod
-    def from_description(
-        cls, description: dict[str, Any], features: FeatureExtractor, build: Builder
-    ) -> "SequenceTagger":
-        """The tagger, without weights, that `description` described; `build` makes its parts. InputError as of that."""
+    def learn_sizes(self, data: SequenceData) -> None:
+        """Take features and labels from the training data, and create the weights."""
 
+    @abstractmethod
+    def check_data(self, data: SequenceData, stage: str) -> None:
+        """InputError for data that this tagger cannot be trained with (stage "fit") or looked at with."""
+
+    @abstractmethod
+    def check_unit(self, unit: str) -> None:
+        """InputError where sequences of this unit, sentence or document, are not what the tagger is for."""
+
+    @abstractmethod
+    def predicted(self, batch: Batch) -> tuple[Tensor, ...]:
+        """-> best labels (B, T); what else there is, (B, T) each, is for `annotated`."""
+
+    @abstractmethod
+    def annotated(self, corpus: Corpus, parts: Iterable[tuple[Tensor, ...]]) -> Corpus:
+        """The corpus with columns that say more about what `predict_step` gave for all of it, if there is more."""
+
+    @abstractmethod
     def settle(self) -> None:
-        """What is to be done when training is over, before the tagger is saved; here nothing."""
+        """Do what is to be done when training is over, before the tagger is saved."""
+
+    @abstractmethod
+    def further_vocabulary(self) -> dict[str, Any]:
+        """What weights must agree on beside labels and features, as plain JSON types by name."""
+
+    # -- new text --------------------------------------------------------------------------------------------
+
+    def tag(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> list[list[str]]:
+        """Best labels of each sentence."""
+        return self.label(self.read(sentences, documents))
+
+    @torch.no_grad()
+    def label(self, corpus: Corpus) -> list[list[str]]:
+        """Best labels of each sentence of a corpus."""
+        parts = ((batch.rows, self.decode(batch)) for batch in self.batches(corpus))
+        return corpus.sentences_of(flat_labels(corpus, self.labels, parts))
+
+    def read(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Corpus:
+        """Sentences as a corpus. InputError for a string where a list of words is due, and for words that are none."""
+        return read_sentences(sentences, documents)
+
+    def batches(self, corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:
+        """Mini-batches of a corpus on the tagger's device, longest sequences first; none without any token.
+
+        As long as there are more, the tagger is in evaluation mode.
+        """
+        if not corpus.tokens:
+            return
+        rows = self.encode(corpus)
+        with evaluating(self):
+            for order in LengthBatches(corpus.lengths, batch_size, shuffle=False):
+                yield self.transfer_batch_to_device(rows[order], self.device, 0)
 
     # -- sizes and names -------------------------------------------------------------------------------------
 
@@ -77,13 +126,10 @@ class SequenceTagger(pl.LightningModule, Inference, Store, ABC):
         """Strings -> arrays, with this tagger's features and labels."""
         return EncodedCorpus(corpus, self.features, self.labels, self.inputs(corpus))
 
-    def inputs(self, corpus: Corpus) -> list[Ragged]:
-        """What encoders read of a corpus; taggers of feature templates have none."""
-        return []
-
     def setup(self, stage: str) -> None:
         """Learn vocabulary and sizes from the training data unless they are known; encode what the stage reads."""
         data: SequenceData = self.trainer.datamodule  # type: ignore[attr-defined]
+        self.check_data(data, stage)
         if stage == "fit":
             self.check_processes(self.trainer)
         self.check_unit(data.unit)
@@ -91,12 +137,6 @@ class SequenceTagger(pl.LightningModule, Inference, Store, ABC):
             self.unit = data.unit
             self.learn_sizes(data)
         data.encode(self.encode, stage)
-
-    def learn_sizes(self, data: SequenceData) -> None:
-        """Features and labels are those of the training data."""
-        train = data.corpus("train")
-        self.features.fit(train)
-        self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
 
     def check_processes(self, trainer: pl.Trainer) -> None:
         """InputError where this trainer has several processes, and they cannot train the tagger together."""
@@ -111,9 +151,6 @@ class SequenceTagger(pl.LightningModule, Inference, Store, ABC):
         if start != "popen":  # processes that end with the training take the averages of the weights with them
             raise InputError("trainer.strategy: processes train together with ddp alone; set trainer.strategy: ddp")
 
-    def check_unit(self, unit: str) -> None:
-        """InputError where sequences of this unit, sentence or document, are not what the tagger is for."""
-
     # -- what is watched -------------------------------------------------------------------------------------
 
     def on_validation_epoch_start(self) -> None:
@@ -124,7 +161,7 @@ class SequenceTagger(pl.LightningModule, Inference, Store, ABC):
 
     def validation_step(self, batch: Batch, batch_idx: int = 0) -> None:
         """Counts for the scores."""
-        self.evaluation.update(self.decode(batch), batch.gold, batch.lengths, batch.sentences)
+        self.evaluation.update(self.validated(batch, batch_idx), batch.gold, batch.lengths, batch.sentences)
 
     test_step = validation_step
 
@@ -141,12 +178,8 @@ class SequenceTagger(pl.LightningModule, Inference, Store, ABC):
             self.log(f"{split}/{name}", value, prog_bar=name == "score")
 
     def predict_step(self, batch: Batch, batch_idx: int = 0) -> tuple[Tensor, ...]:
-        """-> rows (B,) of the corpus and their best labels (B, T); what else there is, is for `annotated`."""
-        return batch.rows, self.decode(batch)
-
-    def annotated(self, corpus: Corpus, parts: Iterable[tuple[Tensor, ...]]) -> Corpus:
-        """The corpus with columns that say more about what `predict_step` gave for all of it; here there are none."""
-        return corpus
+        """-> rows (B,) of the corpus and what is `predicted` for them."""
+        return batch.rows, *self.predicted(batch)
 
     def configure_callbacks(self) -> list[pl.Callback]:
         """Served weights are swapped in wherever the tagger is looked at; random numbers go on in a resumed run."""
@@ -165,6 +198,7 @@ class SequenceTagger(pl.LightningModule, Inference, Store, ABC):
             serve(checkpoint, [name for name, _ in self.named_parameters()])
 
     def vocabulary(self) -> dict[str, Any]:
-        """Label names, scheme and number of features: what weights must agree on."""
+        """Label names, scheme, number of features and what else weights must agree on."""
         features = [self.features.n_node_features, self.features.n_edge_features]
-        return {"labels": list(self.labels.names), "scheme": self.labels.scheme, "features": features}
+        own = {"labels": list(self.labels.names), "scheme": self.labels.scheme, "features": features}
+        return {**own, **self.further_vocabulary()}

@@ -1,19 +1,15 @@
 """Training that starts from the weights of a saved model."""
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.features.templates import template_name
 from structperc.taggers.builder import Builder
-
-if TYPE_CHECKING:
-    from structperc.taggers.tagger import Tagger
+from structperc.taggers.lattice_tagger import LatticeTagger
 
 
-def start_from(tagger: "Tagger", folder: str, scheme: str) -> None:
+def start_from(tagger: LatticeTagger, folder: str, scheme: str) -> None:
     """Give a tagger without weights the features, labels and weights of a saved model.
 
     Of classes outside of this library the saved model may name those of the modules that the tagger's own are from.

@@ -1,10 +1,12 @@
 """Saved models: a folder with model.json and model.safetensors, self-contained, no pickle, no code."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
+import pytorch_lightning as pl
 import torch
 from huggingface_hub import PyTorchModelHubMixin, snapshot_download
 from torch import Tensor, nn
@@ -21,9 +23,6 @@ from structperc.taggers.builder import Builder, entries
 from structperc.taggers.description import path_of
 from structperc.taggers.model_folder import CONFIG, WEIGHTS, read_folder, write_folder
 
-if TYPE_CHECKING:
-    from structperc.taggers.sequence_tagger import SequenceTagger
-
 FEATURES = "features."  # begins the names of the arrays of features
 SPARE = 100  # weights that a model may have beside those that are saved
 LEARNING = "criterion."  # what criteria keep in mind is of checkpoints, not of saved models
@@ -35,10 +34,38 @@ ENTRIES = {
 }
 
 
-class Store(PyTorchModelHubMixin):
-    """save, load, push_to_hub and from_pretrained for the tagger."""
+class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
+    """A tagger as a folder: what is saved of it, and how it is made of that again.
 
-    def save(self: "SequenceTagger", folder: str | Path) -> None:  # type: ignore[misc]
+    A subclass describes its parts.
+
+    Args:
+        features: templates and resources; their index is built from the training data. None: there are none.
+    """
+
+    loads: ClassVar[tuple[type, ...]] = ()  # further classes whose models `load` takes
+    labels: LabelSet
+
+    def __init__(self, features: FeatureExtractor | None) -> None:
+        super().__init__()
+        self.features = features or FeatureExtractor()
+        self.fitted = False  # whether the labels are known and there are weights
+        self.unit = "sentence"  # or "document": what one sequence is
+
+    @abstractmethod
+    def allocate(self, labels: LabelSet) -> None:
+        """Create weights for these labels and the (fitted) features."""
+
+    @abstractmethod
+    def description(self) -> dict[str, Any]:
+        """Class and options of every part but the features, as plain JSON types."""
+
+    @classmethod
+    @abstractmethod
+    def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> "SavedTagger":
+        """The tagger, without weights, that `description` described; `build` makes its parts. InputError as of that."""
+
+    def save(self, folder: str | Path) -> None:
         """Write the tagger with its present weights; the folder appears whole, or what was there stays.
 
         InputError, with the reason, where it cannot be written.
@@ -46,7 +73,7 @@ class Store(PyTorchModelHubMixin):
         with complaints(folder), whole_folder(Path(folder)) as fresh:
             self._save_pretrained(fresh)
 
-    def _save_pretrained(self: "SequenceTagger", save_directory: Path) -> None:  # type: ignore[misc]
+    def _save_pretrained(self, save_directory: Path) -> None:
         config = {
             "class": path_of(type(self)),
             "labels": list(self.labels.names),
@@ -62,7 +89,7 @@ class Store(PyTorchModelHubMixin):
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu", trusted: Iterable[str] = ()) -> Self:
-        """A saved tagger of this class or one derived from it, ready to tag.
+        """A saved tagger of this class, or of one that is derived from it or named in `loads`, ready to tag.
 
         Runs no code but that of this library and of `trusted`, names of modules with parts of one's own, and reads
         nothing but the two files of the folder.
@@ -74,7 +101,7 @@ class Store(PyTorchModelHubMixin):
         try:
             config, tensors = read_folder(path, device)
             build = Builder(trusted)
-            kind = _kind(config, cls, build)  # type: ignore[arg-type]
+            kind = _kind(config, cls, build)
             return cast(Self, _built(kind, config, tensors, build).to(device))
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
@@ -112,26 +139,24 @@ class Store(PyTorchModelHubMixin):
         return cls.load(folder, trusted=trusted)
 
 
-def _kind(config: dict[str, Any], wanted: "type[SequenceTagger]", build: Builder) -> "type[SequenceTagger]":
+def _kind(config: dict[str, Any], wanted: type[SavedTagger], build: Builder) -> type[SavedTagger]:
     """The class that was saved, `wanted` where none is named. InputError when it is no `wanted`."""
     if "class" not in config:
         return wanted
-    kind = build.find(config["class"], Store, "class")
-    if not issubclass(kind, wanted):
+    kind = build.find(config["class"], SavedTagger, "class")
+    if not issubclass(kind, (wanted, *wanted.loads)):
         raise InputError(f"this is a {kind.__name__}, not a {wanted.__name__}; load it with {kind.__name__}.load")
-    return kind
+    return cast(type[SavedTagger], kind)
 
 
-def _built(
-    kind: "type[SequenceTagger]", config: dict[str, Any], tensors: dict[str, Tensor], build: Builder
-) -> "SequenceTagger":
+def _built(kind: type[SavedTagger], config: dict[str, Any], tensors: dict[str, Tensor], build: Builder) -> SavedTagger:
     for name, value in entries(config, ENTRIES).items():
         check_value(value, ENTRIES[name], name)
     arrays = {name.removeprefix(FEATURES): t.cpu().numpy() for name, t in tensors.items() if name.startswith(FEATURES)}
     weights = {name: t for name, t in tensors.items() if not name.startswith(FEATURES)}
     features = FeatureExtractor.from_state(config["features"], arrays)
 
-    def blank() -> "SequenceTagger":
+    def blank() -> SavedTagger:
         tagger = kind.from_description(config, features, build)
         tagger.allocate(LabelSet(tuple(config["labels"]), config["scheme"]))
         return tagger
@@ -164,7 +189,7 @@ def _at_most(tensors: int) -> Iterator[None]:
         hook.remove()
 
 
-def _check_weights(tagger: "SequenceTagger", weights: dict[str, Tensor]) -> None:
+def _check_weights(tagger: SavedTagger, weights: dict[str, Tensor]) -> None:
     """InputError unless weights have the names, sizes and types of the tagger's state."""
     state = {name: t for name, t in tagger.state_dict().items() if not name.startswith(LEARNING)}
     if missing := state.keys() - weights.keys():

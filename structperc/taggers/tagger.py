@@ -1,37 +1,34 @@
 """The tagger: features, scorer, search, criterion and optimizer composed into one LightningModule."""
 
-import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
-from structperc.batching.parts import parts
-from structperc.batching.processes import summed
 from structperc.batching.sequence_data import SequenceData
-from structperc.chain import KBest, constrain, path_score
+from structperc.chain import KBest, path_score
 from structperc.criteria import Criterion, Prior
-from structperc.criteria.base import best
-from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor, Ragged
-from structperc.nonlocal_features import GlobalFeature, NonlocalFeature, find_segments
+from structperc.features import FeatureExtractor
+from structperc.nonlocal_features import NonlocalFeature
 from structperc.optim import Perceptron
 from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Lattice, Scored
 from structperc.taggers.builder import Builder, entries
 from structperc.taggers.description import described
-from structperc.taggers.inference import LatticeInference
-from structperc.taggers.objective import Objective
-from structperc.taggers.sequence_tagger import SequenceTagger
+from structperc.taggers.lattice_tagger import LatticeTagger
+from structperc.taggers.loss_tagger import LossTagger
+from structperc.taggers.scoring import OwnLattice
 from structperc.taggers.start import start_from
 
 
-class Tagger(Objective, LatticeInference, SequenceTagger):
+class Tagger(LossTagger):
     """score -> search -> re-score -> criterion, one optimizer. Sizes come from the training data or a saved model.
+
+    `Tagger.load` takes the models of re-rankers, too: they label and list as a tagger does.
 
     Args:
         features: templates and resources; its index is built from the training data. None where the scorer reads words
@@ -50,11 +47,9 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
     """
 
     trained_together = True
+    loads: ClassVar[tuple[type, ...]] = (LatticeTagger,)
     saved_parts: ClassVar[tuple[str, ...]] = ("scorer", "criterion", "search", "decoder", "nonlocal_features")
-    reads_lists = False  # whether global features find their strings in candidate lists
-    start: Tensor  # (L,) bool, masks of the tag scheme
-    transition: Tensor  # (L, L)
-    end: Tensor  # (L,)
+    scorer: Scorer
 
     def __init__(
         self,
@@ -69,34 +64,17 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
         init_from: str | None = None,
         gamma: float = 1.0,
     ) -> None:
-        super().__init__(features, gamma)
+        super().__init__(features, scorer, criterion, search, nonlocal_features, decoder or KBest(1), gamma)
         if search.k < criterion.rivals_needed:
             name, needed = type(criterion).__name__, criterion.rivals_needed
             raise InputError(f"model.search.k is {search.k}, but {name} compares gold with rivals: set it >= {needed}")
-        self.scorer, self.criterion, self.search = scorer, criterion, search
-        self.optimizer = optimizer
-        self.nonlocal_features = nn.ModuleList(nonlocal_features)
-        self.decoder = decoder or KBest(1)
-        self.prior, self.init_from = prior, init_from
-        self._start_counts()
+        self.optimizer, self.prior, self.init_from = optimizer, prior, init_from
+        self.start_counts()
 
-    # -- the architecture ------------------------------------------------------------------------------------
-
-    def forward(self, batch: Batch) -> Lattice:
-        """-> Lattice as the criterion reads it, with everything the tag scheme forbids at -inf.
-
-        No segment crosses the boundary of a sentence.
-        """
-        lattice = constrain(self.scorer(batch), self.start, self.transition, self.end, batch.first, batch.last)
-        return self.criterion.reads(lattice)
-
-    def training_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
-        """-> the summed loss of the batch."""
-        scored = self.scored(batch, self.searched(batch_idx))
-        with torch.autocast(self.device.type, enabled=False):  # the scorer alone may run in half precision
-            losses, acts = self.criterion.judge(scored)
-        self.count(scored, acts)
-        return self.add(losses, batch, batch_idx)
+    def make_scoring(self) -> OwnLattice:
+        """Scores in the lattice of the scorer, and those of the non-local features."""
+        features = [feature for feature in self.nonlocal_features if isinstance(feature, NonlocalFeature)]
+        return OwnLattice(self.scorer, self.constraints, self.criterion, features, self.labels)
 
     def scored(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
         """Gold and candidates that the criterion compares, if it compares any; searched for unless they are given."""
@@ -116,101 +94,31 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
         own, more = path_score(lattice, labels), self.nonlocal_scores(batch, labels, valid)
         return Scored(lattice, batch.gold, candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:], batch.first)
 
-    def nonlocal_scores(self, batch: Batch, labels: Tensor, valid: Tensor) -> Tensor:
-        """labels (B, K, T) int64, valid (B, K) bool -> (B, K), summed over all non-local features."""
-        scores = valid.new_zeros(valid.shape, dtype=torch.float32)
-        if not self.nonlocal_features:
-            return scores
-        segments = find_segments(batch, labels, valid, self.labels)
-        return scores + sum(feature(segments) for feature in self.nonlocal_features)
-
-    def rated(self, batch: Batch, candidates: Candidates) -> Candidates:
-        """Candidates, in their order, with the local scores that count: here those by which they were found."""
-        return candidates
-
-    def totals(self, batch: Batch, candidates: Candidates) -> Tensor:
-        """-> (B, K) total scores of candidates, in their order; -inf where not valid."""
-        return self.rated(batch, candidates).scores + self.nonlocal_scores(batch, candidates.labels, candidates.valid)
-
-    def rescored(self, batch: Batch, candidates: Candidates) -> Candidates:
-        """Candidates with total scores, best first by those; equal totals keep the order they had."""
-        if not self.nonlocal_features:
-            return candidates
-        scores, order = self.totals(batch, candidates).sort(dim=1, descending=True, stable=True)
-        labels = candidates.labels.gather(1, order[:, :, None].expand_as(candidates.labels))
-        return Candidates(labels, scores, candidates.valid.gather(1, order))
-
-    @torch.no_grad()
-    def decode(self, batch: Batch) -> Tensor:
-        """-> best labels (B, T) by total score among the decoder's candidates."""
-        found = [self._decode(part) for part in parts(batch, self.decoder.k)]
-        T = batch.sentences.shape[1]
-        return torch.cat([nn.functional.pad(labels, (0, T - labels.shape[1])) for labels in found])
-
-    def _decode(self, batch: Batch) -> Tensor:
-        candidates = self.decoder(self(batch))
-        if not self.nonlocal_features:
-            return candidates.labels[:, 0]
-        total = self.totals(batch, candidates)
-        return candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
-
-    @property
-    def probabilistic(self) -> bool:
-        """Whether exp(score - log Z) is a probability: trained by likelihood, local features alone."""
-        return self.criterion.probabilistic and not self.nonlocal_features
-
-    @property
-    def additive(self) -> bool:
-        """Whether a total score is the sum of the weights of what a labelling has."""
-        return True
-
     def configure_optimizers(self) -> Optimizer:
         """The optimizer over all parameters."""
         return self.optimizer(self.parameters())
 
     # -- sizes and names -------------------------------------------------------------------------------------
 
-    def allocate(self, labels: LabelSet) -> None:
-        """Create weights and constraint masks for these labels and the (fitted) features."""
-        self.labels, self.fitted = labels, True
-        self.scorer.allocate(self.features.n_node_features, self.features.n_edge_features, len(labels))
-        self.criterion.allocate(labels)
-        for feature in self.nonlocal_features:
-            cast(NonlocalFeature, feature).allocate(labels)
-        for name, mask in (("start", labels.start), ("transition", labels.transition), ("end", labels.end)):
-            self.register_buffer(name, mask, persistent=False)
-
-    def setup(self, stage: str) -> None:
-        """As of all taggers; sequences that share a prior are counted."""
-        super().setup(stage)
-        data: SequenceData = self.trainer.datamodule  # type: ignore[attr-defined]
-        self.corpus_size = len(data.corpus("train")) if stage == "fit" else None
-
     def learn_sizes(self, data: SequenceData) -> None:
         """Features and labels are those of the training data, or of the model where training starts."""
         if self.init_from is not None:
             start_from(self, self.init_from, data.scheme)
-        else:
-            self.reader.learn(data.corpus("train"))
-            super().learn_sizes(data)
+            return
+        train = data.corpus("train")
+        self.scorer.learn(train)
+        self.features.fit(train)
+        self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
 
-    @property
-    def reader(self) -> Scorer:
-        """The scorer that reads text beside feature ids."""
-        return self.scorer
+    def check_data(self, data: SequenceData, stage: str) -> None:
+        """Any data will do."""
 
-    def inputs(self, corpus: Corpus) -> list[Ragged]:
-        """What the scorer reads of a corpus beside feature ids."""
-        return self.reader.read(corpus)
+    def settle(self) -> None:
+        """Nothing is left to do."""
 
-    def check_unit(self, unit: str) -> None:
-        """InputError for non-local features that find nothing to compare."""
-        for feature in self.nonlocal_features:
-            name = type(feature).__name__
-            if feature.needs_documents and unit == "sentence":
-                raise InputError(f"{name} compares the sentences of a document: set data.unit: document")
-            if isinstance(feature, GlobalFeature) and not self.reads_lists:
-                raise InputError(f"{name} takes its strings from candidate lists: rerank with a GlobalReranker")
+    def further_vocabulary(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
 
     # -- saved models ----------------------------------------------------------------------------------------
 
@@ -222,47 +130,6 @@ class Tagger(Objective, LatticeInference, SequenceTagger):
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> "Tagger":
         """The tagger, without weights, that `description` described."""
         return cls(features=features, **build.options(cls, entries(description, cls.saved_parts), "model"))
-
-    # -- what is watched -------------------------------------------------------------------------------------
-
-    def on_train_epoch_start(self) -> None:
-        """Sums and counts of an epoch start at zero."""
-        super().on_train_epoch_start()
-        self._start_counts()
-
-    def _start_counts(self) -> None:
-        self._updates, self._wrong, self._tokens = torch.zeros(3, dtype=torch.int64, device=self.device).unbind()
-
-    def count(self, scored: Scored, acts: Tensor) -> None:
-        """Updates, wrong tokens of the best candidate and tokens of this step."""
-        self._updates += acts.sum()
-        if not self.criterion.rivals_needed:
-            return
-        self._wrong += (self._chosen(scored) != scored.gold).sum()  # both are 0 in the padding
-        self._tokens += scored.lattice.lengths.sum()
-
-    def on_train_batch_end(self, *args: Any) -> None:
-        """At the end of an epoch the counts are those of all processes."""
-        if self.trainer.is_last_batch:
-            counts = summed(torch.stack([self._updates, self._wrong, self._tokens]))
-            self._updates, self._wrong, self._tokens = counts.unbind()
-
-    def _chosen(self, scored: Scored) -> Tensor:
-        labels, valid = scored.candidates.labels, scored.candidates.valid
-        if not self.nonlocal_features:
-            return labels[:, 0]
-        return labels[torch.arange(len(labels), device=labels.device), best(scored, valid)]
-
-    def training_error(self) -> float:
-        """Share of training tokens that the best candidate got wrong in this epoch; NaN when none was searched."""
-        return int(self._wrong) / int(self._tokens) if self._tokens else math.nan
-
-    def on_train_epoch_end(self) -> None:
-        """Logs the objective, the epoch's training error and number of updated sequences."""
-        super().on_train_epoch_end()
-        self.log("train/updates", float(self._updates))
-        if self.criterion.rivals_needed:
-            self.log("train/error", self.training_error(), prog_bar=True)
 
 
 def no_candidates(lattice: Lattice) -> Candidates:

@@ -28,6 +28,6 @@ class LastGood(pl.Callback):
             if not last.is_file():
                 logger.warning("no epoch was completed: no model is saved")
                 return
-            load_weights(pl_module, last)
+            load_weights(pl_module, pl_module.vocabulary(), last)
         pl_module.save(self.run / "model")
         logger.warning("model with the last good weights: %s", self.run / "model")

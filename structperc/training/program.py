@@ -218,7 +218,7 @@ class Program(LightningCLI):
         """Leave the weights that are kept in the model; -> their epoch, None where none was chosen."""
         path = self.checkpoints.best_model_path
         if self.checkpoints.monitor is not None and path:
-            return load_weights(self.model, path)
+            return load_weights(self.model, self.model.vocabulary(), path)
         serve(self.trainer)
         return None
 

@@ -6,6 +6,7 @@ from structperc.errors import InputError
 from structperc.reranking import Boosting
 from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.reranker import Reranker
+from structperc.reranking.second_model import SecondModel
 from structperc.training.program import Program, train
 from structperc.training.rounds import FIGURE, TABLE, rounds, write_rounds
 
@@ -16,8 +17,8 @@ class RerankingProgram(Program):
     """As `Program`, with a Reranker, or what the configuration's model.class_path names."""
 
     prefix = ("rerank",)
-    base = default = Reranker
-    model: Reranker
+    base, default = SecondModel, Reranker
+    model: SecondModel
 
     def before_fit(self) -> None:
         """Train the first models; of the trainer's options they share the accelerator and the progress bar."""
@@ -43,7 +44,7 @@ class RerankingProgram(Program):
         return {**self.first_seconds, "second model": self.seconds}
 
 
-def check_trainer(trainer: pl.Trainer, model: Reranker) -> None:
+def check_trainer(trainer: pl.Trainer, model: SecondModel) -> None:
     """InputError for several processes, and for options about gradients where a ranker learns without."""
     model.check_processes(trainer)
     if model.automatic_optimization:

@@ -98,7 +98,14 @@ def in_double(tagger, batch):
         unary, edge, lengths = tagger.scorer(batch)
     assert unary.dtype == edge.dtype == torch.bfloat16
     lattice = Lattice(unary.double(), edge.double(), lengths)
-    lattice = constrain(lattice, tagger.start, tagger.transition, tagger.end, batch.first, batch.last)
+    lattice = constrain(
+        lattice,
+        tagger.constraints.start,
+        tagger.constraints.transition,
+        tagger.constraints.end,
+        batch.first,
+        batch.last,
+    )
     lattice = tagger.criterion.reads(lattice)
     candidates = tagger.search(tagger.criterion.augment(lattice, batch.gold))
     return lattice, tagger.criterion(tagger.score(batch, lattice, candidates)).sum()

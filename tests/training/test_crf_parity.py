@@ -109,7 +109,7 @@ def test_optimum_is_crfsuites(tmp_path):
     exact = {"tolerance": 1e-8, "epsilon": 1e-6}
     tagger = make_tagger(data, Likelihood(), lambda p: LBFGS(p, **exact), k=1, prior=Prior(C))
     assert len(tagger.labels) > 3
-    assert tagger.transition.all()
+    assert tagger.constraints.transition.all()
     optimizer = fit(tagger, data, 400).optimizers[0]
     rows = data.encoded("train")
     peer = Peer(tagger, rows, C, tmp_path, epsilon=1e-7, delta=1e-9)

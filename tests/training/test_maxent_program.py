@@ -29,8 +29,8 @@ class LocalLoops(Loops):
     def _one(self, unary, edge, gold):
         tagger, total = self.tagger, 0.0
         for t, label in enumerate(gold):
-            legal = tagger.start if t == 0 else tagger.transition[gold[t - 1]]
-            legal = legal & tagger.end if t == len(gold) - 1 else legal
+            legal = tagger.constraints.start if t == 0 else tagger.constraints.transition[gold[t - 1]]
+            legal = legal & tagger.constraints.end if t == len(gold) - 1 else legal
             scores = unary[t] if t == 0 else unary[t] + edge[t, gold[t - 1]]
             total = total - scores.where(legal, -torch.inf).log_softmax(0)[label]
         return total

@@ -2,33 +2,41 @@
 
 import logging
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
-import pytorch_lightning as pl
 import torch
 from pytorch_lightning.strategies import ParallelStrategy
 from torch import Tensor
 from torch.optim import Optimizer
 
 from structperc.batching.processes import share, sum_gradients, summed, sums
-from structperc.criteria import CorpusCriterion, Criterion, Prior
+from structperc.batching.sequence_data import SequenceData
+from structperc.criteria import CorpusCriterion, Prior
+from structperc.criteria.base import best
 from structperc.errors import InputError
+<<<<<<< HEAD:structperc/taggers/objective.py
 from structperc.optim import LBFGS, OWLQN, Diverged, Learner, check_finite, learner
 from structperc.scorers import Scorer
+=======
+from structperc.optim import LBFGS, OWLQN, Diverged, Phases, check_finite
+>>>>>>> eaa7c31 (Taggers: layers that add and never override; what re-rankers change is a scoring object that the tagger holds):structperc/taggers/loss_tagger.py
 from structperc.structures import Batch, Candidates, Scored
+from structperc.taggers.lattice_tagger import LatticeTagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 REPORTED = 10  # every so many epochs a full-batch optimizer says how it gets on
 
 
-class Objective(pl.LightningModule, ABC):
-    """The objective of a corpus, summed batch by batch; a tagger adds what a batch's losses are.
+class LossTagger(LatticeTagger):
+    """Base of taggers that learn by the losses of a criterion, summed over the sequences of a corpus.
+
+    A subclass says what a batch's criterion compares. What is not abstract is final.
 
     Most optimizers make a step after each mini-batch, with the losses of its sequences and their share of the
     prior. Full-batch optimizers make one step per epoch, with the exact gradient of the whole corpus, to which each
@@ -36,10 +44,7 @@ class Objective(pl.LightningModule, ABC):
     criteria of the whole corpus such an epoch makes two passes: one for the totals, one for the gradient.
     """
 
-    scorer: Scorer
-    criterion: Criterion
-    prior: Prior | None
-    full_batch = False  # whether the optimizer of this epoch makes one step per epoch
+    prior: Prior | None = None  # added to the losses of the corpus
     corpus_size: int | None = None  # sequences that share the prior; None: those of the batch are all
     _losses = _penalties = 0.0
     _step_losses: Mapping[int, float] = MappingProxyType({})  # of the mini-batches since the last step, by number
@@ -57,7 +62,24 @@ class Objective(pl.LightningModule, ABC):
             return self.prior(self.parameters()) * (len(batch.lengths) / (self.corpus_size or len(batch.lengths)))
         return self.prior(self.parameters()) if self.trainer.is_last_batch and share().process == 0 else 0.0
 
+    def training_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
+        """-> the summed loss of the batch."""
+        scored = self.scored(batch, self.searched(batch_idx))
+        with torch.autocast(self.device.type, enabled=False):  # the scorer alone may run in half precision
+            losses, acts = self.criterion.judge(scored)
+        self.count(scored, acts)
+        return self.add(losses, batch, batch_idx)
+
+    def validated(self, batch: Batch, batch_idx: int) -> Tensor:
+        """-> best labels (B, T) under the weights of now."""
+        return self.decode(batch)
+
     # -- the steps of an epoch -------------------------------------------------------------------------------
+
+    def on_fit_start(self) -> None:
+        """Sequences that share a prior are counted."""
+        data: SequenceData = self.trainer.datamodule  # type: ignore[attr-defined]
+        self.corpus_size = len(data.corpus("train"))
 
     def backward(self, loss: Tensor, *args: Any, **options: Any) -> None:
         """Losses are sums: Lightning divides them by the number of mini-batches whose gradients make one step."""
@@ -70,9 +92,17 @@ class Objective(pl.LightningModule, ABC):
         """
         self._losses, self._penalties, self._step_losses = 0.0, 0.0, {}
         self._searched = []
+<<<<<<< HEAD:structperc/taggers/objective.py
         optimizer = self._learner()
         optimizer.begin_epoch(self.current_epoch)
         self.full_batch = optimizer.full_batch
+=======
+        self.start_counts()
+        optimizer = self._optimizer()
+        if isinstance(optimizer, Phases):
+            optimizer.begin_epoch(self.current_epoch)
+        self.full_batch = getattr(optimizer, "full_batch", False)
+>>>>>>> eaa7c31 (Taggers: layers that add and never override; what re-rankers change is a scoring object that the tagger holds):structperc/taggers/loss_tagger.py
         if self.full_batch:
             self._check_full_batch(optimizer)
         if isinstance(self.criterion, CorpusCriterion):
@@ -132,7 +162,10 @@ class Objective(pl.LightningModule, ABC):
         return float(self.criterion.objective(totals)) + self._penalties if totals.isfinite().all() else math.nan
 
     def on_train_epoch_end(self) -> None:
-        """Logs the objective; stops when the optimizer says that it has finished, and why."""
+        """Logs the objective, the epoch's training error and number of updated sequences.
+
+        Stops when the optimizer says that it has finished, and says why.
+        """
         self.log("train/objective", self.objective(), prog_bar=True)
         finished, news = self._learner().finished, self._learner().news
         if news and (finished or (self.current_epoch + 1) % REPORTED == 0):
@@ -140,6 +173,41 @@ class Objective(pl.LightningModule, ABC):
         if finished:
             logger.info("epoch %d: %s", self.current_epoch + 1, finished)
             self.trainer.should_stop = True
+        self.log("train/updates", float(self._updates))
+        if self.criterion.rivals_needed:
+            self.log("train/error", self.training_error(), prog_bar=True)
+
+    # -- what is watched -------------------------------------------------------------------------------------
+
+    def start_counts(self) -> None:
+        """Counts of an epoch start at zero."""
+        self._updates, self._wrong, self._tokens = torch.zeros(3, dtype=torch.int64, device=self.device).unbind()
+
+    def count(self, scored: Scored, acts: Tensor) -> None:
+        """Updates, wrong tokens of the best candidate and tokens of this step."""
+        self._updates += acts.sum()
+        if not self.criterion.rivals_needed:
+            return
+        self._wrong += (self._chosen(scored) != scored.gold).sum()  # both are 0 in the padding
+        self._tokens += scored.lattice.lengths.sum()
+
+    def _chosen(self, scored: Scored) -> Tensor:
+        labels, valid = scored.candidates.labels, scored.candidates.valid
+        if not self.nonlocal_features:
+            return labels[:, 0]
+        return labels[torch.arange(len(labels), device=labels.device), best(scored, valid)]
+
+    def on_train_batch_end(self, *args: Any) -> None:
+        """At the end of an epoch the counts are those of all processes."""
+        if self.trainer.is_last_batch:
+            counts = summed(torch.stack([self._updates, self._wrong, self._tokens]))
+            self._updates, self._wrong, self._tokens = counts.unbind()
+
+    def training_error(self) -> float:
+        """Share of training tokens that the best candidate got wrong in this epoch; NaN when none was searched."""
+        return int(self._wrong) / int(self._tokens) if self._tokens else math.nan
+
+    # -- what is refused -------------------------------------------------------------------------------------
 
     def _check_full_batch(self, optimizer: Learner) -> None:
         if self.trainer.accumulate_grad_batches != 1:

@@ -1,0 +1,60 @@
+"""The lists of a first model as a ranker of global features scores them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from torch import Tensor
+
+from structperc.data.labels import LabelSet
+from structperc.nonlocal_features import GlobalFeature, find_segments
+from structperc.reranking.list_features import numbered
+from structperc.reranking.local_score import FirstScore
+from structperc.reranking.ranker import Ranker
+from structperc.reranking.second_model import FirstLattice
+from structperc.structures import Batch, Candidates
+from structperc.taggers.tagger import Tagger
+
+
+class Found(NamedTuple):
+    """Candidates of a batch and the global features they have, numbered over all features one after the other."""
+
+    candidates: Candidates  # scores are the first model's
+    labellings: Tensor  # (N,) int64, b * K + k
+    ids: Tensor  # (N,) int64
+
+
+class RankedLists(FirstLattice):
+    """total score = that of a ranker for what the first model lists.
+
+    Args:
+        first: the first model.
+        scorer: the first model's score as the ranker weighs it.
+        labels: the labels of both.
+        ranker: scores global features and the first model's score.
+        features: the global features.
+    """
+
+    def __init__(
+        self, first: Tagger, scorer: FirstScore, labels: LabelSet, ranker: Ranker, features: Sequence[GlobalFeature]
+    ) -> None:
+        super().__init__(first, scorer, labels)
+        self.ranker, self.features = ranker, features
+
+    @property
+    def additive(self) -> bool:
+        """Not where weight vectors vote."""
+        return self.ranker.linear
+
+    def totals(self, batch: Batch, candidates: Candidates) -> Tensor:
+        """-> (B, K) float64, as the ranker scores candidates; -inf where not valid."""
+        return self.rank(self.found(batch, candidates))
+
+    def found(self, batch: Batch, candidates: Candidates) -> Found:
+        """The global features of the first model's candidates of a batch."""
+        segments = find_segments(batch, candidates.labels, candidates.valid, self.labels)
+        return Found(candidates, *numbered(self.features, segments))
+
+    def rank(self, found: Found) -> Tensor:
+        """As `totals`, for candidates whose features are known."""
+        candidates = found.candidates
+        return self.ranker.totals(found.labellings, found.ids, candidates.scores, candidates.valid)

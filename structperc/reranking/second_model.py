@@ -1,0 +1,194 @@
+"""What all second models do alike: a first model is trained for them, and lists what they choose among."""
+
+import logging
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from structperc.batching.sequence_data import SequenceData
+from structperc.chain import KBest
+from structperc.criteria import Criterion
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError
+from structperc.nonlocal_features import NonlocalFeature
+from structperc.reranking.jackknife import JackKnife
+from structperc.reranking.list_features import Correct
+from structperc.reranking.lists import CandidateLists
+from structperc.reranking.local_score import LocalFeatures, LocalScore, local_scores
+from structperc.scorers import Scorer
+from structperc.structures import Batch, Candidates, Lattice
+from structperc.taggers.lattice_tagger import LatticeTagger
+from structperc.taggers.scoring import Scoring
+from structperc.taggers.tagger import Tagger
+
+logger = logging.getLogger("pytorch_lightning.structperc")
+
+
+class SecondModel(LatticeTagger):
+    """Base of re-rankers: a tagger whose candidates are those of another one.
+
+    `train_first` comes before training; the first model's weights are part of the re-ranker, saved with it, and
+    never move. Both models read the same features. What is not abstract is final.
+
+    Args:
+        first: the first model, of local features.
+        scorer: the local score of the second model.
+        criterion: compares gold with the candidates of a list.
+        search: its k is n, the number of candidates in training.
+        nonlocal_features: what is counted in whole labellings.
+        decoder: its k is n', the number of candidates everywhere else; by default n.
+        jackknife: how the first models are trained.
+        correct: what rivals are compared with where gold is not in the list.
+
+    Raises:
+        InputError: parts that make no re-ranker.
+    """
+
+    first: Tagger
+    lists: CandidateLists | None  # of the training data, once the first models are trained
+    fingerprint: str | None  # of these lists
+
+    def __init__(
+        self,
+        first: Tagger,
+        scorer: LocalScore,
+        criterion: Criterion,
+        search: KBest,
+        nonlocal_features: Sequence[NonlocalFeature],
+        decoder: KBest | None = None,
+        jackknife: JackKnife | None = None,
+        correct: Correct = "closest",
+    ) -> None:
+        decoder = decoder or KBest(search.k)
+        super().__init__(first.features, scorer, criterion, search, nonlocal_features, decoder)
+        check_parts(first, scorer, criterion, search, nonlocal_features)
+        # After all modules that learn: checkpoints number the parameters that the optimizer has from the start.
+        self.first = first
+        self.jackknife = jackknife or JackKnife()
+        if correct not in ("closest", "gold"):
+            raise InputError(f"model.correct must be closest or gold, got {correct!r}")
+        self.correct = correct
+        self.lists = self.fingerprint = None
+
+    @abstractmethod
+    def read_text(self, data: SequenceData) -> None:
+        """Learn from the text of the training data; InputError for what cannot be read, before anything is trained."""
+
+    @abstractmethod
+    def read_lists(self, data: SequenceData, progress: bool) -> dict[str, float]:
+        """Learn from the lists of the training data what there is; -> seconds by name."""
+
+    @abstractmethod
+    def numbered_features(self) -> dict[str, Any]:
+        """What weights must agree on that was read off lists, as plain JSON types by name."""
+
+    # -- the first models ------------------------------------------------------------------------------------
+
+    def train_first(self, data: SequenceData, **options: Any) -> dict[str, float]:
+        """Train the first models, or take them from the cache; -> seconds of "folds", of the "first model", ...
+
+        The second model starts from zero. `options` are those of the trainers, such as accelerator and
+        enable_progress_bar. InputError for data that cannot be listed, before anything is trained.
+        """
+        self.read_text(data)
+        self.check_unit(data.unit)
+        corpus = data.corpus("train")
+        labels = LabelSet.from_corpus(corpus.columns["label"], data.scheme)
+        for split in ("dev", "test"):
+            if data.has(split):
+                _check_labels(data, split, labels)
+        for part in (self.criterion, *self.nonlocal_features):
+            part.allocate(labels)  # what it objects to shows before anything is trained
+        models = self.jackknife(self.first, data, self.search.k, **options)
+        models.tagger.optimizer, models.tagger.prior = self.first.optimizer, self.first.prior  # which are not saved
+        self.first, self.features = models.tagger, models.tagger.features
+        self.lists, self.fingerprint = models.lists, models.fingerprint
+        share = self.lists.contain(torch.from_numpy(labels.encode(corpus.columns["label"]))).double().mean()
+        logger.info("candidate lists: gold is among the %d of %.1f%% of the sequences", self.lists.k, 100 * share)
+        self.allocate(labels)
+        self.unit = data.unit
+        progress = options.get("enable_progress_bar") is not False  # which may be None, as in a trainer's options
+        return {**models.seconds, **self.read_lists(data, progress)}
+
+    def fix_first(self) -> None:
+        """The weights of the first model, made where there are none, stay as they are."""
+        if not self.first.fitted:
+            self.first.allocate(self.labels)
+        self.first.requires_grad_(False)
+
+    def learn_sizes(self, data: SequenceData) -> None:
+        """Features and labels are those of the training data."""
+        train = data.corpus("train")
+        self.first.scorer.learn(train)
+        self.features.fit(train)
+        self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
+
+    def check_data(self, data: SequenceData, stage: str) -> None:
+        """InputError when fit has no lists of the training data."""
+        if stage != "fit":
+            return
+        if self.lists is None:
+            raise InputError("no candidate lists to train on: run `structperc rerank`; in Python train_first(data)")
+        if self.lists.lengths.tolist() != data.corpus("train").lengths.tolist():
+            raise InputError("the candidate lists are those of other training data: call train_first(data) again")
+
+    def further_vocabulary(self) -> dict[str, Any]:
+        """Where lists are known which: a checkpoint is resumed with those it was trained on."""
+        lists = {} if self.fingerprint is None else {"candidate lists": self.fingerprint}
+        return {**lists, **self.numbered_features()}
+
+
+class FirstLattice(Scoring):
+    """The candidates of a first model, whose lattice is the one that is searched; a second model scores them.
+
+    Args:
+        first: the first model.
+        scorer: the second model's local score.
+        labels: the labels of both.
+    """
+
+    def __init__(self, first: Tagger, scorer: LocalScore, labels: LabelSet) -> None:
+        self.first, self.scorer, self.labels = first, scorer, labels
+
+    @property
+    def reader(self) -> Scorer:
+        """That of the first model; the second one looks at what was read for it."""
+        return self.first.scorer
+
+    def lattice(self, batch: Batch) -> Lattice:
+        """-> the first model's Lattice."""
+        return self.first(batch)
+
+    def rated(self, batch: Batch, candidates: Candidates) -> Candidates:
+        """The first model's candidates, in its order, with the second model's local scores."""
+        local = local_scores(self.scorer, batch, candidates)
+        return candidates._replace(scores=local.where(candidates.valid, -torch.inf))
+
+
+def check_parts(
+    first: Tagger, scorer: LocalScore, criterion: Criterion, search: KBest, nonlocal_features: Sequence[NonlocalFeature]
+) -> None:
+    """InputError for parts that make no re-ranker."""
+    if search.k < 2:
+        raise InputError(f"model.search.k is {search.k}: a list to choose from has at least 2 candidates")
+    if not nonlocal_features:
+        raise InputError("model.nonlocal_features: a re-ranker needs some; without them train a tagger with fit")
+    if len(first.nonlocal_features):
+        raise InputError("model.first.nonlocal_features: the first model lists by local score; remove them")
+    if first.init_from is not None:
+        raise InputError(
+            "model.first.init_from: models of folds start anew, so that none knows what it lists; remove it"
+        )
+    if isinstance(scorer, LocalFeatures) and not first.features.node:
+        raise InputError("model.scorer: LocalFeatures weighs features; give model.first.features, or take FirstScore")
+    if criterion.of_lattice:
+        name = type(criterion).__name__
+        raise InputError(f"model.criterion: {name} looks at all labellings, a re-ranker knows lists; use Margin")
+
+
+def _check_labels(data: SequenceData, split: str, labels: LabelSet) -> None:
+    corpus = data.corpus(split)
+    if "label" in corpus.columns:
+        labels.encode(corpus.columns["label"], corpus.where)

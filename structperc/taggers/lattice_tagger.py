@@ -1,0 +1,208 @@
+"""Taggers that search: candidates come from a lattice and are chosen by their total score."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from structperc.batching.parts import parts
+from structperc.chain import Constraints, KBest, kbest, log_partition, marginals
+from structperc.criteria import Criterion
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor, Ragged
+from structperc.nonlocal_features import GlobalFeature, NonlocalFeature, nonlocal_scores
+from structperc.structures import Batch, Candidates, Lattice
+from structperc.taggers.inference import Labelling, Sentence
+from structperc.taggers.scoring import Scoring
+from structperc.taggers.sequence_tagger import SequenceTagger
+
+
+class LatticeTagger(SequenceTagger):
+    """Base of taggers that list candidates and choose the one of the highest total score.
+
+    Where the lattice is from and which scores count is said by `scoring`, which a subclass makes when the labels are
+    known. A subclass also says how it is trained. What is not abstract is final.
+
+    Args:
+        features: templates and resources. None: there are none.
+        scorer: what has the local weights.
+        criterion: what training compares.
+        search: Lattice -> Candidates for training.
+        nonlocal_features: what is counted in whole labellings.
+        decoder: Lattice -> Candidates for everything else.
+        gamma: of the F score by which models are looked at.
+    """
+
+    reads_lists = False  # whether global features find their strings in candidate lists
+    scorer: Any  # a Scorer, or what scores the candidates of a list
+    scoring: Scoring
+
+    def __init__(
+        self,
+        features: FeatureExtractor | None,
+        scorer: nn.Module,
+        criterion: Criterion,
+        search: KBest,
+        nonlocal_features: Sequence[NonlocalFeature],
+        decoder: KBest,
+        gamma: float = 1.0,
+    ) -> None:
+        super().__init__(features, gamma)
+        self.scorer, self.criterion, self.search = scorer, criterion, search
+        self.nonlocal_features = nn.ModuleList(nonlocal_features)
+        self.decoder = decoder
+        self.constraints = Constraints()
+
+    @abstractmethod
+    def make_scoring(self) -> Scoring:
+        """The scores of this tagger, with its present parts; those that have no weights yet are given some."""
+
+    # -- scores ----------------------------------------------------------------------------------------------
+
+    def forward(self, batch: Batch) -> Lattice:
+        """-> Lattice in which candidates are searched for."""
+        return self.scoring.lattice(batch)
+
+    def rated(self, batch: Batch, candidates: Candidates) -> Candidates:
+        """Candidates, in their order, with the local scores that count; -inf where not valid."""
+        return self.scoring.rated(batch, candidates)
+
+    def totals(self, batch: Batch, candidates: Candidates) -> Tensor:
+        """-> (B, K) total scores of candidates, in their order; -inf where not valid."""
+        return self.scoring.totals(batch, candidates)
+
+    def nonlocal_scores(self, batch: Batch, labels: Tensor, valid: Tensor) -> Tensor:
+        """labels (B, K, T) int64, valid (B, K) bool -> (B, K), summed over all non-local features."""
+        features = [cast(NonlocalFeature, feature) for feature in self.nonlocal_features]
+        return nonlocal_scores(features, batch, labels, valid, self.labels)
+
+    def rescored(self, batch: Batch, candidates: Candidates) -> Candidates:
+        """Candidates with total scores, best first by those; equal totals keep the order they had."""
+        if not self.nonlocal_features:
+            return candidates
+        scores, order = self.totals(batch, candidates).sort(dim=1, descending=True, stable=True)
+        labels = candidates.labels.gather(1, order[:, :, None].expand_as(candidates.labels))
+        return Candidates(labels, scores, candidates.valid.gather(1, order))
+
+    @property
+    def probabilistic(self) -> bool:
+        """Whether exp(score - log Z) is a probability: trained by likelihood, local features alone."""
+        return self.criterion.probabilistic and not self.nonlocal_features
+
+    @property
+    def additive(self) -> bool:
+        """Whether a total score is the sum of the weights of what a labelling has."""
+        return self.scoring.additive
+
+    # -- labels ----------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def decode(self, batch: Batch) -> Tensor:
+        """-> best labels (B, T) by total score among the decoder's candidates."""
+        found = [self._decode(part) for part in parts(batch, self.decoder.k)]
+        T = batch.sentences.shape[1]
+        return torch.cat([nn.functional.pad(labels, (0, T - labels.shape[1])) for labels in found])
+
+    def _decode(self, batch: Batch) -> Tensor:
+        candidates = self.decoder(self(batch))
+        if not self.nonlocal_features:
+            return candidates.labels[:, 0]
+        total = self.totals(batch, candidates)
+        return candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
+
+    def predicted(self, batch: Batch) -> tuple[Tensor, ...]:
+        """-> best labels (B, T)."""
+        return (self.decode(batch),)
+
+    def annotated(self, corpus: Corpus, parts: Iterable[tuple[Tensor, ...]]) -> Corpus:
+        """The corpus as it is: labels are all there is."""
+        return corpus
+
+    def kbest(self, sentences: Iterable[Sentence], k: int) -> list[list[Labelling]]:
+        """Up to k best labellings of each sentence, best first; fewer where fewer are possible.
+
+        Log-probabilities are exact, not a softmax over the k candidates; None unless trained by likelihood.
+        """
+        return self.candidates(self.read(sentences), k)
+
+    @torch.no_grad()
+    def candidates(self, corpus: Corpus, k: int) -> list[list[Labelling]]:
+        """As `kbest`, for the sequences of a corpus.
+
+        With non-local features these are the best by total score among the decoder's candidates, or among the k
+        best by local score where that is more. No more is searched for than there are labellings, L^T; InputError for
+        lists that do not fit into memory.
+        """
+        if k < 1:
+            raise InputError(f"k must be >= 1, got {k}")
+        empty = Labelling([], 0.0, 0.0 if self.probabilistic else None)
+        found = [[empty] for _ in range(len(corpus))]
+        n = max(k, self.decoder.k) if self.nonlocal_features else k
+        for batch in (part for whole in self.batches(corpus) for part in parts(whole, self._possible(whole, n))):
+            lists = self._labellings(batch, self._possible(batch, n), k)
+            for row, best in zip(batch.rows.tolist(), lists, strict=True):
+                found[row] = best
+        return found
+
+    def _possible(self, batch: Batch, k: int) -> int:
+        """k, or the number of labellings of the longest sequence where that is less."""
+        return min(k, len(self.labels) ** batch.sentences.shape[1])
+
+    def _labellings(self, batch: Batch, n: int, k: int) -> list[list[Labelling]]:
+        """The k best of each sequence by total score, among the n best by local score."""
+        lattice = self(batch)
+        best = self.rescored(batch, kbest(lattice, n))
+        log_z = log_partition(lattice) if self.probabilistic else None
+        found = []
+        for b, length in enumerate(batch.lengths.tolist()):
+            labels, scores = best.labels[b, best.valid[b], :length][:k].cpu(), best.scores[b, best.valid[b]][:k]
+            logs = [None] * len(scores) if log_z is None else (scores - log_z[b]).tolist()
+            names = [self.labels.decode(path) for path in labels]
+            found.append([Labelling(*one) for one in zip(names, scores.tolist(), logs, strict=True)])
+        return found
+
+    @torch.no_grad()
+    def marginals(self, sentences: Iterable[Sentence]) -> list[Tensor]:
+        """Exact probability of each label at each token, (T, L) per sentence, columns as in `labels.names`.
+
+        InputError unless the tagger was trained by likelihood: perceptron scores are no log-probabilities.
+        """
+        if not self.probabilistic:
+            name = type(self.criterion).__name__
+            why = "with non-local features" if self.criterion.probabilistic else f"trained with {name}"
+            raise InputError(f"a tagger {why} has scores, not probabilities; train local features with Likelihood")
+        corpus = self.read(sentences)
+        found = [torch.zeros(0, len(self.labels)) for _ in range(len(corpus))]
+        for batch in self.batches(corpus):
+            for row, length, table in zip(batch.rows, batch.lengths, marginals(self(batch)), strict=True):
+                found[int(row)] = table[:length]
+        return found
+
+    # -- sizes and names -------------------------------------------------------------------------------------
+
+    def allocate(self, labels: LabelSet) -> None:
+        """Create weights and constraint masks for these labels and the (fitted) features."""
+        self.labels, self.fitted = labels, True
+        self.scorer.allocate(self.features.n_node_features, self.features.n_edge_features, len(labels))
+        self.criterion.allocate(labels)
+        for feature in self.nonlocal_features:
+            cast(NonlocalFeature, feature).allocate(labels)
+        self.constraints.allocate(labels)
+        self.scoring = self.make_scoring()
+
+    def inputs(self, corpus: Corpus) -> list[Ragged]:
+        """What the scorer reads of a corpus beside feature ids."""
+        return self.scoring.reader.read(corpus)
+
+    def check_unit(self, unit: str) -> None:
+        """InputError for non-local features that find nothing to compare."""
+        for feature in self.nonlocal_features:
+            name = type(feature).__name__
+            if feature.needs_documents and unit == "sentence":
+                raise InputError(f"{name} compares the sentences of a document: set data.unit: document")
+            if isinstance(feature, GlobalFeature) and not self.reads_lists:
+                raise InputError(f"{name} takes its strings from candidate lists: rerank with a GlobalReranker")
