@@ -67,7 +67,7 @@ class Reranker(LossTagger, SecondModel):
         correct: Correct = "closest",
     ) -> None:
         super().__init__(first, scorer, criterion, search, nonlocal_features, decoder, jackknife, correct)
-        self.optimizer = optimizer
+        self.optimizer, self.prior = optimizer, None
         self.start_counts()
 
     def make_scoring(self) -> "ListScores":

@@ -44,7 +44,7 @@ class LossTagger(LatticeTagger):
     criteria of the whole corpus such an epoch makes two passes: one for the totals, one for the gradient.
     """
 
-    prior: Prior | None = None  # added to the losses of the corpus
+    prior: Prior | None  # added to the losses of the corpus
     corpus_size: int | None = None  # sequences that share the prior; None: those of the batch are all
     _losses = _penalties = 0.0
     _step_losses: Mapping[int, float] = MappingProxyType({})  # of the mini-batches since the last step, by number
@@ -53,6 +53,10 @@ class LossTagger(LatticeTagger):
     @abstractmethod
     def scored(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
         """Gold and candidates under the current weights; searched for unless they are given."""
+
+    @abstractmethod
+    def configure_optimizers(self) -> Optimizer:
+        """The optimizer over the weights that learn."""
 
     def penalty(self, batch: Batch) -> Tensor | float:
         """The batch's share of the prior; in full-batch training the last batch has it all."""
