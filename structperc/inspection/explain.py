@@ -26,7 +26,9 @@ def explain(tagger: LatticeTagger, corpus: Corpus, row: int, n: int = 100) -> Ex
     return _explanation(tagger, corpus, row, batch, rated(tagger, batch, n))
 
 
-def explain_changed(tagger: LatticeTagger, corpus: Corpus, n: int = 100, progress: bool = True) -> Iterator[Explanation]:
+def explain_changed(
+    tagger: LatticeTagger, corpus: Corpus, n: int = 100, progress: bool = True
+) -> Iterator[Explanation]:
     """-> explanations of those sequences of a corpus on which non-local features change the decision.
 
     InputError as of `explain`.

@@ -19,12 +19,7 @@ from structperc.batching.sequence_data import SequenceData
 from structperc.criteria import CorpusCriterion, Prior
 from structperc.criteria.base import best
 from structperc.errors import InputError
-<<<<<<< HEAD:structperc/taggers/objective.py
 from structperc.optim import LBFGS, OWLQN, Diverged, Learner, check_finite, learner
-from structperc.scorers import Scorer
-=======
-from structperc.optim import LBFGS, OWLQN, Diverged, Phases, check_finite
->>>>>>> eaa7c31 (Taggers: layers that add and never override; what re-rankers change is a scoring object that the tagger holds):structperc/taggers/loss_tagger.py
 from structperc.structures import Batch, Candidates, Scored
 from structperc.taggers.lattice_tagger import LatticeTagger
 
@@ -96,17 +91,10 @@ class LossTagger(LatticeTagger):
         """
         self._losses, self._penalties, self._step_losses = 0.0, 0.0, {}
         self._searched = []
-<<<<<<< HEAD:structperc/taggers/objective.py
+        self.start_counts()
         optimizer = self._learner()
         optimizer.begin_epoch(self.current_epoch)
         self.full_batch = optimizer.full_batch
-=======
-        self.start_counts()
-        optimizer = self._optimizer()
-        if isinstance(optimizer, Phases):
-            optimizer.begin_epoch(self.current_epoch)
-        self.full_batch = getattr(optimizer, "full_batch", False)
->>>>>>> eaa7c31 (Taggers: layers that add and never override; what re-rankers change is a scoring object that the tagger holds):structperc/taggers/loss_tagger.py
         if self.full_batch:
             self._check_full_batch(optimizer)
         if isinstance(self.criterion, CorpusCriterion):
