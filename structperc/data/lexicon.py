@@ -60,7 +60,8 @@ class LowerCaseLexicon(nn.Module):
 
     def forward(self, folded: Tensor) -> Tensor:
         """Hashes (...) int64 of case-folded words, such as `Words.folded` -> which are in the lexicon (...) bool."""
-        return pad(self.words, (0, 1), value=-1)[torch.searchsorted(self.words, folded)] == folded  # -1 is no hash
+        places = torch.searchsorted(self.words, folded.contiguous())
+        return pad(self.words, (0, 1), value=-1)[places] == folded  # -1 is no hash
 
     def __contains__(self, word: str) -> bool:
         if self._set is None:
