@@ -1,6 +1,7 @@
 """The re-ranker of Collins 2002: global features of candidates, ranked by boosting or by the voted perceptron."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, cast
@@ -154,6 +155,10 @@ class GlobalReranker(SecondModel):
         for feature, weights in zip(self.global_features, self.ranker.weights.split(self._sizes()), strict=True):
             feature.weight.copy_(weights)
         self.scorer.weight.fill_(self.ranker.first_weight)
+
+    def training_error(self) -> float:
+        """NaN: training data are not labelled."""
+        return math.nan
 
     def on_train_epoch_end(self) -> None:
         """Logs the ranker's objective; stops when the ranker has finished, and says why."""

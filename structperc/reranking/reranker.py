@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import torch
 from pytorch_lightning.utilities import move_data_to_device
 from torch import Tensor
 from torch.optim import Optimizer
@@ -13,15 +12,13 @@ from structperc.chain import KBest
 from structperc.criteria import Criterion
 from structperc.data.labels import LabelSet
 from structperc.features import FeatureExtractor
-from structperc.metrics import oracle
 from structperc.nonlocal_features import NonlocalFeature, nonlocal_scores
 from structperc.optim import Perceptron
 from structperc.reranking.jackknife import JackKnife
 from structperc.reranking.list_features import Correct
-from structperc.reranking.lists import Listed
-from structperc.reranking.local_score import LocalScore, local_scores
+from structperc.reranking.local_score import LocalScore
 from structperc.reranking.second_model import FirstLattice, SecondModel
-from structperc.structures import Batch, Candidates, Lattice, Scored
+from structperc.structures import Batch, Candidates, Scored
 from structperc.taggers.builder import Builder, entries
 from structperc.taggers.description import described
 from structperc.taggers.loss_tagger import LossTagger
@@ -82,33 +79,6 @@ class Reranker(LossTagger, SecondModel):
         """What is correct and the candidates of the lists of a batch, which are always given."""
         assert self.lists is not None
         return self.score_list(batch, move_data_to_device(self.lists.cut(batch.rows.cpu()), self.device))
-
-    def score_list(self, batch: Batch, listed: Listed) -> Scored:
-        """What is correct and the candidates of a list under the second model, with gradients."""
-        candidates = listed.candidates
-        gold, gold_scores = self._correct(batch, listed)
-        labels = torch.cat([gold[:, None], candidates.labels], 1)
-        valid = torch.nn.functional.pad(candidates.valid, (1, 0), value=True)
-        first = torch.cat([gold_scores[:, None], candidates.scores], 1)
-        own = local_scores(self.scorer, batch, Candidates(labels, first, valid))
-        more, lattice = self.nonlocal_scores(batch, labels, valid), self._unknown(batch)
-        return Scored(lattice, gold, candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:], batch.first)
-
-    def _correct(self, batch: Batch, listed: Listed) -> tuple[Tensor, Tensor]:
-        """-> labels (B, T), scores (B,) of the first model."""
-        assert batch.gold is not None
-        if self.correct == "gold":
-            return batch.gold, listed.gold_scores
-        closest = oracle(listed.candidates, batch.gold, batch.lengths, self.labels, batch.sentences)
-        rows = torch.arange(len(closest), device=closest.device)
-        return listed.candidates.labels[rows, closest], listed.candidates.scores[rows, closest]
-
-    def _unknown(self, batch: Batch) -> Lattice:
-        """Zeros: of labellings outside of the list nothing is known; criteria read the lengths."""
-        assert batch.gold is not None
-        (B, T), L = batch.gold.shape, len(self.labels)
-        zero = torch.zeros((), device=self.device)
-        return Lattice(zero.expand(B, T, L), zero.expand(B, T, L, L), batch.lengths)
 
     def configure_optimizers(self) -> Optimizer:
         """The optimizer over the second model's parameters."""

@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from structperc.batching.sequence_data import SequenceData
 from structperc.chain import KBest
 from structperc.criteria import Criterion
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
+from structperc.metrics import oracle
 from structperc.nonlocal_features import NonlocalFeature
 from structperc.reranking.jackknife import JackKnife
 from structperc.reranking.list_features import Correct
-from structperc.reranking.lists import CandidateLists
+from structperc.reranking.lists import CandidateLists, Listed
 from structperc.reranking.local_score import LocalFeatures, LocalScore, local_scores
 from structperc.scorers import Scorer
-from structperc.structures import Batch, Candidates, Lattice
+from structperc.structures import Batch, Candidates, Lattice, Scored
 from structperc.taggers.lattice_tagger import LatticeTagger
 from structperc.taggers.scoring import Scoring
 from structperc.taggers.tagger import Tagger
@@ -83,6 +85,35 @@ class SecondModel(LatticeTagger):
     @abstractmethod
     def numbered_features(self) -> dict[str, Any]:
         """What weights must agree on that was read off lists, as plain JSON types by name."""
+
+    # -- lists ------------------------------------------------------------------------------------------------
+
+    def score_list(self, batch: Batch, listed: Listed) -> Scored:
+        """What is correct and the candidates of a list under the second model, with gradients."""
+        candidates = listed.candidates
+        gold, gold_scores = self._correct(batch, listed)
+        labels = torch.cat([gold[:, None], candidates.labels], 1)
+        valid = torch.nn.functional.pad(candidates.valid, (1, 0), value=True)
+        first = torch.cat([gold_scores[:, None], candidates.scores], 1)
+        own = local_scores(self.scorer, batch, Candidates(labels, first, valid))
+        more, lattice = self.nonlocal_scores(batch, labels, valid), self._unknown(batch)
+        return Scored(lattice, gold, candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:], batch.first)
+
+    def _correct(self, batch: Batch, listed: Listed) -> tuple[Tensor, Tensor]:
+        """-> labels (B, T), scores (B,) of the first model."""
+        assert batch.gold is not None
+        if self.correct == "gold":
+            return batch.gold, listed.gold_scores
+        closest = oracle(listed.candidates, batch.gold, batch.lengths, self.labels, batch.sentences)
+        rows = torch.arange(len(closest), device=closest.device)
+        return listed.candidates.labels[rows, closest], listed.candidates.scores[rows, closest]
+
+    def _unknown(self, batch: Batch) -> Lattice:
+        """Zeros: of labellings outside of the list nothing is known; criteria read the lengths."""
+        assert batch.gold is not None
+        (B, T), L = batch.gold.shape, len(self.labels)
+        zero = torch.zeros((), device=self.device)
+        return Lattice(zero.expand(B, T, L), zero.expand(B, T, L, L), batch.lengths)
 
     # -- the first models ------------------------------------------------------------------------------------
 

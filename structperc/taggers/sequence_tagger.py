@@ -61,6 +61,10 @@ class SequenceTagger(SavedTagger):
         """As `decode`, for batches of development data, which have the same numbers in every epoch of a fit."""
 
     @abstractmethod
+    def training_error(self) -> float:
+        """Share of the training data decided wrongly in this epoch, NaN where it is not known."""
+
+    @abstractmethod
     def inputs(self, corpus: Corpus) -> list[Ragged]:
         """What encoders read of a corpus; taggers of feature templates have none."""
 

@@ -47,6 +47,7 @@ from structperc.optim import Perceptron
 from structperc.reranking import Boosting, FirstScore, Ranker, VotedPerceptron, global_reranker, jackknife
 from structperc.reranking.bayes_point import BayesPoint
 from structperc.reranking.global_reranker import GlobalReranker
+from structperc.reranking.ranked_lists import RankedLists
 from structperc.reranking.reranker import Reranker
 from structperc.taggers.builder import Builder
 from structperc.taggers.description import describe
@@ -250,8 +251,8 @@ def test_where_nothing_is_searched_no_error_settles(cache, data):
 
 def test_development_lists_are_read_once_in_a_fit(cache, data, monkeypatch):
     made, read = ready(cache, data), []
-    found = GlobalReranker.found
-    monkeypatch.setattr(GlobalReranker, "found", lambda *given: read.append(1) or found(*given))
+    found = RankedLists.found
+    monkeypatch.setattr(RankedLists, "found", lambda *given: read.append(1) or found(*given))
     fit(made, data, 4)
     assert len(read) == 1
     with monkeypatch.context() as broken:
