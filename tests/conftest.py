@@ -33,6 +33,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Tests with a fixture of many cases are called for each of them."""
+    from each import call_with_each
+
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    return call_with_each(pyfuncitem.obj, arguments) or None
+
+
 @pytest.fixture(scope="session")
 def corpora() -> Path:
     """Folder with real corpora (conll2003/, conll2000/, gazetteers/, ...), from STRUCTPERC_DATA."""

@@ -1,4 +1,5 @@
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ import torch
 from structperc.structures import Lattice
 
 sys.path.append(str(Path(__file__).parents[1]))  # the oracle
+
+from each import Each
 
 KINDS = ["dense", "stationary", "matrix", "ties", "equal", "impossible", "short", "poisoned"]
 
@@ -41,9 +44,10 @@ def make(kind: str, seed: int) -> Lattice:
     return Lattice(unary, edge, lengths)
 
 
-@pytest.fixture(params=[(kind, seed) for kind in KINDS for seed in range(8)], ids=lambda p: f"{p[0]}-{p[1]}")
-def lattice(request: pytest.FixtureRequest) -> Lattice:
-    return make(*request.param)
+@pytest.fixture(params=KINDS)
+def lattice(request: pytest.FixtureRequest) -> Each:
+    """Each lattice of a kind; tests are called with one after the other."""
+    return Each({seed: partial(make, request.param, seed) for seed in range(8)})
 
 
 @pytest.fixture(scope="session")

@@ -46,5 +46,6 @@ def test_completions_are_the_second_half_of_both_ways(documents: Lattice) -> Non
 @pytest.mark.parametrize("reduce", [torch.amax, torch.logsumexp])
 def test_tensors_and_arrays_agree(lattice: Lattice, reduce: recursion.Reduce, monkeypatch: pytest.MonkeyPatch) -> None:
     arrays = before_and_after(lattice, reduce)
-    monkeypatch.setattr(recursion, "SMALL", -1)
-    torch.testing.assert_close(before_and_after(lattice, reduce), arrays)
+    with monkeypatch.context() as patch:
+        patch.setattr(recursion, "SMALL", -1)
+        torch.testing.assert_close(before_and_after(lattice, reduce), arrays)

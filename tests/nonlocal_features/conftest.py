@@ -1,4 +1,5 @@
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -6,12 +7,15 @@ import torch
 
 sys.path.append(str(Path(__file__).parent))  # naive.py and labelled.py
 
-from labelled import WORDS, Case, make_case
+from each import Each
+from labelled import WORDS, make_case
 
 
-@pytest.fixture(params=[(seed, WORDS) for seed in range(40)], ids=range(40))
-def case(request: pytest.FixtureRequest) -> Case:
-    return make_case(*request.param)
+@pytest.fixture(params=[(40, WORDS)], ids=["words"])
+def case(request: pytest.FixtureRequest) -> Each:
+    """So many cases with these words; tests are called with one after the other."""
+    number, words = request.param
+    return Each({seed: partial(make_case, seed, words) for seed in range(number)})
 
 
 @pytest.fixture(scope="session")

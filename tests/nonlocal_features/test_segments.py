@@ -126,8 +126,9 @@ def test_tuples_of_numbers_differ() -> None:
 
 def test_holders_are_found_part_by_part(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = segments_of(case).holders
-    monkeypatch.setattr(segments, "PLACES", 3 * case.valid.shape[1])
-    parts = segments_of(case).holders
+    with monkeypatch.context() as patch:
+        patch.setattr(segments, "PLACES", 3 * case.valid.shape[1])
+        parts = segments_of(case).holders
     assert all(torch.equal(a, b) for a, b in zip(parts, whole, strict=True))
 
 
