@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import yaml
 from tqdm import tqdm
 
 from benchmarks.__main__ import hardware
@@ -26,6 +25,7 @@ from structperc.batching.sources import Conll, Synthetic
 from structperc.data.conll import write_conll
 from structperc.errors import InputError
 from structperc.metrics import compare_all
+from structperc.training.overlays import read_configuration
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 CORPORA = {"ud_ewt": "UD English EWT, XPOS", "wsj": "the WSJ sample", "embedded": "the embedded corpus"}
@@ -123,7 +123,7 @@ def size(task: Task, name: str) -> str:
 def task_of(name: str, seed: int, documents: int = DOCUMENTS) -> Iterator[Task]:
     """A corpus and its configurations; the embedded one is written to files and has those of wsj."""
     configs = CONFIGS / ("wsj" if name == "embedded" else name)
-    options = yaml.safe_load((configs / "guided.yaml").read_text(encoding="utf-8"))
+    options = read_configuration(configs / "guided.yaml")
     data, templates = options["data"]["init_args"], options["model"]["init_args"]["features"]["init_args"]["node"]
     with tempfile.TemporaryDirectory() as folder:
         if name == "embedded":

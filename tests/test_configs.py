@@ -1,83 +1,92 @@
 """Every experiment in configs/ is one that the program accepts and can build."""
 
+import json
 import os
-from collections.abc import Iterator
-from importlib import import_module
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from structperc.data.text import expand
+from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
 from structperc.experiments.draft import draft
 from structperc.experiments.study_file import read_study
+from structperc.features import Clusters, Gazetteer
 from structperc.taggers.tagger import Tagger
-from structperc.training.program import Program, train
-from structperc.training.reranking_program import rerank
+from structperc.training.overlays import KEY, read_configuration
+from structperc.training.program import Program
 
 CONFIGS = Path(__file__).parents[1] / "configs"
-STUDIES = sorted((CONFIGS / "studies").glob("*.yaml"))
-FILES = sorted(set(CONFIGS.rglob("*.yaml")) - set(STUDIES))
-NAMES = [str(path.relative_to(CONFIGS)) for path in FILES]
+STUDIES = sorted((CONFIGS / "studies").rglob("*.yaml"))
+OVERLAYS = sorted((CONFIGS / "overlays").rglob("*.yaml"))
+FILES = sorted(set(CONFIGS.rglob("*.yaml")) - set(STUDIES) - set(OVERLAYS))
+NAMES = [str(path.relative_to(CONFIGS).with_suffix("")) for path in FILES]
 CORPORA = "${STRUCTPERC_DATA}"
+CPU = "--trainer.accelerator=cpu"
 
 each_config = pytest.mark.parametrize("path", FILES, ids=NAMES)
 each_study = pytest.mark.parametrize("path", STUDIES, ids=[path.stem for path in STUDIES])
 
 
-@pytest.fixture
-def program(monkeypatch, tmp_path):
-    """Reads a configuration as `fit` does, builds its objects if asked to, and stops there; -> the program."""
-
-    def stopped(path: Path, build: bool) -> Program:
-        programs: list[Program] = []
-        monkeypatch.setattr(Program, "_run_subcommand", lambda self, command: programs.append(self))
-        if not build:
-            monkeypatch.setattr(Program, "instantiate_classes", lambda self: None)
-        root = f"--trainer.default_root_dir={tmp_path}"
-        start = rerank if "jackknife:" in path.read_text(encoding="utf-8") else train
-        assert start(["fit", "-c", str(path), root, "--trainer.accelerator=cpu"]) == 0
-        return programs[0]
-
-    return stopped
+@pytest.fixture(scope="module", autouse=True)
+def shared():
+    """What experiments have in common is made once: parsers, gazetteers and clusters."""
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in (Gazetteer, Clusters):
+            patch.setattr(kind, "__init__", once(kind.__init__, lambda self, *args: (type(self), *args)))
+        patch.setattr(Program, "setup_parser", once(Program.setup_parser, lambda self, *args: type(self)))
+        patch.setattr(Program, "config_dump", {}, raising=False)  # which a checkpoint would hold
+        yield
 
 
-def class_paths(node: Any) -> Iterator[str]:
-    if isinstance(node, dict):
-        yield from ([node["class_path"]] if "class_path" in node else [])
-        for part in node.values():
-            yield from class_paths(part)
-    elif isinstance(node, list):
-        for part in node:
-            yield from class_paths(part)
+def once(method, key_of):
+    """The method of objects that get what it has made of the first one with the same key."""
+    known: dict[Any, dict[str, Any]] = {}
+
+    @wraps(method)
+    def shared(self, *args, **options):
+        key = key_of(self, *args, *options.items())
+        if key not in known:
+            before = set(vars(self))
+            method(self, *args, **options)
+            known[key] = {name: value for name, value in vars(self).items() if name not in before}
+        vars(self).update(known[key])
+
+    return shared
 
 
 def test_there_are_configurations():
-    assert "quickstart.yaml" in NAMES
+    assert "quickstart" in NAMES
     assert "smoke" in [path.stem for path in STUDIES]
+    assert read_yaml(CONFIGS / "quickstart.yaml").keys() == {"seed_everything", "trainer", "data", "model"}
 
 
-@pytest.mark.parametrize("path", [*FILES, *STUDIES])
+@pytest.mark.parametrize("path", [*FILES, *STUDIES, *OVERLAYS], ids=str)
 def test_opens_with_a_comment_that_says_what_it_is(path):
     assert path.read_text(encoding="utf-8").startswith("# ")
 
 
-@each_config
-def test_classes_exist(path):
-    named = list(class_paths(yaml.safe_load(path.read_text(encoding="utf-8"))))
-    assert named
-    for name in named:
-        module, _, attribute = name.rpartition(".")
-        assert isinstance(getattr(import_module(module), attribute), type)
+def test_each_overlay_is_part_of_an_experiment():
+    def below(path: Path) -> set[Path]:
+        named = {(path.parent / one).resolve() for one in read_yaml(path).get(KEY, [])}
+        return named.union(*map(below, named))
+
+    assert set(OVERLAYS) <= set().union(*map(below, FILES))
 
 
 @each_config
-def test_is_accepted_and_built(path, program, request):
+def test_is_accepted_and_built(path, monkeypatch, request):
     """Without corpora a configuration that names them is only checked, not built: gazetteers are read at once."""
-    possible = "STRUCTPERC_DATA" in os.environ or CORPORA not in path.read_text(encoding="utf-8")
-    done = program(path, build=possible)
+    monkeypatch.chdir(CONFIGS.parent)
+    given = read_configuration(path)
+    possible = "STRUCTPERC_DATA" in os.environ or CORPORA not in json.dumps(given)
+    if not possible:
+        monkeypatch.setattr(Program, "instantiate_classes", lambda self: None)
+    command = "rerank" if "jackknife" in json.dumps(given) else "fit"
+    done = draft([f"--config={path.relative_to(CONFIGS.parent)}", CPU], command)
+    assert done.root == Path("runs", path.relative_to(CONFIGS).with_suffix(""))
     assert done.config.fit.data.class_path
     if not possible:
         request.getfixturevalue("corpora")  # skips, with the reason
@@ -89,12 +98,15 @@ def test_is_accepted_and_built(path, program, request):
 
 @each_study
 def test_the_rows_of_studies_are_accepted(path, monkeypatch):
-    """Their options, too. They are not built: the configurations are, above."""
+    """Those with options of their own, and the first; the others are experiments, which are built above."""
     monkeypatch.chdir(CONFIGS.parent)
     monkeypatch.setattr(Program, "instantiate_classes", lambda self: None)
-    for row in read_study(str(path)).rows:
-        config = draft(row.arguments(row.seeds[0]), row.command).config.fit
-        assert config.seed_everything == config.data.init_args.seed == row.seeds[0]
+    study = read_study(str(path))
+    for row in study.rows:
+        assert {Path(file).resolve() for file in row.configs} <= set(FILES)
+        if row is study.rows[0] or row.options or len(row.configs) > 1:
+            config = draft([*row.arguments(row.seeds[0]), CPU], row.command).config.fit
+            assert config.seed_everything == config.data.init_args.seed == row.seeds[0]
 
 
 @pytest.mark.parametrize(
@@ -105,10 +117,10 @@ def test_the_rows_of_studies_are_accepted(path, monkeypatch):
         ("max_epochs: 10", "max_epochs: ten"),
     ],
 )
-def test_mistakes_are_not_accepted(program, tmp_path, right, wrong):
+def test_mistakes_are_not_accepted(tmp_path, right, wrong):
     text = (CONFIGS / "quickstart.yaml").read_text(encoding="utf-8")
     assert right in text
     bad = tmp_path / "bad.yaml"
     bad.write_text(text.replace(right, wrong), encoding="utf-8")
     with pytest.raises(InputError):
-        program(bad, build=False)
+        draft([f"--config={bad}", CPU])

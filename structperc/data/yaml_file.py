@@ -4,7 +4,8 @@ It is stricter than YAML: a key that stands twice in a mapping, of which the las
 aliases that stand for more values than a person writes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,46 +24,75 @@ def read_yaml(path: str | Path) -> Any:
 
 def parse_yaml(text: str, name: str) -> Any:
     """The value of a text. InputError, which begins with the name and the line, for what is not YAML or too strict."""
-    try:
+    with _complaints(text, name):
         return load_yaml(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = name if mark is None else f"{name}:{mark.line + 1}"
-        raise InputError(f"{place}: {error.problem or error.context or 'this is not YAML'}") from None
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise InputError(f"{name}:{line}: a text file has no character {chr(error.character)!r}") from None
+
+
+def read_node(path: str | Path) -> yaml.Node | None:
+    """The tree of a file; merge keys (<<) are replaced by what they stand for. None and InputError as of `read_yaml`.
+
+    Each part knows its file and line, which `place` says.
+    """
+    text = "\n".join(read_lines(path))
+    with _complaints(text, str(path)), _yaml_errors():
+        node = _node(text, str(path))
+        if node is not None:
+            node_value(node)  # which replaces merge keys, and refuses values that are not what they say
+        return node
 
 
 def load_yaml(text: str) -> Any:
     """The value of a text. yaml.YAMLError for what is not YAML, doubled keys and too many aliases."""
-    loader = yaml.SafeLoader(text)
+    with _yaml_errors():
+        node = _node(text)
+        return None if node is None else node_value(node)
+
+
+def node_value(node: yaml.Node) -> Any:
+    """The value of a tree."""
+    return _Loader("").construct_document(node)
+
+
+def _node(text: str, name: str = "") -> yaml.Node | None:
+    loader = _Loader(text)
+    loader.name = name
     try:
         node = loader.get_single_node()
-        if node is None:
-            return None
         known: dict[yaml.Node, int] = {}
-        if _count(node, known, set()) > len(known) + MOST:
+        if node is not None and _count(node, known, set()) > len(known) + MOST:
             raise yaml.MarkedYAMLError(problem=f"aliases stand for more than {MOST:,} values; write out what is meant")
-        return loader.construct_document(node)
-    except RecursionError:
-        raise yaml.MarkedYAMLError(problem="brackets are nested too deeply") from None
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # such as of !!int x
-        raise yaml.MarkedYAMLError(problem=f"a value is not what its tag or form says ({error})") from None
+        return node
     finally:
         loader.dispose()
 
 
-def line_of(path: str | Path, keys: Sequence[str], between: Sequence[str] = ()) -> int | None:
-    """The line, from 1, of the last of some keys, each within the one before; None for a file without them.
+class _Loader(yaml.SafeLoader):
+    """Leaves trees in which a merge key is replaced by entries that stand once, as a value has them."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        merged = any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value)
+        super().flatten_mapping(node)
+        if merged:
+            node.value = [*{(key.tag, str(key.value)): (key, value) for key, value in node.value}.values()]
+
+
+@contextmanager
+def _yaml_errors() -> Iterator[None]:
+    """What else goes wrong with a text becomes an error of YAML."""
+    try:
+        yield
+    except RecursionError:
+        raise yaml.MarkedYAMLError(problem="brackets are nested too deeply") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # such as of !!int x
+        raise yaml.MarkedYAMLError(problem=f"a value is not what its tag or form says ({error})") from None
+
+
+def find_key(node: yaml.Node | None, keys: Sequence[str], between: Sequence[str] = ()) -> yaml.Node | None:
+    """The last of some keys, each within the one before; None for a tree without them.
 
     Levels with a name of `between` may stand between two of the keys.
     """
-    try:
-        node = yaml.compose("\n".join(read_lines(path)), yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError):
-        return None
-    line = None
+    last = None
     for key in keys:
         found = _entry(node, key)
         while found is None and (inner := next(filter(None, (_entry(node, name) for name in between)), None)):
@@ -70,8 +100,27 @@ def line_of(path: str | Path, keys: Sequence[str], between: Sequence[str] = ()) 
             found = _entry(node, key)
         if found is None:
             return None
-        line, node = found[0].start_mark.line + 1, found[1]
-    return line
+        last, node = found
+    return last
+
+
+def place(node: yaml.Node) -> str:
+    """ "file:line" of a part of a tree."""
+    return f"{node.start_mark.name}:{node.start_mark.line + 1}"
+
+
+@contextmanager
+def _complaints(text: str, name: str) -> Iterator[None]:
+    """What YAML refuses within the block becomes an InputError with name and line."""
+    try:
+        yield
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = name if mark is None else f"{name}:{mark.line + 1}"
+        raise InputError(f"{where}: {error.problem or error.context or 'this is not YAML'}") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise InputError(f"{name}:{line}: a text file has no character {chr(error.character)!r}") from None
 
 
 def _entry(node: yaml.Node | None, key: str) -> tuple[yaml.Node, yaml.Node] | None:

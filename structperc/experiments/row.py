@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
+from structperc.training.overlays import read_configuration
 
 LONGEST = 150  # characters of a folder's name
 
@@ -53,7 +53,7 @@ def folder_name(name: str) -> str:
 
 def identity(configs: Sequence[str], **about: Any) -> dict[str, Any]:
     """What trainings share: what configuration files hold and further facts, as plain JSON types."""
-    return json.loads(json.dumps({"configs": [read_yaml(file) for file in configs], **about}, default=str))
+    return json.loads(json.dumps({"configs": [read_configuration(file) for file in configs], **about}, default=str))
 
 
 def check_same(before: dict[str, Any], now: dict[str, Any], holder: str, advice: str) -> None:

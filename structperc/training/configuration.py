@@ -1,5 +1,6 @@
 """Configuration files and options as the program's parser takes them: strict YAML, no unknown keys."""
 
+import os
 import re
 from argparse import Action
 from collections.abc import Iterator, Mapping
@@ -7,17 +8,16 @@ from types import NoneType
 from typing import Any, NoReturn, get_args, get_type_hints
 
 import yaml
-from jsonargparse import Namespace, get_loader, set_loader
+from jsonargparse import Namespace, Path, get_loader, set_loader
 from jsonargparse.typing import restricted_number_type
 from pytorch_lightning.cli import LightningArgumentParser
 
-from structperc.data.yaml_file import load_yaml, parse_yaml, read_yaml
-from structperc.errors import InputError
-from structperc.former_names import present_name
+from structperc.data.yaml_file import load_yaml, parse_yaml
 from structperc.spelling import did_you_mean
+from structperc.training.configuration_shape import check_shape
+from structperc.training.overlays import composed_text
 
 Seed = restricted_number_type("Seed", int, [(">=", 0), ("<", 2**32)])  # what NumPy's generators take
-CLASS = ("class_path", "init_args", "dict_kwargs")  # keys of one
 STRICT = "strict yaml"  # how the parser reads values: as it would by itself, if `load_yaml` takes them
 
 
@@ -40,14 +40,17 @@ class ConfigurationParser(LightningArgumentParser):
         super().__init__(*args, **{"parser_mode": STRICT, "allow_abbrev": False, **options})
 
     def parse_path(self, path: Any, *args: Any, **options: Any) -> Namespace:
-        """A file. InputError for one that is no YAML or no mapping."""
-        _check_mapping(read_yaml(path), str(path))
-        return super().parse_path(path, *args, **options)
+        """A file with its overlays. InputError as of `composed`."""
+        text = composed_text(path)
+        if text is None:
+            return super().parse_path(path, *args, **options)
+        with Path(path, mode="fr").relative_path_context():
+            return self.parse_string(text, os.path.basename(path), *args, **options)
 
     def parse_string(self, content: str, *args: Any, **options: Any) -> Namespace:
         """The text of a file, or one that stands in place of its name; as `parse_path`."""
         value = parse_yaml(content, "inline")
-        _check_mapping(value, "inline")
+        check_shape(value, "inline")
         self._refuse_unknown(value)
         return super().parse_string(content, *args, **options)
 
@@ -102,29 +105,3 @@ def _entries(given: Mapping[str, Any] | Namespace, known: list[str], above: str 
             yield from _entries(value, known, f"{key}.")
         elif not key.startswith("__"):  # which the parser writes itself
             yield key, value
-
-
-def _check_mapping(value: Any, name: str) -> None:
-    """InputError for what is no mapping, and for options of a class beside its path."""
-    if not isinstance(value, dict):
-        what = "is empty" if value is None else f"holds {'a list' if isinstance(value, list) else 'plain text'}"
-        raise InputError(f"{name}: a configuration is written as KEY: VALUE, but this {what}")
-    for key, complaint in _misshapen(value):
-        raise InputError(f"{name}: {key}: {complaint}")
-
-
-def _misshapen(value: Any, above: str = "") -> Iterator[tuple[str, str]]:
-    """Dotted keys of classes that are not written as such, and what is wrong with them."""
-    if isinstance(value, dict) and "class_path" in value:
-        if not isinstance(value["class_path"], str) or not value["class_path"]:
-            yield above, "class_path is the dotted path of a class, such as structperc.chain.KBest"
-        elif (now := present_name(value["class_path"])) != value["class_path"]:
-            yield above, f"{value['class_path']} is now {now}"
-        for beside in value.keys() - set(CLASS):
-            advice = f"options of a class stand under init_args{did_you_mean(str(beside), CLASS[1:])}"
-            yield above, f"{beside} stands beside class_path; {advice}"
-    if isinstance(value, dict) and not isinstance(value.get("init_args", {}), dict):
-        yield above, "init_args are written as KEY: VALUE"
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, one in inner:
-        yield from _misshapen(one, f"{above}.{key}".removeprefix("."))

@@ -10,8 +10,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from structperc.data.yaml_file import line_of
+import yaml
+
+from structperc.data.yaml_file import find_key, place
+from structperc.errors import InputError
 from structperc.spelling import did_you_mean
+from structperc.training.overlays import composed
 
 LONGEST = 80  # letters of a value that is shown
 
@@ -74,10 +78,11 @@ class Complaint(NamedTuple):
         keys = ".".join(keys).split(".")
         if _is_option(".".join(keys), arguments):
             return ""
+        trees = [tree for file in _files(arguments) if (tree := _tree(file)) is not None]
         for n in range(len(keys), 0, -1):
-            for file in reversed([*_files(arguments)]):
-                if line := line_of(file, keys[:n], between=("init_args",)):
-                    return f"{file}:{line}: "
+            for tree in reversed(trees):
+                if key := find_key(tree, keys[:n], between=("init_args",)):
+                    return f"{place(key)}: "
         return ""
 
 
@@ -128,6 +133,14 @@ def _is_option(key: str, arguments: Sequence[str]) -> bool:
     names = [one[2:].partition("=")[0].replace(".init_args", "") for one in arguments if one.startswith("--")]
     names = [name.removesuffix("+") for name in names]
     return any(f"{name}.".startswith(f"{key}.") or f"{key}.".startswith(f"{name}.") for name in names)
+
+
+def _tree(file: str) -> yaml.Node | None:
+    """A configuration with its overlays; None of one that is not read, such as a text in place of a file."""
+    try:
+        return composed(file)
+    except InputError:
+        return None
 
 
 def _files(arguments: Sequence[str]) -> Iterator[str]:

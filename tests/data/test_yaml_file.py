@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from structperc.data.yaml_file import line_of, parse_yaml, read_yaml
+from structperc.data.yaml_file import find_key, parse_yaml, place, read_node, read_yaml
 from structperc.errors import InputError
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
@@ -48,11 +48,12 @@ def test_what_is_not_is_one_line(text, complaint):
     assert "\n" not in str(error.value)
 
 
-def test_lines_of_keys(tmp_path):
-    (tmp_path / "f.yaml").write_text("a:\n  args:\n    b: {c: 1}\nx: [1]\n")
+def test_places_of_keys(tmp_path):
+    path = tmp_path / "f.yaml"
+    path.write_text("a:\n  args:\n    b: {c: 1}\nx: [1]\nm: {<<: {n: 1}}\n")
     found = [
-        line_of(tmp_path / "f.yaml", keys, between=("args",))
-        for keys in (["a"], ["a", "b"], ["a", "b", "c"], ["x", "b"], ["y"])
+        find_key(read_node(path), keys, between=("args",))
+        for keys in (["a"], ["a", "b"], ["a", "b", "c"], ["m", "n"], ["x", "b"], ["y"])
     ]
-    assert found == [1, 3, 3, None, None]
-    assert read_yaml(tmp_path / "f.yaml")["x"] == [1]
+    assert [key and place(key) for key in found] == [f"{path}:{line}" for line in (1, 3, 3, 5)] + [None, None]
+    assert read_yaml(path)["x"] == [1]

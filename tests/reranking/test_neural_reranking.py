@@ -36,6 +36,7 @@ from structperc.reranking.lists import TENSORS
 from structperc.reranking.reranker import Reranker
 from structperc.scorers import Neural, SparseLinear, Sum
 from structperc.taggers.tagger import Tagger
+from structperc.training.overlays import read_configuration
 from structperc.training.report import evaluate
 from structperc.training.reranking_program import rerank
 
@@ -444,7 +445,7 @@ SIZES = {"train": 10, "dev": 4, "test": 4}
 
 def voted(neural):
     """The voted perceptron over global features, with the first model of another configuration."""
-    given = yaml.safe_load((CONFIGS / "voted.yaml").read_text())
+    given = read_configuration(CONFIGS / "voted.yaml")
     parts = {part: neural["model"][part] for part in ("first", "jackknife")}
     given["model"]["init_args"].update(parts, nonlocal_features=FEATURES)
     return {**given, "data": neural["data"]}
@@ -457,7 +458,7 @@ class Runs:
         self.root, self.candidates = root, candidates or root / "candidates"
 
     def __call__(self, name, *options, command=()):
-        neural = yaml.safe_load((CONFIGS / "bilstm_reranking.yaml").read_text())
+        neural = read_configuration(CONFIGS / "bilstm_reranking.yaml")
         neural["data"]["init_args"].update(SIZES, batch_size=4)
         neural["model"]["first"]["init_args"]["scorer"]["init_args"]["encoder"]["init_args"].update(hidden=6)
         plan = {"folds": 2, "epochs": 4, "cache": str(self.candidates)}

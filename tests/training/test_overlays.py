@@ -1,0 +1,259 @@
+"""Configurations of several files: what lies above wins, and complaints name the file that is wrong."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from structperc.cli import main
+from structperc.data import yaml_file
+from structperc.errors import InputError
+from structperc.experiments.draft import draft
+from structperc.experiments.row import identity
+from structperc.training.overlays import DEEPEST, composed_text, read_configuration
+
+QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Writes files, by name, into the folder one is in."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(**files):
+        for name, text in files.items():
+            Path(f"{name}.yaml").write_text(text, encoding="utf-8")
+
+    return write
+
+
+# -- what comes of it -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "expected"),
+    [
+        ("a: 1\nb: 2", "b: 3\nc: 4", {"a": 1, "b": 3, "c": 4}),
+        ("a: {x: 1, y: {z: 2}}", "a: {y: {w: 3}}", {"a": {"x": 1, "y": {"z": 2, "w": 3}}}),
+        ("a: [1, 2, 3]", "a: [4]", {"a": [4]}),
+        ("a: {x: 1}", "a: null", {"a": None}),
+        ("a: {x: 1}", "a: 2", {"a": 2}),
+        ("a: 2", "a: {x: 1}", {"a": {"x": 1}}),
+        (
+            "s: {class_path: A, init_args: {k: 1, l: [1]}}",
+            "s: {init_args: {k: 2}}",
+            {"s": {"class_path": "A", "init_args": {"k": 2, "l": [1]}}},
+        ),
+        (
+            "s: {class_path: A, init_args: {k: 1}}",
+            "s: {class_path: A, init_args: {l: 2}}",
+            {"s": {"class_path": "A", "init_args": {"k": 1, "l": 2}}},
+        ),
+        ("s: {class_path: A, init_args: {k: 1}}", "s: {class_path: B}", {"s": {"class_path": "B"}}),
+        (
+            "s: {init_args: {k: 1}}",
+            "s: {class_path: A, init_args: {l: 2}}",
+            {"s": {"class_path": "A", "init_args": {"k": 1, "l": 2}}},
+        ),
+        ("a: &x {n: 1}\nb: *x", "b: {n: 2}", {"a": {"n": 1}, "b": {"n": 2}}),
+        ("a: &x {n: 1, m: 2}\nb: {<<: *x, n: 3}", "b: {k: 4}", {"a": {"n": 1, "m": 2}, "b": {"n": 3, "m": 2, "k": 4}}),
+        ("a: '1e-4'\nb: 1.0e-4\n'1': x", "c: 0", {"a": "1e-4", "b": 1e-4, "1": "x", "c": 0}),
+    ],
+)
+def test_one_mapping_laid_over_another(write, below, above, expected):
+    write(below=below, own=f"overlays: [below.yaml]\n{above}")
+    assert read_configuration("own.yaml") == expected
+
+
+def test_later_files_lie_above_earlier_ones_and_the_own_keys_above_all(write):
+    write(
+        one="a: 1\nb: 1\nc: 1\nd: 1",
+        two="overlays: [three.yaml]\nc: 2\nd: 2",
+        three="b: 3\nc: 3\nd: 3",
+        own="overlays: [one.yaml, two.yaml]\nd: 0",
+    )
+    assert read_configuration("own.yaml") == {"a": 1, "b": 3, "c": 2, "d": 0}
+
+
+def test_paths_start_in_the_folder_of_the_file_that_names_them(write, tmp_path, monkeypatch):
+    for folder in ("data", "own", "elsewhere"):
+        Path(folder).mkdir()
+    write(**{"data/all": "a: 1", "data/some": "overlays: [all.yaml]", "own/e": "overlays: [../data/some.yaml]\nb: 2"})
+    monkeypatch.chdir("elsewhere")
+    for path in ("../own/e.yaml", tmp_path / "own" / "e.yaml"):
+        assert read_configuration(path) == {"a": 1, "b": 2}
+
+
+def test_two_files_may_lie_on_the_same_one(write):
+    files = {f"n{i}": f"overlays: [n{i + 1}.yaml, n{i + 1}.yaml]\nk{i}: {i}" for i in range(DEEPEST)}
+    write(**files, **{f"n{DEEPEST}": "a: 1"})
+    assert len(read_configuration("n0.yaml")) == DEEPEST + 1
+
+
+def test_a_plain_file_is_read_as_it_stands(write):
+    write(own="a: 1\nb: {<<: {c: 2}}")
+    assert composed_text("own.yaml") is None
+    assert read_configuration("own.yaml") == {"a": 1, "b": {"c": 2}}
+
+
+def test_no_other_file_is_read(write, monkeypatch):
+    read = []
+    monkeypatch.setattr(
+        yaml_file, "read_lines", lambda path: read.append(str(path)) or Path(path).read_text().splitlines()
+    )
+    write(below="a: b.yaml", b="x: 1", own="overlays: [below.yaml]")
+    read_configuration("own.yaml")
+    assert set(read) == {"own.yaml", "below.yaml"}
+
+
+# -- complaints -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files", "complaint"),
+    [
+        (
+            {"own": "a: 1\noverlays: [none.yaml]"},
+            "own.yaml:2: overlays: there is no file none.yaml; paths start in",
+        ),
+        (
+            {"own": "overlays: [below.yaml]", "below": "overlays: [x/y.yaml]"},
+            "below.yaml:1: overlays: there is no",
+        ),
+        ({"own": "overlays: [.]"}, "own.yaml:1: overlays: there is no file ."),
+        ({"own": "overlays: [$NOWHERE/x.yaml]"}, "$NOWHERE/x.yaml: environment variable not set"),
+        ({"own": "overlays: [own.yaml]"}, "own.yaml:1: overlays: a circle leads back to own.yaml"),
+        (
+            {"own": "overlays: [b.yaml]", "b": "overlays: [./own.yaml]"},
+            "b.yaml:1: overlays: a circle leads back",
+        ),
+        ({"own": "overlays: below.yaml", "below": "a: 1"}, "own.yaml:1: overlays: write a list of files, as in ["),
+        ({"own": "overlays: [1]"}, "own.yaml:1: overlays: write a list of files"),
+        ({"own": "overlays: {a: b}"}, "own.yaml:1: overlays: write a list of files"),
+        ({"own": "overlays:"}, "own.yaml:1: overlays: write a list of files"),
+        (
+            {"own": "overlays: [below.yaml]", "below": ""},
+            "below.yaml: a configuration is written as KEY: VALUE",
+        ),
+        (
+            {"own": "overlays: [below.yaml]", "below": "[1]"},
+            "below.yaml: a configuration is written as KEY: VALUE",
+        ),
+        ({"own": "overlays: [below.yaml]", "below": "a: 1\nb: [1"}, "below.yaml:2: expected ',' or ']'"),
+        ({"own": "overlays: [below.yaml]", "below": "a: 1\nb: 1\na: 2"}, "below.yaml:3: 'a' stands twice, first in"),
+        (
+            {"own": "overlays: [below.yaml]", "below": "a: !!python/name:os.system x"},
+            "below.yaml:1: could not",
+        ),
+        ({"own": "overlays: [below.yaml]", "below": "a: {class_path: 3}"}, "below.yaml: a: class_path is the dotted"),
+        (
+            {"own": "a: 1\noverlays: [below.yaml]\ns: {k: 3}", "below": "s: {class_path: A}"},
+            "own.yaml: s: k stands beside class_path; options of a class stand under init_args",
+        ),
+        (
+            {"own": "overlays: [one.yaml, two.yaml]", "one": "s: {k: 3}", "two": "s: {class_path: A}"},
+            "one.yaml: s: k stands beside class_path",
+        ),
+        (
+            {
+                **{f"n{i}": f"overlays: [n{i + 1}.yaml]" for i in range(DEEPEST + 2)},
+                "own": "overlays: [n0.yaml]",
+            },
+            f"n{DEEPEST - 1}.yaml:1: overlays: more than {DEEPEST} files, each of which names the next",
+        ),
+    ],
+)
+def test_what_is_wrong_with_the_files_is_one_line(write, files, complaint):
+    write(**files)
+    with pytest.raises(InputError) as error:
+        draft(["-c", "own.yaml"])
+    assert str(error.value).startswith(complaint)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("below", "own", "complaint"),
+    [
+        (
+            "\ntrainer:\n  max_epoch: 3",
+            "",
+            "below.yaml:3: trainer.max_epoch is no option of this command",
+        ),
+        (
+            "model:\n  search:\n    init_args:\n      k: many",
+            "",
+            "below.yaml:4: model.search.k: expected int, got",
+        ),
+        (
+            "model:\n  search: {init_args: {k: 1}}",
+            "model: {search: {init_args: {k: x}}}",
+            "own.yaml:2: model.search.k:",
+        ),
+        ("model: {criterion: {class_path: structperc.criteria.Percepton}}", "", "below.yaml:1: model.criterion: there"),
+        (
+            "model: {criterion: {class_path: structperc.criteria.Percepton}}",
+            "model: {criterion: {init_args: {C: 5}}}",
+            "below.yaml:1: model.criterion: there is no structperc.criteria.Percepton; did you mean Perceptron?",
+        ),
+        (
+            "model: {criterion: {class_path: structperc.criteria.Margin}}",
+            "model: {criterion: {init_args: {D: 5}}}",
+            "own.yaml:2: model.criterion.D is no option of structperc.criteria.Margin",
+        ),
+        ("modle: {}", "", "below.yaml:1: modle is no option of this command; did you mean model?"),
+        (
+            "data:\n  init_args: {unit: word}",
+            "",
+            "below.yaml:2: data.unit: expected one of 'sentence', 'document'",
+        ),
+    ],
+)
+def test_wrong_options_are_named_with_the_file_and_line_they_stand_in(write, below, own, complaint):
+    write(below=below, own=f"overlays: [{QUICKSTART}, below.yaml]\n{own}")
+    with pytest.raises(InputError) as error:
+        draft(["-c", "own.yaml", "--trainer.accelerator=cpu"])
+    assert str(error.value).startswith(complaint)
+
+
+def test_the_key_stands_in_files_alone(write):
+    write(below="trainer: {max_epochs: 1}")
+    with pytest.raises(InputError, match="overlays is no option of this command"):
+        draft(["-c", str(QUICKSTART), "-c", "{overlays: [below.yaml]}"])
+
+
+# -- commands -------------------------------------------------------------------------------------------------
+
+SMALL = "data: {init_args: {train: 8, dev: 4, test: 4}}\ntrainer: {max_epochs: 2, enable_progress_bar: false}\n"
+
+
+@pytest.fixture
+def experiment(write):
+    """An experiment on the quickstart, with small data; -> its file and that of the same as one file."""
+    write(
+        small=SMALL, own=f"overlays: [{QUICKSTART}, small.yaml]\nmodel:\n  optimizer: {{init_args: {{average: false}}}}"
+    )
+    Path("whole.yaml").write_text(yaml.safe_dump(read_configuration("own.yaml")), encoding="utf-8")
+    return "own.yaml", "whole.yaml"
+
+
+def test_a_run_is_that_of_one_file_and_is_named_after_the_experiment(experiment):
+    for file in experiment:
+        assert main(["fit", "-c", file, "--trainer.accelerator=cpu"]) == 0
+    saved = [Path(f"runs/{name}/1/logs/version_0/config.yaml").read_text() for name in ("own", "whole")]
+    assert saved[0].replace("runs/own/", "runs/whole/") == saved[1]
+    for command, *options in (["validate"], ["test"], ["predict", "--data.predict=test"]):
+        assert main([command, "-c", "own.yaml", "--ckpt_path=best", "--trainer.accelerator=cpu", *options]) == 0
+    assert Path("runs/own/1/predictions").is_dir()
+
+
+def test_later_files_of_the_command_line_lie_above_whole_experiments(experiment, write):
+    write(more="overlays: [most.yaml]\ndata: {init_args: {train: 9}}", most="model: {search: {init_args: {k: 3}}}")
+    config = draft(["-c", "own.yaml", "-c", "more.yaml", "--data.dev=5", "--trainer.accelerator=cpu"]).config.fit
+    assert (config.data.init_args.train, config.data.init_args.dev, config.data.init_args.test) == (9, 5, 4)
+    assert config.model.init_args.search.init_args.k == 3
+    assert config.model.init_args.optimizer.init_args.average is False
+
+
+def test_studies_and_sweeps_know_an_experiment_by_what_it_says(experiment):
+    own, whole = ([file] for file in experiment)
+    assert identity(own, options=[]) == identity(whole, options=[])
