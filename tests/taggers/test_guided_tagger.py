@@ -91,7 +91,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(config, tmp_path):
 
 
 def test_it_learns(config, tmp_path):
-    program = fitted(config, tmp_path / "run", "--trainer.max_epochs=6", "--data.train=60")
+    program = fitted(config, tmp_path / "run", "--trainer.max_epochs=5", "--data.train=20")
     assert program.model.training_error() < 0.05
     labels = program.model.label(program.datamodule.corpus("train"))
     gold = program.datamodule.corpus("train").columns["label"]
