@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from structperc.optim.averaged import entries
+from structperc.optim.averaged import nonzero_entries
 
 NONE, SPARSE, DENSE = range(3)  # kinds of gradients
 _alone = False
@@ -102,7 +102,7 @@ def _dense(p: Tensor) -> Tensor:
 def _listed(p: Tensor) -> Tensor:
     """The sparse gradients of all processes as one, uncoalesced, over single weights."""
     empty = torch.zeros(0, dtype=torch.int64, device=p.device), p.new_zeros(0)
-    places, values = (_concatenated(x) for x in (empty if p.grad is None else entries(p.grad)))
+    places, values = (_concatenated(x) for x in (empty if p.grad is None else nonzero_entries(p.grad)))
     index = torch.stack(torch.unravel_index(places, p.shape))
     return torch.sparse_coo_tensor(index, values, p.shape, check_invariants=False)
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from structperc.chain.memory import check_memory
 from structperc.chain.path import path_score
 from structperc.chain.recursion import array
-from structperc.chain.sidetracks import Forks, every_token, forks, spread
+from structperc.chain.sidetracks import Forks, at_every_token, every_token, forks
 from structperc.chain.viterbi import viterbi
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice
@@ -95,7 +95,7 @@ def _trace(picks: list[Tensor], found: Forks, width: int, T: int) -> Tensor:
     _follow([array(pick) for pick in picks], L, *(array(x) for x in (chosen, slots, places)))
     at_forks = chosen.new_empty(len(order), width, len(chosen))
     at_forks[order] = chosen.remainder_(L).permute(1, 2, 0)
-    return spread(found, at_forks)
+    return at_every_token(found, at_forks)
 
 
 def _follow(picks: list[Any], L: int, chosen: Any, slots: Any, places: Any) -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from structperc.chain.recursion import before_and_after, completions, every_edge, full_precision, live, narrowed
-from structperc.chain.scaled import Prefixes, log_sum, node_probabilities, pair_sums, prefixes, unpacked
+from structperc.chain.scaled import ForwardSums, forward_sums, log_sum, node_probabilities, pair_sums, unpacked
 from structperc.structures import Lattice
 
 
@@ -26,7 +26,7 @@ class _LogPartition(torch.autograd.Function):
     def forward(ctx: Any, unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
         lattice = Lattice(unary, edge, lengths)
         ctx.save_for_backward(*lattice)
-        ctx.products, ctx.logs = prefixes(lattice), None
+        ctx.products, ctx.logs = forward_sums(lattice), None
         if ctx.products is not None:
             return log_sum(lattice, ctx.products).to(full_precision(unary).dtype)
         ctx.logs = before_and_after(lattice, torch.logsumexp)
@@ -48,7 +48,7 @@ class _LogPartition(torch.autograd.Function):
 
 
 def _expected_by_products(
-    lattice: Lattice, found: Prefixes, nodes: Tensor, weights: Tensor, with_pairs: bool
+    lattice: Lattice, found: ForwardSums, nodes: Tensor, weights: Tensor, with_pairs: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Probabilities of labels and pairs, each sequence's times its weight (B,), in the shapes of the tables.
 
@@ -75,7 +75,7 @@ def _expected_by_logs(
 @torch.no_grad()
 def marginals(lattice: Lattice) -> Tensor:
     """p(y_t = y | x) -> (B, T, L); 0 where impossible, in the padding, and without a legal labelling."""
-    found = prefixes(lattice)
+    found = forward_sums(lattice)
     nodes = None if found is None else node_probabilities(found)
     if found is None or nodes is None:
         return _node_probabilities(lattice, *before_and_after(lattice, torch.logsumexp))

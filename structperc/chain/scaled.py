@@ -26,7 +26,7 @@ NOTHING = 1e-300  # added to divisors: 0 / 0 is 0 where nothing is possible, and
 SMALL = 2**17  # products per step up to which numpy is faster: a call costs it a third (measured on a CPU)
 
 
-class Prefixes(NamedTuple):
+class ForwardSums(NamedTuple):
     """Sums over the labellings up to each of the N real tokens, packed as in the walk."""
 
     walk: Walk
@@ -36,7 +36,7 @@ class Prefixes(NamedTuple):
     logs: Tensor  # (N, 1) logarithm of the scale, the highest scores included; -inf where nothing is possible
 
 
-def prefixes(lattice: Lattice) -> Prefixes | None:
+def forward_sums(lattice: Lattice) -> ForwardSums | None:
     """Forward sums; None for an edge that is not stationary, and where products might underflow."""
     if not is_stationary(lattice.edge) or lattice.unary.device.type == "mps":  # which has no float64
         return None
@@ -53,15 +53,15 @@ def prefixes(lattice: Lattice) -> Prefixes | None:
         return None
     logs = scales.log_().add_(highest)
     logs[sum(walk.sizes[:1]) :] += highest_edge
-    return Prefixes(walk, unary, edge, sums, logs)
+    return ForwardSums(walk, unary, edge, sums, logs)
 
 
-def log_sum(lattice: Lattice, found: Prefixes) -> Tensor:
+def log_sum(lattice: Lattice, found: ForwardSums) -> Tensor:
     """-> (B,) float64, log of the sum over all labellings; 0 for an empty sequence."""
     return unpacked(lattice, found, found.logs).sum((1, 2))
 
 
-def node_probabilities(found: Prefixes) -> Tensor | None:
+def node_probabilities(found: ForwardSums) -> Tensor | None:
     """-> (N, L) float64, packed; None where products might underflow on the way back.
 
     Labels of a token sum to 1; 0 where impossible and without a legal labelling.
@@ -74,7 +74,7 @@ def node_probabilities(found: Prefixes) -> Tensor | None:
     return nodes.div_(nodes.sum(1, keepdim=True).clamp_(min=torch.finfo(nodes.dtype).tiny))
 
 
-def pair_sums(found: Prefixes, nodes: Tensor) -> Tensor:
+def pair_sums(found: ForwardSums, nodes: Tensor) -> Tensor:
     """Node probabilities (N, L), weighted at will -> (L, L), pair probabilities, weighted alike, summed over tokens.
 
     p(i, j) = sums(i) edge(i, j) / arriving(j) * p(j): the label before given this one, times this one. The edge
@@ -85,7 +85,7 @@ def pair_sums(found: Prefixes, nodes: Tensor) -> Tensor:
     return total.mul_(found.edge)
 
 
-def unpacked(lattice: Lattice, found: Prefixes, values: Tensor) -> Tensor:
+def unpacked(lattice: Lattice, found: ForwardSums, values: Tensor) -> Tensor:
     """(N, M) -> (B, T, M), 0 in the padding."""
     B, T, _ = lattice.unary.shape
     result = values.new_zeros(B * T, values.shape[1])

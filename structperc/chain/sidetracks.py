@@ -76,7 +76,7 @@ def forks(lattice: Lattice, k: int) -> Forks:
     return _packed(fork, _composed(free, fork), sources, losses)
 
 
-def spread(found: Forks, at_forks: Tensor) -> Tensor:
+def at_every_token(found: Forks, at_forks: Tensor) -> Tensor:
     """Labels (B, W, S or T) at the forks -> labels (B, W, T) at all tokens."""
     if found.labels is None or found.number is None:
         return at_forks

@@ -20,13 +20,13 @@ OLD = "old"  # in the folder that is to replace another one: the other one, for 
 
 def unfinished(path: Path) -> Path:
     """Where this process writes what is to be `path`; nothing is there."""
-    sweep(path.parent)
+    remove_unfinished(path.parent)
     part = path.with_name(f".{path.name}.{HOST}.{os.getpid()}.part")
     remove(part)  # of an earlier process of this number
     return part
 
 
-def sweep(folder: Path) -> None:
+def remove_unfinished(folder: Path) -> None:
     """Removes what is unfinished in a folder and was left there by processes of this host that are gone."""
     with suppress(OSError):  # of a folder that is not there, or not ours to change
         for entry in [*os.scandir(folder)]:

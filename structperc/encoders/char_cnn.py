@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from structperc.data.corpus import Corpus
 from structperc.encoders.base import TokenEmbedder, check_share
-from structperc.encoders.strings import Strings
+from structperc.encoders.strings import KnownStrings
 from structperc.errors import InputError
 from structperc.features.encoded import Ragged
 from structperc.structures import SparseFeatures
@@ -41,11 +41,11 @@ class CharCNN(TokenEmbedder):
         check_share("CharCNN: dropout", dropout)
         self.width, self.characters, self.window, self.dropout = width, characters, window, dropout
         self.filters = nn.Conv1d(characters, width, window, padding=window // 2)
-        self.known = Strings([])
+        self.known = KnownStrings([])
 
     def learn(self, corpus: Corpus) -> None:
         """The characters of the training data."""
-        self._begin(Strings.frequent("".join(corpus.columns["word"]), 1))
+        self._begin(KnownStrings.frequent("".join(corpus.columns["word"]), 1))
         nn.init.uniform_(self.table, -((3 / self.characters) ** 0.5), (3 / self.characters) ** 0.5)
 
     def learned(self) -> list[str]:
@@ -54,9 +54,9 @@ class CharCNN(TokenEmbedder):
 
     def relearn(self, learned: list[str]) -> None:
         """A table of zeros for these characters."""
-        self._begin(Strings.from_json(learned, "CharCNN"))
+        self._begin(KnownStrings.from_json(learned, "CharCNN"))
 
-    def _begin(self, known: Strings) -> None:
+    def _begin(self, known: KnownStrings) -> None:
         self.known, self.table = known, nn.Parameter(torch.zeros(len(known), self.characters))
 
     def read(self, corpus: Corpus) -> list[Ragged]:

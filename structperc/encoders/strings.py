@@ -12,7 +12,7 @@ from structperc.errors import InputError
 UNKNOWN = 0  # of strings that are not in the vocabulary
 
 
-class Strings:
+class KnownStrings:
     """Numbers 1, 2, ... of known strings; every other string is UNKNOWN."""
 
     def __init__(self, known: Sequence[str]) -> None:
@@ -20,12 +20,12 @@ class Strings:
         self._numbers = {string: number for number, string in enumerate(self.known, UNKNOWN + 1)}
 
     @classmethod
-    def frequent(cls, strings: Iterable[str], cutoff: int) -> "Strings":
+    def frequent(cls, strings: Iterable[str], cutoff: int) -> "KnownStrings":
         """The strings that occur `cutoff` times or more, most frequent first, equally frequent ones in their order."""
         return cls([string for string, count in Counter(strings).most_common() if count >= cutoff])
 
     @classmethod
-    def from_json(cls, known: Any, place: str) -> "Strings":
+    def from_json(cls, known: Any, place: str) -> "KnownStrings":
         """Those that were `known` before; InputError, naming the place, for anything but different strings."""
         check_value(known, list[str], place)
         if len(set(known)) < len(known):

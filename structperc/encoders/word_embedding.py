@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from structperc.data.corpus import Corpus
 from structperc.encoders.base import TokenEmbedder, check_share
-from structperc.encoders.strings import UNKNOWN, Strings
+from structperc.encoders.strings import UNKNOWN, KnownStrings
 from structperc.encoders.vectors import read_vectors
 from structperc.errors import InputError
 from structperc.features.encoded import Ragged
@@ -55,11 +55,11 @@ class WordEmbedding(TokenEmbedder):
         check_share("WordEmbedding: word_dropout", word_dropout)
         self.width, self.cutoff, self.path, self.fold, self.column = width, cutoff, path, fold, column
         self.word_dropout, self.frozen = word_dropout, frozen
-        self.known = Strings([])
+        self.known = KnownStrings([])
 
     def learn(self, corpus: Corpus) -> None:
         """Vocabulary of the training data and of the file; vectors of the file."""
-        own = Strings.frequent(self._strings(corpus), self.cutoff)
+        own = KnownStrings.frequent(self._strings(corpus), self.cutoff)
         if self.path is None:
             self._begin(own, torch.randn(len(own), self.width) / self.width**0.5)
             return
@@ -67,7 +67,7 @@ class WordEmbedding(TokenEmbedder):
         if vectors.shape[1] != self.width:
             raise InputError(f"{self.path}: vectors of width {vectors.shape[1]}, not {self.width}; set width to that")
         given = dict(zip(words, range(len(words)), strict=True))
-        known = Strings([*words, *(word for word in own.known if word not in given)])
+        known = KnownStrings([*words, *(word for word in own.known if word not in given)])
         table = torch.randn(len(known), self.width) * vectors.std()
         table[UNKNOWN + 1 : UNKNOWN + 1 + len(words)] = vectors
         self._begin(known, table)
@@ -82,10 +82,10 @@ class WordEmbedding(TokenEmbedder):
 
     def relearn(self, learned: list[str]) -> None:
         """A table of zeros for these words."""
-        known = Strings.from_json(learned, "WordEmbedding")
+        known = KnownStrings.from_json(learned, "WordEmbedding")
         self._begin(known, torch.zeros(len(known), self.width))
 
-    def _begin(self, known: Strings, table: Tensor) -> None:
+    def _begin(self, known: KnownStrings, table: Tensor) -> None:
         self.known, self.table = known, nn.Parameter(table, requires_grad=not self.frozen)
 
     def read(self, corpus: Corpus) -> list[Ragged]:

@@ -14,9 +14,9 @@ from structperc.features.crfpp import read_crfpp
 from structperc.features.encoded import EncodedFeatures
 from structperc.features.gazetteers import Gazetteer
 from structperc.features.index import FeatureIndex
-from structperc.features.sources import Reading, Sources
+from structperc.features.sources import Attributes, Sources
 from structperc.features.templates import Template, parse_templates, template_name
-from structperc.features.vocabulary import Vocabulary
+from structperc.features.value_codes import ValueCodes
 from structperc.features.windows import View
 
 STATE = {
@@ -69,7 +69,7 @@ class FeatureExtractor:
         self._reach = max((abs(part.offset) for part in parts), default=0)
         names = list(dict.fromkeys(part.attribute for part in parts))
         self._sources = Sources(names, self.gazetteers, clusters, self._reach)
-        self._vocabularies: dict[str, Vocabulary] = {}
+        self._vocabularies: dict[str, ValueCodes] = {}
         self._indices: dict[str, FeatureIndex] = {}
 
     @classmethod
@@ -163,7 +163,7 @@ class FeatureExtractor:
         clusters = strings["clusters"] and Clusters.from_json(strings["clusters"], "features.clusters")
         extractor = cls(strings["node"], strings["edge"], strings["cutoff"], gazetteers, clusters)
         extractor._vocabularies = {
-            name: Vocabulary.from_json(values, extractor._reach, f"features.vocabularies.{name}")
+            name: ValueCodes.from_json(values, extractor._reach, f"features.vocabularies.{name}")
             for name, values in strings["vocabularies"].items()
         }
         if missing := [name for name in extractor._sources.names if name not in extractor._vocabularies]:
@@ -179,7 +179,7 @@ class FeatureExtractor:
             extractor._indices.setdefault("edge", extractor._indices["node"])
         return extractor
 
-    def _fit(self, corpus: Corpus, reading: Reading) -> View:
+    def _fit(self, corpus: Corpus, reading: Attributes) -> View:
         self._vocabularies = {name: self._vocabulary(name, reading) for name in reading.values}
         view = self._view(corpus, reading)
         self._indices = {"node": self._count(view, self.node)}
@@ -197,12 +197,12 @@ class FeatureExtractor:
         edges = nodes if edge is node else edge.encode(view, self.progress)
         return EncodedFeatures(nodes, edges, view.starts)
 
-    def _vocabulary(self, name: str, reading: Reading) -> Vocabulary:
+    def _vocabulary(self, name: str, reading: Attributes) -> ValueCodes:
         values, numbers = reading.values[name], reading.numbers[reading.columns[name]]
         counts = np.bincount(numbers, minlength=2 * self._reach + len(values))[2 * self._reach :]
-        return Vocabulary.frequent(values, counts, self.cutoff, self._reach)
+        return ValueCodes.frequent(values, counts, self.cutoff, self._reach)
 
-    def _view(self, corpus: Corpus, reading: Reading) -> View:
+    def _view(self, corpus: Corpus, reading: Attributes) -> View:
         codes = {name: self._vocabularies[name].encode(values) for name, values in reading.values.items()}
         return View(reading.columns, reading.numbers, codes, corpus.starts, self._reach)
 

@@ -11,8 +11,8 @@ import numpy as np
 from structperc.errors import InputError
 from structperc.features.encoded import Ragged
 from structperc.features.keys import NO_FEATURE, frequent_keys, key_lookup, radices, split_keys, template_keys
-from structperc.features.templates import Part, Template, template_name
-from structperc.features.vocabulary import Vocabulary
+from structperc.features.templates import Template, TemplatePart, template_name
+from structperc.features.value_codes import ValueCodes
 from structperc.features.windows import View
 from structperc.progress import bar
 
@@ -33,7 +33,7 @@ class FeatureIndex:
     def __init__(
         self,
         templates: Sequence[Template],
-        vocabularies: Mapping[str, Vocabulary],
+        vocabularies: Mapping[str, ValueCodes],
         keys: Sequence[np.ndarray],
     ) -> None:
         self.templates = tuple(templates)
@@ -47,7 +47,7 @@ class FeatureIndex:
         cls,
         view: View,
         templates: Sequence[Template],
-        vocabularies: Mapping[str, Vocabulary],
+        vocabularies: Mapping[str, ValueCodes],
         cutoff: int,
         progress: bool = False,
     ) -> "FeatureIndex":
@@ -64,7 +64,7 @@ class FeatureIndex:
     def from_arrays(
         cls,
         templates: Sequence[Template],
-        vocabularies: Mapping[str, Vocabulary],
+        vocabularies: Mapping[str, ValueCodes],
         keys: np.ndarray,
         sizes: np.ndarray,
     ) -> "FeatureIndex":
@@ -145,7 +145,7 @@ class FeatureIndex:
         codes = split_keys(keys, self._sizes[number])
         return map("|".join, zip(*map(self._part_names, template, codes), strict=True))
 
-    def _part_names(self, part: Part, codes: np.ndarray) -> list[str]:
+    def _part_names(self, part: TemplatePart, codes: np.ndarray) -> list[str]:
         name = self._vocabularies[part.attribute].name
         return [f"{part}={name(code)}" for code in codes.tolist()]
 

@@ -7,14 +7,14 @@ import numpy as np
 
 from structperc.errors import InputError
 from structperc.features.templates import Template, template_name
-from structperc.features.vocabulary import ABSENT, UNSEEN, Vocabulary
+from structperc.features.value_codes import ABSENT, UNSEEN, ValueCodes
 from structperc.features.windows import View
 
 NO_FEATURE = -1
 TABLE = 1 << 18  # key spaces up to this size are counted and looked up in a table, larger ones by sorting
 
 
-def radices(template: Template, vocabularies: Mapping[str, Vocabulary]) -> tuple[int, ...]:
+def radices(template: Template, vocabularies: Mapping[str, ValueCodes]) -> tuple[int, ...]:
     """Return the number of codes of each part; InputError if 63 bits cannot tell their combinations apart."""
     sizes = tuple(len(vocabularies[part.attribute]) for part in template)
     if prod(sizes) >= 1 << 63:

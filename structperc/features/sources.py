@@ -11,7 +11,7 @@ from structperc.features.attributes import Attribute, surface_attribute
 from structperc.features.attributes import word as as_it_stands
 from structperc.features.clusters import Clusters
 from structperc.features.gazetteers import TAGS, Gazetteer
-from structperc.features.windows import Column, number_strings
+from structperc.features.windows import DistinctStrings, number_strings
 
 
 class Source(NamedTuple):
@@ -21,7 +21,7 @@ class Source(NamedTuple):
     value: Attribute
 
 
-class Reading(NamedTuple):
+class Attributes(NamedTuple):
     """The attributes of a corpus: each string of a column has been looked at once."""
 
     columns: dict[str, str]  # attribute -> the column it is read from
@@ -54,14 +54,14 @@ class Sources:
         roles = ["word", *(source.column for source in self._sources.values())]
         return [role for role in dict.fromkeys(roles) if role not in self._gazetteers]
 
-    def read(self, corpus: Corpus) -> Reading:
+    def read(self, corpus: Corpus) -> Attributes:
         """Return the values of all attributes; InputError when the corpus lacks a column."""
         words = number_strings(corpus.columns["word"], self._reach)
         columns = {"word": words}
         for role, _ in self._sources.values():
             if role not in columns:
                 columns[role] = self._column(role, corpus, words)
-        return Reading(
+        return Attributes(
             {name: source.column for name, source in self._sources.items()},
             {role: column.numbers for role, column in columns.items()},
             {name: list(map(value, columns[role].distinct)) for name, (role, value) in self._sources.items()},
@@ -73,10 +73,10 @@ class Sources:
             surface = self._clusters.attribute(name)
         return Source("word", surface) if surface else Source(name, as_it_stands)
 
-    def _column(self, role: str, corpus: Corpus, words: Column) -> Column:
+    def _column(self, role: str, corpus: Corpus, words: DistinctStrings) -> DistinctStrings:
         if role in self._gazetteers:
             tags = self._gazetteers[role].tag(words.distinct, words.numbers - 2 * self._reach, corpus.sentences)
-            return Column(list(TAGS), tags.astype(np.int32) + np.int32(2 * self._reach))
+            return DistinctStrings(list(TAGS), tags.astype(np.int32) + np.int32(2 * self._reach))
         if role == "label" or role not in corpus.columns:
             roles = ", ".join(role for role in corpus.columns if role != "label")
             raise InputError(

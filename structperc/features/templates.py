@@ -21,7 +21,7 @@ from structperc.errors import InputError
 BIAS = "bias"
 
 
-class Part(NamedTuple):
+class TemplatePart(NamedTuple):
     """One attribute at one offset from the current token: wl[-1] is the down-cased previous word."""
 
     attribute: str
@@ -31,7 +31,7 @@ class Part(NamedTuple):
         return f"{self.attribute}[{self.offset}]"
 
 
-Template = tuple[Part, ...]  # the conjunction of its parts; () is the bias
+Template = tuple[TemplatePart, ...]  # the conjunction of its parts; () is the bias
 
 
 def template_name(template: Template) -> str:
@@ -90,7 +90,7 @@ def _same_attribute(item: dict, name: object, offsets: object) -> Template:
 
 def _conjunction(text: str) -> Template:
     matches = [_PART.fullmatch(part.strip()) for part in text.split("|")]
-    parts = tuple(Part(match[1], int(match[2])) for match in matches if match)
+    parts = tuple(TemplatePart(match[1], int(match[2])) for match in matches if match)
     if len(set(parts)) < len(matches):
         raise _error(text)
     return parts

@@ -10,20 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structperc.features.templates import Part
+from structperc.features.templates import TemplatePart
 
 
-class Column(NamedTuple):
+class DistinctStrings(NamedTuple):
     """The strings of one column."""
 
     distinct: list[str]
     numbers: np.ndarray  # (N,) int32, 2 * reach + index into `distinct`
 
 
-def number_strings(strings: Sequence[str], reach: int) -> Column:
+def number_strings(strings: Sequence[str], reach: int) -> DistinctStrings:
     """Number the strings of a column in the order in which they first occur."""
     index = {string: i for i, string in enumerate(dict.fromkeys(strings), 2 * reach)}
-    return Column(list(index), np.fromiter(map(index.__getitem__, strings), np.int32, len(strings)))
+    return DistinctStrings(list(index), np.fromiter(map(index.__getitem__, strings), np.int32, len(strings)))
 
 
 def boundary_names(reach: int) -> list[str]:
@@ -57,7 +57,7 @@ class View:
         self._before = np.arange(self.tokens) - np.repeat(starts[:-1], lengths)
         self._after = np.repeat(lengths, lengths) - 1 - self._before
 
-    def numbers(self, part: Part) -> np.ndarray:
+    def numbers(self, part: TemplatePart) -> np.ndarray:
         """Return what stands `part.offset` tokens from each token, an index into `codes`; (N,) int32."""
         numbers, offset = self._numbers[self.columns[part.attribute]], part.offset
         if offset == 0:

@@ -17,7 +17,7 @@ class Progress(NamedTuple):
     errors: int  # how often the top hypothesis of the chosen candidate was not gold
 
 
-def study(lesson: Lesson, rule: Rule, move: Callable[[Update, int], None]) -> Progress:
+def learn(lesson: Lesson, rule: Rule, move: Callable[[Update, int], None]) -> Progress:
     """Visit the sentences of a lesson once; `move(update, decisions)` changes the weights.
 
     All sentences choose a candidate each, then the weights move by the sum of their updates, then come the next

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from structperc.errors import InputError
 from structperc.guided.chart import Actions, Chart, Order
 from structperc.guided.context import ContextFeatures
-from structperc.guided.learning import Progress, study
+from structperc.guided.learning import Progress, learn
 from structperc.guided.lesson import Lesson, Update
 from structperc.guided.rules import Aggressive, Rule
 from structperc.guided.search import Decisions, decide
@@ -77,7 +77,7 @@ class GuidedModel(nn.Module):
         nodes, keys = batch.nodes, self._keys(batch)
         chart = self._chart(batch, keys, lambda tokens: bag_sum(self.static.node, select(nodes, tokens)))
         lesson = Lesson(chart, batch.gold[_real(batch)])
-        return study(lesson, self.rule, lambda update, decisions: self._move(nodes, keys, update, decisions, updates))
+        return learn(lesson, self.rule, lambda update, decisions: self._move(nodes, keys, update, decisions, updates))
 
     def _keys(self, batch: Batch) -> Tensor:
         """(n, F) of the real tokens."""

@@ -28,13 +28,13 @@ from structperc.nonlocal_features.majority_superphrase import MajoritySuperphras
 from structperc.nonlocal_features.phrase import PhraseConsistency
 from structperc.nonlocal_features.quotes import QuotedEntity, QuotedTags
 from structperc.nonlocal_features.scores import nonlocal_scores
-from structperc.nonlocal_features.segments import Segments, find_segments
+from structperc.nonlocal_features.segments import CandidateSegments, find_segments
 from structperc.nonlocal_features.subphrase import SubphraseConsistency
 from structperc.nonlocal_features.vocabulary import Instances, Vocabulary, spell
 
 __all__ = [
     "find_segments",
-    "Segments",
+    "CandidateSegments",
     "NonlocalFeature",
     "nonlocal_scores",
     "PhraseConsistency",

@@ -8,7 +8,7 @@ from structperc.data.words import word_shape
 from structperc.nonlocal_features.entity_feature import Anchored, EntityFeature, LexiconFeature
 from structperc.nonlocal_features.hashes import Hashes
 from structperc.nonlocal_features.primitives import lexicon_shape, lexicon_shapes
-from structperc.nonlocal_features.segments import Segments
+from structperc.nonlocal_features.segments import CandidateSegments
 from structperc.nonlocal_features.text import ragged
 
 
@@ -17,7 +17,7 @@ class Prefixes(EntityFeature):
 
     template = "PF"
 
-    def anchored(self, segments: Segments) -> Anchored:
+    def anchored(self, segments: CandidateSegments) -> Anchored:
         """As many strings for each segment as it has words."""
         return prefixes(segments.batch.words.shapes, segments)
 
@@ -31,7 +31,7 @@ class LexiconPrefixes(LexiconFeature):
 
     template = "PF2"
 
-    def anchored(self, segments: Segments) -> Anchored:
+    def anchored(self, segments: CandidateSegments) -> Anchored:
         """As many strings for each segment as it has words."""
         return prefixes(lexicon_shapes(segments.batch.words, self.lexicon), segments)
 
@@ -45,7 +45,7 @@ class Suffixes(EntityFeature):
 
     template = "SF"
 
-    def anchored(self, segments: Segments) -> Anchored:
+    def anchored(self, segments: CandidateSegments) -> Anchored:
         """As many strings for each segment as it has words."""
         return suffixes(segments.batch.words.shapes, segments)
 
@@ -59,7 +59,7 @@ class LexiconSuffixes(LexiconFeature):
 
     template = "SF2"
 
-    def anchored(self, segments: Segments) -> Anchored:
+    def anchored(self, segments: CandidateSegments) -> Anchored:
         """As many strings for each segment as it has words."""
         return suffixes(lexicon_shapes(segments.batch.words, self.lexicon), segments)
 
@@ -69,14 +69,14 @@ class LexiconSuffixes(LexiconFeature):
         return f"SF2={' '.join(lexicon_shape(word, self.lexicon) for word in last)}"
 
 
-def prefixes(shapes: Tensor, segments: Segments) -> Anchored:
+def prefixes(shapes: Tensor, segments: CandidateSegments) -> Anchored:
     """Strings of the first 1, 2, ... of the shapes (B, T) in each segment."""
     spans, part = ragged(segments.spans.ends - segments.spans.starts)
     starts = segments.spans.starts[spans]
     return Anchored(spans, part, Hashes(shapes)(starts, starts + part + 1))
 
 
-def suffixes(shapes: Tensor, segments: Segments) -> Anchored:
+def suffixes(shapes: Tensor, segments: CandidateSegments) -> Anchored:
     """Strings of the last 1, 2, ... of the shapes (B, T); their numbers are read forwards, which says the same."""
     spans, part = ragged(segments.spans.ends - segments.spans.starts)
     ends = segments.spans.ends[spans]

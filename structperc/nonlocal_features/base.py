@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.nonlocal_features.segments import Segments
+from structperc.nonlocal_features.segments import CandidateSegments
 
 
 class NonlocalFeature(nn.Module, ABC):
@@ -28,7 +28,7 @@ class NonlocalFeature(nn.Module, ABC):
         """Names of the F counts for these segment types, such as "phrase(LOC,PER)"."""
 
     @abstractmethod
-    def counts(self, segments: Segments) -> Tensor:
+    def counts(self, segments: CandidateSegments) -> Tensor:
         """-> (B * K, F) float32, dense or sparse; rows of labellings that are not valid may hold anything finite."""
 
     def allocate(self, labels: LabelSet) -> None:
@@ -39,7 +39,7 @@ class NonlocalFeature(nn.Module, ABC):
             )
         self.weight = nn.Parameter(torch.zeros(len(self.names(labels.type_names))))
 
-    def forward(self, segments: Segments) -> Tensor:
+    def forward(self, segments: CandidateSegments) -> Tensor:
         """-> scores (B, K), in full precision. InputError when `counts` has another shape than `names` says."""
         with torch.autocast(self.weight.device.type, enabled=False):
             with torch.no_grad():

@@ -12,7 +12,7 @@ from torch import Tensor
 from structperc.nonlocal_features.entity_feature import Anchored, LexiconFeature, side_by_side
 from structperc.nonlocal_features.hashes import combined
 from structperc.nonlocal_features.primitives import lexicon_shapes, shifted, spelled
-from structperc.nonlocal_features.segments import Segments
+from structperc.nonlocal_features.segments import CandidateSegments
 
 
 class BoundaryFeature(LexiconFeature):
@@ -24,7 +24,7 @@ class BoundaryFeature(LexiconFeature):
     windows: tuple[tuple[str, tuple[int, ...]], ...]
     at_end = False
 
-    def anchored(self, segments: Segments) -> Anchored:
+    def anchored(self, segments: CandidateSegments) -> Anchored:
         """The strings of each segment, window after window."""
         places = segments.spans.ends - 1 if self.at_end else segments.spans.starts
         forms = segments.batch.words.exact, lexicon_shapes(segments.batch.words, self.lexicon)

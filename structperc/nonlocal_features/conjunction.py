@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 from structperc.data.words import word_hashes
 from structperc.errors import InputError
 from structperc.nonlocal_features.base import NonlocalFeature, unordered_pairs
-from structperc.nonlocal_features.segments import Segments
+from structperc.nonlocal_features.segments import CandidateSegments
 from structperc.nonlocal_features.spans import Spans, find_spans
 from structperc.nonlocal_features.text import Text, read
 
@@ -41,7 +41,7 @@ class ConjunctionConsistency(NonlocalFeature):
         """C (C + 1) / 2 names, such as "conjunction(LOC,PER)"."""
         return unordered_pairs("conjunction", types)
 
-    def counts(self, segments: Segments) -> Tensor:
+    def counts(self, segments: CandidateSegments) -> Tensor:
         """-> (B * K, C (C + 1) / 2)."""
         C = len(segments.label_set.type_names)
         connects = torch.isin(segments.batch.words.folded, self.connecting)
@@ -77,7 +77,7 @@ def find_chains(spans: Spans, connects: Tensor, C: int) -> Chains:
     return Chains(spans.copies[first], spans.starts[first], members.view(-1, C).float())
 
 
-def expressions(segments: Segments, connects: Tensor) -> Text:
+def expressions(segments: CandidateSegments, connects: Tensor) -> Text:
     """The text of runs of tokens that may be segments, and of connectors (B, T) between them, at least one."""
     kept = segments.possible | bridges(connects, segments.possible)
     run = (~kept).flatten().cumsum(0).view_as(kept)

@@ -6,7 +6,7 @@ from structperc.data.words import LOWER, word_kind, word_shape
 from structperc.nonlocal_features.entity_feature import Anchored, EntityFeature, LexiconFeature, side_by_side
 from structperc.nonlocal_features.hashes import Hashes
 from structperc.nonlocal_features.primitives import lexicon_shape, lexicon_shapes
-from structperc.nonlocal_features.segments import Segments
+from structperc.nonlocal_features.segments import CandidateSegments
 
 
 class WholeEntity(EntityFeature):
@@ -14,7 +14,7 @@ class WholeEntity(EntityFeature):
 
     template = "WE"
 
-    def anchored(self, segments: Segments) -> Anchored:
+    def anchored(self, segments: CandidateSegments) -> Anchored:
         """One string for each segment."""
         return side_by_side([Hashes(segments.batch.words.exact)(segments.spans.starts, segments.spans.ends)])
 
@@ -28,7 +28,7 @@ class ShapesOfEntity(EntityFeature):
 
     template = "FF"
 
-    def anchored(self, segments: Segments) -> Anchored:
+    def anchored(self, segments: CandidateSegments) -> Anchored:
         """One string for each segment."""
         return side_by_side([Hashes(segments.batch.words.shapes)(segments.spans.starts, segments.spans.ends)])
 
@@ -42,7 +42,7 @@ class LexiconShapes(LexiconFeature):
 
     template = "GF"
 
-    def anchored(self, segments: Segments) -> Anchored:
+    def anchored(self, segments: CandidateSegments) -> Anchored:
         """One string for each segment."""
         shapes = Hashes(lexicon_shapes(segments.batch.words, self.lexicon))
         return side_by_side([shapes(segments.spans.starts, segments.spans.ends)])
@@ -57,7 +57,7 @@ class LastWord(EntityFeature):
 
     template = "LW"
 
-    def anchored(self, segments: Segments) -> Anchored:
+    def anchored(self, segments: CandidateSegments) -> Anchored:
         """One string for each segment."""
         return side_by_side([segments.batch.words.exact.flatten()[segments.spans.ends - 1]])
 
@@ -71,7 +71,7 @@ class LastWordLowerCase(EntityFeature):
 
     template = "LWLC"
 
-    def anchored(self, segments: Segments) -> Anchored:
+    def anchored(self, segments: CandidateSegments) -> Anchored:
         """One string for each segment."""
         return side_by_side([segments.batch.words.kinds.flatten()[segments.spans.ends - 1] & LOWER])
 

@@ -8,14 +8,14 @@ from torch import Tensor
 
 from structperc.data.lexicon import LowerCaseLexicon
 from structperc.nonlocal_features.global_feature import GlobalFeature, Occurrences
-from structperc.nonlocal_features.segments import Segments
+from structperc.nonlocal_features.segments import CandidateSegments
 from structperc.nonlocal_features.text import ragged
 
 
 class Anchored(NamedTuple):
     """Strings of the segments of a batch."""
 
-    spans: Tensor  # (A,) int64, which of `Segments.spans`
+    spans: Tensor  # (A,) int64, which of `CandidateSegments.spans`
     parts: Tensor  # (A,) int64, which string of the template
     numbers: Tensor  # (A,) int64, number of what follows the = in it
 
@@ -24,10 +24,10 @@ class EntityFeature(GlobalFeature):
     """A template of which each entity has one or several strings. A subclass gives their numbers."""
 
     @abstractmethod
-    def anchored(self, segments: Segments) -> Anchored:
+    def anchored(self, segments: CandidateSegments) -> Anchored:
         """The strings of each segment that some labelling has."""
 
-    def occurrences(self, segments: Segments) -> Occurrences:
+    def occurrences(self, segments: CandidateSegments) -> Occurrences:
         """The strings of the segments of each labelling."""
         spans, parts, numbers = self.anchored(segments)
         keys = self.key(numbers, parts, segments.spans.types[spans], segments)

@@ -13,7 +13,7 @@ from structperc.data.words import word_hashes
 from structperc.errors import InputError
 from structperc.nonlocal_features.base import NonlocalFeature
 from structperc.nonlocal_features.hashes import combined
-from structperc.nonlocal_features.segments import Segments
+from structperc.nonlocal_features.segments import CandidateSegments
 
 
 class Occurrences(NamedTuple):
@@ -53,7 +53,7 @@ class GlobalFeature(NonlocalFeature):
     # -- what a template says --------------------------------------------------------------------------------
 
     @abstractmethod
-    def occurrences(self, segments: Segments) -> Occurrences:
+    def occurrences(self, segments: CandidateSegments) -> Occurrences:
         """All strings in all valid labellings, known or not."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ class GlobalFeature(NonlocalFeature):
         spelled = self.spell(words, labels, start, end, part)
         return f"{spelled}/{type_name}" if self.typed and type_name else spelled
 
-    def key(self, numbers: Tensor, parts: Tensor | int, types: Tensor, segments: Segments) -> Tensor:
+    def key(self, numbers: Tensor, parts: Tensor | int, types: Tensor, segments: CandidateSegments) -> Tensor:
         """Numbers of strings without template, part and type (-1 for none) -> numbers with them, int64."""
         type_numbers = name_numbers((*segments.label_set.type_names, None)).to(types.device)
         template = int(word_hashes([self.template])[0])
@@ -118,7 +118,7 @@ class GlobalFeature(NonlocalFeature):
 
     # -- known strings ---------------------------------------------------------------------------------------
 
-    def found(self, segments: Segments) -> tuple[Tensor, Tensor]:
+    def found(self, segments: CandidateSegments) -> tuple[Tensor, Tensor]:
         """The features of each labelling: b * K + k (N,) int64, ascending, and 0 <= feature < F (N,), once each."""
         found, F = self.occurrences(segments), len(self.keys)
         if not F:
@@ -128,7 +128,7 @@ class GlobalFeature(NonlocalFeature):
         pairs = (found.labellings[known] * F + ids[known]).unique()
         return pairs // F, pairs % F
 
-    def counts(self, segments: Segments) -> Tensor:
+    def counts(self, segments: CandidateSegments) -> Tensor:
         """-> (B * K, F) float32, sparse, of ones."""
         places = torch.stack(self.found(segments))
         ones = torch.ones_like(places[0], dtype=torch.float32)

@@ -3,11 +3,13 @@
 import torch
 from torch import Tensor
 
-from structperc.nonlocal_features.segments import Segments
-from structperc.nonlocal_features.strings import Pairs
+from structperc.nonlocal_features.segments import CandidateSegments
+from structperc.nonlocal_features.strings import NamePairs
 
 
-def majority_counts(segments: Segments, pairs: Pairs, names: Tensor, types: Tensor, votes: Tensor) -> Tensor:
+def majority_counts(
+    segments: CandidateSegments, pairs: NamePairs, names: Tensor, types: Tensor, votes: Tensor
+) -> Tensor:
     """Count the entities of each name by (their class, the class that has most votes) -> (B * K, C * C).
 
     votes (Q, K) are those for class types (Q,), as entities of names (Q,) see it. Where no class has votes, entities

@@ -7,7 +7,7 @@ from torch import Tensor
 from structperc.nonlocal_features.base import ordered_pairs
 from structperc.nonlocal_features.majority import majority_counts
 from structperc.nonlocal_features.matching import StringFeature
-from structperc.nonlocal_features.segments import Segments
+from structperc.nonlocal_features.segments import CandidateSegments
 
 
 class MajorityPhrase(StringFeature):
@@ -22,7 +22,7 @@ class MajorityPhrase(StringFeature):
         """C * C names, the majority second, such as "majority_phrase(LOC,ORG)"."""
         return ordered_pairs(self.named("majority_phrase"), types)
 
-    def counts(self, segments: Segments) -> Tensor:
+    def counts(self, segments: CandidateSegments) -> Tensor:
         """-> (B * K, C * C)."""
         pairs = self.strings(segments).alike
         others = pairs.held.index_select(0, pairs.b).sub_((pairs.a == pairs.b).float().unsqueeze(1))

@@ -7,7 +7,7 @@ from torch import Tensor
 from structperc.nonlocal_features.base import ordered_pairs
 from structperc.nonlocal_features.majority import majority_counts
 from structperc.nonlocal_features.matching import StringFeature
-from structperc.nonlocal_features.segments import Segments
+from structperc.nonlocal_features.segments import CandidateSegments
 
 
 class MajoritySuperphrase(StringFeature):
@@ -21,7 +21,7 @@ class MajoritySuperphrase(StringFeature):
         """C * C names, the majority second, such as "majority_superphrase(LOC,ORG)"."""
         return ordered_pairs(self.named("majority_superphrase"), types)
 
-    def counts(self, segments: Segments) -> Tensor:
+    def counts(self, segments: CandidateSegments) -> Tensor:
         """-> (B * K, C * C)."""
         pairs = self.strings(segments).within
         C = len(segments.label_set.type_names)

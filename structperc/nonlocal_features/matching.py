@@ -4,7 +4,7 @@ from typing import Literal
 
 from structperc.errors import InputError
 from structperc.nonlocal_features.base import NonlocalFeature
-from structperc.nonlocal_features.segments import Segments
+from structperc.nonlocal_features.segments import CandidateSegments
 from structperc.nonlocal_features.strings import Strings
 
 
@@ -23,7 +23,7 @@ class StringFeature(NonlocalFeature):
             raise InputError(f"match: {match!r} is not known; choose exact or folded")
         self.match = match
 
-    def strings(self, segments: Segments) -> Strings:
+    def strings(self, segments: CandidateSegments) -> Strings:
         """The strings of the segments, compared as `match` says."""
         return segments.exact if self.match == "exact" else segments.folded
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from structperc.nonlocal_features.base import unordered_column, unordered_pairs
 from structperc.nonlocal_features.matching import StringFeature
-from structperc.nonlocal_features.segments import Segments
+from structperc.nonlocal_features.segments import CandidateSegments
 
 
 class PhraseConsistency(StringFeature):
@@ -21,7 +21,7 @@ class PhraseConsistency(StringFeature):
         """C (C + 1) / 2 names, such as "phrase(LOC,PER)"."""
         return unordered_pairs(self.named("phrase"), types)
 
-    def counts(self, segments: Segments) -> Tensor:
+    def counts(self, segments: CandidateSegments) -> Tensor:
         """-> (B * K, C (C + 1) / 2)."""
         pairs = self.strings(segments).alike
         unordered = (pairs.a <= pairs.b).nonzero().squeeze(1)

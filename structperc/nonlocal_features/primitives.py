@@ -11,7 +11,7 @@ from torch import Tensor
 from structperc.data.lexicon import LowerCaseLexicon
 from structperc.data.words import word_shape
 from structperc.nonlocal_features.hashes import combined
-from structperc.nonlocal_features.segments import Segments
+from structperc.nonlocal_features.segments import CandidateSegments
 from structperc.structures import Words
 
 NULL = "NULL"
@@ -27,7 +27,7 @@ def lexicon_shape(word: str, lexicon: LowerCaseLexicon) -> str:
     return f"{word_shape(word)}{int(word in lexicon)}"
 
 
-def shifted(numbers: Tensor, places: Tensor, by: int | Tensor, segments: Segments) -> Tensor:
+def shifted(numbers: Tensor, places: Tensor, by: int | Tensor, segments: CandidateSegments) -> Tensor:
     """numbers (B, T) of the tokens `by` (n,) to the right of places b * T + t (n,), 0 outside of their sentence."""
     target = (places + by).clamp(0, numbers.numel() - 1)
     same = (segments.sentences[target] == segments.sentences[places]) & (target == places + by)

@@ -14,7 +14,7 @@ from structperc.errors import InputError
 from structperc.nonlocal_features.global_feature import GlobalFeature, Occurrences, name_numbers
 from structperc.nonlocal_features.hashes import BASE, combined
 from structperc.nonlocal_features.primitives import lexicon_shapes, shifted, spelled
-from structperc.nonlocal_features.segments import Segments
+from structperc.nonlocal_features.segments import CandidateSegments
 from structperc.nonlocal_features.text import ragged
 
 INITIAL = LOWER | UPPER | DIGIT  # of a word that begins with a letter or a digit
@@ -41,7 +41,7 @@ class QuoteFeature(GlobalFeature):
         super().__init__(typed)
         self.lexicon = lexicon or LowerCaseLexicon()
 
-    def listed(self, numbers: list[Tensor], types: Tensor, quotes: Quotes, segments: Segments) -> Occurrences:
+    def listed(self, numbers: list[Tensor], types: Tensor, quotes: Quotes, segments: CandidateSegments) -> Occurrences:
         """Numbers (Q, K) of part 0, 1 and types (Q, K), -1 for none, of quotes (Q,) in all labellings."""
         K, T = segments.valid.shape[1], segments.possible.shape[1]
         keys = torch.stack([self.key(part, i, types, segments) for i, part in enumerate(numbers)], 2)
@@ -73,7 +73,7 @@ class QuotedTags(QuoteFeature):
             raise InputError(f"QuotedTags: limit {limit} leaves no word between two quotation marks; set it > 2")
         self.limit = limit
 
-    def occurrences(self, segments: Segments) -> Occurrences:
+    def occurrences(self, segments: CandidateSegments) -> Occurrences:
         """Two strings for each pair of quotation marks that are close enough."""
         quotes = find_quotes(segments)
         near = (quotes.closes - quotes.opens < self.limit).nonzero().squeeze(1)
@@ -87,7 +87,7 @@ class QuotedTags(QuoteFeature):
         pairs = (f"{spelled(words, t, self.lexicon)} {spelled(labels, t)}" for t in tokens)
         return f"{('Q', 'Q2')[part]}={' '.join(pairs)}"
 
-    def _numbers(self, quotes: Quotes, more: int, segments: Segments) -> Tensor:
+    def _numbers(self, quotes: Quotes, more: int, segments: CandidateSegments) -> Tensor:
         """Strings of the tokens s - more, ..., e + more -> (Q, K)."""
         lengths = quotes.closes - quotes.opens + 1 + 2 * more
         quote, step = ragged(lengths)
@@ -96,7 +96,7 @@ class QuotedTags(QuoteFeature):
         sums = tokens.new_zeros(len(lengths), tokens.shape[1]).index_add_(0, quote, tokens * powers)
         return combined(sums, lengths.unsqueeze(1))
 
-    def _tokens(self, marks: Tensor, by: Tensor, segments: Segments) -> Tensor:
+    def _tokens(self, marks: Tensor, by: Tensor, segments: CandidateSegments) -> Tensor:
         """Numbers of g_i t_i at places marks + by (R,), 0 outside of the sentence of the mark -> (R, K)."""
         T = segments.possible.shape[1]
         shapes = shifted(lexicon_shapes(segments.batch.words, self.lexicon), marks, by, segments)
@@ -123,7 +123,7 @@ class QuotedEntity(QuoteFeature):
     def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
         super().__init__(typed, lexicon)
 
-    def occurrences(self, segments: Segments) -> Occurrences:
+    def occurrences(self, segments: CandidateSegments) -> Occurrences:
         """Two strings for each pair of quotation marks."""
         quotes = find_quotes(segments)
         types = entity_types(quotes, segments)
@@ -145,7 +145,7 @@ class QuotedEntity(QuoteFeature):
         return f"{sizes} {spelled(words, start + 1, self.lexicon)} {spelled(words, last, self.lexicon)}"
 
 
-def find_quotes(segments: Segments) -> Quotes:
+def find_quotes(segments: CandidateSegments) -> Quotes:
     """The pairs of quotation marks of a batch."""
     kinds, sentences = segments.batch.words.kinds.flatten(), segments.sentences
     opens, closes = _pairs((kinds & QUOTE).nonzero().squeeze(1), sentences)
@@ -157,7 +157,7 @@ def find_quotes(segments: Segments) -> Quotes:
     return Quotes(*(values[kept] for values in found))
 
 
-def entity_types(quotes: Quotes, segments: Segments) -> Tensor:
+def entity_types(quotes: Quotes, segments: CandidateSegments) -> Tensor:
     """Type of the entity from the word after the first mark to the last word, -1 for none -> (Q, K) int64."""
     K, spans, holders = segments.valid.shape[1], segments.spans, segments.holders
     starts, ends = pad(quotes.opens + 1, (0, 1), value=-1), pad(quotes.lasts + 1, (0, 1), value=-1)

@@ -11,7 +11,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.segments import opening_tokens, shift
 from structperc.nonlocal_features.spans import Spans, find_spans
 from structperc.nonlocal_features.strings import Strings
-from structperc.nonlocal_features.text import Labellings, Text, compare, read
+from structperc.nonlocal_features.text import Labellings, Text, compare_labellings, read
 from structperc.structures import Batch, real_tokens
 
 PLACES = 2**22  # segments x labellings that are compared at a time: 32 MiB
@@ -26,7 +26,7 @@ class Holders(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Segments:
+class CandidateSegments:
     """The segments of K labellings of each of B sequences, and what features ask about them."""
 
     batch: Batch
@@ -84,7 +84,7 @@ class Segments:
         return sums.view(B, F, K).transpose(1, 2).reshape(B * K, F)
 
 
-def find_segments(batch: Batch, labels: Tensor, valid: Tensor, label_set: LabelSet) -> Segments:
+def find_segments(batch: Batch, labels: Tensor, valid: Tensor, label_set: LabelSet) -> CandidateSegments:
     """Read the segments of labels (B, K, T) int64, of which valid (B, K) bool count; gold is one of the K.
 
     They are those that `segment_boundaries` reads. The padding may hold anything, and so may
@@ -93,11 +93,11 @@ def find_segments(batch: Batch, labels: Tensor, valid: Tensor, label_set: LabelS
     """
     T = labels.shape[2]
     real = real_tokens(batch.lengths, T)
-    labellings = compare(labels, valid, real)
+    labellings = compare_labellings(labels, valid, real)
     reference, varies = labellings.reference, labellings.varies
     possible = ((label_set.types.to(labels.device)[reference] >= 0) & real) | varies
     parted = batch.first | (opening_tokens(reference, label_set) & ~varies & ~shift(varies, 1, False))
     places = varies.flatten().nonzero().squeeze(1)
     columns = labellings.labels[places // T, :, places % T]
     text = read(labellings, possible, parted, places, columns, len(label_set))
-    return Segments(batch, label_set, valid, labellings, possible, text, find_spans(text, label_set))
+    return CandidateSegments(batch, label_set, valid, labellings, possible, text, find_spans(text, label_set))

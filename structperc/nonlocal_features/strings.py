@@ -11,7 +11,7 @@ from structperc.nonlocal_features.spans import Spans
 from structperc.nonlocal_features.text import Text, ragged
 
 
-class Pairs(NamedTuple):
+class NamePairs(NamedTuple):
     """Pairs of names, and how often labellings hold these names.
 
     A name is a string of words with a type: Washington the person and Washington the place are two. A labelling
@@ -39,13 +39,13 @@ class Strings:
         self.lengths = self._of_names(spans.ends - spans.starts, "amax")
 
     @cached_property
-    def alike(self) -> Pairs:
+    def alike(self) -> NamePairs:
         """All (a, b) of one string, also (b, a) and (a, a), that one labelling may have."""
         strings = torch.arange(len(self.numbers), device=self.numbers.device)
         return self._pairs(strings, strings)
 
     @cached_property
-    def within(self) -> Pairs:
+    def within(self) -> NamePairs:
         """All (a, b) where the string of a is a proper contiguous part of that of b, and that one labelling may have.
 
         Looks up the parts that are as long as some string: work O(words of all strings * different lengths).
@@ -62,7 +62,7 @@ class Strings:
         pairs = (found[known] * G + self.strings[whole[known]]).unique()
         return self._pairs(pairs // G, pairs % G)
 
-    def _pairs(self, a: Tensor, b: Tensor) -> Pairs:
+    def _pairs(self, a: Tensor, b: Tensor) -> NamePairs:
         """Pairs of strings (R,) -> those pairs of their names that have places which do not overlap."""
         number = self.names.new_full((len(self.numbers) * self.C,), -1)
         number[self.names] = torch.arange(len(self.names), device=number.device)
@@ -74,14 +74,14 @@ class Strings:
         apart = ((self.last[b] >= stop[a]) | (self.last[a] >= stop[b])).nonzero().squeeze(1)
         return self._counted(a[apart], b[apart])
 
-    def _counted(self, a: Tensor, b: Tensor) -> Pairs:
+    def _counted(self, a: Tensor, b: Tensor) -> NamePairs:
         """Pairs of names 0 <= n < N, renumbered to those that occur, with their counts."""
         used = torch.zeros_like(self.names, dtype=torch.bool)
         used[a] = used[b] = True
         names, number = used.nonzero().squeeze(1), used.cumsum(0) - 1
         spans = used[self.of_spans].nonzero().squeeze(1)
         held = self.text.tally(self.spans.copies[spans], number[self.of_spans[spans]], len(names))
-        return Pairs(number[a], number[b], self.first[names] // self.T, self.names[names] % self.C, held)
+        return NamePairs(number[a], number[b], self.first[names] // self.T, self.names[names] % self.C, held)
 
     def _of_names(self, values: Tensor, how: str) -> Tensor:
         """The least ("amin") or largest ("amax") of the values (E,) of the segments of each name -> (N,)."""

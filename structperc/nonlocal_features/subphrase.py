@@ -6,7 +6,7 @@ from torch import Tensor
 
 from structperc.nonlocal_features.base import ordered_pairs
 from structperc.nonlocal_features.matching import StringFeature
-from structperc.nonlocal_features.segments import Segments
+from structperc.nonlocal_features.segments import CandidateSegments
 
 
 class SubphraseConsistency(StringFeature):
@@ -21,7 +21,7 @@ class SubphraseConsistency(StringFeature):
         """C * C names, the class of the part first, such as "subphrase(LOC,ORG)"."""
         return ordered_pairs(self.named("subphrase"), types)
 
-    def counts(self, segments: Segments) -> Tensor:
+    def counts(self, segments: CandidateSegments) -> Tensor:
         """-> (B * K, C * C)."""
         a, b, rows, types, held = self.strings(segments).within
         columns = types[a] * len(segments.label_set.type_names) + types[b]

@@ -69,7 +69,7 @@ class Text(NamedTuple):
         return self.sizes.cumsum(0) - self.sizes
 
 
-def compare(labels: Tensor, valid: Tensor, real: Tensor) -> Labellings:
+def compare_labellings(labels: Tensor, valid: Tensor, real: Tensor) -> Labellings:
     """labels (B, K, T), valid (B, K), real (B, T), False in the padding -> Labellings.
 
     The padding may hold anything, and so may labellings that are not valid.

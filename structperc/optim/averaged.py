@@ -46,7 +46,7 @@ class AveragedOptimizer(ServedWeights):
 
     def _move(self, p: Tensor, size: float, group: dict[str, Any]) -> None:
         assert p.grad is not None
-        change = entries(p.grad) if p.grad.is_sparse else p.grad
+        change = nonzero_entries(p.grad) if p.grad.is_sparse else p.grad
         add(p, change, -size)
         if group["average"]:
             state = self.state[p]
@@ -71,7 +71,7 @@ def lazy_average(weights: Tensor, sums: Tensor, steps: int) -> Tensor:
     return average
 
 
-def entries(grad: Tensor) -> tuple[Tensor, Tensor]:
+def nonzero_entries(grad: Tensor) -> tuple[Tensor, Tensor]:
     """Sparse COO gradient of a contiguous parameter -> places in the flattened parameter, values; both flat."""
     (places, *others), values = grad._indices().unbind(), grad._values()
     for size, index in zip(grad.shape[1:], others, strict=False):

@@ -46,7 +46,7 @@ def bayes_point(
     the random state of torch, numpy and Python are afterwards what they were.
 
     Up to `processes` passes run at the same time in forked processes; one after the other where a process must
-    not fork (see `forks`). The result is the same bit for bit: a pass depends on nothing but the start, the seed
+    not fork (see `may_fork`). The result is the same bit for bit: a pass depends on nothing but the start, the seed
     and its number, and always runs on one thread, since some sums (the norm of passive-aggressive updates, dense
     gradients) depend on the number of threads.
 
@@ -65,7 +65,7 @@ def bayes_point(
     start = {name: weights.clone() for name, weights in learned(tagger).items()}
     sums = {name: torch.zeros_like(weights, dtype=torch.float64) for name, weights in start.items()}
     work = partial(one_pass, tagger, data, start)
-    run = partial(forked, processes=processes) if forks(tagger) and min(passes, processes) > 1 else serial
+    run = partial(forked, processes=processes) if may_fork(tagger) and min(passes, processes) > 1 else serial
     with undisturbed(tagger, start), closing(run(work, passes)) as results:
         for weights in bar(results, "Bayes point", passes, show):
             for name, total in sums.items():
@@ -110,7 +110,7 @@ def check(passes: int, processes: int) -> None:
             raise InputError(f"BayesPoint: {name} must be >= 1, got {value}")
 
 
-def forks(tagger: LossTagger) -> bool:
+def may_fork(tagger: LossTagger) -> bool:
     """Whether passes may run in forked processes: the system forks, and CUDA, which a fork breaks, is not in use."""
     return "fork" in get_all_start_methods() and tagger.device.type == "cpu" and not torch.cuda.is_initialized()
 

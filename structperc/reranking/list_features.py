@@ -11,7 +11,7 @@ from structperc.batching.encoded import EncodedCorpus
 from structperc.batching.sampler import LengthBatches
 from structperc.data.labels import LabelSet
 from structperc.metrics import oracle
-from structperc.nonlocal_features import GlobalFeature, Segments, Vocabulary, find_segments, spell
+from structperc.nonlocal_features import CandidateSegments, GlobalFeature, Vocabulary, find_segments, spell
 from structperc.progress import bar
 from structperc.reranking.examples import Examples
 from structperc.reranking.lists import CandidateLists, Listed
@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
     batch: Batch
     listed: Listed
-    segments: Segments
+    segments: CandidateSegments
 
 
 class ListFeatures:
@@ -107,7 +107,7 @@ def right_candidates(part: Part, labels: LabelSet, correct: Correct) -> Tensor:
     return torch.where(golden.any(1), golden.byte().argmax(1), -1)
 
 
-def numbered(features: Sequence[GlobalFeature], segments: Segments) -> tuple[Tensor, Tensor]:
+def numbered(features: Sequence[GlobalFeature], segments: CandidateSegments) -> tuple[Tensor, Tensor]:
     """Labellings b * K + k (N,) and what they have (N,), numbered over the features one after the other."""
     labellings, ids, before = [], [], 0
     for feature in features:

@@ -11,7 +11,7 @@ from structperc.criteria import Perceptron
 from structperc.errors import InputError
 from structperc.reranking.examples import Examples
 from structperc.reranking.ranker import Ranker, within
-from structperc.reranking.votes import Updates, Votes
+from structperc.reranking.votes import ListUpdates, Votes
 
 Predict = Literal["vote", "average", "last"]
 
@@ -23,7 +23,7 @@ class VotedPerceptron(Ranker):
     not the correct one, the vector Phi(correct) - Phi(that one) is added to the weights, Phi(x) = (L(x) / unit,
     features of x). All weights start at zero, w0 too. An epoch is one pass.
 
-    Vectors are kept as the list of updates, in buffers of the names in `Updates`; what a vector survived are the
+    Vectors are kept as the list of updates, in buffers of the names in `ListUpdates`; what a vector survived are the
     examples after which it was the present one, that of the update included (w_i in Fig. 3).
 
     `weights` and `first_weight` are those of "last", otherwise those of "average", also with the vote.
@@ -63,9 +63,9 @@ class VotedPerceptron(Ranker):
         self._votes: Votes | None = None
 
     @property
-    def updates(self) -> Updates:
+    def updates(self) -> ListUpdates:
         """All weight vectors so far."""
-        return Updates(self.update_ids, self.update_signs, self.update_offsets, self.update_first, self.survival)
+        return ListUpdates(self.update_ids, self.update_signs, self.update_offsets, self.update_first, self.survival)
 
     def _start(self, examples: Examples) -> None:
         self._lists = Lists(examples, self.unit)
@@ -134,7 +134,7 @@ class VotedPerceptron(Ranker):
         if self.predict != "vote":
             return super().totals(labellings, ids, first, valid)
         if self._votes is None or self._votes.survival.device != first.device:
-            self._votes = Votes(Updates(*(x.to(first.device) for x in self.updates)), len(self.weights))
+            self._votes = Votes(ListUpdates(*(x.to(first.device) for x in self.updates)), len(self.weights))
         votes = self._votes.count(labellings, ids, first.double() / self.unit, valid)
         return votes.where(valid, -torch.inf)
 

@@ -12,7 +12,7 @@ WIDTH = 160  # candidates at a time, and
 CELLS = 2**23  # scores at a time; more where a single sequence has more
 
 
-class Updates(NamedTuple):
+class ListUpdates(NamedTuple):
     """U updates, thus U + 1 weight vectors: zero, and the sum of the first u updates for u = 1, ..., U."""
 
     ids: Tensor  # (M,) int32, features that update u changed are ids[offsets[u]:offsets[u + 1]], each once
@@ -61,7 +61,7 @@ class Votes:
         n_features: F.
     """
 
-    def __init__(self, updates: Updates, n_features: int) -> None:
+    def __init__(self, updates: ListUpdates, n_features: int) -> None:
         self.n_features = n_features
         self.first_weights, self.survival = updates.first_weights, updates.survival.double()  # (V,)
         self._ids, self._signs, self._offsets = updates.ids, updates.signs.float(), updates.offsets.int()

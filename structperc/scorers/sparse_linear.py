@@ -53,7 +53,7 @@ class SparseLinear(Scorer):
         B, T, L = len(lengths), int(lengths.max()) if len(lengths) else 0, node.shape[1]
         (real,) = real_tokens(lengths, T).numpy().ravel().nonzero()
         places = torch.from_numpy(real).to(node.device)  # (n,) of the tokens in B * T
-        unary = spread(bag_sum(node, batch.nodes, self.sparse_grad), places, B * T).view(B, T, L)
+        unary = padded(bag_sum(node, batch.nodes, self.sparse_grad), places, B * T).view(B, T, L)
         return Lattice(unary, self._edges(batch, places, unary), batch.lengths)
 
     def _edges(self, batch: Batch, places: Tensor, unary: Tensor) -> Tensor:
@@ -61,11 +61,11 @@ class SparseLinear(Scorer):
         stationary = unary.new_zeros(1, 1, L, L) if transition is None else transition.view(1, 1, L, L)
         if edge is None or batch.edges is None:
             return stationary
-        observed = spread(bag_sum(edge, batch.edges, self.sparse_grad), places, B * T).view(B, T, L, L)
+        observed = padded(bag_sum(edge, batch.edges, self.sparse_grad), places, B * T).view(B, T, L, L)
         return observed if transition is None else observed + stationary
 
 
-def spread(flat: Tensor, places: Tensor, size: int) -> Tensor:
+def padded(flat: Tensor, places: Tensor, size: int) -> Tensor:
     """(n, C) scores of the real tokens -> (size, C) with zeros elsewhere."""
     if flat.shape[0] == size:
         return flat

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from structperc.data.unfinished import sweep
+from structperc.data.unfinished import remove_unfinished
 from structperc.errors import InputError
 
 
@@ -37,7 +37,7 @@ def sweep_runs(root: Path) -> None:
     """Removes what killed runs have left unfinished; those without a checkpoint nobody goes on with."""
     for run in runs(root):
         for folder in (run, run / "checkpoints", run / "predictions"):
-            sweep(folder)
+            remove_unfinished(folder)
 
 
 def checkpoint(root: Path, name: str) -> Path:

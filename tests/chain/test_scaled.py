@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from structperc.chain import log_partition, marginals, scaled
-from structperc.chain.scaled import node_probabilities, prefixes
+from structperc.chain.scaled import forward_sums, node_probabilities
 from structperc.structures import Lattice
 
 LOGS = sys.modules["structperc.chain.marginals"]  # the package shows a function of this name
@@ -37,7 +37,7 @@ def measured(lattice: Lattice) -> tuple[torch.Tensor, ...]:
 
 def by_logs(lattice: Lattice, monkeypatch: pytest.MonkeyPatch) -> tuple[torch.Tensor, ...]:
     with monkeypatch.context() as patch:
-        patch.setattr(LOGS, "prefixes", lambda _: None)
+        patch.setattr(LOGS, "forward_sums", lambda _: None)
         return measured(lattice)
 
 
@@ -76,7 +76,7 @@ def test_zeros_are_impossible_whenever_products_are_trusted() -> None:
     trusted = []
     for seed in range(60):
         lattice = random_lattice(seed, 74.9, barred=0.1, few=0.6, B=3, T=12, L=4)
-        found = prefixes(lattice)
+        found = forward_sums(lattice)
         trusted.append(found is not None)
         if found is not None:
             assert (scaled.unpacked(lattice, found, found.sums) > 0).equal(reachable(lattice))
@@ -104,14 +104,14 @@ def test_the_only_way_may_be_hopeless_up_to_its_end_or_from_its_beginning(tail: 
 
 def test_what_may_underflow_is_refused() -> None:
     unary, edge = two_lanes(-100, 6)
-    assert prefixes(Lattice(unary, edge, torch.tensor([6]))) is None  # e^-600 against 1
+    assert forward_sums(Lattice(unary, edge, torch.tensor([6]))) is None  # e^-600 against 1
     late = unary.clone()
     late[0, 0, 0] = BARRED
-    found = prefixes(Lattice(late, edge, torch.tensor([6])))
+    found = forward_sums(Lattice(late, edge, torch.tensor([6])))
     assert found is not None  # one lane is left from the start: its sums are 1
     assert node_probabilities(found) is None  # but both follow from the second token on
     for wide in ((unary * 1.51, edge), (unary[:, :2], edge.masked_fill(edge == BARRED, -151))):
-        assert prefixes(Lattice(*wide, torch.tensor([2]))) is None
+        assert forward_sums(Lattice(*wide, torch.tensor([2]))) is None
 
 
 def test_the_widest_that_is_trusted_is_right() -> None:
@@ -121,7 +121,7 @@ def test_the_widest_that_is_trusted_is_right() -> None:
     edge[0, 0, 0, 1] = -149.9
     edge[0, 0, 1, 1] = 0
     lattice = Lattice(unary, edge, torch.tensor([3]))
-    assert prefixes(lattice) is not None  # e^-299.8 against 1 at the second token
+    assert forward_sums(lattice) is not None  # e^-299.8 against 1 at the second token
     unary[0, 1, 0] = 0.0
     log_z, nodes, _, pairs = measured(lattice)
     ranked = oracle.ranked(lattice, 0)
@@ -137,7 +137,7 @@ def test_what_is_no_score_is_refused(bad: float) -> None:
     for table, place in ((unary, (0, 1, 0)), (edge, (0, 0, 1, 0))):
         tables = unary.clone(), edge.clone()
         tables[0 if table is unary else 1][place] = bad
-        assert prefixes(Lattice(*tables, torch.tensor([3]))) is None
+        assert forward_sums(Lattice(*tables, torch.tensor([3]))) is None
 
 
 def test_an_edge_that_is_never_read_may_be_anything() -> None:

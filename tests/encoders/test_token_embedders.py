@@ -5,7 +5,7 @@ import torch
 from texts import WORDS, batch, corpus
 
 from structperc.encoders import CharCNN, WordEmbedding
-from structperc.encoders.strings import Strings
+from structperc.encoders.strings import KnownStrings
 from structperc.encoders.vectors import read_vectors, write_vectors
 from structperc.errors import InputError
 
@@ -23,7 +23,7 @@ def vectors(module, sentences=WORDS):
 
 
 def test_strings_number_the_frequent_ones_from_one():
-    known = Strings.frequent(["b", "a", "b", "c", "a", "b"], 2)
+    known = KnownStrings.frequent(["b", "a", "b", "c", "a", "b"], 2)
     assert (known.known, len(known)) == (["b", "a"], 3)
     assert known.numbers(["a", "c", "b", "", "a"]).tolist() == [2, 0, 1, 0, 2]
     assert "a" in known

@@ -2,7 +2,7 @@ import pytest
 import yaml
 
 from structperc.errors import InputError
-from structperc.features.templates import Part, parse_templates, shipped_sets, template_name
+from structperc.features.templates import TemplatePart, parse_templates, shipped_sets, template_name
 
 
 def names(text):
@@ -33,12 +33,12 @@ def test_a_list_as_users_write_it():
 
 def test_templates_are_tuples_of_parts_and_their_names_parse_back():
     templates = parse_templates(["bias", "w[-1] | pos[+2]"])
-    assert templates == ((), (Part("w", -1), Part("pos", 2)))
+    assert templates == ((), (TemplatePart("w", -1), TemplatePart("pos", 2)))
     assert parse_templates([template_name(template) for template in templates]) == templates
 
 
 def test_a_template_named_twice_counts_once():
-    assert parse_templates(["w[0]", {"of": ["w"], "at": [0, 1]}]) == ((Part("w", 0),), (Part("w", 1),))
+    assert parse_templates(["w[0]", {"of": ["w"], "at": [0, 1]}]) == ((TemplatePart("w", 0),), (TemplatePart("w", 1),))
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ import structperc.nonlocal_features as package
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.nonlocal_features import (
+    CandidateSegments,
     GlobalFeature,
     NonlocalFeature,
     PhraseConsistency,
-    Segments,
     find_segments,
 )
 from structperc.structures import Batch
@@ -61,7 +61,7 @@ def ready(cls: type[NonlocalFeature], case: Case) -> NonlocalFeature:
     return feature
 
 
-def segments_of(case: Case) -> Segments:
+def segments_of(case: Case) -> CandidateSegments:
     return find_segments(case.batch, case.labels, case.valid, case.label_set)
 
 
@@ -215,7 +215,7 @@ class Shaped(PhraseConsistency):
 
     answer: Tensor
 
-    def counts(self, segments: Segments) -> Tensor:
+    def counts(self, segments: CandidateSegments) -> Tensor:
         return self.answer
 
 

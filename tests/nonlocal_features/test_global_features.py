@@ -11,6 +11,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.lexicon import LowerCaseLexicon
 from structperc.errors import InputError
 from structperc.nonlocal_features import (
+    CandidateSegments,
     EndBigrams,
     EndTrigrams,
     GlobalFeature,
@@ -22,7 +23,6 @@ from structperc.nonlocal_features import (
     Prefixes,
     QuotedEntity,
     QuotedTags,
-    Segments,
     ShapesOfEntity,
     StartBigrams,
     StartTrigrams,
@@ -61,7 +61,7 @@ every_feature = pytest.mark.parametrize(
 )
 
 
-def segments_of(case: Case) -> Segments:
+def segments_of(case: Case) -> CandidateSegments:
     return find_segments(case.batch, case.labels, case.valid, case.label_set)
 
 

@@ -13,12 +13,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from structperc.data.labels import LabelSet
 from structperc.data.segments import spans
 from structperc.nonlocal_features import (
+    CandidateSegments,
     ConjunctionConsistency,
     MajorityPhrase,
     MajoritySuperphrase,
     NonlocalFeature,
     PhraseConsistency,
-    Segments,
     SubphraseConsistency,
     find_segments,
     segments,
@@ -41,7 +41,7 @@ class Largest(TorchDispatchMode):
         return made
 
 
-def segments_of(case: Case) -> Segments:
+def segments_of(case: Case) -> CandidateSegments:
     return find_segments(case.batch, case.labels, case.valid, case.label_set)
 
 

@@ -11,7 +11,7 @@ ABSENT = 0  # the attribute has no value at a token
 UNSEEN = 1  # the value did not occur often enough in training to be part of any feature
 
 
-class Vocabulary:
+class ValueCodes:
     """Codes of an attribute's values: ABSENT, UNSEEN, the places beyond the boundaries, then the values."""
 
     def __init__(self, values: Sequence[str], reach: int) -> None:
@@ -24,7 +24,7 @@ class Vocabulary:
         return len(self._names)
 
     @classmethod
-    def frequent(cls, strings: Sequence[str], counts: np.ndarray, cutoff: int, reach: int) -> "Vocabulary":
+    def frequent(cls, strings: Sequence[str], counts: np.ndarray, cutoff: int, reach: int) -> "ValueCodes":
         """Keep the values of total count >= cutoff: no feature can be more frequent than its parts."""
         index: dict[str, int] = {}
         numbers = [index.setdefault(string, len(index)) for string in strings]
@@ -32,7 +32,7 @@ class Vocabulary:
         return cls([value for value, total in zip(index, totals, strict=True) if value and total >= cutoff], reach)
 
     @classmethod
-    def from_json(cls, values: list[str], reach: int, place: str) -> "Vocabulary":
+    def from_json(cls, values: list[str], reach: int, place: str) -> "ValueCodes":
         """Take `values` as they were saved; InputError, naming the place, for one that is empty or there twice."""
         if "" in values or len(set(values)) < len(values):
             raise InputError(f"{place}: a value is empty or stands twice")
@@ -40,7 +40,7 @@ class Vocabulary:
 
     def encode(self, strings: Sequence[str]) -> np.ndarray:
         """Return the codes of the places beyond the boundaries, then of `strings`: an array to index with
-        `Column.numbers`.
+        `DistinctStrings.numbers`.
         """
         codes = [self._codes.get(string, UNSEEN) for string in strings]
         return np.concatenate([self._beyond, np.array(codes, np.int64)])
