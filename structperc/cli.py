@@ -1,19 +1,16 @@
-"""The command line: dispatches to a command, and says in one line what went wrong."""
+"""The command line: dispatches to a command."""
 
-import contextlib
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 
 from structperc.commands import COMMANDS
+from structperc.commands.complaint import complain
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean
 from structperc.termination import terminable
 from structperc.version import __version__
-
-UNEXPECTED = 70  # exit status of failures that are no mistake of the user
-LONGEST = 600  # characters of a complaint
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,45 +53,3 @@ def overview() -> str:
     lines = [f"  {command.name:<11} {command.arguments:<23} {command.summary}" for command in COMMANDS]
     ends = ["structperc help COMMAND says more, structperc --version which one this is.", "--debug shows tracebacks."]
     return "\n".join(["usage: structperc COMMAND ...", "", *lines, "", *ends])
-
-
-def complain(error: BaseException) -> int:
-    """One line about what ended a command, unless it was the reader of our output; -> exit status."""
-    if isinstance(error, BrokenPipeError):  # has seen enough
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    if isinstance(error, KeyboardInterrupt):
-        print("; ".join(["structperc: interrupted", *map(str, error.args)]), file=sys.stderr)
-        return 1
-    print(f"structperc: error: {shortened(printable(message(error)))}", file=sys.stderr)
-    return 2 if isinstance(error, InputError | OSError) or lacks_memory(error) else UNEXPECTED
-
-
-def message(error: BaseException) -> str:
-    """What is wrong, of an error that ended a command."""
-    if isinstance(error, InputError):
-        return str(error)
-    if isinstance(error, OSError):
-        place = "" if error.filename is None else f"{error.filename}: "
-        return f"{place}{error.strerror or error}"
-    if lacks_memory(error):
-        return "there is not enough memory for this; ask for fewer candidates, or smaller batch sizes under data"
-    return f"unexpected failure ({type(error).__name__}: {error}); --debug shows the traceback"
-
-
-def lacks_memory(error: BaseException) -> bool:
-    """Whether memory was asked for that is not there; of tensors PyTorch says so in words alone."""
-    said = str(error).lower()
-    return isinstance(error, MemoryError) or "can't allocate memory" in said or "out of memory" in said
-
-
-def printable(text: str) -> str:
-    """The text in one line, without characters that move the cursor."""
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in " ".join(text.split()))
-
-
-def shortened(text: str) -> str:
-    """The text, without its middle where that is what a file or an option holds far too much of."""
-    part = LONGEST // 2
-    return text if len(text) <= LONGEST else f"{text[:part]} ... {text[-part:]}"

@@ -5,6 +5,7 @@ labelled_file.py   options of the commands that read a file with gold labels
 saved_model.py     the argument of those that load a model, and whose code that may run
 data_files.py      options of the commands that read labelled files without a model
 tagging.py         what tag does; comparing.py: what compare does
+complaint.py       one line about what ended a command
 program.py         fit, validate, test, predict and rerank, which share LightningCLI
 
 These files are imported for every command line, so they import what a command needs only when it runs.
