@@ -55,7 +55,7 @@ class Constraints(nn.Module):
     end: Tensor
 
     def allocate(self, labels: LabelSet) -> None:
-        """Take the masks of these labels."""
+        """Take from the labels which of them may begin, end and follow one another."""
         for name, mask in (("start", labels.start), ("transition", labels.transition), ("end", labels.end)):
             self.register_buffer(name, mask, persistent=False)
 

@@ -124,7 +124,7 @@ def _rescored(lattice: Lattice, labels: Tensor, valid: Tensor, k: int) -> Candid
 
 
 class KBest(nn.Module):
-    """`kbest` with its k."""
+    """The k best labellings of a lattice: `kbest`, as a module that holds k."""
 
     def __init__(self, k: int = 20):
         super().__init__()
@@ -133,5 +133,5 @@ class KBest(nn.Module):
         self.k = k
 
     def forward(self, lattice: Lattice) -> Candidates:
-        """-> Candidates of width k."""
+        """Return the k best labellings, best first."""
         return kbest(lattice, self.k)

@@ -41,17 +41,17 @@ class Walk(NamedTuple):
 
 
 def forwards(lattice: Lattice) -> Walk:
-    """Each sequence from its first token to its last."""
+    """Return the walk that goes from the first token of each sequence to its last."""
     return walk(lattice, lattice.lengths.cpu().numpy(), [1])
 
 
 def backwards(lattice: Lattice) -> Walk:
-    """Each sequence from its last token to its first."""
+    """Return the walk that goes from the last token of each sequence to its first."""
     return walk(lattice, lattice.lengths.cpu().numpy(), [-1])
 
 
 def both_ways(lattice: Lattice) -> Walk:
-    """Forwards and backwards: two passes in one loop."""
+    """Return the walk that goes both ways at once: two passes in one loop."""
     return walk(lattice, lattice.lengths.cpu().numpy(), [1, -1])
 
 

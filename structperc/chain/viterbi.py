@@ -76,7 +76,7 @@ def _trace(
 
 
 class Viterbi(nn.Module):
-    """`viterbi` as a module."""
+    """The best labelling of a lattice: `viterbi`, as a module."""
 
     def forward(self, lattice: Lattice) -> tuple[Tensor, Tensor]:
         """-> scores (B,), labels (B, T)."""

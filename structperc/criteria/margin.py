@@ -40,10 +40,10 @@ class Margin(RivalCriterion):
         self.C = C
 
     def rival(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """The best candidate that is not gold."""
+        """Choose the best candidate that is not gold."""
         others = ~is_gold(scored)
         return best(scored, others), (scored.candidates.valid & others).any(1)
 
     def asks(self, gap: Tensor) -> Tensor:
-        """When the rival comes within C of gold."""
+        """Ask for an update when the score of the rival comes within C of that of gold."""
         return gap <= self.C

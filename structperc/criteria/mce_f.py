@@ -67,7 +67,7 @@ class MCEF(CorpusCriterion):
         self.gamma, self.smoothing, self.units = gamma, smoothing or Sigmoid(), units or Segmentwise()
 
     def allocate(self, labels: LabelSet) -> None:
-        """The labels whose segments are counted; InputError when they have none."""
+        """Take the labels whose segments are counted. InputError when they have none."""
         if not labels.type_names:
             raise InputError("MCEF counts segments, but the labels have none: use MCE")
         self.labels = labels

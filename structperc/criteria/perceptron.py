@@ -16,11 +16,11 @@ class Perceptron(RivalCriterion):
     """
 
     def rival(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """The best candidate, which is a rival unless it is gold."""
+        """Choose the best candidate, which is a rival unless it is gold."""
         valid = scored.candidates.valid
         index = best(scored, valid)
         return index, (valid & ~is_gold(scored)).gather(1, index[:, None]).squeeze(1)
 
     def asks(self, gap: Tensor) -> Tensor:
-        """Always: a rival is a mistake."""
+        """Ask for an update always: a rival is a mistake."""
         return torch.ones_like(gap, dtype=torch.bool)

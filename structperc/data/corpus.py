@@ -99,16 +99,16 @@ class Corpus:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens N."""
+        """Number of tokens of the whole corpus, N."""
         return int(self.starts[-1])
 
     @property
     def lengths(self) -> np.ndarray:
-        """(S,) int64 tokens per sequence."""
+        """(S,) int64: how many tokens each sequence has."""
         return np.diff(self.starts)
 
     def replace_column(self, role: str, values: Sequence[str]) -> "Corpus":
-        """The corpus with one column of N strings added or replaced."""
+        """Return the corpus with one column of N strings added or replaced."""
         return replace(self, columns={**self.columns, role: list(values)})
 
     def sentences_of(self, flat: Sequence[Value]) -> list[list[Value]]:

@@ -47,7 +47,7 @@ class LabelSet:
         return len(self.names)
 
     def index(self, name: str) -> int:
-        """Id of a label."""
+        """The id of a label, which is its position in `names`. InputError for an unknown one."""
         return int(self.encode([name])[0])
 
     def encode(self, labels: Sequence[str], where: str | Callable[[int], str] = "labels") -> np.ndarray:
@@ -75,22 +75,22 @@ class LabelSet:
 
     @cached_property
     def start(self) -> Tensor:
-        """(L,) bool: may be the first label."""
+        """(L,) bool: whether each label may be the first of a sentence."""
         return torch.tensor([follows(NO_TAG, tag, self.scheme) for tag in self._tags])
 
     @cached_property
     def transition(self) -> Tensor:
-        """(L, L) bool: [previous, next], may follow."""
+        """(L, L) bool: whether the label of the column may follow that of the row."""
         return torch.tensor([[follows(p, tag, self.scheme) for tag in self._tags] for p in self._tags])
 
     @cached_property
     def end(self) -> Tensor:
-        """(L,) bool: may be the last label."""
+        """(L,) bool: whether each label may be the last of a sentence."""
         return torch.tensor([follows(tag, NO_TAG, self.scheme) for tag in self._tags])
 
     @cached_property
     def prefixes(self) -> Tensor:
-        """(L,) int64: OUTSIDE, BEGIN, INSIDE, END or SINGLE."""
+        """(L,) int64: what the prefix of each label means: OUTSIDE, BEGIN, INSIDE, END or SINGLE."""
         return torch.tensor([tag.prefix for tag in self._tags])
 
     @cached_property
@@ -106,7 +106,7 @@ class LabelSet:
 
     @cached_property
     def opening(self) -> Tensor:
-        """(L, L) bool: [previous, next], whether next begins a segment after previous, legally or not."""
+        """(L, L) bool: whether the label of the column begins a segment after that of the row, legally or not."""
         return torch.tensor([[opens(p, tag) for tag in self._tags] for p in self._tags])
 
     @cached_property

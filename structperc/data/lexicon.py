@@ -44,7 +44,7 @@ class LowerCaseLexicon(nn.Module):
 
     @classmethod
     def from_words(cls, words: Iterable[str]) -> "LowerCaseLexicon":
-        """The lexicon of a text given as its words."""
+        """Return the lexicon of a text that is given as the list of its words."""
         lexicon = cls()
         lexicon.read(words)
         return lexicon

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Reading(NamedTuple):
-    """What is not said is as the saved model that reads the file has it."""
+    """How a file of columns is read; what is None is as the saved model that reads the file has it."""
 
     columns: Sequence[str] | None = None  # roles of the columns
     unit: str | None = None  # sentence or document

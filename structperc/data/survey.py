@@ -36,7 +36,7 @@ class Survey(NamedTuple):
 
     @property
     def labelled(self) -> bool:
-        """Whether there are labels."""
+        """Whether a column of the file holds labels."""
         return "label" in self.corpus.columns
 
     @property
@@ -47,12 +47,12 @@ class Survey(NamedTuple):
 
     @property
     def size(self) -> str:
-        """Its counts in words."""
+        """The numbers of sentences, tokens and documents, as one line of text."""
         documents = f"{self.documents:,}" if self.documents else "not marked"
         return f"sentences: {len(self.corpus):,}, tokens: {self.corpus.tokens:,}, documents: {documents}"
 
     def line(self, token: int) -> int:
-        """Where it stands in the file."""
+        """The line of the file on which a token stands."""
         assert self.corpus.lines is not None
         return int(self.corpus.lines[token])
 

@@ -37,7 +37,7 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """A file or a folder, if it is there."""
+    """Remove a file, or a folder with all it holds; nothing happens where there is none."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     elif os.path.lexists(path):

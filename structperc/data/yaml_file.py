@@ -49,7 +49,7 @@ def load_yaml(text: str) -> Any:
 
 
 def node_value(node: yaml.Node) -> Any:
-    """The value of a tree."""
+    """Return the Python value that a tree of YAML nodes stands for."""
     return _Loader("").construct_document(node)
 
 

@@ -41,7 +41,7 @@ class TextModule(nn.Module, ABC):
         return None
 
     def relearn(self, learned: Any) -> None:
-        """As `learn`, from what `learned` gave."""
+        """Do what `learn` does, from what `learned` gave instead of training data."""
 
 
 class TokenEmbedder(TextModule):
@@ -49,7 +49,7 @@ class TokenEmbedder(TextModule):
 
     @abstractmethod
     def forward(self, numbers: SparseFeatures) -> Tensor:
-        """-> (n, D)."""
+        """Return the vectors (n, D) of the n real tokens."""
 
 
 class Encoder(TextModule):
@@ -57,7 +57,7 @@ class Encoder(TextModule):
 
     @abstractmethod
     def forward(self, batch: Batch) -> Tensor:
-        """-> (B, T, D)."""
+        """Return the vectors (B, T, D) of the tokens."""
 
 
 class EmbeddedTokens(nn.ModuleList):
@@ -73,20 +73,20 @@ class EmbeddedTokens(nn.ModuleList):
 
     @property
     def embedders(self) -> list[TokenEmbedder]:
-        """The modules, in their order."""
+        """The token embedders, in the order of their vectors."""
         return cast(list[TokenEmbedder], list(self))
 
     def learn(self, corpus: Corpus) -> None:
-        """Each from the training data."""
+        """Let each embedder take from the training data what it needs."""
         for one in self.embedders:
             one.learn(corpus)
 
     def read(self, corpus: Corpus) -> list[Ragged]:
-        """An input for each."""
+        """Return the inputs of all embedders, one after the other."""
         return [numbers for one in self.embedders for numbers in one.read(corpus)]
 
     def forward(self, batch: Batch) -> Tensor:
-        """-> (B, T, D), 0 in the padding."""
+        """Return the vectors (B, T, D) of the tokens, 0 in the padding."""
         vectors = [one(numbers) for one, numbers in zip(self.embedders, batch.inputs, strict=True)]
         return padded(torch.cat(vectors, 1), batch)
 
@@ -107,11 +107,11 @@ class ContextEncoder(Encoder):
         self.n_inputs = self.inputs.n_inputs
 
     def learn(self, corpus: Corpus) -> None:
-        """What the inputs learn."""
+        """Let each token embedder take from the training data what it needs."""
         self.inputs.learn(corpus)
 
     def read(self, corpus: Corpus) -> list[Ragged]:
-        """An input for each token embedder."""
+        """Return the inputs of all token embedders, one after the other."""
         return self.inputs.read(corpus)
 
 

@@ -36,7 +36,7 @@ class BiLSTM(ContextEncoder):
         self.onward, self.back = (nn.ModuleList(nn.LSTM(D, hidden, batch_first=True) for D in widths) for _ in range(2))
 
     def forward(self, batch: Batch) -> Tensor:
-        """-> (B, T, D)."""
+        """Return the vectors (B, T, D) of the tokens in their sequences."""
         vectors = variational_dropout(self.inputs(batch), self.dropout, self.training)
         for onward, back in zip(self.onward, self.back, strict=True):
             vectors = variational_dropout(_both_ways(onward, back, vectors, batch.lengths), self.dropout, self.training)

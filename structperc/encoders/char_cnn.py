@@ -44,28 +44,28 @@ class CharCNN(TokenEmbedder):
         self.known = KnownStrings([])
 
     def learn(self, corpus: Corpus) -> None:
-        """The characters of the training data."""
+        """Number the characters of the training data, and create their vectors."""
         self._begin(KnownStrings.frequent("".join(corpus.columns["word"]), 1))
         nn.init.uniform_(self.table, -((3 / self.characters) ** 0.5), (3 / self.characters) ** 0.5)
 
     def learned(self) -> list[str]:
-        """The known characters."""
+        """Return the characters that have vectors of their own, as saved models keep them."""
         return self.known.known
 
     def relearn(self, learned: list[str]) -> None:
-        """A table of zeros for these characters."""
+        """Create a table of zeros for characters that `learned` gave; saved weights fill it."""
         self._begin(KnownStrings.from_json(learned, "CharCNN"))
 
     def _begin(self, known: KnownStrings) -> None:
         self.known, self.table = known, nn.Parameter(torch.zeros(len(known), self.characters))
 
     def read(self, corpus: Corpus) -> list[Ragged]:
-        """The numbers of each word's characters."""
+        """Return one input: the numbers of each word's characters."""
         words = corpus.columns["word"]
         return [Ragged(self.known.numbers("".join(words)), np.array([0, *accumulate(map(len, words))], dtype=np.int64))]
 
     def forward(self, numbers: SparseFeatures) -> Tensor:
-        """-> (n, D)."""
+        """Return the vectors (n, D) of n words."""
         counts = numbers.offsets.diff()
         places = torch.arange(max(1, int(counts.max())) if len(counts) else 1, device=counts.device)
         real = places < counts[:, None]

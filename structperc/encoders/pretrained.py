@@ -23,7 +23,7 @@ HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
 def check_installed() -> None:
-    """InputError without the library."""
+    """Raise InputError, with how to install it, where the library is missing."""
     try:
         import transformers  # noqa: F401
     except ImportError:

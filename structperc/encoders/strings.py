@@ -40,5 +40,5 @@ class KnownStrings:
         return string in self._numbers
 
     def numbers(self, strings: Iterable[str]) -> np.ndarray:
-        """-> (n,) int32."""
+        """Return the numbers (n,) int32 of n strings."""
         return np.array([self._numbers.get(string, UNKNOWN) for string in strings], dtype=np.int32)

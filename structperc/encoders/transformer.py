@@ -98,7 +98,7 @@ class Transformer(Encoder):
         self._begin(network, {**learned, "closing": closing})
 
     def places(self) -> list[str]:
-        """The folder, where `model` is one."""
+        """The folder of the network, where `model` names one, so that saved models know what they read."""
         return [self.model]
 
     def learned(self) -> dict[str, Any] | None:
@@ -170,7 +170,7 @@ class Transformer(Encoder):
     # -- pieces -> vectors -----------------------------------------------------------------------------------
 
     def forward(self, batch: Batch) -> Tensor:
-        """-> (B, T, D)."""
+        """Return the vectors (B, T, D) of the words, 0 in the padding."""
         (pieces,) = batch.inputs
         offsets = pieces.offsets.cpu().numpy().astype(np.int64)
         if len(offsets) == 1:

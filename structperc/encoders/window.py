@@ -30,7 +30,7 @@ class Window(ContextEncoder):
         self.width = (2 * reach + 1) * self.inputs.width
 
     def forward(self, batch: Batch) -> Tensor:
-        """-> (B, T, D)."""
+        """Return the vectors (B, T, D) of the tokens with their neighbours."""
         vectors, T = self.inputs(batch), batch.sentences.shape[1]
         around = pad(vectors, (0, 0, self.reach, self.reach))
         real = real_tokens(batch.lengths.to(vectors.device), T)

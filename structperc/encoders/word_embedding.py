@@ -58,7 +58,7 @@ class WordEmbedding(TokenEmbedder):
         self.known = KnownStrings([])
 
     def learn(self, corpus: Corpus) -> None:
-        """Vocabulary of the training data and of the file; vectors of the file."""
+        """Number the words of the training data and of the file, and take the vectors of the file."""
         own = KnownStrings.frequent(self._strings(corpus), self.cutoff)
         if self.path is None:
             self._begin(own, torch.randn(len(own), self.width) / self.width**0.5)
@@ -73,15 +73,15 @@ class WordEmbedding(TokenEmbedder):
         self._begin(known, table)
 
     def places(self) -> list[str]:
-        """The file of vectors."""
+        """The file of vectors, where one is given."""
         return [] if self.path is None else [self.path]
 
     def learned(self) -> list[str]:
-        """The known words."""
+        """Return the words that have vectors of their own, as saved models keep them."""
         return self.known.known
 
     def relearn(self, learned: list[str]) -> None:
-        """A table of zeros for these words."""
+        """Create a table of zeros for words that `learned` gave; saved weights fill it."""
         known = KnownStrings.from_json(learned, "WordEmbedding")
         self._begin(known, torch.zeros(len(known), self.width))
 
@@ -89,7 +89,7 @@ class WordEmbedding(TokenEmbedder):
         self.known, self.table = known, nn.Parameter(table, requires_grad=not self.frozen)
 
     def read(self, corpus: Corpus) -> list[Ragged]:
-        """One number per token."""
+        """Return one input: the number of each token."""
         numbers = self.known.numbers(self._strings(corpus))
         return [Ragged(numbers, np.arange(len(numbers) + 1))]
 
@@ -101,7 +101,7 @@ class WordEmbedding(TokenEmbedder):
         return [string.casefold() for string in strings] if self.fold else strings
 
     def forward(self, numbers: SparseFeatures) -> Tensor:
-        """-> (n, D)."""
+        """Return the vectors (n, D) of n words."""
         ids = numbers.ids
         if self.training and self.word_dropout:
             ids = ids.masked_fill(torch.rand(ids.shape, device=ids.device) < self.word_dropout, UNKNOWN)

@@ -45,7 +45,7 @@ class Sources:
 
     @property
     def names(self) -> list[str]:
-        """The attributes."""
+        """The names of the attributes that the templates look at."""
         return list(self._sources)
 
     @property

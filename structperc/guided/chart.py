@@ -78,15 +78,15 @@ class Chart:
         self.places = self.real.nonzero()[:, 0]  # (n,) of the tokens
 
     def sentence(self, places: Tensor) -> Tensor:
-        """Which sentence each place belongs to."""
+        """Return the sentence that each place belongs to."""
         return places // self.width
 
     def first_candidates(self) -> Tensor:
-        """Places of the candidates when nothing is accepted yet."""
+        """Return the places of the candidates when nothing is accepted yet."""
         return self.places if self.order == "easiest" else self.places[~self.real[self.places - 1]]
 
     def next_candidates(self, accepted: Tensor) -> Tensor:
-        """Places of the candidates next to spans that have been accepted."""
+        """Return the places of the candidates next to spans that have been accepted."""
         before, after = self.ends[accepted].unbind(1)
         near = torch.stack([before - 1, after + 1], 1) if self.order == "easiest" else after + 1
         return near[self.real[near]]
@@ -121,12 +121,12 @@ class Chart:
         self.queue.put(places, -torch.inf)
 
     def complete(self, places: Tensor) -> Tensor:
-        """Which spans are whole sentences."""
+        """Tell which spans are whole sentences."""
         first, last = self.ends[places].unbind(1)
         return last - first + 1 == self.lengths[self.sentence(places)]
 
     def last_actions(self, places: Tensor, states: Tensor) -> Actions:
-        """Of the best hypotheses of states (n,) of spans (n,)."""
+        """Return the last actions of the best hypotheses of states (n,) of spans (n,)."""
         label, left, right = self.back[places, states].unbind(1)
         return Actions(self.token[places], label, self.windows(places, left, right))
 

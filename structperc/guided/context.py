@@ -47,7 +47,7 @@ class ContextFeatures(nn.Module):
         self.exact = sum(not template.words for template in self.parsed)  # how many are without words
 
     def allocate(self, n_labels: int) -> None:
-        """Create the table once the labels are known."""
+        """Create the table of weights once the labels are known."""
         offsets = [template.labels for template in self.parsed]
         sizes = [n_labels ** len(at) for at in offsets[: self.exact]]
         *first, hashed = accumulate(sizes, initial=1)

@@ -10,7 +10,7 @@ from structperc.guided.rules import Rule
 
 
 class Progress(NamedTuple):
-    """Counts of a visit of some sentences."""
+    """What is counted while some sentences are learned from once."""
 
     updates: int
     decisions: int  # how often a candidate was chosen: accepted tokens, and the choices that were not accepted

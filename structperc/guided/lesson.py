@@ -39,14 +39,14 @@ class Lesson:
         self.updates = torch.zeros_like(chart.lengths)  # of each sentence, so far
 
     def generate(self, places: Tensor) -> None:
-        """Make or renew candidates."""
+        """Make the candidates at these places, or make them anew."""
         self.chart.generate(places)
         wanted = torch.cat([self.gold[places].unsqueeze(1), self.held[self.chart.contexts[places]]], 1)
         gold = (self.chart.back[places] == wanted.unsqueeze(1)).all(2) & (self.chart.V[places] > -torch.inf)
         self.held[places] = gold.long().argmax(1).where(gold.any(1), -1)
 
     def gold_actions(self, places: Tensor) -> Actions:
-        """Gold's last actions on spans (n,)."""
+        """Return gold's last actions on spans (n,)."""
         offsets = torch.tensor(OFFSETS, device=places.device)
         zero = torch.zeros_like(places)
         decided = self.chart.windows(places, zero, zero) != UNKNOWN
@@ -54,10 +54,10 @@ class Lesson:
         return Actions(self.chart.token[places], self.gold[places], windows)
 
     def last_difference(self, places: Tensor) -> Update:
-        """Between gold and the top hypotheses of spans (n,) in their last action."""
+        """Return what to promote and demote: the last actions of gold and of the top hypotheses of spans (n,)."""
         return Update(self.gold_actions(places), self.chart.last_actions(places, torch.zeros_like(places)))
 
     def whole_difference(self, places: Tensor) -> Update:
-        """Between gold and the top hypotheses of spans (n,) in all their actions."""
+        """Return what to promote and demote: all actions of gold and of the top hypotheses of spans (n,)."""
         members, states = self.chart.trace(places)
         return Update(self.gold_actions(members), self.chart.last_actions(members, states))

@@ -37,6 +37,6 @@ class Queue:
         return block * self.block + self.scores[block].max(1).indices
 
     def waiting(self, sentences: Tensor) -> Tensor:
-        """Sentences (n,) -> places of all their candidates."""
+        """Return the places of all candidates of sentences (n,)."""
         row, place = (self.scores.view(-1, self.width)[sentences] > -torch.inf).nonzero().unbind(1)
         return sentences[row] * self.width + place

@@ -22,7 +22,7 @@ class Verdict(NamedTuple):
 
 
 class Rule(ABC):
-    """Base: rule(lesson, places (A,)) -> Verdict."""
+    """Base of the rules that decide about chosen candidates: rule(lesson, places (A,)) -> Verdict."""
 
     @abstractmethod
     def __call__(self, lesson: Lesson, places: Tensor) -> Verdict:

@@ -11,7 +11,7 @@ from structperc.reports.table import percent, text_table
 
 
 class Pair(NamedTuple):
-    """McNemar's tests of two systems."""
+    """McNemar's tests of two systems, over tokens and over sentences."""
 
     a: str
     b: str
@@ -26,7 +26,7 @@ class Comparisons(NamedTuple):
     gamma: float = 1.0  # of the F measure
 
     def pairs(self) -> list[Pair]:
-        """Each system against all that come after it."""
+        """Compare each system with all that come after it."""
         return [Pair(a.name, b.name, *a.against(b)) for a, b in combinations(self.systems, 2)]
 
     def columns(self) -> dict[str, list[float]]:

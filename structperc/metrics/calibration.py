@@ -22,12 +22,12 @@ class Bin(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        """Share that is right; 0.0 of nothing."""
+        """Share of the decisions that are right; 0.0 without any."""
         return self.right / max(self.n, 1)
 
     @property
     def confidence(self) -> float:
-        """Mean confidence; 0.0 of nothing."""
+        """Mean confidence of the decisions; 0.0 without any."""
         return self.total / max(self.n, 1)
 
 
@@ -39,7 +39,7 @@ class Reliability(NamedTuple):
 
     @property
     def all(self) -> Bin:
-        """All decisions as one bin."""
+        """The bin that holds all decisions."""
         sums = (sum(values) for values in zip(*(one[2:] for one in self.bins), strict=True))
         return Bin(0.0, 1.0, *sums)
 

@@ -10,7 +10,7 @@ from structperc.reports.table import percent, text_table
 
 
 class Comparison(NamedTuple):
-    """Systems A and B. Differences are B minus A."""
+    """The scores of systems A and B and tests of their difference, which is B minus A."""
 
     names: tuple[str, str]
     segments: tuple[SegmentScores, SegmentScores] | None  # None when the labels are no segments

@@ -97,12 +97,12 @@ class SegmentScore(NamedTuple):
 
     @property
     def precision(self) -> float:
-        """correct / found."""
+        """Share of the predicted segments that are correct."""
         return self.correct / max(self.found, 1)
 
     @property
     def recall(self) -> float:
-        """correct / gold."""
+        """Share of the gold segments that are found."""
         return self.correct / max(self.gold, 1)
 
     @property

@@ -17,12 +17,12 @@ class McNemar(NamedTuple):
 
     @property
     def accuracy_a(self) -> float:
-        """Share of items that A got right; 0.0 of nothing."""
+        """Share of items that A got right; 0.0 without any."""
         return (self.both + self.only_a) / max(sum(self[:4]), 1)
 
     @property
     def accuracy_b(self) -> float:
-        """Share of items that B got right; 0.0 of nothing."""
+        """Share of items that B got right; 0.0 without any."""
         return (self.both + self.only_b) / max(sum(self[:4]), 1)
 
 

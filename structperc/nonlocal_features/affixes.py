@@ -18,11 +18,11 @@ class Prefixes(EntityFeature):
     template = "PF"
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """As many strings for each segment as it has words."""
+        """Return the strings of all segments: as many for each as it has words."""
         return prefixes(segments.batch.words.shapes, segments)
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Such as "PF=Aa a"."""
+        """Write a string as "PF=Aa a"."""
         return f"PF={' '.join(map(word_shape, words[start : start + part + 1]))}"
 
 
@@ -32,11 +32,11 @@ class LexiconPrefixes(LexiconFeature):
     template = "PF2"
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """As many strings for each segment as it has words."""
+        """Return the strings of all segments: as many for each as it has words."""
         return prefixes(lexicon_shapes(segments.batch.words, self.lexicon), segments)
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Such as "PF2=Aa0 a1"."""
+        """Write a string as "PF2=Aa0 a1"."""
         return f"PF2={' '.join(lexicon_shape(word, self.lexicon) for word in words[start : start + part + 1])}"
 
 
@@ -46,11 +46,11 @@ class Suffixes(EntityFeature):
     template = "SF"
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """As many strings for each segment as it has words."""
+        """Return the strings of all segments: as many for each as it has words."""
         return suffixes(segments.batch.words.shapes, segments)
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Such as "SF=a Aa"."""
+        """Write a string as "SF=a Aa"."""
         return f"SF={' '.join(map(word_shape, reversed(words[end - part - 1 : end])))}"
 
 
@@ -60,11 +60,11 @@ class LexiconSuffixes(LexiconFeature):
     template = "SF2"
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """As many strings for each segment as it has words."""
+        """Return the strings of all segments: as many for each as it has words."""
         return suffixes(lexicon_shapes(segments.batch.words, self.lexicon), segments)
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Such as "SF2=a1 Aa0"."""
+        """Write a string as "SF2=a1 Aa0"."""
         last = reversed(words[end - part - 1 : end])
         return f"SF2={' '.join(lexicon_shape(word, self.lexicon) for word in last)}"
 

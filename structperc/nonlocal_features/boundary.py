@@ -25,7 +25,7 @@ class BoundaryFeature(LexiconFeature):
     at_end = False
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """The strings of each segment, window after window."""
+        """Return the strings of all segments, window after window."""
         places = segments.spans.ends - 1 if self.at_end else segments.spans.starts
         forms = segments.batch.words.exact, lexicon_shapes(segments.batch.words, self.lexicon)
         offsets = {offset for _, window in self.windows for offset in window}
@@ -33,7 +33,7 @@ class BoundaryFeature(LexiconFeature):
         return side_by_side([self._number(around, window, bits) for _, window, bits in self._parts()])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Such as "BO01=in Aa1"."""
+        """Write a string as "BO01=in Aa1"."""
         name, window, bits = self._parts()[part]
         place = end - 1 if self.at_end else start
         forms = (spelled(words, place + t, self.lexicon if bit else None) for t, bit in zip(window, bits, strict=True))

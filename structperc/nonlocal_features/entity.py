@@ -15,11 +15,11 @@ class WholeEntity(EntityFeature):
     template = "WE"
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """One string for each segment."""
+        """Return the strings of all segments: one for each."""
         return side_by_side([Hashes(segments.batch.words.exact)(segments.spans.starts, segments.spans.ends)])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Such as "WE=The Day They Shot John Lennon"."""
+        """Write a string as "WE=The Day They Shot John Lennon"."""
         return f"WE={' '.join(words[start:end])}"
 
 
@@ -29,11 +29,11 @@ class ShapesOfEntity(EntityFeature):
     template = "FF"
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """One string for each segment."""
+        """Return the strings of all segments: one for each."""
         return side_by_side([Hashes(segments.batch.words.shapes)(segments.spans.starts, segments.spans.ends)])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Such as "FF=Aa A.A."."""
+        """Write a string as "FF=Aa A.A."."""
         return f"FF={' '.join(map(word_shape, words[start:end]))}"
 
 
@@ -43,12 +43,12 @@ class LexiconShapes(LexiconFeature):
     template = "GF"
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """One string for each segment."""
+        """Return the strings of all segments: one for each."""
         shapes = Hashes(lexicon_shapes(segments.batch.words, self.lexicon))
         return side_by_side([shapes(segments.spans.starts, segments.spans.ends)])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Such as "GF=Aa1 A.A.0"."""
+        """Write a string as "GF=Aa1 A.A.0"."""
         return f"GF={' '.join(lexicon_shape(word, self.lexicon) for word in words[start:end])}"
 
 
@@ -58,11 +58,11 @@ class LastWord(EntityFeature):
     template = "LW"
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """One string for each segment."""
+        """Return the strings of all segments: one for each."""
         return side_by_side([segments.batch.words.exact.flatten()[segments.spans.ends - 1]])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Such as "LW=Center"."""
+        """Write a string as "LW=Center"."""
         return f"LW={words[end - 1]}"
 
 
@@ -72,9 +72,9 @@ class LastWordLowerCase(EntityFeature):
     template = "LWLC"
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """One string for each segment."""
+        """Return the strings of all segments: one for each."""
         return side_by_side([segments.batch.words.kinds.flatten()[segments.spans.ends - 1] & LOWER])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Either "LWLC=0" or "LWLC=1"."""
+        """Write a string as "LWLC=0" or "LWLC=1"."""
         return f"LWLC={word_kind(words[end - 1]) & LOWER}"

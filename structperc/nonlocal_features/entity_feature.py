@@ -25,10 +25,10 @@ class EntityFeature(GlobalFeature):
 
     @abstractmethod
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """The strings of each segment that some labelling has."""
+        """Return the strings of each segment that some labelling has."""
 
     def occurrences(self, segments: CandidateSegments) -> Occurrences:
-        """The strings of the segments of each labelling."""
+        """Return the strings of the segments of each labelling."""
         spans, parts, numbers = self.anchored(segments)
         keys = self.key(numbers, parts, segments.spans.types[spans], segments)
         holders = segments.holders

@@ -54,11 +54,11 @@ class GlobalFeature(NonlocalFeature):
 
     @abstractmethod
     def occurrences(self, segments: CandidateSegments) -> Occurrences:
-        """All strings in all valid labellings, known or not."""
+        """Return all strings of all valid labellings, known or not."""
 
     @abstractmethod
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """A string, without its type; arguments as in `string`."""
+        """Write a string without its type; the arguments are those of `string`."""
 
     def string(
         self, words: Sequence[str], labels: Sequence[str], start: int, end: int, type_name: str, part: int

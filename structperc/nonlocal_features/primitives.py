@@ -18,7 +18,7 @@ NULL = "NULL"
 
 
 def lexicon_shapes(words: Words, lexicon: LowerCaseLexicon) -> Tensor:
-    """Numbers of g, (B, T) int64."""
+    """Number what g says of each token: the word's shape and whether it is usually in lower case, (B, T) int64."""
     return combined(words.shapes, lexicon(words.folded).long())
 
 
@@ -35,7 +35,7 @@ def shifted(numbers: Tensor, places: Tensor, by: int | Tensor, segments: Candida
 
 
 def spelled(words: Sequence[str], t: int, lexicon: LowerCaseLexicon | None = None) -> str:
-    """The word at t, or its g where a lexicon is given, or NULL."""
+    """Write the word at t, or its g where a lexicon is given, or NULL where there is no token."""
     if not 0 <= t < len(words):
         return NULL
     return words[t] if lexicon is None else lexicon_shape(words[t], lexicon)

@@ -74,7 +74,7 @@ class QuotedTags(QuoteFeature):
         self.limit = limit
 
     def occurrences(self, segments: CandidateSegments) -> Occurrences:
-        """Two strings for each pair of quotation marks that are close enough."""
+        """Return two strings for each pair of quotation marks that are close enough."""
         quotes = find_quotes(segments)
         near = (quotes.closes - quotes.opens < self.limit).nonzero().squeeze(1)
         quotes = Quotes(*(values[near] for values in quotes))
@@ -82,7 +82,7 @@ class QuotedTags(QuoteFeature):
         return self.listed(strings, torch.full_like(strings[0], -1), quotes, segments)
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Such as "Q=``0 O Aa1 B-MISC ''0 O"."""
+        """Write a string as "Q=``0 O Aa1 B-MISC ''0 O"."""
         tokens = range(start - part, end + part)
         pairs = (f"{spelled(words, t, self.lexicon)} {spelled(labels, t)}" for t in tokens)
         return f"{('Q', 'Q2')[part]}={' '.join(pairs)}"
@@ -124,7 +124,7 @@ class QuotedEntity(QuoteFeature):
         super().__init__(typed, lexicon)
 
     def occurrences(self, segments: CandidateSegments) -> Occurrences:
-        """Two strings for each pair of quotation marks."""
+        """Return two strings for each pair of quotation marks."""
         quotes = find_quotes(segments)
         types = entity_types(quotes, segments)
         shapes = lexicon_shapes(segments.batch.words, self.lexicon).flatten()
@@ -136,7 +136,7 @@ class QuotedEntity(QuoteFeature):
         return self.listed(numbers, types, quotes, segments)
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Such as "QF=1 6 0 Aa1 Aa0" and "QF2=1 1 Aa1 Aa0"."""
+        """Write a string as "QF=1 6 0 Aa1 Aa0" or "QF2=1 1 Aa1 Aa0"."""
         kinds = [word_kind(word) for word in words[start + 1 : end - 1]]
         last = start + max(i for i, kind in enumerate(kinds, 1) if kind & INITIAL)
         whole = any((span.start, span.end) == (start + 1, last + 1) for span in spans(labels))
@@ -146,7 +146,7 @@ class QuotedEntity(QuoteFeature):
 
 
 def find_quotes(segments: CandidateSegments) -> Quotes:
-    """The pairs of quotation marks of a batch."""
+    """Find the pairs of quotation marks of a batch, each within one sentence."""
     kinds, sentences = segments.batch.words.kinds.flatten(), segments.sentences
     opens, closes = _pairs((kinds & QUOTE).nonzero().squeeze(1), sentences)
     places = torch.arange(len(kinds), device=kinds.device)

@@ -79,7 +79,7 @@ class CandidateSegments:
         return self.per_labelling(sums.index_add_(0, rows * F + columns, values), F)
 
     def per_labelling(self, sums: Tensor, F: int) -> Tensor:
-        """Sums (B * F, K) -> (B * K, F)."""
+        """Turn sums (B * F, K) into counts of each labelling, (B * K, F)."""
         B, K = self.valid.shape
         return sums.view(B, F, K).transpose(1, 2).reshape(B * K, F)
 

@@ -14,7 +14,7 @@ PENDING = 2**18  # keys of batches that wait until they are merged, unless so ma
 
 
 class Instances(NamedTuple):
-    """One occurrence of each of F strings."""
+    """One place where each of F strings occurs."""
 
     rows: Tensor  # (F,) int32, sequence of the corpus
     candidates: Tensor  # (F,) int32, the candidate k that has it

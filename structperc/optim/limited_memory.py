@@ -41,7 +41,7 @@ class LimitedMemory:
 
     @property
     def size(self) -> int:
-        """Pairs that are kept."""
+        """How many pairs are kept."""
         return min(self.pairs, len(self.vectors) // 2)
 
     def remember(self, s: Tensor, y: Tensor) -> bool:

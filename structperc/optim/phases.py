@@ -84,7 +84,7 @@ class Phases(ServedWeights):
             self._activate(1)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """A step of the active optimizer."""
+        """Make a step with the active optimizer."""
         return self.active.step(closure)
 
     def _served(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
@@ -95,7 +95,7 @@ class Phases(ServedWeights):
         return {**self.active.state_dict(), "phase": self.phase}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on in the phase of the state."""
+        """Go on in the phase in which the state was saved."""
         self._activate(state_dict["phase"])
         self.active.load_state_dict({key: value for key, value in state_dict.items() if key != "phase"})
         self._activate(self.phase)

@@ -29,11 +29,11 @@ class Neural(Scorer):
         self.n_inputs = encoder.n_inputs
 
     def learn(self, corpus: Corpus) -> None:
-        """What the encoder learns."""
+        """Let the encoder take from the training data what it needs."""
         self.encoder.learn(corpus)
 
     def read(self, corpus: Corpus) -> list[Ragged]:
-        """What the encoder reads."""
+        """Return the inputs that the encoder reads."""
         return self.encoder.read(corpus)
 
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:

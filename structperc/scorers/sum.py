@@ -38,20 +38,20 @@ class Sum(Scorer):
 
     @property
     def parts(self) -> list[Scorer]:
-        """The scorers, in their order."""
+        """The scorers that are added up, in their order."""
         return cast(list[Scorer], list(self.scorers))
 
     def learn(self, corpus: Corpus) -> None:
-        """What each learns."""
+        """Let each scorer take from the training data what it needs."""
         for scorer in self.parts:
             scorer.learn(corpus)
 
     def read(self, corpus: Corpus) -> list[Ragged]:
-        """What each reads, one after the other."""
+        """Return the inputs of all scorers, one after the other."""
         return [one for scorer in self.parts for one in scorer.read(corpus)]
 
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
-        """Create the weights of each."""
+        """Create the weights of each scorer."""
         for scorer in self.parts:
             scorer.allocate(n_node, n_edge, n_labels)
 
