@@ -1,5 +1,6 @@
 """Configurations, changed by key path, and as files."""
 
+import os
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -97,12 +98,26 @@ def arguments(draw: Random, tagger: str) -> list[str]:
     return [*command, "-c", f"{tagger}.yaml", f"--ckpt_path=runs/{tagger}/1/checkpoints/best.ckpt"]
 
 
+OVERLAYS = (["below.yaml"], ["below.yaml", "below.yaml"], ["none.yaml"], "below.yaml", [3], {"a": "below.yaml"}, None)
+
+
 def configurations(draw: Random, folder: Path) -> Attempt:
-    """A configuration spoiled, in the file or by an option."""
+    """A configuration spoiled, in the file or by an option; sometimes that file is an overlay of the one of -c."""
     tagger = draw.choice(TAGGERS)
     file, command = folder / f"{tagger}.yaml", arguments(draw, tagger)
+    done = spoiled(draw, file)
+    if draw.random() < 0.15 and os.path.lexists(file):
+        file.rename(folder / "below.yaml")
+        named = draw.choice([*OVERLAYS, [file.name]])
+        file.write_text(yaml.dump({"overlays": named}))
+        done = done if named in OVERLAYS[:2] else f"overlays := {named}"
+    return Attempt(done, command)
+
+
+def spoiled(draw: Random, file: Path) -> str:
+    """Changes a configuration; -> what was done."""
     if draw.random() < 0.2:
-        return Attempt(damage(draw, file, CHANGES, TEXT_CHANGES, TEXTS), command)
+        return damage(draw, file, CHANGES, TEXT_CHANGES, TEXTS)
     tree, path = yaml.safe_load(file.read_text()), None
     if draw.random() < 0.35:
         tree, path = with_further(tree, draw)
@@ -113,4 +128,4 @@ def configurations(draw: Random, folder: Path) -> Attempt:
     else:
         tree, done = changed(draw, tree, path)
     file.write_text(yaml.dump(tree, sort_keys=False, allow_unicode=False))
-    return Attempt(done, command)
+    return done
