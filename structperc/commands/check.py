@@ -19,7 +19,7 @@ ROWS = 20  # of a table
 
 
 def parser() -> CommandParser:
-    """Of the arguments."""
+    """The parser of the arguments of this command."""
     made = CommandParser(
         "check", "Show what stands in labelled files: columns, labels, their scheme, what is illegal or repeated."
     )

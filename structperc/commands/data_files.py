@@ -16,5 +16,5 @@ def add_data_options(parser: CommandParser) -> None:
 
 
 def data_reading(options: argparse.Namespace) -> Reading:
-    """What `add_data_options` asked for."""
+    """How the files are to be read, from the options that `add_data_options` adds."""
     return Reading(options.columns, None, options.labels, options.encoding)

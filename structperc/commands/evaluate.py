@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def parser() -> CommandParser:
-    """Of the arguments."""
+    """The parser of the arguments of this command."""
     made = CommandParser("evaluate", "Score a saved model on a labelled file, as fit scores it on development data.")
     add_labelled_file(made)
     made.add_argument("--json", metavar="FILE", help="write the scores, those by type among them")
@@ -54,7 +54,7 @@ def scores(tagger: "SequenceTagger", corpus: "Corpus") -> "Evaluation":
 
 
 def summary(found: "Evaluation", corpus: "Corpus") -> dict[str, Any]:
-    """Plain numbers."""
+    """Scores, scores by type and the size of the corpus as plain JSON types."""
     from structperc.training.report import by_type
 
     size = {"sentences": len(corpus.sentences) - 1, "tokens": corpus.tokens}

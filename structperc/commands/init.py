@@ -40,7 +40,7 @@ model:
 
 
 def parser() -> CommandParser:
-    """Of the arguments."""
+    """The parser of the arguments of this command."""
     made = CommandParser("init", "Write a commented configuration to begin with, for a labelled file.")
     made.add_argument("file", help="training data: CoNLL columns or CoNLL-U")
     made.add_argument("--dev", metavar="FILE", help="development data; default: the last tenth of the sentences")
@@ -87,7 +87,7 @@ def configuration(found: "Survey", further: dict[str, str], encoding: str, own: 
 
 
 def data_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[str]:
-    """The part about data."""
+    """The lines of the configuration that say where the data are and what they are like."""
     folder = Path(found.file).parent
     files = {"train": Path(found.file).name, **{name: os.path.relpath(file, folder) for name, file in further.items()}}
     held = 0 if "dev" in further else held_out(found)

@@ -32,5 +32,5 @@ def add_encoding(parser: CommandParser) -> None:
 
 
 def reading(options: argparse.Namespace) -> Reading:
-    """What `add_file` asked for."""
+    """How the file is to be read, from the options that `add_file` adds."""
     return Reading(options.columns, options.unit, options.labels, options.encoding)

@@ -5,7 +5,7 @@ from structperc.commands.labelled_file import add_labelled_file, reading
 
 
 def parser() -> CommandParser:
-    """Of the arguments."""
+    """The parser of the arguments of this command."""
     made = CommandParser("reliability", "Confidence of predicted labels and segments against their accuracy.")
     add_labelled_file(made, several=True)
     made.add_argument("--bins", type=int, default=10, help="of equal width (default 10)")
@@ -15,7 +15,7 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Prints the tables."""
+    """Loads the models, reads the file and prints the tables; writes the figure and the CSV file that are asked for."""
     options = parser().parse_args(arguments)
 
     from structperc.inspection.reading import read_gold

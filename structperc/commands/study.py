@@ -4,7 +4,7 @@ from structperc.commands.command import Command, CommandParser
 
 
 def parser() -> CommandParser:
-    """Of the arguments."""
+    """The parser of the arguments of this command."""
     made = CommandParser("study", "Train a list of configurations over seeds and write one table.")
     made.add_argument("file", help="a study, such as configs/studies/embedded.yaml")
     made.add_argument("--root", metavar="FOLDER", help="of all runs and the table; default: runs/ and the file's name")

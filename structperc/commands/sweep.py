@@ -4,7 +4,7 @@ from structperc.commands.command import Command, CommandParser
 
 
 def parser() -> CommandParser:
-    """Of the arguments but for those of fit."""
+    """The parser of the arguments of this command that are not those of fit."""
     made = CommandParser(
         "sweep",
         "Train a configuration once per value of some options, choose the best on development data.",

@@ -5,7 +5,7 @@ from structperc.commands.saved_model import add_model
 
 
 def parser() -> CommandParser:
-    """Of the arguments."""
+    """The parser of the arguments of this command."""
     made = CommandParser("weights", "Show the largest weights of a saved model.")
     add_model(made)
     made.add_argument("--top", type=int, default=20, help="weights, label pairs and templates per list (default 20)")
@@ -15,7 +15,7 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Prints the lists."""
+    """Loads the model and prints its largest weights; writes the figure and the CSV file that are asked for."""
     options = parser().parse_args(arguments)
 
     from structperc.inspection.weights import Weight, weights

@@ -23,7 +23,7 @@ class Run(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As people read it."""
+        """The name of the row and the seed, as people read it."""
         return self.row.name if self.seed is None else f"{self.row.name}, seed {self.seed}"
 
 

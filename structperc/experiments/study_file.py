@@ -16,7 +16,7 @@ OWN = ("--ckpt_path", "--config", "--data.seed", "--seed_everything", "--trainer
 
 
 class Study(NamedTuple):
-    """What a file says."""
+    """What a study file says: its rows, and how they are compared."""
 
     file: str
     rows: list[Row]

@@ -85,7 +85,7 @@ class Means(Experiment):
             write_json(path, now)
 
     def keep(self, done: Sequence[Run]) -> None:
-        """Writes all tables."""
+        """Writes the tables and the record of the runs so far."""
         lines, plan = self._lines(done), self.plan
         write_means(str(self.root / MEANS), lines)
         write_runs(str(self.root / RUNS), lines)

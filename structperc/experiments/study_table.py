@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from structperc.experiments.experiment import Run
 from structperc.experiments.row import Row
 from structperc.reports.table import markdown_table, percent, wrapped_table
-from structperc.reports.writing import write_csv
+from structperc.reports.writing import write_records
 
 COSTS = ("parameters", "epochs", "seconds", "tokens_per_second", "peak_memory_mb", "peak_gpu_memory_mb")
 TESTS = ("p_tokens", "p_sentences")
@@ -160,7 +160,7 @@ def means(line: Line) -> dict[str, Any]:
 
 def write_means(path: str, lines: Sequence[Line]) -> None:
     """One line per row of the study as CSV; shares in 0..1."""
-    _write(path, [{"row": line.row.name, "runs": len(line.numbers), **means(line)} for line in lines])
+    write_records(path, [{"row": line.row.name, "runs": len(line.numbers), **means(line)} for line in lines])
 
 
 def write_runs(path: str, lines: Sequence[Line]) -> None:
@@ -172,9 +172,4 @@ def write_runs(path: str, lines: Sequence[Line]) -> None:
             training, held = run.training, {} if run.training.results is None else next(numbers)
             about = {"row": line.row.name, "seed": run.seed, "run": training.run or "", "error": training.error or ""}
             flat.append({**about, **held})
-    _write(path, flat)
-
-
-def _write(path: str, rows: Sequence[dict[str, Any]]) -> None:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    write_csv(path, names, [[row.get(name, "") for name in names] for row in rows])
+    write_records(path, flat)

@@ -23,7 +23,7 @@ SPLITS = ("dev", "test")
 
 
 class Plan(NamedTuple):
-    """What is trained."""
+    """What a sweep trains, as its command line says."""
 
     configs: list[str]  # files
     grid: dict[str, list[str]]  # option -> values

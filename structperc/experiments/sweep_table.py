@@ -8,7 +8,7 @@ from structperc.experiments.experiment import Run
 from structperc.experiments.grid import short_keys
 from structperc.experiments.row import Row
 from structperc.reports.table import Rest, percent, text_table
-from structperc.reports.writing import write_csv
+from structperc.reports.writing import write_records
 
 
 class Point(NamedTuple):
@@ -65,9 +65,7 @@ def _numbers(one: Point) -> list[str]:
 
 def write_table(path: str, runs: Sequence[Run]) -> None:
     """All trainings as CSV: values, seed, epochs, seconds, every score of dev and test, run and complaint."""
-    flat = [_flat(run) for run in runs]
-    names = list(dict.fromkeys(name for row in flat for name in row))
-    write_csv(path, names, [[row.get(name, "") for name in names] for row in flat])
+    write_records(path, [_flat(run) for run in runs])
 
 
 def _flat(run: Run) -> dict[str, object]:

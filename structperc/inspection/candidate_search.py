@@ -21,12 +21,12 @@ class Watch:
         self.device, self.seconds, self.last = device, [0.0, 0.0], 0.0
 
     def start(self) -> None:
-        """From here on."""
+        """Time from here on counts for the activity that is stopped next."""
         self._wait()
         self.last = time.perf_counter()
 
     def stop(self, activity: int) -> None:
-        """What has gone by since the last start or stop was spent on the activity."""
+        """Counts the time since the last start or stop for the activity."""
         self._wait()
         now = time.perf_counter()
         self.seconds[activity] += now - self.last

@@ -79,7 +79,7 @@ class Explanation(NamedTuple):
 
     @property
     def changes(self) -> list[Change]:
-        """Of all sentences."""
+        """The changes of all sentences, in their order."""
         return [change for sentence in self.sentences for change in sentence.changes]
 
     @property
@@ -94,7 +94,7 @@ class Explanation(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Decisions on a corpus."""
+    """How many decisions on a corpus non-local features changed, and whether for the better."""
 
     documents: int
     changed: int
@@ -102,7 +102,7 @@ class Summary(NamedTuple):
     changes: int
 
     def line(self) -> str:
-        """One sentence."""
+        """The counts in one sentence."""
         text = f"{self.changed} of {self.documents} documents changed, in {self.changes} places"
         if self.verdicts is None:
             return text

@@ -110,7 +110,7 @@ def _change_lines(change: Change) -> Iterator[str]:
 
 
 def number(value: float) -> str:
-    """Up to three decimals."""
+    """A number with up to three decimals."""
     return f"{round(value, 3) + 0.0:.12g}"  # + 0.0 so that nothing is -0
 
 

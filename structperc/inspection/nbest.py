@@ -37,7 +37,7 @@ class ListScores(NamedTuple):
 
 
 class Seconds(NamedTuple):
-    """Where time went."""
+    """On what the time of `nbest_scores` was spent."""
 
     search: float
     nonlocal_scores: float

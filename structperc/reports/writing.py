@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -33,6 +33,12 @@ def write_csv(path: str, header: Sequence[str], rows: Iterable[Sequence[object]]
     writer.writerow(header)
     writer.writerows(rows)
     write_lines(path, [text.getvalue()])
+
+
+def write_records(path: str, records: Sequence[Mapping[str, object]]) -> None:
+    """Write a table with a column for each key of any record, in the order in which keys are first met."""
+    names = list(dict.fromkeys(name for record in records for name in record))
+    write_csv(path, names, [[record.get(name, "") for name in names] for record in records])
 
 
 def write_figure(path: str, figure: Figure) -> None:
