@@ -34,6 +34,11 @@ def test_configurations_are_accepted_and_built(page, number, here):
     draft([*options, "--trainer.default_root_dir=runs", "--trainer.accelerator=cpu"])
 
 
+def test_the_experiment_that_is_shown_is_the_one_that_is_named():
+    shown, *_ = blocks("configurations", "yaml")
+    assert shown == (ROOT / "configs" / "conll2003" / "margin.yaml").read_text(encoding="utf-8")
+
+
 @each_page
 def test_dotted_names_exist(page):
     for name in re.findall(r"\bstructperc(?:\.\w+)+", PAGES[page]):
