@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from structperc.data.text import expand
-from structperc.data.yaml_file import find_key, load_yaml, node_value, place, read_node, read_yaml
+from structperc.data.yaml_file import find_key, node_value, parse_yaml, place, read_node, read_yaml
 from structperc.errors import InputError
 from structperc.training.configuration_shape import check_shape, misshapen
 
@@ -20,7 +20,7 @@ DEEPEST = 20  # files, each of which names the next
 def read_configuration(path: str | Path) -> Any:
     """The value of a file and its overlays. InputError as of `composed`."""
     text = composed_text(path)
-    return read_yaml(path) if text is None else load_yaml(text)
+    return read_yaml(path) if text is None else parse_yaml(text, str(path))
 
 
 def composed_text(path: str | Path) -> str | None:
