@@ -12,7 +12,6 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.words import word_numbers
 from structperc.features import FeatureExtractor, Ragged
-from structperc.scorers.bags import transpose
 from structperc.structures import Batch, Words, real_tokens
 
 
@@ -79,9 +78,9 @@ class FixedBatches(Dataset[Batch]):
 
 
 def _transposed(batch: Batch) -> Batch:
-    nodes = transpose(batch.nodes)
+    nodes = batch.nodes.transpose()
     same = batch.edges is batch.nodes
-    return batch._replace(nodes=nodes, edges=nodes if same else batch.edges and transpose(batch.edges))
+    return batch._replace(nodes=nodes, edges=nodes if same else batch.edges and batch.edges.transpose())
 
 
 def _sentences(corpus: Corpus) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor
 
-from structperc.structures import Batch, SparseFeatures, Words
+from structperc.structures import Batch, Words
 
 PLACES = 2**22  # sequences x candidates x tokens at a time: 32 MiB for their labels, some ten times that in all
 
@@ -24,8 +23,8 @@ def parts(batch: Batch, k: int) -> Iterator[Batch]:
         places = rows, slice(0, int(batch.lengths[rows].max()))
         tokens = ends[start], ends[stop]
         yield Batch(
-            _features(batch.nodes, *tokens),
-            None if batch.edges is None else _features(batch.edges, *tokens),
+            batch.nodes.slice(*tokens),
+            None if batch.edges is None else batch.edges.slice(*tokens),
             batch.lengths[rows],
             None if batch.gold is None else batch.gold[places],
             batch.sentences[places],
@@ -33,11 +32,5 @@ def parts(batch: Batch, k: int) -> Iterator[Batch]:
             batch.last[places],
             batch.rows[rows],
             Words(*(numbers[places] for numbers in batch.words)),
-            tuple(_features(one, *tokens) for one in batch.inputs),
+            tuple(one.slice(*tokens) for one in batch.inputs),
         )
-
-
-def _features(features: SparseFeatures, start: int, stop: int) -> SparseFeatures:
-    """Those of the tokens start, ..., stop - 1."""
-    offsets: Tensor = features.offsets[start : stop + 1]
-    return SparseFeatures(features.ids[int(offsets[0]) : int(offsets[-1])], offsets - offsets[0])

@@ -3,7 +3,7 @@
 templates.py says which labels of neighbours make features, context.py scores them. states.py and chart.py hold what
 is decided about spans of tokens and what may come next, queue.py which comes next; search.py is inference. lesson.py
 adds gold, rules.py says what to do about errors, learning.py is the loop; model.py has the weights,
-selection.py the features of some tokens, updates.py moves the weights and keeps their averages.
+updates.py moves the weights and keeps their averages.
 """
 
 from structperc.guided.context import ContextFeatures

@@ -13,7 +13,6 @@ from structperc.guided.learning import Progress, learn
 from structperc.guided.lesson import Lesson, Update
 from structperc.guided.rules import Aggressive, Rule
 from structperc.guided.search import Decisions, decide
-from structperc.guided.selection import select
 from structperc.guided.updates import Updates
 from structperc.scorers import SparseLinear
 from structperc.scorers.bags import bag_sum
@@ -75,7 +74,7 @@ class GuidedModel(nn.Module):
         if batch.gold is None:
             raise InputError("GuidedModel: there is nothing to learn from a batch without gold labels")
         nodes, keys = batch.nodes, self._keys(batch)
-        chart = self._chart(batch, keys, lambda tokens: bag_sum(self.static.node, select(nodes, tokens)))
+        chart = self._chart(batch, keys, lambda tokens: bag_sum(self.static.node, nodes.select(tokens)))
         lesson = Lesson(chart, batch.gold[_real(batch)])
         return learn(lesson, self.rule, lambda update, decisions: self._move(nodes, keys, update, decisions, updates))
 
@@ -99,7 +98,7 @@ class GuidedModel(nn.Module):
 
     def _node_weights(self, nodes: SparseFeatures, actions: Actions) -> Tensor:
         """Places in the flattened table, one for each feature of each action."""
-        ids, offsets, _ = select(nodes, actions.tokens)
+        ids, offsets, _ = nodes.select(actions.tokens)
         return ids.long() * self.static.node.shape[1] + actions.labels.repeat_interleave(offsets.diff())
 
     def _context_weights(self, keys: Tensor, actions: Actions) -> Tensor:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from structperc.errors import InputError
+from structperc.structures import SparseFeatures
 
 
 class Examples(NamedTuple):
@@ -54,12 +55,9 @@ class Examples(NamedTuple):
         """The sequences rows (R,), in that order."""
         K = self.valid.shape[1]
         labellings = (rows.unsqueeze(1) * K + torch.arange(K, device=rows.device)).flatten()
-        sizes = self.offsets.diff()[labellings]
-        offsets = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-        places = torch.arange(int(offsets[-1]), device=rows.device)
-        places += (self.offsets[:-1][labellings] - offsets[:-1]).repeat_interleave(sizes)
+        ids, offsets, _ = SparseFeatures(self.ids, self.offsets).select(labellings)
         first, valid, correct = self.first[rows], self.valid[rows], self.correct[rows]
-        return self._replace(ids=self.ids[places], offsets=offsets, first=first, valid=valid, correct=correct)
+        return self._replace(ids=ids, offsets=offsets, first=first, valid=valid, correct=correct)
 
     def differing(self) -> "Examples":
         """Without the features that all valid candidates of a sequence have: they cancel in every comparison.

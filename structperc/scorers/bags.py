@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from structperc.structures import SparseFeatures, Transposed
+from structperc.structures import SparseFeatures
 
 
 class _BagSum(torch.autograd.Function):
@@ -68,16 +68,6 @@ def bag_sum(weight: Tensor, features: SparseFeatures, sparse_grad: bool = True) 
     if features.transposed is not None:
         return _RowsBagSum.apply(weight, features.ids, features.offsets, *features.transposed)
     return _sums(weight, features.ids, features.offsets)
-
-
-def transpose(features: SparseFeatures) -> SparseFeatures:
-    """The same features with their transposition, which makes gradients of many tokens several times faster."""
-    ids, offsets, _ = features
-    token = torch.repeat_interleave(offsets.diff().long())
-    order = ids.argsort(stable=True)
-    present, count = ids.unique(return_counts=True)
-    ends = torch.nn.functional.pad(count.cumsum(0), (1, 0))
-    return features._replace(transposed=Transposed(present.long(), token[order].int(), ends.int()))
 
 
 def _sums(weight: Tensor, ids: Tensor, offsets: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from structperc.scorers.bags import bag_sum, transpose
+from structperc.scorers.bags import bag_sum
 from structperc.structures import SparseFeatures
 
 ROWS, COLUMNS = 7, 3
@@ -41,7 +41,7 @@ def naive(weight, bags):
 
 @each_bags
 def test_transposed_features_list_the_tokens_of_each(bags):
-    features = transpose(ragged(bags))
+    features = ragged(bags).transpose()
     present, tokens, offsets = features.transposed
     assert present.tolist() == sorted({i for bag in bags for i in bag})
     assert present.dtype == torch.int64
@@ -61,7 +61,7 @@ def test_sums_and_gradients_do_not_depend_on_how_they_are_made(bags):
     expected = naive(weights[0], bags)
     upstream = torch.randn(len(bags), COLUMNS, generator=torch.Generator().manual_seed(1))
     expected.backward(upstream)
-    ways = [(transpose(plain), False, 1), (plain, False, 0), (transpose(plain), True, 2)]
+    ways = [(plain.transpose(), False, 1), (plain, False, 0), (plain.transpose(), True, 2)]
     for weight, (features, sparse, dims) in zip(weights[1:], ways, strict=True):
         found = bag_sum(weight, features, sparse_grad=sparse)
         torch.testing.assert_close(found, expected)
@@ -72,7 +72,7 @@ def test_sums_and_gradients_do_not_depend_on_how_they_are_made(bags):
 
 def test_features_that_do_not_occur_have_a_gradient_of_zero():
     weight = table()
-    bag_sum(weight, transpose(ragged([[1, 4], [4]])), sparse_grad=False).sum().backward()
+    bag_sum(weight, ragged([[1, 4], [4]]).transpose(), sparse_grad=False).sum().backward()
     assert weight.grad._nnz() == 2
     assert weight.grad.to_dense()[:, 0].tolist() == [0, 1, 0, 0, 2, 0, 0]
 
@@ -82,7 +82,7 @@ def test_gradients_of_several_batches_add_up(dense):
     weight, bags = table(), [*BAGS["plain"], *BAGS["repeated ids"]]
     weight.grad = torch.zeros_like(weight) if dense else None
     for part in ("plain", "repeated ids"):
-        bag_sum(weight, transpose(ragged(BAGS[part])), sparse_grad=False).square().sum().backward()
+        bag_sum(weight, ragged(BAGS[part]).transpose(), sparse_grad=False).square().sum().backward()
     other = table()
     naive(other, bags).square().sum().backward()
     assert weight.grad.is_sparse != dense
@@ -92,7 +92,7 @@ def test_gradients_of_several_batches_add_up(dense):
 def test_gradient_that_is_an_expanded_view():
     """As that of a sum, whose rows are one number in memory."""
     weight, other = table(), table()
-    bag_sum(weight, transpose(ragged(BAGS["repeated ids"])), sparse_grad=False).t().sum().backward()
+    bag_sum(weight, ragged(BAGS["repeated ids"]).transpose(), sparse_grad=False).t().sum().backward()
     naive(other, BAGS["repeated ids"]).sum().backward()
     torch.testing.assert_close(weight.grad.to_dense(), other.grad)
 
@@ -100,7 +100,7 @@ def test_gradient_that_is_an_expanded_view():
 def test_the_callers_features_are_left_alone():
     features = ragged(BAGS["plain"])
     before = features.ids.clone(), features.offsets.clone()
-    transpose(features)
+    features.transpose()
     assert features.transposed is None
     assert torch.equal(features.ids, before[0])
     assert torch.equal(features.offsets, before[1])

@@ -5,7 +5,7 @@ import torch
 from pytorch_lightning.utilities import move_data_to_device
 
 from structperc.scorers import SparseLinear
-from structperc.scorers.bags import bag_sum, transpose
+from structperc.scorers.bags import bag_sum
 from structperc.structures import Batch, SparseFeatures, Words
 
 
@@ -124,7 +124,7 @@ def test_no_tokens_at_all():
 @pytest.mark.parametrize("edges", [True, False])
 def test_transposed_features_change_neither_scores_nor_gradients(edges):
     plain, results = batch(edges), []
-    quick = plain._replace(nodes=transpose(plain.nodes), edges=plain.edges and transpose(plain.edges))
+    quick = plain._replace(nodes=plain.nodes.transpose(), edges=plain.edges and plain.edges.transpose())
     for given in (plain, quick):
         module = scorer(n_edge=3 if edges else 0, sparse_grad=False)
         lattice = module(given)
@@ -140,7 +140,7 @@ def test_transposed_features_change_neither_scores_nor_gradients(edges):
 def test_same_on_cuda(transposed, sparse_grad):
     given = batch()
     if transposed:
-        given = given._replace(nodes=transpose(given.nodes), edges=transpose(given.edges))
+        given = given._replace(nodes=given.nodes.transpose(), edges=given.edges.transpose())
     results = []
     for device in ("cpu", "cuda"):
         module = scorer(sparse_grad=sparse_grad).to(device)
