@@ -10,9 +10,10 @@ from structperc.data.segments import segment_boundaries
 
 
 class Units(nn.Module, ABC):
-    """What `MCEF` counts in labels (B, T) int64; real and starts (B, T) bool mark what is no padding and where
+    """What `MCEF` counts: `forward` finds the units of labels (B, T) int64.
 
-    sentences begin. Units of two labellings are equal when tokens and kind are. Rows without a real token have none.
+    real (B, T) bool is False in the padding, starts (B, T) bool is True at the first token of each sentence. Units of
+    two labellings are equal when tokens and kind are. Rows without a real token have none.
     """
 
     @abstractmethod
