@@ -1,6 +1,7 @@
 """Options of the trainer that cannot be: one line that names them."""
 
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import pytorch_lightning as pl
@@ -9,7 +10,7 @@ from pytorch_lightning.callbacks import EarlyStopping, Timer
 
 from structperc.errors import InputError
 from structperc.optim import LBFGS, Phases
-from structperc.reranking import Boosting
+from structperc.reranking import GlobalReranker
 from structperc.reranking.bayes_point import BayesPoint
 from structperc.training.stopping import MustEnd, StopWhenSettled
 
@@ -63,13 +64,13 @@ class Own(pl.Callback):
     """May do whatever it wants."""
 
 
-def ends(optimizer=None, ranker=None, callbacks=()):
+def ends(optimizer=None, tagger=None, callbacks=()):
     """Whether a training without a last epoch may begin with these."""
     weights = [torch.nn.Parameter(torch.zeros(1))]
     optimizers = [(optimizer or (lambda p: torch.optim.SGD(p, lr=1.0)))(weights)]
     trainer = SimpleNamespace(max_epochs=-1, max_steps=-1, optimizers=optimizers, callbacks=[BayesPoint(), *callbacks])
     try:
-        MustEnd().on_train_start(trainer, SimpleNamespace(ranker=ranker))
+        MustEnd().on_train_start(trainer, tagger)
     except InputError:
         return False
     return True
@@ -80,7 +81,7 @@ def test_what_ends_otherwise_may_have_no_last_epoch(runs):
         assert ends(callbacks=[callback])
     assert ends(LBFGS)
     assert ends(lambda p: Phases(p, torch.optim.Adagrad, 3, LBFGS))
-    assert ends(ranker=Boosting())
+    assert ends(tagger=Mock(spec=GlobalReranker))
     assert not ends()
     assert not ends(lambda p: Phases(p, LBFGS, 3, torch.optim.Adagrad))
     assert runs("fit", "--trainer.max_epochs=-1", "--trainer.max_steps=3") == 0
