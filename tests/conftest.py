@@ -12,6 +12,7 @@ from structperc.cli import main
 from structperc.errors import InputError
 
 TESTS = Path(__file__).parent
+sys.path.append(str(TESTS.parent))  # tests, whose functions other processes look for by name
 sys.path.append(str(TESTS))  # oracle.py, terminal.py, tiny.py, nested.py, ...
 sys.path.append(str(TESTS / "nonlocal_features"))  # naive_strings.py
 sys.path.append(str(TESTS / "encoders"))  # tiny_models.py
