@@ -19,8 +19,9 @@ from structperc.batching.sources import Conll, Synthetic
 from structperc.data.labels import LabelSet
 from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures, GuidedModel, Updates
+from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
-from structperc.structures import Batch, SparseFeatures, Words
+from structperc.structures import Batch, Words
 
 S, LABELS, FEATURES, PER_TOKEN = 256, 50, 150_000, 36
 LENGTHS = (10, 100, 1000)
@@ -86,7 +87,7 @@ def _model(features: int, labels: int) -> GuidedModel:
 
 def _random_batch(sentences: int, T: int) -> Batch:
     n = sentences * T
-    nodes = SparseFeatures(
+    nodes = Ragged(
         torch.randint(FEATURES, (n * PER_TOKEN,), dtype=torch.int32),
         torch.arange(0, n * PER_TOKEN + 1, PER_TOKEN, dtype=torch.int32),
     )

@@ -1,7 +1,8 @@
 """Every tensor that passes from one room to another, on one page.
 
 Letters for shapes: B sequences, T tokens, L labels, K candidates, F features, n real tokens of a batch.
-Sequences are padded to T on the right; nothing in the padding is ever read.
+Sequences are padded to T on the right; nothing in the padding is ever read. Lists of ids, whose lengths differ, are
+not padded: they are `Ragged`.
 """
 
 from typing import NamedTuple
@@ -9,47 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-
-class Transposed(NamedTuple):
-    """The same occurrences feature by feature: feature features[r] is at tokens[offsets[r]:offsets[r+1]]."""
-
-    features: Tensor  # (R,) int64, those that occur, ascending
-    tokens: Tensor  # (M,) int32, ascending for each feature
-    offsets: Tensor  # (R + 1,) int32
-
-
-class SparseFeatures(NamedTuple):
-    """Feature ids of the n real tokens of a batch, ragged: token i has ids[offsets[i]:offsets[i+1]].
-
-    Ragged rather than (B, T, F): of the Table-1 templates of Kazama & Torisawa (2007) fewer than half
-    fire at a token, and padding costs nothing this way. Tokens are in row-major order of (B, T).
-    """
-
-    ids: Tensor  # (M,) int32, each in 0 <= id < number of features
-    offsets: Tensor  # (n + 1,) int32
-    transposed: Transposed | None = None  # for dense gradients of batches that are seen many times
-
-    def slice(self, start: int, stop: int) -> "SparseFeatures":
-        """Return the features of the tokens start, ..., stop - 1; ids are a view."""
-        offsets = self.offsets[start : stop + 1]
-        return SparseFeatures(self.ids[int(offsets[0]) : int(offsets[-1])], offsets - offsets[0])
-
-    def select(self, tokens: Tensor) -> "SparseFeatures":
-        """Return the features of tokens (m,) int64, which may repeat, in this order."""
-        first = self.offsets[tokens]
-        counts = self.offsets[tokens + 1] - first
-        ends = counts.cumsum(0)
-        places = torch.repeat_interleave(first - (ends - counts), counts)
-        places = places + torch.arange(len(places), device=tokens.device)
-        return SparseFeatures(self.ids[places], torch.nn.functional.pad(ends, (1, 0)).to(self.offsets.dtype))
-
-    def transpose(self) -> "SparseFeatures":
-        """Return the same with `transposed`, which makes gradients of many tokens several times faster."""
-        token = torch.repeat_interleave(self.offsets.diff().long())
-        order = self.ids.argsort(stable=True)
-        present, count = self.ids.unique(return_counts=True)
-        ends = torch.nn.functional.pad(count.cumsum(0), (1, 0))
-        return self._replace(transposed=Transposed(present.long(), token[order].int(), ends.int()))
+from structperc.ragged import Ragged
 
 
 class Words(NamedTuple):
@@ -64,8 +25,8 @@ class Words(NamedTuple):
 class Batch(NamedTuple):
     """Sequences as scorers and non-local features read them."""
 
-    nodes: SparseFeatures  # features of (token, label)
-    edges: SparseFeatures | None  # features of (token, previous label, label); None when no template asks
+    nodes: Ragged  # features of (token, label), a list for each of the n real tokens in row-major order of (B, T)
+    edges: Ragged | None  # features of (token, previous label, label); None when no template asks
     lengths: Tensor  # (B,) int64
     gold: Tensor | None  # (B, T) int64, 0 in the padding; None for text without labels
     sentences: Tensor  # (B, T) int64, number of each token's sentence within its sequence; 0 in the padding
@@ -73,7 +34,7 @@ class Batch(NamedTuple):
     last: Tensor  # (B, T) bool, last token of a sentence
     rows: Tensor  # (B,) int64, which sequence of the corpus each row is
     words: Words
-    inputs: tuple[SparseFeatures, ...] = ()  # what encoders read, ids of words, characters, pieces; see `encoders`
+    inputs: tuple[Ragged, ...] = ()  # what encoders read, ids of words, characters, pieces; see `encoders`
 
 
 class Lattice(NamedTuple):
@@ -110,3 +71,13 @@ class Scored(NamedTuple):
 def real_tokens(lengths: Tensor, T: int) -> Tensor:
     """lengths (B,) int64 -> (B, T) bool on their device: True for the tokens of each sequence, False in the padding."""
     return torch.arange(T, device=lengths.device) < lengths.unsqueeze(1)
+
+
+def padded_places(starts: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the tokens of some sequences stand in a corpus, sequence b from starts[b] on; both (B,) int64.
+
+    -> places (B, T), 0 in the padding; (B, T) bool as of `real_tokens`.
+    """
+    T = int(lengths.max()) if len(lengths) else 0
+    real = real_tokens(lengths, T)
+    return (starts.unsqueeze(1) + torch.arange(T, device=starts.device)) * real, real

@@ -17,7 +17,8 @@ from structperc.data.tags import SCHEMES
 from structperc.metrics.segments import opened_segments, segment_counts
 from structperc.metrics.sentences import SentenceBoundaries, sentence_boundaries
 from structperc.nonlocal_features import find_segments
-from structperc.structures import Batch, Candidates, Lattice, Scored, SparseFeatures, Words
+from structperc.ragged import Ragged
+from structperc.structures import Batch, Candidates, Lattice, Scored, Words
 
 SEGMENT_SCHEMES = [scheme for scheme in SCHEMES if scheme != "none"]
 Found = set[tuple[str, int, int]]  # type, first token, token after the last
@@ -56,7 +57,7 @@ def batch_of(documents: Sequence[Document]) -> tuple[Batch, SentenceBoundaries]:
     for row, document in zip(numbers, documents, strict=True):
         row[: len(document.sentences)] = torch.tensor(document.sentences)
     boundaries = sentence_boundaries(lengths, T, numbers)
-    none = SparseFeatures(torch.zeros(0, dtype=torch.int32), torch.zeros(1, dtype=torch.int32))
+    none = Ragged(torch.zeros(0, dtype=torch.int32), torch.zeros(1, dtype=torch.int32))
     words = Words(*[numbers] * 4)
     rows = torch.arange(len(documents))
     return Batch(none, None, lengths, None, numbers, boundaries.first, boundaries.last, rows, words), boundaries
@@ -115,9 +116,8 @@ def by_nonlocal_features(documents, batch, boundaries, label_set) -> list[Found]
     ids = ids_of(documents, label_set)
     labels = torch.stack([ids.flip(1), ids, torch.full_like(ids, len(label_set) - 1)], 1)
     read = find_segments(batch, labels, torch.ones(labels.shape[:2], dtype=torch.bool), label_set)
-    T, (E,) = ids.shape[1], read.spans.starts.shape
-    span = torch.arange(E).repeat_interleave(read.holders.counts)
-    span = span[read.holders.labellings % 3 == 1]
+    T = ids.shape[1]
+    span = read.holders.owners[read.holders.ids % 3 == 1]
     rows = read.spans.starts[span] // T
     starts, ends = read.spans.starts[span] - rows * T, read.spans.ends[span] - rows * T
     return named(rows, starts, ends, read.spans.types[span], label_set, len(documents))

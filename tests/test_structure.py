@@ -13,6 +13,7 @@ import structperc
 
 PACKAGE = Path(structperc.__file__).parent
 STAGES = (
+    ("ragged",),
     ("structures", "errors", "former_names", "on_first_use", "termination", "progress", "spelling", "version"),
     ("data",),
     ("features",),

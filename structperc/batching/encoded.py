@@ -11,8 +11,9 @@ from structperc.batching.sampler import LengthBatches
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.words import word_numbers
-from structperc.features import FeatureExtractor, Ragged
-from structperc.structures import Batch, Words, real_tokens
+from structperc.features import FeatureExtractor
+from structperc.ragged import Ragged
+from structperc.structures import Batch, Words, padded_places
 
 
 class EncodedCorpus(Dataset[Batch]):
@@ -39,23 +40,21 @@ class EncodedCorpus(Dataset[Batch]):
         order = np.asarray(rows, dtype=np.int64)
         nodes, edges = self.features.cut(order)
         starts, ends = self.corpus.starts[order], self.corpus.starts[order + 1]
-        lengths = ends - starts
-        steps = np.arange(lengths.max(initial=0))
-        live = real_tokens(torch.from_numpy(lengths), len(steps)).numpy()
-        places = (starts[:, None] + steps) * live
-        padded = torch.from_numpy(self.tokens.take(places, 1) * live)
+        lengths = torch.from_numpy(ends - starts)
+        places, real = (x.numpy() for x in padded_places(torch.from_numpy(starts), lengths))
+        padded = torch.from_numpy(self.tokens.take(places, 1) * real)
         gold, sentences, first, last, *words = padded.unbind()
         return Batch(
             nodes,
             edges,
-            torch.from_numpy(lengths),
+            lengths,
             gold if self.labelled else None,
             sentences,
             first.bool(),
             last.bool(),
             torch.from_numpy(order),
             Words(*words),
-            tuple(one.cut(starts, ends) for one in self.inputs),
+            tuple(one.take(starts, ends) for one in self.inputs),
         )
 
 

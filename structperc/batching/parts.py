@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-import torch
-
+from structperc.ragged import boundaries
 from structperc.structures import Batch, Words
 
 PLACES = 2**22  # sequences x candidates x tokens at a time: 32 MiB for their labels, some ten times that in all
@@ -16,7 +15,7 @@ def parts(batch: Batch, k: int) -> Iterator[Batch]:
     if size >= B:
         yield batch
         return
-    ends = torch.nn.functional.pad(batch.lengths.cumsum(0), (1, 0)).tolist()  # in tokens
+    ends = boundaries(batch.lengths).tolist()  # in tokens
     for start in range(0, B, size):
         stop = min(start + size, B)
         rows = slice(start, stop)

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
-from structperc.features.encoded import Ragged
-from structperc.structures import Batch, SparseFeatures, real_tokens
+from structperc.ragged import Ragged
+from structperc.structures import Batch, real_tokens
 
 
 class TextModule(nn.Module, ABC):
@@ -48,7 +48,7 @@ class TokenEmbedder(TextModule):
     """forward(numbers) -> vectors (n, D) of the n real tokens of a batch, each seen by itself; one input."""
 
     @abstractmethod
-    def forward(self, numbers: SparseFeatures) -> Tensor:
+    def forward(self, numbers: Ragged) -> Tensor:
         """Return the vectors (n, D) of the n real tokens."""
 
 

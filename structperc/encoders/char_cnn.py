@@ -1,8 +1,5 @@
 """Vectors of words from their characters."""
 
-from itertools import accumulate
-
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -10,8 +7,7 @@ from structperc.data.corpus import Corpus
 from structperc.encoders.base import TokenEmbedder, check_share
 from structperc.encoders.strings import KnownStrings
 from structperc.errors import InputError
-from structperc.features.encoded import Ragged
-from structperc.structures import SparseFeatures
+from structperc.ragged import Ragged
 
 
 class CharCNN(TokenEmbedder):
@@ -62,11 +58,12 @@ class CharCNN(TokenEmbedder):
     def read(self, corpus: Corpus) -> list[Ragged]:
         """Return one input: the numbers of each word's characters."""
         words = corpus.columns["word"]
-        return [Ragged(self.known.numbers("".join(words)), np.array([0, *accumulate(map(len, words))], dtype=np.int64))]
+        lengths = torch.tensor(list(map(len, words)), dtype=torch.int64)
+        return [Ragged.of_counts(torch.from_numpy(self.known.numbers("".join(words))), lengths)]
 
-    def forward(self, numbers: SparseFeatures) -> Tensor:
+    def forward(self, numbers: Ragged) -> Tensor:
         """Return the vectors (n, D) of n words."""
-        counts = numbers.offsets.diff()
+        counts = numbers.counts
         places = torch.arange(max(1, int(counts.max())) if len(counts) else 1, device=counts.device)
         real = places < counts[:, None]
         ids = numbers.ids.new_zeros(real.shape).masked_scatter(real, numbers.ids)

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import torch
+
+from structperc.ragged import spread
 
 
 class PieceWindows(NamedTuple):
@@ -33,8 +36,7 @@ class PieceWindows(NamedTuple):
         The distance is that to the nearer boundary of the window, in pieces; among equal ones the first window counts.
         """
         counts = self.stop - self.first
-        window = np.arange(len(counts)).repeat(counts)
-        word = np.arange(len(window)) + (self.first - counts.cumsum() + counts).repeat(counts)
+        window, word = (x.numpy() for x in spread(torch.from_numpy(counts), torch.from_numpy(self.first)))
         before, after = offsets[word] - offsets[self.first[window]], offsets[self.stop[window]] - offsets[word + 1]
         order = np.lexsort((window, -np.minimum(before, after), word))
         best = order[np.diff(word[order], prepend=-1) > 0]

@@ -13,7 +13,7 @@ from structperc.encoders.base import Encoder, padded
 from structperc.encoders.piece_windows import PieceWindows
 from structperc.encoders.pretrained import check_installed, config_of, load_pretrained, positions, unlearned
 from structperc.errors import InputError
-from structperc.features.encoded import Ragged
+from structperc.ragged import Ragged, spread
 from structperc.structures import Batch
 
 if TYPE_CHECKING:
@@ -153,11 +153,11 @@ class Transformer(Encoder):
         known = list(dict.fromkeys(words))
         written = [[f" {word}" if self.spaced and word[:1].strip() else word] for word in known]
         found = self.tokenizer.encode_batch(written, is_pretokenized=True, add_special_tokens=False)
-        pieces = {
-            word: one.ids[: self.room] or self._unknown(word, corpus) for word, one in zip(known, found, strict=True)
-        }
-        arrays = {word: (np.array(ids, np.int32), np.array([len(ids)])) for word, ids in pieces.items()}
-        return [Ragged.join([arrays[word] for word in words])]
+        pieces = [one.ids[: self.room] or self._unknown(word, corpus) for word, one in zip(known, found, strict=True)]
+        ids = torch.tensor([piece for ids in pieces for piece in ids], dtype=torch.int32)
+        distinct = Ragged.of_counts(ids, torch.tensor(list(map(len, pieces)), dtype=torch.int64))
+        number = {word: i for i, word in enumerate(known)}
+        return [distinct.select(torch.tensor([number[word] for word in words], dtype=torch.int64))]
 
     def _unknown(self, word: str, corpus: Corpus) -> list[int]:
         if self.unknown is None:
@@ -195,10 +195,10 @@ class Transformer(Encoder):
 
 def _means(vectors: Tensor, first: np.ndarray, counts: np.ndarray) -> Tensor:
     """vectors (M, D) -> (n, D), of i the mean of vectors[first[i] : first[i] + counts[i]]; first, counts (n,) int64."""
-    begins = counts.cumsum() - counts
-    places = np.arange(counts.sum()) + (first - begins).repeat(counts)
-    bags = torch.from_numpy(places).to(vectors.device), torch.from_numpy(begins).to(vectors.device)
-    return nn.functional.embedding_bag(bags[0], vectors, bags[1], mode="mean")
+    _, places = spread(torch.from_numpy(counts), torch.from_numpy(first))
+    bags = Ragged.of_counts(places, torch.from_numpy(counts))
+    ids, offsets = bags.ids.to(vectors.device), bags.offsets.to(vectors.device)
+    return nn.functional.embedding_bag(ids, vectors, offsets, mode="mean", include_last_offset=True)
 
 
 def _frame(tokenizer: "Tokenizer", words: list[str]) -> tuple[list[int], list[int]]:

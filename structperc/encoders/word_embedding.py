@@ -1,6 +1,5 @@
 """A vector for each word, learned or taken from a file."""
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -9,8 +8,7 @@ from structperc.encoders.base import TokenEmbedder, check_share
 from structperc.encoders.strings import UNKNOWN, KnownStrings
 from structperc.encoders.vectors import read_vectors
 from structperc.errors import InputError
-from structperc.features.encoded import Ragged
-from structperc.structures import SparseFeatures
+from structperc.ragged import Ragged
 
 
 class WordEmbedding(TokenEmbedder):
@@ -90,8 +88,8 @@ class WordEmbedding(TokenEmbedder):
 
     def read(self, corpus: Corpus) -> list[Ragged]:
         """Return one input: the number of each token."""
-        numbers = self.known.numbers(self._strings(corpus))
-        return [Ragged(numbers, np.arange(len(numbers) + 1))]
+        numbers = torch.from_numpy(self.known.numbers(self._strings(corpus)))
+        return [Ragged.of_counts(numbers, torch.ones(len(numbers), dtype=torch.int64))]
 
     def _strings(self, corpus: Corpus) -> list[str]:
         if self.column not in corpus.columns:
@@ -100,7 +98,7 @@ class WordEmbedding(TokenEmbedder):
         strings = corpus.columns[self.column]
         return [string.casefold() for string in strings] if self.fold else strings
 
-    def forward(self, numbers: SparseFeatures) -> Tensor:
+    def forward(self, numbers: Ragged) -> Tensor:
         """Return the vectors (n, D) of n words."""
         ids = numbers.ids
         if self.training and self.word_dropout:

@@ -6,7 +6,7 @@ puts them together, and encoded cuts mini-batches out of what it gives.
 """
 
 from structperc.features.clusters import Clusters
-from structperc.features.encoded import EncodedFeatures, Ragged
+from structperc.features.encoded import EncodedFeatures
 from structperc.features.extract import FeatureExtractor
 from structperc.features.gazetteers import Gazetteer
 from structperc.features.templates import parse_templates, shipped_sets
@@ -18,5 +18,4 @@ __all__ = [
     "Clusters",
     "FeatureExtractor",
     "EncodedFeatures",
-    "Ragged",
 ]

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
 import numpy as np
+import torch
 
 from structperc.errors import InputError
-from structperc.features.encoded import Ragged
 from structperc.features.keys import NO_FEATURE, frequent_keys, key_lookup, radices, split_keys, template_keys
 from structperc.features.templates import Template, TemplatePart, template_name
 from structperc.features.value_codes import ValueCodes
 from structperc.features.windows import View
 from structperc.progress import bar
+from structperc.ragged import Ragged
 
 PIECE = 4096  # tokens looked up together: few enough that their ids for all templates stay in the cache
 
@@ -95,7 +96,8 @@ class FeatureIndex:
     def encode(self, view: View, progress: bool = False) -> Ragged:
         """Return the ids of the features at each token of a view."""
         lookups = self._lookups(view)
-        found = []
+        none = Ragged.of_counts(torch.empty(0, dtype=torch.int32), torch.empty(0, dtype=torch.int64))
+        found = [none]
         with bar(None, "encoding features", view.tokens, progress) as shown:
             for piece in view.pieces(PIECE):
                 found.append(_gather(lookups, piece))
@@ -150,9 +152,9 @@ class FeatureIndex:
         return [f"{part}={name(code)}" for code in codes.tolist()]
 
 
-def _gather(lookups: Sequence[Lookup], piece: View) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ids of a piece, token by token, and how many each token has."""
+def _gather(lookups: Sequence[Lookup], piece: View) -> Ragged:
+    """Return the ids of a piece, token by token."""
     none = np.empty((piece.tokens, 0), np.int32)
     found = np.concatenate([none, *(lookup(piece) for lookup in lookups)], 1)
     present = found != NO_FEATURE
-    return found[present], np.count_nonzero(present, 1)
+    return Ragged.of_counts(torch.from_numpy(found[present]), torch.from_numpy(np.count_nonzero(present, 1)))

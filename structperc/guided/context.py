@@ -10,8 +10,8 @@ from structperc.data.words import word_hashes
 from structperc.errors import InputError
 from structperc.guided.templates import OFFSETS, parse_context
 from structperc.nonlocal_features.hashes import combined
+from structperc.ragged import Ragged
 from structperc.scorers.bags import bag_sum
-from structperc.structures import SparseFeatures
 
 UNKNOWN = -1  # in place of a label that is not decided yet
 
@@ -79,7 +79,7 @@ class ContextFeatures(nn.Module):
         """Windows (n, 4), keys (n, F) -> sums of the rows that fire (n, L)."""
         rows = self.rows(windows, keys)
         offsets = torch.arange(len(rows) + 1, device=rows.device) * rows.shape[1]
-        return bag_sum(self.table, SparseFeatures(rows.flatten(), offsets))
+        return bag_sum(self.table, Ragged(rows.flatten(), offsets))
 
 
 def _shifted(words: Tensor, offset: int) -> Tensor:

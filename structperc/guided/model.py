@@ -14,9 +14,10 @@ from structperc.guided.lesson import Lesson, Update
 from structperc.guided.rules import Aggressive, Rule
 from structperc.guided.search import Decisions, decide
 from structperc.guided.updates import Updates
+from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
 from structperc.scorers.bags import bag_sum
-from structperc.structures import Batch, SparseFeatures, real_tokens
+from structperc.structures import Batch, real_tokens
 
 
 class GuidedModel(nn.Module):
@@ -89,17 +90,17 @@ class GuidedModel(nn.Module):
         T = batch.words.exact.shape[1]
         return Chart(batch.lengths, T, self.beam, self.order, scores, self.static.node.detach())
 
-    def _move(self, nodes: SparseFeatures, keys: Tensor, update: Update, decisions: int, updates: Updates) -> None:
+    def _move(self, nodes: Ragged, keys: Tensor, update: Update, decisions: int, updates: Updates) -> None:
         """Promote and demote; count decisions."""
         for actions, sign in zip(update, (1, -1), strict=True):
             updates.add(self.static.node, self._node_weights(nodes, actions), sign)
             updates.add(self.context.table, self._context_weights(keys, actions), sign)
         updates.count(decisions)
 
-    def _node_weights(self, nodes: SparseFeatures, actions: Actions) -> Tensor:
+    def _node_weights(self, nodes: Ragged, actions: Actions) -> Tensor:
         """Places in the flattened table, one for each feature of each action."""
-        ids, offsets, _ = nodes.select(actions.tokens)
-        return ids.long() * self.static.node.shape[1] + actions.labels.repeat_interleave(offsets.diff())
+        features = nodes.select(actions.tokens)
+        return features.ids.long() * self.static.node.shape[1] + actions.labels.repeat_interleave(features.counts)
 
     def _context_weights(self, keys: Tensor, actions: Actions) -> Tensor:
         rows = self.context.rows(actions.windows, keys[actions.tokens])

@@ -9,7 +9,7 @@ from structperc.nonlocal_features.entity_feature import Anchored, EntityFeature,
 from structperc.nonlocal_features.hashes import Hashes
 from structperc.nonlocal_features.primitives import lexicon_shape, lexicon_shapes
 from structperc.nonlocal_features.segments import CandidateSegments
-from structperc.nonlocal_features.text import ragged
+from structperc.ragged import spread
 
 
 class Prefixes(EntityFeature):
@@ -71,13 +71,13 @@ class LexiconSuffixes(LexiconFeature):
 
 def prefixes(shapes: Tensor, segments: CandidateSegments) -> Anchored:
     """Strings of the first 1, 2, ... of the shapes (B, T) in each segment."""
-    spans, part = ragged(segments.spans.ends - segments.spans.starts)
+    spans, part = spread(segments.spans.ends - segments.spans.starts)
     starts = segments.spans.starts[spans]
     return Anchored(spans, part, Hashes(shapes)(starts, starts + part + 1))
 
 
 def suffixes(shapes: Tensor, segments: CandidateSegments) -> Anchored:
     """Strings of the last 1, 2, ... of the shapes (B, T); their numbers are read forwards, which says the same."""
-    spans, part = ragged(segments.spans.ends - segments.spans.starts)
+    spans, part = spread(segments.spans.ends - segments.spans.starts)
     ends = segments.spans.ends[spans]
     return Anchored(spans, part, Hashes(shapes)(ends - part - 1, ends))

@@ -9,7 +9,6 @@ from torch import Tensor
 from structperc.data.lexicon import LowerCaseLexicon
 from structperc.nonlocal_features.global_feature import GlobalFeature, Occurrences
 from structperc.nonlocal_features.segments import CandidateSegments
-from structperc.nonlocal_features.text import ragged
 
 
 class Anchored(NamedTuple):
@@ -31,13 +30,12 @@ class EntityFeature(GlobalFeature):
         """Return the strings of the segments of each labelling."""
         spans, parts, numbers = self.anchored(segments)
         keys = self.key(numbers, parts, segments.spans.types[spans], segments)
-        holders = segments.holders
-        owner, step = ragged(holders.counts[spans])
+        held = segments.holders.select(spans)
+        owner = held.owners
         spans = spans[owner]
         starts, ends, types, _ = (values[spans] for values in segments.spans)
         first = starts % segments.possible.shape[1]
-        labellings = holders.labellings[holders.starts[spans] + step]
-        return Occurrences(labellings, keys[owner], first, first + ends - starts, types, parts[owner])
+        return Occurrences(held.ids, keys[owner], first, first + ends - starts, types, parts[owner])
 
 
 class LexiconFeature(EntityFeature):

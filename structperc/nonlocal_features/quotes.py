@@ -15,7 +15,7 @@ from structperc.nonlocal_features.global_feature import GlobalFeature, Occurrenc
 from structperc.nonlocal_features.hashes import BASE, combined
 from structperc.nonlocal_features.primitives import lexicon_shapes, shifted, spelled
 from structperc.nonlocal_features.segments import CandidateSegments
-from structperc.nonlocal_features.text import ragged
+from structperc.ragged import spread
 
 INITIAL = LOWER | UPPER | DIGIT  # of a word that begins with a letter or a digit
 
@@ -90,7 +90,7 @@ class QuotedTags(QuoteFeature):
     def _numbers(self, quotes: Quotes, more: int, segments: CandidateSegments) -> Tensor:
         """Strings of the tokens s - more, ..., e + more -> (Q, K)."""
         lengths = quotes.closes - quotes.opens + 1 + 2 * more
-        quote, step = ragged(lengths)
+        quote, step = spread(lengths)
         tokens = self._tokens(quotes.opens[quote], step - more, segments)
         powers = torch.full_like(step, BASE).cumprod(0)[step].unsqueeze(1)
         sums = tokens.new_zeros(len(lengths), tokens.shape[1]).index_add_(0, quote, tokens * powers)
@@ -163,10 +163,10 @@ def entity_types(quotes: Quotes, segments: CandidateSegments) -> Tensor:
     starts, ends = pad(quotes.opens + 1, (0, 1), value=-1), pad(quotes.lasts + 1, (0, 1), value=-1)
     quote = torch.searchsorted(starts[:-1], spans.starts)
     same = ((starts[quote] == spans.starts) & (ends[quote] == spans.ends)).nonzero().squeeze(1)
-    owner, step = ragged(holders.counts[same])
-    span = same[owner]
+    held = holders.select(same)
+    span = same[held.owners]
     types = spans.types.new_full((len(quotes.opens), K), -1)
-    types[quote[span], holders.labellings[holders.starts[span] + step] % K] = spans.types[span]
+    types[quote[span], held.ids % K] = spans.types[span]
     return types
 
 

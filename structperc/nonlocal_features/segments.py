@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,17 +11,10 @@ from structperc.data.segments import opening_tokens, shift
 from structperc.nonlocal_features.spans import Spans, find_spans
 from structperc.nonlocal_features.strings import Strings
 from structperc.nonlocal_features.text import Labellings, Text, compare_labellings, read
+from structperc.ragged import Ragged
 from structperc.structures import Batch, real_tokens
 
 PLACES = 2**22  # segments x labellings that are compared at a time: 32 MiB
-
-
-class Holders(NamedTuple):
-    """The valid labellings that hold each of the `spans`, span after span."""
-
-    labellings: Tensor  # (H,) int64, b * K + k, ascending for each span
-    starts: Tensor  # (E,) int64, where those of each span begin
-    counts: Tensor  # (E,) int64, how many it has
 
 
 @dataclass(frozen=True)
@@ -48,8 +40,8 @@ class CandidateSegments:
         return Strings(self.batch.words.folded, self.text, self.spans, len(self.label_set.type_names))
 
     @cached_property
-    def holders(self) -> Holders:
-        """Which labellings have which segment: those that hold the copy it stands in."""
+    def holders(self) -> Ragged:
+        """The valid labellings b * K + k that have each of the `spans`, ascending: they hold the copy it stands in."""
         rows, K = self.spans.starts // self.possible.shape[1], self.valid.shape[1]
         variants = self.text.variants(self.spans.copies)
         found = [rows.new_zeros(0, 2)]
@@ -58,8 +50,7 @@ class CandidateSegments:
             held = self.text.taken[self.text.stretches[variants[part]]] == variants[part].unsqueeze(1)
             found.append((held & self.valid[rows[part]]).nonzero() + rows.new_tensor([start, 0]))
         span, k = torch.cat(found).unbind(1)
-        counts = span.bincount(minlength=len(rows))
-        return Holders(rows[span] * K + k, counts.cumsum(0) - counts, counts)
+        return Ragged.of_counts(rows[span] * K + k, span.bincount(minlength=len(rows)))
 
     @cached_property
     def sentences(self) -> Tensor:

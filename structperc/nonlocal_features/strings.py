@@ -8,7 +8,8 @@ from torch import Tensor
 
 from structperc.nonlocal_features.hashes import Hashes
 from structperc.nonlocal_features.spans import Spans
-from structperc.nonlocal_features.text import Text, ragged
+from structperc.nonlocal_features.text import Text
+from structperc.ragged import spread
 
 
 class NamePairs(NamedTuple):
@@ -52,9 +53,8 @@ class Strings:
         """
         sizes = self.lengths.unique()
         whole, size = (sizes < self.lengths.unsqueeze(1)).nonzero().unbind(1)
-        part, step = ragged(self.lengths[whole] - sizes[size] + 1)
+        part, starts = spread(self.lengths[whole] - sizes[size] + 1, self.first[whole])
         whole, size = whole[part], size[part]
-        starts = self.first[whole] + step
         numbers = self.hashes.of_rows(starts, starts + sizes[size])
         found = torch.searchsorted(self.numbers, numbers).clamp_(max=len(self.numbers) - 1)
         known = (self.numbers[found] == numbers).nonzero().squeeze(1)

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from structperc.data.segments import shift
+from structperc.ragged import spread
 
 SPARE = 1024  # codes of variants are made denser when they could take so many more values than there are labellings
 
@@ -100,8 +101,7 @@ def read(labellings: Labellings, kept: Tensor, parted: Tensor, places: Tensor, c
     stretches = torch.repeat_interleave(sizes)
     source = torch.cat([agreed, differing[stretches]])  # of each copy, its place among all stretches
     example = torch.cat([labellings.chosen[starts[agreed] // T], example])
-    copies, steps = ragged(lengths[source])
-    places = starts[source][copies] + steps
+    copies, places = spread(lengths[source], starts[source])
     line = places // T * (K - 1) + example[copies]  # lines of labels before, less one per sequence
     return Text(
         places,
@@ -115,20 +115,13 @@ def read(labellings: Labellings, kept: Tensor, parted: Tensor, places: Tensor, c
     )
 
 
-def ragged(counts: Tensor) -> tuple[Tensor, Tensor]:
-    """counts (R,) -> each number r counts[r] times, and 0, 1, ... within each r; both (sum of counts,)."""
-    owner = torch.repeat_interleave(counts)
-    return owner, torch.arange(len(owner), device=counts.device) - (counts.cumsum(0) - counts)[owner]
-
-
 def _numbered(columns: Tensor, stretch: Tensor, Z: int, size: int) -> tuple[Tensor, Tensor, Tensor]:
     """Number the different columns[stretch == z, k] (N, K) of each stretch 0 <= z < Z (N,), ascending.
 
     -> numbers (Z, K), ascending with z and never the same in two; how many each z has (Z,); for each number a k.
     """
     K = columns.shape[1]
-    counts = stretch.bincount(minlength=Z)
-    rank = torch.arange(len(stretch), device=stretch.device) - (counts.cumsum(0) - counts)[stretch]
+    _, rank = spread(stretch.bincount(minlength=Z))
     codes, below, largest = columns.new_zeros(Z, K), 1, 1
     for chosen in rank.argsort(stable=True).split(rank.bincount().tolist()):  # all first columns, all second, ...
         z = stretch[chosen]

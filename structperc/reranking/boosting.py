@@ -139,7 +139,7 @@ class Pairs(NamedTuple):
         valid, right = examples.valid.cpu().numpy(), examples.correct.cpu().numpy()
         others = np.flatnonzero(valid & (right >= 0)[:, None] & (np.arange(K) != right[:, None]))
         correct = others // K * K + right[others // K]
-        ids, offsets = examples.ids.cpu().numpy(), examples.offsets.cpu().numpy()
+        ids, offsets = examples.features.ids.cpu().numpy(), examples.features.offsets.cpu().numpy()
         has = csr_array((np.ones(len(ids), np.int8), ids, offsets.astype(_index(len(ids)))), shape=(S * K, F))
         less = has[correct] - has[others]
         sides = less.indices + (F * (less.data < 0)).astype(_index(2 * F))

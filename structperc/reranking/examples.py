@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from structperc.errors import InputError
-from structperc.structures import SparseFeatures
+from structperc.ragged import Ragged
 
 
 class Examples(NamedTuple):
@@ -16,8 +16,7 @@ class Examples(NamedTuple):
     Where no candidate is correct, algorithms pass over the sequence.
     """
 
-    ids: Tensor  # (M,) int32, features of labelling i are ids[offsets[i]:offsets[i + 1]], ascending, each once
-    offsets: Tensor  # (S * K + 1,) int64
+    features: Ragged  # a list for each labelling, ids int32, ascending, each once; offsets (S * K + 1,) int64
     first: Tensor  # (S, K) float64, log-probability under the first model, finite where valid
     valid: Tensor  # (S, K) bool
     correct: Tensor  # (S,) int64, which candidate is correct; -1 where none is
@@ -37,27 +36,28 @@ class Examples(NamedTuple):
         if not valid[listed, correct[listed]].all():
             raise InputError("a correct candidate is not valid")
         labellings, ids = distinct(labellings, ids, n_features)
-        return cls(ids.int(), _offsets(labellings, valid), first.double(), valid, correct, n_features)
+        features = _by_labelling(labellings, ids.int(), valid)
+        return cls(features, first.double(), valid, correct, n_features)
 
     @classmethod
     def concat(cls, parts: Sequence["Examples"]) -> "Examples":
         """One after the other; all of the same K and the same features."""
         if len({(part.valid.shape[1], part.n_features) for part in parts}) != 1:
             raise InputError("examples to concatenate must have the same number of candidates and of features")
-        ids, first, valid, correct = (
-            torch.cat([getattr(p, name) for p in parts]) for name in ("ids", "first", "valid", "correct")
+        return cls(
+            Ragged.join([part.features for part in parts]),
+            torch.cat([part.first for part in parts]),
+            torch.cat([part.valid for part in parts]),
+            torch.cat([part.correct for part in parts]),
+            parts[0].n_features,
         )
-        sizes = torch.cat([part.offsets.diff() for part in parts])
-        offsets = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-        return cls(ids, offsets, first, valid, correct, parts[0].n_features)
 
     def take(self, rows: Tensor) -> "Examples":
         """The sequences rows (R,), in that order."""
         K = self.valid.shape[1]
         labellings = (rows.unsqueeze(1) * K + torch.arange(K, device=rows.device)).flatten()
-        ids, offsets, _ = SparseFeatures(self.ids, self.offsets).select(labellings)
-        first, valid, correct = self.first[rows], self.valid[rows], self.correct[rows]
-        return self._replace(ids=ids, offsets=offsets, first=first, valid=valid, correct=correct)
+        features = self.features.select(labellings)
+        return Examples(features, self.first[rows], self.valid[rows], self.correct[rows], self.n_features)
 
     def differing(self) -> "Examples":
         """Without the features that all valid candidates of a sequence have: they cancel in every comparison.
@@ -65,18 +65,18 @@ class Examples(NamedTuple):
         Those of candidates that are not valid go, too.
         """
         K = self.valid.shape[1]
-        owner = torch.repeat_interleave(self.offsets.diff())
+        owner = self.features.owners
         live = self.valid.flatten()[owner]
-        owner, ids = owner[live], self.ids[live]
+        owner, ids = owner[live], self.features.ids[live]
         sequence = owner // K
         _, which, counts = (sequence * self.n_features + ids).unique(return_inverse=True, return_counts=True)
         kept = counts[which] < self.valid.sum(1)[sequence]
-        return self._replace(ids=ids[kept], offsets=_offsets(owner[kept], self.valid))
+        return self._replace(features=_by_labelling(owner[kept], ids[kept], self.valid))
 
-    def features(self, s: int, k: int) -> Tensor:
+    def features_of(self, s: int, k: int) -> Tensor:
         """Those of one candidate, int32."""
         i = s * self.valid.shape[1] + k
-        return self.ids[self.offsets[i] : self.offsets[i + 1]]
+        return self.features.slice(i, i + 1).ids
 
 
 def distinct(labellings: Tensor, ids: Tensor, n_features: int) -> tuple[Tensor, Tensor]:
@@ -87,7 +87,6 @@ def distinct(labellings: Tensor, ids: Tensor, n_features: int) -> tuple[Tensor, 
     return pairs // max(1, n_features), pairs % max(1, n_features)
 
 
-def _offsets(labellings: Tensor, valid: Tensor) -> Tensor:
-    """Ascending labellings (M,) -> where each one's entries begin, (S * K + 1,) int64."""
-    counts = labellings.bincount(minlength=valid.numel())
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+def _by_labelling(labellings: Tensor, ids: Tensor, valid: Tensor) -> Ragged:
+    """Ascending labellings (M,) and the feature of each (M,) -> the features of all labellings of valid (S, K)."""
+    return Ragged.of_counts(ids, labellings.bincount(minlength=valid.numel()))

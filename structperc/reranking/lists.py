@@ -14,7 +14,8 @@ from torch import Tensor
 
 from structperc.data.output import opened
 from structperc.errors import InputError
-from structperc.structures import Candidates, real_tokens
+from structperc.ragged import Ragged, boundaries
+from structperc.structures import Candidates, padded_places
 
 TENSORS = ("labels", "scores", "valid", "gold_scores", "starts")
 
@@ -61,7 +62,7 @@ class CandidateLists:
         cls, lengths: Sequence[int], k: int, n_labels: int, parts: Iterable[tuple[Tensor, Listed]]
     ) -> "CandidateLists":
         """From (rows (B,), their lists) of mini-batches; a sequence that no part names keeps an empty list."""
-        starts = torch.tensor([0, *lengths], dtype=torch.int64).cumsum(0)
+        starts = boundaries(torch.tensor(lengths, dtype=torch.int64))
         lists = cls(
             torch.zeros(int(starts[-1]), k, dtype=torch.uint8 if n_labels <= 256 else torch.int32),
             torch.full((len(lengths), k), -torch.inf),
@@ -70,8 +71,8 @@ class CandidateLists:
             starts,
         )
         for rows, (candidates, gold_scores) in parts:
-            places, live = lists._places(rows.cpu())
-            lists.labels[places[live]] = candidates.labels.transpose(1, 2).cpu()[live].to(lists.labels.dtype)
+            places, real = padded_places(starts[rows.cpu()], lists.lengths[rows.cpu()])
+            lists.labels[places[real]] = candidates.labels.transpose(1, 2).cpu()[real].to(lists.labels.dtype)
             lists.scores[rows], lists.valid[rows] = candidates.scores.float().cpu(), candidates.valid.cpu()
             lists.gold_scores[rows] = gold_scores.float().cpu()
         return lists
@@ -79,38 +80,33 @@ class CandidateLists:
     def contain(self, labels: Tensor) -> Tensor:
         """Labels (N,) of one labelling per sequence -> (S,) bool, whether that is among the candidates."""
         wrong = (self.labels != labels.unsqueeze(1)).long()
-        sequence = torch.arange(len(self)).repeat_interleave(self.lengths)
-        errors = wrong.new_zeros(self.valid.shape).index_add_(0, sequence, wrong)
+        errors = wrong.new_zeros(self.valid.shape).index_add_(0, self._of_tokens.owners, wrong)
         return ((errors == 0) & self.valid).any(1)
 
     def cut(self, rows: Tensor) -> Listed:
         """The lists of sequences rows (B,), padded to the longest of them."""
-        places, live = self._places(rows)
-        labels = (self.labels[places].long() * live.unsqueeze(2)).transpose(1, 2)
+        places, real = padded_places(self.starts[rows], self.lengths[rows])
+        labels = (self.labels[places].long() * real.unsqueeze(2)).transpose(1, 2)
         return Listed(Candidates(labels, self.scores[rows], self.valid[rows]), self.gold_scores[rows])
 
     def take(self, rows: Tensor) -> "CandidateLists":
         """The lists of sequences rows (B,), in that order."""
-        places, live = self._places(rows)
-        starts = torch.cat([rows.new_zeros(1), self.lengths[rows].cumsum(0)])
-        return CandidateLists(
-            self.labels[places[live]], self.scores[rows], self.valid[rows], self.gold_scores[rows], starts
-        )
+        labels, starts, _ = self._of_tokens.select(rows)
+        return CandidateLists(labels, self.scores[rows], self.valid[rows], self.gold_scores[rows], starts)
 
     @classmethod
     def concat(cls, parts: Sequence["CandidateLists"]) -> "CandidateLists":
         """One after the other; all of the same K."""
-        lengths = torch.cat([part.lengths for part in parts])
-        starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-        arrays = {name: torch.cat([getattr(part, name) for part in parts]) for name in TENSORS if name != "starts"}
-        return cls(**arrays, starts=starts)
+        labels, starts, _ = Ragged.join([part._of_tokens for part in parts])
+        scores, valid, gold_scores = (
+            torch.cat([getattr(part, name) for part in parts]) for name in ("scores", "valid", "gold_scores")
+        )
+        return cls(labels, scores, valid, gold_scores, starts)
 
-    def _places(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """-> places among the N tokens (B, T), 0 in the padding; live (B, T) bool."""
-        lengths = self.lengths[rows]
-        steps = torch.arange(int(lengths.max()) if len(rows) else 0)
-        live = real_tokens(lengths, len(steps))
-        return (self.starts[rows].unsqueeze(1) + steps) * live, live
+    @property
+    def _of_tokens(self) -> Ragged:
+        """A list for each sequence, of its tokens' labels in the K candidates."""
+        return Ragged(self.labels, self.starts)
 
     # -- files -----------------------------------------------------------------------------------------------
 

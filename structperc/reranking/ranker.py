@@ -150,5 +150,5 @@ def _check(examples: Examples) -> None:
 def _alike(examples: Examples, s: int) -> bool:
     """Whether all valid candidates of a sequence have the same features and log-probability."""
     valid = examples.valid[s]
-    features = [examples.features(s, k) for k in valid.nonzero()[:, 0].tolist()]
+    features = [examples.features_of(s, k) for k in valid.nonzero()[:, 0].tolist()]
     return len(examples.first[s, valid].unique()) == 1 and all(torch.equal(features[0], other) for other in features)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from structperc.criteria import Perceptron
 from structperc.errors import InputError
+from structperc.ragged import Ragged
 from structperc.reranking.examples import Examples
 from structperc.reranking.ranker import Ranker, within
 from structperc.reranking.votes import ListUpdates, Votes
@@ -23,8 +24,8 @@ class VotedPerceptron(Ranker):
     not the correct one, the vector Phi(correct) - Phi(that one) is added to the weights, Phi(x) = (L(x) / unit,
     features of x). All weights start at zero, w0 too. An epoch is one pass.
 
-    Vectors are kept as the list of updates, in buffers of the names in `ListUpdates`; what a vector survived are the
-    examples after which it was the present one, that of the update included (w_i in Fig. 3).
+    Vectors are kept as the list of updates, in buffers of the names in `ListUpdates` and `Ragged`; what a vector
+    survived are the examples after which it was the present one, that of the update included (w_i in Fig. 3).
 
     `weights` and `first_weight` are those of "last", otherwise those of "average", also with the vote.
 
@@ -65,7 +66,8 @@ class VotedPerceptron(Ranker):
     @property
     def updates(self) -> ListUpdates:
         """All weight vectors so far."""
-        return ListUpdates(self.update_ids, self.update_signs, self.update_offsets, self.update_first, self.survival)
+        features = Ragged(self.update_ids, self.update_offsets)
+        return ListUpdates(features, self.update_signs, self.update_first, self.survival)
 
     def _start(self, examples: Examples) -> None:
         self._lists = Lists(examples, self.unit)
@@ -134,7 +136,7 @@ class VotedPerceptron(Ranker):
         if self.predict != "vote":
             return super().totals(labellings, ids, first, valid)
         if self._votes is None or self._votes.survival.device != first.device:
-            self._votes = Votes(ListUpdates(*(x.to(first.device) for x in self.updates)), len(self.weights))
+            self._votes = Votes(self.updates.to(first.device), len(self.weights))
         votes = self._votes.count(labellings, ids, first.double() / self.unit, valid)
         return votes.where(valid, -torch.inf)
 
@@ -155,7 +157,8 @@ class Lists:
     """Examples as the inner loop wants them; K candidates each, log-probabilities in units."""
 
     def __init__(self, examples: Examples, unit: float) -> None:
-        self.ids, self.offsets, self.valid = (x.cpu().numpy() for x in (examples.ids, examples.offsets, examples.valid))
+        self.ids, self.offsets = (x.cpu().numpy() for x in (examples.features.ids, examples.features.offsets))
+        self.valid = examples.valid.cpu().numpy()
         self.correct = examples.correct.cpu().numpy()
         self.sequences = np.flatnonzero(self.correct >= 0)
         self.first = (examples.first / unit).where(examples.valid, 0).cpu().numpy()

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
+from structperc.ragged import Ragged
 from structperc.reranking.examples import Examples
 
 WIDTH = 160  # candidates at a time, and
@@ -15,9 +16,8 @@ CELLS = 2**23  # scores at a time; more where a single sequence has more
 class ListUpdates(NamedTuple):
     """U updates, thus U + 1 weight vectors: zero, and the sum of the first u updates for u = 1, ..., U."""
 
-    ids: Tensor  # (M,) int32, features that update u changed are ids[offsets[u]:offsets[u + 1]], each once
+    features: Ragged  # a list for each update, the features that it changed: M ids int32, each once; offsets int64
     signs: Tensor  # (M,) int8, by how much: 1 or -1
-    offsets: Tensor  # (U + 1,) int64
     first: Tensor  # (U,) float64, by how much it changed w0
     survival: Tensor  # (U + 1,) int64, examples after which each vector was the present one
 
@@ -26,10 +26,10 @@ class ListUpdates(NamedTuple):
         """w0 of every vector, (U + 1,) float64, added up one after the other (on the CPU) as training does."""
         return torch.cat([self.first.new_zeros(1), self.first.cpu().cumsum(0).to(self.first)])
 
-    @property
-    def owner(self) -> Tensor:
-        """The update of each entry, (M,) int64."""
-        return torch.repeat_interleave(self.offsets.diff())
+    def to(self, device: torch.device) -> "ListUpdates":
+        """The same updates on another device."""
+        ids, offsets = self.features.ids.to(device), self.features.offsets.to(device)
+        return ListUpdates(Ragged(ids, offsets), *(x.to(device) for x in self[1:]))
 
     def last(self, n_features: int) -> tuple[Tensor, Tensor]:
         """-> weights (F,) float64 and w0 () float64 of the present vector."""
@@ -46,7 +46,7 @@ class ListUpdates(NamedTuple):
 
     def _sum(self, factors: Tensor, n_features: int) -> Tensor:
         total = factors.new_zeros(n_features)
-        return total.index_add_(0, self.ids, self.signs * factors[self.owner])
+        return total.index_add_(0, self.features.ids, self.signs * factors[self.features.owners])
 
 
 class Votes:
@@ -64,7 +64,7 @@ class Votes:
     def __init__(self, updates: ListUpdates, n_features: int) -> None:
         self.n_features = n_features
         self.first_weights, self.survival = updates.first_weights, updates.survival.double()  # (V,)
-        self._ids, self._signs, self._offsets = updates.ids, updates.signs.float(), updates.offsets.int()
+        self._features, self._signs = updates.features, updates.signs.float()
 
     def count(self, labellings: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
         """-> votes (B, K) float64, 0 where not valid. For the arguments see `Ranker.totals`; `first` is in units.
@@ -95,14 +95,19 @@ class Votes:
     def _sums(self, lists: Examples, start: int, end: int) -> Tensor:
         """Of the weights of each candidate's features, under each vector: (end - start, K, V) float64."""
         K = lists.valid.shape[1]
-        offsets = lists.offsets[start * K : end * K + 1]
-        known, row = lists.ids[int(offsets[0]) : int(offsets[-1])].unique(return_inverse=True)
-        has = lists.first.new_zeros((len(known) + 1, len(offsets) - 1), dtype=torch.float32)
-        has[row + 1, torch.repeat_interleave(offsets.diff())] = 1
-        rows = self._ids.new_zeros(self.n_features)  # of `has`; 0 for features that no candidate has
+        features = lists.features.slice(start * K, end * K)
+        known, row = features.ids.unique(return_inverse=True)
+        has = lists.first.new_zeros((len(known) + 1, (end - start) * K), dtype=torch.float32)
+        has[row + 1, features.owners] = 1
+        rows = self._features.ids.new_zeros(self.n_features)  # of `has`; 0 for features that no candidate has
         rows[known] = torch.arange(1, len(known) + 1, dtype=rows.dtype, device=rows.device)
         added = embedding_bag(
-            rows[self._ids], has, self._offsets, mode="sum", per_sample_weights=self._signs, include_last_offset=True
+            rows[self._features.ids],
+            has,
+            self._features.offsets.int(),
+            mode="sum",
+            per_sample_weights=self._signs,
+            include_last_offset=True,
         )  # (U, labellings), small integers
         sums = lists.first.new_zeros(has.shape[1], len(added) + 1)
         sums[:, 1:] = added.t()

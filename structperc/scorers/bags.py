@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from structperc.structures import SparseFeatures
+from structperc.ragged import Ragged, spread
 
 
 class _BagSum(torch.autograd.Function):
@@ -29,10 +29,8 @@ class _BagSum(torch.autograd.Function):
         token, column = grad.nonzero().unbind(1)
         first = offsets.index_select(0, token)
         count = offsets.index_select(0, token + 1) - first
-        entry = torch.repeat_interleave(count)  # which (token, column) entry each touched weight belongs to
-        shift = (first + count - count.cumsum(0)).index_select(0, entry)
-        row = ids.index_select(0, shift + torch.arange(len(entry), device=grad.device))
-        index = torch.stack([row, column.index_select(0, entry)])
+        entry, places = spread(count, first)  # which (token, column) entry each touched weight belongs to
+        index = torch.stack([ids.index_select(0, places), column.index_select(0, entry)])
         values = grad[token, column].index_select(0, entry)
         sparse = torch.sparse_coo_tensor(index, values, ctx.size, check_invariants=False)
         return sparse, None, None
@@ -56,7 +54,7 @@ class _RowsBagSum(torch.autograd.Function):
         return sparse, *[None] * 5
 
 
-def bag_sum(weight: Tensor, features: SparseFeatures, sparse_grad: bool = True) -> Tensor:
+def bag_sum(weight: Tensor, features: Ragged, sparse_grad: bool = True) -> Tensor:
     """Sum of the weight rows of each token's features.
 
     weight (R, C) and n tokens -> (n, C). The gradient of weight is a COO tensor over single weights

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from torch import nn
 
 from structperc.data.corpus import Corpus
-from structperc.features.encoded import Ragged
+from structperc.ragged import Ragged
 from structperc.structures import Batch, Lattice
 
 

@@ -5,7 +5,7 @@ from torch import nn
 
 from structperc.data.corpus import Corpus
 from structperc.encoders import Encoder
-from structperc.features.encoded import Ragged
+from structperc.ragged import Ragged
 from structperc.scorers.base import Scorer
 from structperc.structures import Batch, Lattice
 

@@ -11,9 +11,10 @@ from structperc.batching.sequence_data import SequenceData
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor, Ragged
+from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures, GuidedModel, Rule, Updates
 from structperc.guided.chart import Order
+from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
 from structperc.taggers.builder import Builder, entries

@@ -13,8 +13,9 @@ from structperc.criteria import Criterion
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor, Ragged
+from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature, nonlocal_scores
+from structperc.ragged import Ragged
 from structperc.structures import Batch, Candidates, Lattice
 from structperc.taggers.inference import Labelling, Sentence
 from structperc.taggers.scoring import Scoring

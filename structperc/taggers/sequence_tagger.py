@@ -16,9 +16,10 @@ from structperc.batching.sampler import LengthBatches
 from structperc.batching.sequence_data import SequenceData
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor, Ragged
+from structperc.features import FeatureExtractor
 from structperc.metrics import Evaluation
 from structperc.metrics.f_measure import check_gamma
+from structperc.ragged import Ragged
 from structperc.structures import Batch
 from structperc.taggers.averaging import AveragedWeights
 from structperc.taggers.checkpoints import check_vocabulary, serve

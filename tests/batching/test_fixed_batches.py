@@ -6,7 +6,7 @@ from tiny import EDGE, NODE, Sentences, make_tagger, sentences
 
 from structperc.batching.encoded import FixedBatches
 from structperc.criteria import Likelihood
-from structperc.structures import SparseFeatures
+from structperc.ragged import Ragged
 
 SIZE = 4
 
@@ -44,7 +44,7 @@ def test_batches_are_those_of_the_corpus_with_transposed_features(edge):
     for batch in (fixed[i] for i in range(3)):
         plain = rows[batch.rows.tolist()]
         for name, own, other in zip(plain._fields, batch, plain, strict=True):
-            if isinstance(other, SparseFeatures):
+            if isinstance(other, Ragged):
                 assert_features(own, other)
             elif name in ("words", "inputs"):
                 assert all(torch.equal(a, b) for a, b in zip(own, other, strict=True))
@@ -66,7 +66,7 @@ def test_every_sequence_once_and_lengths_in_order():
 def test_epochs_see_the_same_batches():
     data, _ = encoded(shuffle=False)
     loader = data.train_dataloader()
-    assert all(a.nodes.transposed.tokens is b.nodes.transposed.tokens for a, b in zip(loader, loader, strict=True))
+    assert all(a.nodes.transposed.lists is b.nodes.transposed.lists for a, b in zip(loader, loader, strict=True))
 
 
 def test_shuffled_data_are_cut_anew():

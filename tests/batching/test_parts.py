@@ -12,8 +12,8 @@ from structperc.criteria import Margin
 from structperc.data.labels import LabelSet
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import ConjunctionConsistency, PhraseConsistency
+from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
-from structperc.structures import SparseFeatures
 from structperc.taggers.tagger import Tagger
 
 
@@ -46,7 +46,7 @@ def test_parts_are_batches_of_their_sequences(rows, monkeypatch, size):
 def test_a_small_batch_stays_whole(rows):
     batch = rows[[0, 1]]
     assert list(parts(batch, 100)) == [batch]
-    assert isinstance(next(parts(batch, 10**9)).nodes, SparseFeatures)
+    assert isinstance(next(parts(batch, 10**9)).nodes, Ragged)
 
 
 def test_no_sequences(rows):

@@ -5,16 +5,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structperc.features import EncodedFeatures, Ragged
+from structperc.features import EncodedFeatures
+from structperc.ragged import Ragged
 
 sequences = st.lists(st.lists(st.lists(st.integers(0, 99), max_size=4), max_size=4), max_size=6)
 
 
 def flatten(nested):
     tokens = [token for sequence in nested for token in sequence]
-    counts = np.array([len(token) for token in tokens], np.int64)
-    ids = np.array([i for token in tokens for i in token], np.int32)
-    return Ragged.join([(ids, counts)])
+    counts = torch.tensor([len(token) for token in tokens], dtype=torch.int64)
+    ids = torch.tensor([i for token in tokens for i in token], dtype=torch.int32)
+    return Ragged.of_counts(ids, counts)
 
 
 def encoded(nested, edges=None):
@@ -47,10 +48,3 @@ def test_a_cut_owns_its_memory():
     whole = encoded([[[1, 2]]])
     whole.cut([0])[0].ids.fill_(0)
     assert whole.nodes.ids.tolist() == [1, 2]
-
-
-def test_pieces_are_joined_in_order():
-    pieces = [(np.array([5, 6], np.int32), np.array([2, 0])), (np.array([7], np.int32), np.array([1]))]
-    joined = Ragged.join(pieces)
-    assert joined.ids.tolist() == [5, 6, 7]
-    assert joined.offsets.tolist() == [0, 2, 2, 3]

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -120,7 +121,7 @@ def test_features_equal_those_of_the_naive_extractor(train, other, node, edge, c
             names = extractor.feature_names(kind)
             assert sorted(names) == sorted(known)
             assert named_features(found, names) == tokens
-            assert (found.ids.dtype, found.offsets.dtype) == (np.int32, np.int64)
+            assert (found.ids.dtype, found.offsets.dtype) == (torch.int32, torch.int64)
     assert (extractor.n_node_features, extractor.n_edge_features) == tuple(
         len(extractor.feature_names(kind)) for kind in ("node", "edge")
     )

@@ -12,8 +12,9 @@ from structperc.data.words import word_hashes
 from structperc.guided import ContextFeatures, GuidedModel, Progress, Updates
 from structperc.guided.context import UNKNOWN
 from structperc.guided.templates import parse_context
+from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
-from structperc.structures import Batch, SparseFeatures, Words
+from structperc.structures import Batch, Words
 
 VOCABULARY = ["the", "a", "dog", "cat", "runs"]
 N_STATIC = 12  # static features, of names "0", "1", ...
@@ -44,7 +45,7 @@ def batch_of(made: list[Sentence], spare: int = 0) -> Batch:
     offsets = torch.tensor([0, *map(len, bags)], dtype=torch.int32).cumsum(0).int()
     empty = torch.zeros_like(words)
     numbers = Words(words, words, empty, empty)
-    return Batch(SparseFeatures(ids, offsets), None, lengths, gold, empty, empty.bool(), empty.bool(), lengths, numbers)
+    return Batch(Ragged(ids, offsets), None, lengths, gold, empty, empty.bool(), empty.bool(), lengths, numbers)
 
 
 class Learner(GuidedModel):

@@ -10,7 +10,8 @@ from torch import Tensor
 from structperc.data.labels import LabelSet
 from structperc.data.tags import SCHEMES
 from structperc.data.words import word_hashes, word_numbers
-from structperc.structures import Batch, SparseFeatures, Words
+from structperc.ragged import Ragged
+from structperc.structures import Batch, Words
 
 WORDS = ["a", "a", "b", "A", "B", "c", ",", "and", "AND", "or"]
 QUOTING = ['"', "``", "''", "“", "”", '"', "The", "the", "THE", "G.M.", "1996", "Xer", "iPod", ".", "--", "Élan", "a1"]
@@ -39,7 +40,7 @@ def make_batch(documents: Sequence[Sequence[Sequence[str]]]) -> Batch:
         for column, value in zip(columns, (sentences, first, last, *word_numbers(words)), strict=True):
             column[b, : len(document)] = torch.as_tensor(value, dtype=torch.int64)
     sentences, first, last, *words = columns
-    none = SparseFeatures(torch.zeros(0, dtype=torch.int32), torch.zeros(1, dtype=torch.int32))
+    none = Ragged(torch.zeros(0, dtype=torch.int32), torch.zeros(1, dtype=torch.int32))
     rows = torch.arange(len(flat))
     return Batch(none, None, lengths, None, sentences, first.bool(), last.bool(), rows, Words(*words))
 

@@ -129,14 +129,14 @@ def test_holders_are_found_part_by_part(case: Case, monkeypatch: pytest.MonkeyPa
     with monkeypatch.context() as patch:
         patch.setattr(segments, "PLACES", 3 * case.valid.shape[1])
         parts = segments_of(case).holders
-    assert all(torch.equal(a, b) for a, b in zip(parts, whole, strict=True))
+    assert torch.equal(parts.ids, whole.ids)
+    assert torch.equal(parts.offsets, whole.offsets)
 
 
 def test_holders_are_the_valid_labellings_with_a_segment(case: Case) -> None:
     found = segments_of(case)
     K, T = case.valid.shape[1], case.batch.sentences.shape[1]
-    labellings, starts, counts = found.holders
-    held = [labellings[i : i + n].tolist() for i, n in zip(starts.tolist(), counts.tolist(), strict=True)]
+    held = [part.tolist() for part in found.holders.ids.split(found.holders.counts.tolist())]
     each: dict[tuple[int, int], list[tuple[int, int, str]]] = {}
     for start, end, kind, _, holders in zip(*(x.tolist() for x in found.spans), held, strict=True):
         for labelling in holders:

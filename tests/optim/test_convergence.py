@@ -9,8 +9,9 @@ import torch
 from structperc.chain import kbest, path_score
 from structperc.criteria import Margin, Perceptron
 from structperc.optim import Perceptron as PerceptronOptimizer
+from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
-from structperc.structures import Batch, Scored, SparseFeatures, Words
+from structperc.structures import Batch, Scored, Words
 
 WORDS, L = 5, 3
 
@@ -60,7 +61,7 @@ def batch_of(data, rows):
     gold = torch.zeros(len(rows), int(lengths.max()), dtype=torch.int64)
     for i, r in enumerate(rows):
         gold[i, : lengths[i]] = torch.tensor(data.gold[r])
-    features = SparseFeatures(ids, torch.arange(len(words) + 1, dtype=torch.int32))
+    features = Ragged(ids, torch.arange(len(words) + 1, dtype=torch.int32))
     zeros = torch.zeros_like(gold)
     first, last = zeros.bool(), zeros.bool()  # not asked for: no scheme
     return Batch(features, None, lengths, gold, zeros, first, last, torch.tensor(rows), Words(*[zeros] * 4))

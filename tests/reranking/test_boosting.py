@@ -275,8 +275,11 @@ def test_totals_of_new_lists():
     fresh.load_state_dict(ranker.state_dict())  # totals need no start
     lists = drawn(7, S=4, K=3)
     examples = examples_of(lists, 15, 3)
-    labellings = torch.arange(12).repeat_interleave(examples.offsets.diff())
-    twice = (torch.cat([labellings, labellings.flip(0)]), torch.cat([examples.ids, examples.ids.flip(0)]))
+    labellings = torch.arange(12).repeat_interleave(examples.features.offsets.diff())
+    twice = (
+        torch.cat([labellings, labellings.flip(0)]),
+        torch.cat([examples.features.ids, examples.features.ids.flip(0)]),
+    )
     totals = fresh.totals(*twice, examples.first.float(), examples.valid)
     assert totals.dtype == torch.float64
     weights, w0 = ranker.weights.tolist(), ranker.first_weight

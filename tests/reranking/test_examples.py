@@ -26,10 +26,10 @@ def drawn(seed, S, K, F):
 
 def sets_of(examples):
     S, K = examples.valid.shape
-    assert examples.ids.dtype == torch.int32
-    assert (examples.offsets.dtype, examples.offsets.shape) == (torch.int64, (S * K + 1,))
-    assert int(examples.offsets[-1]) == len(examples.ids)
-    found = [[examples.features(s, k).tolist() for k in range(K)] for s in range(S)]
+    assert examples.features.ids.dtype == torch.int32
+    assert (examples.features.offsets.dtype, examples.features.offsets.shape) == (torch.int64, (S * K + 1,))
+    assert int(examples.features.offsets[-1]) == len(examples.features.ids)
+    found = [[examples.features_of(s, k).tolist() for k in range(K)] for s in range(S)]
     assert all(features == sorted(set(features)) for row in found for features in row)
     return [[set(features) for features in row] for row in found]
 
@@ -88,7 +88,7 @@ def test_take_puts_parts_back_in_order():
     given, sets = drawn(6, 6, 2, 5)
     whole, order = Examples.from_pairs(*given), torch.tensor([4, 0, 5, 1, 3, 2])
     back = Examples.concat([whole.take(order[:2]), whole.take(order[2:])]).take(order.argsort())
-    for name in ("ids", "offsets", "valid", "correct"):
+    for name in ("valid", "correct"):
         assert torch.equal(getattr(back, name), getattr(whole, name))
     assert sets_of(back) == sets
 

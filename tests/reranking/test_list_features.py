@@ -51,7 +51,7 @@ def test_examples_are_the_strings_of_the_lists(cache, unit, correct, min_sequenc
     for row, listed in enumerate(lists):
         shared = set.intersection(*(strings for *_, strings in listed))
         for k, (_, score, strings) in enumerate(listed):
-            found = [features[i] for i in examples.features(row, k).tolist()]
+            found = [features[i] for i in examples.features_of(row, k).tolist()]
             assert len(set(found)) == len(found)
             assert set(found) == (strings - shared) & set(features)
             assert float(examples.first[row, k]) == score

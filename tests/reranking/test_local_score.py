@@ -5,16 +5,17 @@ import torch
 
 from structperc.chain import path_score
 from structperc.errors import InputError
+from structperc.ragged import Ragged
 from structperc.reranking import FirstScore, LocalFeatures
 from structperc.scorers import SparseLinear
-from structperc.structures import Batch, SparseFeatures, Words
+from structperc.structures import Batch, Words
 
 
 def batch(lengths, features, T):
     """Random node features, the same for edges."""
     torch.manual_seed(0)
     n = sum(lengths)
-    nodes = SparseFeatures(torch.randint(features, (2 * n,), dtype=torch.int32), 2 * torch.arange(n + 1).int())
+    nodes = Ragged(torch.randint(features, (2 * n,), dtype=torch.int32), 2 * torch.arange(n + 1).int())
     empty = torch.zeros(len(lengths), T, dtype=torch.int64)
     rows, lengths = torch.arange(len(lengths)), torch.tensor(lengths)
     return Batch(nodes, nodes, lengths, None, empty, empty.bool(), empty.bool(), rows, Words(*[empty] * 4))

@@ -38,9 +38,9 @@ def examples_of(lists, n_features=F):
 
 def totals_of(ranker, lists):
     examples = examples_of(lists)
-    labellings = torch.repeat_interleave(examples.offsets.diff())
+    labellings = examples.features.owners
     shuffled = torch.randperm(len(labellings))
-    return ranker.totals(labellings[shuffled], examples.ids[shuffled], examples.first, examples.valid)
+    return ranker.totals(labellings[shuffled], examples.features.ids[shuffled], examples.first, examples.valid)
 
 
 def literal_choice(vector, w0, features, first, unit):
@@ -100,7 +100,7 @@ def test_survival_counts_every_example_once(seed):
     ranker = trained(lists, 3)
     survival = ranker.survival.tolist()
     assert sum(survival) == len(kept)
-    assert len(survival) == int(ranker.mistakes.sum()) + 1 == len(ranker.updates.offsets)
+    assert len(survival) == int(ranker.mistakes.sum()) + 1 == len(ranker.updates.features.offsets)
     assert survival[0] == sum(not any(vector) and w0 == 0 for vector, w0 in kept[: survival[0] + 1])
     assert all(n > 0 for n in survival[1:])  # a vector counts for the example that made it
 

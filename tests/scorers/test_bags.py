@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from structperc.ragged import Ragged
 from structperc.scorers.bags import bag_sum
-from structperc.structures import SparseFeatures
 
 ROWS, COLUMNS = 7, 3
 BAGS = {
@@ -25,7 +25,7 @@ def ragged(bags):
     for bag in bags:
         offsets.append(offsets[-1] + len(bag))
     ids = torch.tensor([i for bag in bags for i in bag], dtype=torch.int32)
-    return SparseFeatures(ids, torch.tensor(offsets, dtype=torch.int32))
+    return Ragged(ids, torch.tensor(offsets, dtype=torch.int32))
 
 
 def table(seed=0, dtype=torch.float32):

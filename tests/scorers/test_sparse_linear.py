@@ -4,14 +4,15 @@ import pytest
 import torch
 from pytorch_lightning.utilities import move_data_to_device
 
+from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
 from structperc.scorers.bags import bag_sum
-from structperc.structures import Batch, SparseFeatures, Words
+from structperc.structures import Batch, Words
 
 
 def ragged(lists):
     offsets = torch.tensor([0, *torch.tensor([len(x) for x in lists]).cumsum(0).tolist()], dtype=torch.int32)
-    return SparseFeatures(torch.tensor([i for x in lists for i in x], dtype=torch.int32), offsets)
+    return Ragged(torch.tensor([i for x in lists for i in x], dtype=torch.int32), offsets)
 
 
 NODES = [[0, 3], [], [2, 2, 1], [4], [1, 3], [0]]
