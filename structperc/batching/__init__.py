@@ -1,10 +1,10 @@
-"""Corpora -> mini-batches, as Lightning data modules.
+"""From corpora to mini-batches: the Lightning data modules and what they are made of.
 
 sources.py          the data modules: column files, treebanks, the hub, the embedded corpus
 sequence_data.py    what they have in common: splits, tag schemes, loaders
 encoded.py          a corpus as arrays, from which batches are cut
 sampler.py          which sequences make a batch, and in which order
-parts.py            a batch that is too large, part by part
+parts.py            how a batch that is too large is divided into parts
 processes.py        the processes that share a training
 """
 

@@ -17,9 +17,9 @@ from structperc.structures import Batch, Words, padded_places
 
 
 class EncodedCorpus(Dataset[Batch]):
-    """Maps a list of row numbers to their Batch. Gold labels are None when the corpus has no `label` column.
+    """A corpus whose features were extracted once, as a data set that maps a list of row numbers to their Batch.
 
-    `inputs` are what encoders read of the corpus.
+    Gold labels are None when the corpus has no `label` column. `inputs` is what encoders read of the corpus.
     """
 
     def __init__(
@@ -61,8 +61,8 @@ class EncodedCorpus(Dataset[Batch]):
 class FixedBatches(Dataset[Batch]):
     """The same mini-batches in every epoch, cut once and kept, with their features transposed.
 
-    Full-batch training sees them a hundred times: this makes dense gradients of feature weights several times
-    faster. Takes about twice the memory of the corpus' features.
+    Full-batch training sees them a hundred times. Transposed features make dense gradients of feature weights several
+    times faster, and take about twice the memory of the corpus' features.
     """
 
     def __init__(self, rows: EncodedCorpus, batch_size: int, share: Share = WHOLE) -> None:

@@ -1,4 +1,4 @@
-"""A batch in parts, so that the candidates of many long sequences fit into memory."""
+"""Parts of a batch, so that the candidates of many long sequences fit into memory."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ PLACES = 2**22  # sequences x candidates x tokens at a time: 32 MiB for their la
 
 
 def parts(batch: Batch, k: int) -> Iterator[Batch]:
-    """The sequences of a batch in their order, as many at a time as k candidates of each allow, at least one."""
+    """Yield the sequences of a batch in their order, as many at a time as k candidates of each allow, at least one."""
     B, T = batch.sentences.shape
     size = max(1, PLACES // max(1, k * T))
     if size >= B:

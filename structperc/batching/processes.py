@@ -15,7 +15,7 @@ _alone = False
 
 
 class Share(NamedTuple):
-    """Of all that is to be done this process does what is its own."""
+    """The number of this process and the number of all processes: each does its own share of the work."""
 
     process: int  # 0 <= process < processes
     processes: int
@@ -25,14 +25,14 @@ WHOLE = Share(0, 1)
 
 
 def share() -> Share:
-    """This process among those that train together; one of one where none do."""
+    """Return the place of this process among those that train together, or process 0 of 1 where it trains alone."""
     together = not _alone and dist.is_available() and dist.is_initialized()
     return Share(dist.get_rank(), dist.get_world_size()) if together else WHOLE
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Within the block every process does all of the work by itself."""
+    """Let every process do all of the work by itself within the block, as if there were no others."""
     global _alone
     before, _alone = _alone, True
     try:
@@ -42,7 +42,7 @@ def alone() -> Iterator[None]:
 
 
 def summed(x: Tensor) -> Tensor:
-    """The sum of a tensor over all processes, of one shape in each; without gradients."""
+    """Return the sum of a tensor over all processes, without gradients; it has the same shape in each of them."""
     if share().processes == 1:
         return x
     x = x.detach().clone()
@@ -51,14 +51,14 @@ def summed(x: Tensor) -> Tensor:
 
 
 def sums(numbers: Sequence[float], device: torch.device) -> Sequence[float]:
-    """The same of plain numbers, in float64."""
+    """Return the sums over all processes of a few plain numbers, added in float64."""
     if share().processes == 1:
         return numbers
     return summed(torch.tensor(numbers, dtype=torch.float64, device=device)).tolist()
 
 
 def gathered(parts: Iterable[Any]) -> list[Any]:
-    """What the processes have, whatever can be pickled, one process after the other."""
+    """Return what all processes have as one list, process after process; items are anything that can be pickled."""
     own = list(parts)
     if share().processes == 1:
         return own
@@ -68,10 +68,10 @@ def gathered(parts: Iterable[Any]) -> list[Any]:
 
 
 def sum_gradients(parameters: Iterable[Tensor]) -> None:
-    """Make each gradient the sum over all processes; one that no process has stays None.
+    """Replace each gradient by its sum over all processes; a parameter without a gradient in any process keeps None.
 
-    Losses are sums over sequences, so that this is what one process would have found for all of them. Entries of
-    sparse gradients are listed one process after the other: no backend but gloo adds them up.
+    Losses are sums over sequences, so these are the gradients that one process would have found for all of them. The
+    entries of sparse gradients are listed one process after the other, since no backend but gloo adds them up.
     """
     if share().processes == 1:
         return

@@ -44,7 +44,7 @@ class LengthBatches(DistributedSampler[list[int]]):
         self.batch_size, self.shuffle, self.seed, self.epoch = batch_size, shuffle, seed, 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Called by the trainer at the start of every epoch."""
+        """Choose the order of an epoch; the trainer calls this at the start of each one."""
         self.epoch = epoch
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Splits, mini-batches and their order: the base of all data modules."""
+"""What all data modules have in common: splits, mini-batches and their order."""
 
 import logging
 from abc import ABC, abstractmethod
@@ -84,12 +84,12 @@ class SequenceData(pl.LightningDataModule, ABC):
 
     @abstractmethod
     def read(self, split: str) -> tuple[str, Dataset] | None:
-        """Name (for messages) and rows of a split as the source has it; None when it has no such split."""
+        """Return a name for messages and the rows of a split as the source has it, or None if it has no such split."""
 
     def corpus(self, split: str) -> Corpus:
-        """The split as sequences with labels in `scheme`, read once.
+        """Return the split as a corpus of sequences with labels in `scheme`; each split is read once and kept.
 
-        InputError when the source has none, and for training data without labels.
+        Raises InputError if the source has no such split, and for training data without labels.
         """
         if not self.has(split):
             raise InputError(f"data: there is no {split} split; name one under data")
@@ -104,7 +104,7 @@ class SequenceData(pl.LightningDataModule, ABC):
             raise InputError(f"{corpus.where(0)}: there are no gold labels; {self.unlabelled}")
 
     def has(self, split: str) -> bool:
-        """Whether the source has this split."""
+        """Return whether there is such a split, in the source or held out of the training data."""
         if split not in self._corpora:
             self._corpora.update(self._held_out() if self.holdout and split in ("train", "dev") else self._read(split))
         return self._corpora[split] is not None
@@ -143,10 +143,10 @@ class SequenceData(pl.LightningDataModule, ABC):
         return rename_types(corpus, self.scheme, self.types)
 
     def encode(self, encoder: Callable[[Corpus], EncodedCorpus], stage: str) -> None:
-        """Turn the splits of a stage into arrays; for fit all there are, so that bad labels show before training.
+        """Turn the splits that a stage needs into arrays; "fit" takes all splits, so that bad labels show early.
 
-        Arrays are kept for the same encoder; another tagger has other feature numbers and encodes anew. InputError
-        where labels are missing, unless the stage is "predict".
+        Arrays are kept for the same encoder; another tagger has other feature numbers and encodes anew. InputError is
+        raised where labels are missing, unless the stage is "predict".
         """
         for split in self._splits(stage):
             if stage != "predict":
@@ -161,18 +161,18 @@ class SequenceData(pl.LightningDataModule, ABC):
         return [{"validate": "dev", "test": "test", "predict": self.predict_split}[stage]]
 
     def encoded(self, split: str) -> EncodedCorpus:
-        """The arrays of a split."""
+        """Return the arrays of a split that `encode` has made."""
         return self._encoded[split]
 
     def loader(self, split: str, shuffle: bool = False) -> "DataLoader[Batch]":
-        """Mini-batches of a split, in each process its share of them."""
+        """Return an iterable over the mini-batches of a split; each process gets its share of them."""
         rows = self._encoded[split]
         size = self.batch_size if shuffle else self.eval_batch_size
         order = LengthBatches(rows.corpus.lengths, size, shuffle, self.seed, share())
         return DataLoader(rows, batch_size=None, sampler=order)
 
     def train_dataloader(self) -> "DataLoader[Batch]":
-        """Shuffled anew each epoch, or always the same mini-batches."""
+        """Return the mini-batches of the training data: shuffled anew in each epoch, or always the same ones."""
         if self.shuffle:
             return self.loader("train", shuffle=True)
         batches = FixedBatches(self._encoded["train"], self.batch_size, share())
@@ -180,20 +180,20 @@ class SequenceData(pl.LightningDataModule, ABC):
         return DataLoader(batches, batch_size=None, sampler=own)  # all of them: they are this process's share
 
     def val_dataloader(self) -> Any:
-        """The dev split; no validation when there is none."""
+        """Return the mini-batches of the development data, or an empty list where there are none to evaluate."""
         return self.loader("dev") if "dev" in self._encoded else []
 
     def test_dataloader(self) -> "DataLoader[Batch]":
-        """The test split."""
+        """Return the mini-batches of the test data."""
         return self.loader("test")
 
     def predict_dataloader(self) -> "DataLoader[Batch]":
-        """The split named by `predict`."""
+        """Return the mini-batches of the split that the option `predict` names."""
         return self.loader(self.predict_split)
 
 
 def check_splits(option: str, given: Iterable[str]) -> None:
-    """InputError, naming the option, for a split that is none of `SPLITS`."""
+    """Raise InputError, which names the option, if a split that is given is none of `SPLITS`."""
     for name in given:
         if name not in SPLITS:
             meant = "; did you mean dev?" if name.lower().startswith("val") else did_you_mean(name, SPLITS)

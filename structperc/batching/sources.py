@@ -42,7 +42,7 @@ class Conll(SequenceData):
         self.docstart, self.comments, self.encoding = docstart, comments, encoding
 
     def read(self, split: str) -> tuple[str, Dataset] | None:
-        """The split's file."""
+        """Return the file's name and the rows of the split, or None if `files` names no file for it."""
         if split not in self.files:
             return None
         file = expand(Path(self.path) / self.files[split])
@@ -78,7 +78,7 @@ class Conllu(SequenceData):
         self.path, self.files, self.tags, self.encoding = path, files, tags, encoding
 
     def read(self, split: str) -> tuple[str, Dataset] | None:
-        """The split's file."""
+        """Return the file's name and the rows of the split, or None if `files` names no file for it."""
         if split not in self.files:
             return None
         file = expand(Path(self.path) / self.files[split])
@@ -114,7 +114,7 @@ class Hub(SequenceData):
         self.revision, self.config, self.label_names = revision, config, label_names
 
     def read(self, split: str) -> tuple[str, Dataset] | None:
-        """The split from the hub."""
+        """Return a name and the rows of the split, fetched from the hub, or None if the data set has no such split."""
         if split not in self.splits:
             return None
         name = self.splits[split]
@@ -160,5 +160,5 @@ class Synthetic(SequenceData):
         self.splits = {split: rows for split, rows in made.items() if sizes[split]}
 
     def read(self, split: str) -> tuple[str, Dataset] | None:
-        """The split."""
+        """Return a name and the rows of the split, or None if it was asked to have no documents."""
         return (f"embedded corpus ({split})", self.splits[split]) if split in self.splits else None

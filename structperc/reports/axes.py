@@ -1,4 +1,4 @@
-"""Axes of figures, as all figures have them."""
+"""How the axes of all figures look: their frame, their ticks and the text on them."""
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -6,12 +6,15 @@ from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullLocator
 
 
 def open_frame(ax: Axes) -> None:
-    """Lines at the left and at the bottom alone."""
+    """Draw the frame of the axes at the left and at the bottom alone."""
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def plain_log_ticks(axis: Axis, most: int = 9) -> None:
-    """Plain numbers along a logarithmic axis whose limits are final: 1, 2, 5, 10, ..., or even steps, or decades."""
+    """Write plain numbers along a logarithmic axis whose limits are final, at most about `most` of them.
+
+    They are 1, 2, 5, 10, ... where these fit, else even steps within a decade, or powers of ten alone.
+    """
     low, high = axis.get_view_interval()
     locators: list[Locator] = [LogLocator(subs=subs, numticks=99) for subs in ((1, 2, 5), (1, 3), (1,))]
     if high < 5 * low:  # where the scale is nearly even
@@ -23,5 +26,5 @@ def plain_log_ticks(axis: Axis, most: int = 9) -> None:
 
 
 def plain(text: str) -> str:
-    """The text as matplotlib must get it so that dollar signs do not start a formula."""
+    """Return the text with dollar signs escaped, since matplotlib would take them for the start of a formula."""
     return text.replace("$", r"\$")

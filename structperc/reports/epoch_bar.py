@@ -33,17 +33,17 @@ class EpochBar(ProgressBar):
         self._open = ExitStack()
 
     def enable(self) -> None:
-        """Show it, where bars are shown."""
+        """Let bars be shown; standard error must still be a terminal that shows them."""
         self.is_enabled = True
 
     def disable(self) -> None:
-        """Show nothing."""
+        """Let no bar be shown; the trainer asks this of processes other than the first."""
         self.is_enabled = False
 
     # -- training --------------------------------------------------------------------------------------------
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Messages of the trainer stand above the bar from here on."""
+        """Open the bar of the training; messages of the program are printed above it from here on."""
         batches, epochs = trainer.num_training_batches, trainer.max_epochs
         finite = epochs is not None and epochs > 0 and batches != float("inf")
         self._epochs = self._open.enter_context(
@@ -61,23 +61,23 @@ class EpochBar(ProgressBar):
             self._open.enter_context(logging_redirect_tqdm([LOGGER]))
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """What was measured in the epoch before is known now."""
+        """Show the number of the epoch that begins, and the scores of the one before it."""
         self._say(trainer, trainer.current_epoch + 1)
 
     def on_train_batch_end(self, *args: Any) -> None:
-        """One step on."""
+        """Move the bar of the training on by one mini-batch."""
         if self._epochs is not None:
             self._epochs.update()
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """The last line stays."""
+        """Show the scores of the last epoch, and close the bar so that its last line stays on the screen."""
         if self._epochs is not None:
             self._epochs.bar_format = DONE
             self._say(trainer, trainer.current_epoch)
         self._close()
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        """What is said about the exception begins a line."""
+        """Close all bars, so that the message about the exception begins on a line of its own."""
         self._close()
 
     def _say(self, trainer: pl.Trainer, epoch: int) -> None:
@@ -90,32 +90,32 @@ class EpochBar(ProgressBar):
     # -- validation, test, predict ---------------------------------------------------------------------------
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """In a training, too."""
+        """Open a bar for the development data, also where they are evaluated within a training."""
         self._begin(trainer.num_val_batches, "validating")
 
     def on_test_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """A bar for the test data."""
+        """Open a bar for the test data."""
         self._begin(trainer.num_test_batches, "testing")
 
     def on_predict_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """A bar for what is labelled."""
+        """Open a bar for the data that are labelled."""
         self._begin(trainer.num_predict_batches, "predicting")
 
     def on_validation_batch_end(self, *args: Any) -> None:
-        """One step on."""
+        """Move the bar of the evaluation on by one mini-batch."""
         if self._look is not None:
             self._look.update()
 
     def on_test_batch_end(self, *args: Any) -> None:
-        """One step on."""
+        """Move the bar of the test on by one mini-batch."""
         self.on_validation_batch_end()
 
     def on_predict_batch_end(self, *args: Any) -> None:
-        """One step on."""
+        """Move the bar of the prediction on by one mini-batch."""
         self.on_validation_batch_end()
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """The bar has gone."""
+        """Close the bar of the evaluation; test and prediction end in the same way."""
         if self._look is not None:
             self._look.close()
             self._look = None
@@ -134,7 +134,7 @@ class EpochBar(ProgressBar):
 
 
 def epoch_bars(wanted: bool | None, callbacks: Iterable[pl.Callback]) -> list[pl.Callback]:
-    """An EpochBar, unless no bar is wanted or there is one among the callbacks of a trainer."""
+    """Return [EpochBar()], or an empty list if no bar is wanted or one of the callbacks is a progress bar already."""
     if wanted is False or any(isinstance(callback, ProgressBar) for callback in callbacks):
         return []
     return [EpochBar()]

@@ -13,7 +13,10 @@ Bars = Sequence[tuple[str, float]]
 
 
 def plot_weights(panels: Sequence[tuple[str, Bars]]) -> Figure:
-    """[(title, [(name, weight)])] -> a figure with a panel of up to 40 horizontal bars for each, in the order given."""
+    """Return a figure with one panel of horizontal bars for each (title, [(name, weight), ...]), in the order given.
+
+    A panel shows at most 40 bars.
+    """
     shown = [(title, weights[:BARS]) for title, weights in panels if weights]
     columns = min(2, max(1, len(shown)))
     rows = -(-len(shown) // columns) or 1
@@ -29,7 +32,7 @@ def plot_weights(panels: Sequence[tuple[str, Bars]]) -> Figure:
 
 
 def draw_bars(ax: Axes, title: str, weights: Bars) -> None:
-    """Horizontal bars with their names, the first on top."""
+    """Draw horizontal bars with their names into the axes, the first bar on top."""
     values = [value for _, value in weights]
     places = range(len(weights))
     ax.barh(places, values, color=["tab:blue" if value >= 0 else "tab:orange" for value in values])
@@ -42,7 +45,11 @@ def draw_bars(ax: Axes, title: str, weights: Bars) -> None:
 
 
 def plot_lists(sizes: Sequence[int], f1: Sequence[float], oracle: Sequence[float], held: Sequence[float]) -> Figure:
-    """F1, F1 of the oracle and share of gold labellings in the list (shares, 0..1) over the length of the list."""
+    """Return a figure of what lists of candidates are worth, over the length n' of the list.
+
+    Its three curves are the F1 of the tagger, the F1 of the oracle (which chooses the best candidate of each list) and
+    the share of sequences whose gold labelling is in the list; all are given as shares in 0..1.
+    """
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     curves = [

@@ -1,4 +1,4 @@
-"""What is logged during training, as people read it."""
+"""Numbers that are logged during training, written as people read them."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,10 @@ SHARES = ("dev/", "test/", "train/error")  # logged as 0..1, shown in per cent
 
 
 def shown(name: str, value: float) -> str:
-    """ "dev/score", 0.8285 -> "dev score 82.85"; of training the name alone: "objective 33,994"."""
+    """Return a logged value as text: ("dev/score", 0.8285) becomes "dev score 82.85".
+
+    Of names that begin with "train/" only the rest is shown, as in "objective 33,994".
+    """
     plain = name.removeprefix("train/").replace("/", " ").replace("_", " ")
     if name.startswith(SHARES):
         return f"{plain} {100 * value:.2f}"
@@ -16,13 +19,13 @@ def shown(name: str, value: float) -> str:
 
 
 def all_shown(values: Mapping[str, float]) -> str:
-    """All of them, shares first: where there is little room, they are what is seen."""
+    """Return all logged values as one line of text, scores first: where the line is cut off, they are still seen."""
     names = sorted(values, key=lambda name: not name.startswith(SHARES))
     return ", ".join(shown(name, float(values[name])) for name in names)
 
 
 def best_score(checkpoints: ModelCheckpoint) -> str:
-    """What made the best epoch the best."""
+    """Return the name and the value of the score by which the best epoch was chosen."""
     assert checkpoints.monitor is not None
     assert checkpoints.best_model_score is not None
     return shown(checkpoints.monitor, float(checkpoints.best_model_score))

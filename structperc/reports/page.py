@@ -34,7 +34,7 @@ dt, .place { color: var(--dim); }
 
 
 def framed(title: str, notes: Iterable[str], sections: Iterable[str], style: str = STYLE) -> Iterator[str]:
-    """The lines of a page: a heading, paragraphs, then sections, which come in HTML."""
+    """Yield the lines of an HTML page: a heading, a paragraph per note, then the sections, which are HTML already."""
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
     yield f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
@@ -44,7 +44,12 @@ def framed(title: str, notes: Iterable[str], sections: Iterable[str], style: str
 
 
 def table_lines(rows: Sequence[Sequence[str]], kinds: Sequence[str]) -> Iterator[str]:
-    """A table as HTML: rows of cells, the heading first; each row after it is of its class, if that is not empty."""
+    """Yield the lines of an HTML table.
+
+    Args:
+        rows: the cells as plain text; the first row is the heading.
+        kinds: the CSS class of each row after the heading, "" for none.
+    """
     heading, *others = rows
     yield f'<div class="wide"><table>\n<thead>{_row(heading, "th")}</thead>\n<tbody>\n'
     for row, kind in zip(others, kinds, strict=True):

@@ -1,4 +1,4 @@
-"""Names beside the points of a figure, so that they cover neither each other nor what is drawn."""
+"""Names beside the points of a figure, placed so that they cover neither each other nor what is drawn."""
 
 import textwrap
 from collections.abc import Sequence
@@ -17,10 +17,11 @@ ROUNDS = 4  # of moving each label once
 
 
 def label_points(ax: Axes, names: Sequence[str], points: Sequence[tuple[float, float]], drawn: np.ndarray) -> None:
-    """Write names beside their points (in data coordinates); limits and layout of the axes are final.
+    """Write names beside their points, given in data coordinates; limits and layout of the axes must be final.
 
-    Each name in turn goes where it covers least of what is drawn, boxes (n, 4) in pixels as (x0, y0, x1, y1), and of
-    the other names, and of such places to the one nearest to its point; a few rounds of that.
+    `drawn` holds what should not be covered: boxes (n, 4) in pixels as (x0, y0, x1, y1). Each name in turn moves to the
+    place where it covers least of these and of the other names, and of several such places to the one nearest to its
+    point. This is repeated for a few rounds.
     """
     texts = [_text(ax, name, point) for name, point in zip(names, points, strict=True)]
     offsets, sides = _offsets()

@@ -1,24 +1,24 @@
-"""Tables as lines of text and as Markdown: the one place where cells are set beside and below each other."""
+"""Tables as text and as Markdown: the one place where cells are arranged in columns."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 
 
 class Rest(str):
-    """A last cell that takes what is left of its line: no column is made wider for it."""
+    """A last cell that may be of any width: no column is made wider for it."""
 
 
 def text_table(
     rows: Sequence[Sequence[str]], sides: str = "<>", least: Sequence[int] = (), sep: str = "  ", indent: str = ""
 ) -> Iterator[str]:
-    """Rows of cells, those of headings among them -> lines in which columns stand below each other.
+    """Yield the rows, headings included, as lines in which the cells of a column stand below each other.
 
     A column is as wide as its widest cell. Rows may differ in length; empty cells at their ends leave no blanks.
 
     Args:
         rows: the cells; the last one of a row may be a `Rest`.
-        sides: to which side cells are set, "<" or ">" for each column; the last one is that of all that follow.
-        least: the widths that columns have at least; the last one is that of all that follow.
+        sides: the alignment of each column, "<" for left or ">" for right; the last one holds for all that follow.
+        least: the least width of each column; the last one holds for all that follow.
         sep: what stands between two columns.
         indent: what stands before each line.
     """
@@ -48,9 +48,10 @@ def _cell(cell: str, side: str, width: int) -> str:
 
 
 def wrapped_table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """The table as text in lines no wider than `width`, if its cells are not; columns beyond it follow in blocks.
+    """Yield a table as lines of at most `width` characters, unless a cell is wider; further columns follow in blocks.
 
-    Rows have one length. Their first cells stand in each block, to the left; an empty line is between blocks.
+    All rows have one length. The first cell of each row is repeated in every block, aligned to the left; an empty line
+    separates two blocks.
     """
     first, *wide = _widths(rows, ())
     blocks: list[list[int]] = [[]]
@@ -68,7 +69,7 @@ def wrapped_table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The table as Markdown has it: the first row is the heading, cells but the first are set to the right."""
+    """Yield the lines of a Markdown table: the first row is the heading, all columns but the first are set to the right."""
     heading, *others = rows
     yield _bars(heading)
     yield _bars(["---", *("---:" for _ in heading[1:])])
@@ -80,5 +81,5 @@ def _bars(cells: Sequence[str]) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of 0..1 in per cent, with two decimals."""
+    """Return a share in 0..1 as a percentage with two decimals."""
     return f"{100 * share:.2f}"

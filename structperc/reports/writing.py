@@ -1,4 +1,4 @@
-"""Results of the small commands as files: tables, figures; complete or not at all (see `data.output`)."""
+"""Tables and figures as files, which appear complete or not at all (see `data.output`)."""
 
 import csv
 import io
@@ -12,14 +12,14 @@ from structperc.errors import InputError
 
 
 def check_targets(*paths: str | None) -> None:
-    """`check_target` of files that are wanted, before work begins."""
+    """Raise InputError before work begins if one of the files could not be written; None names no file."""
     for path in paths:
         if path is not None:
             check_target(path)
 
 
 def check_figure(path: str | None) -> None:
-    """`check_targets`; InputError also for a file name whose ending matplotlib does not know."""
+    """Raise InputError like `check_targets`, and also if matplotlib knows no image format of the file's ending."""
     check_targets(path)
     known = Figure().canvas.get_supported_filetypes()
     if path is not None and Path(path).suffix[1:].lower() not in known:
@@ -27,7 +27,7 @@ def check_figure(path: str | None) -> None:
 
 
 def write_csv(path: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a table with a header line."""
+    """Write a CSV file: the header, then the rows."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
@@ -36,13 +36,13 @@ def write_csv(path: str, header: Sequence[str], rows: Iterable[Sequence[object]]
 
 
 def write_records(path: str, records: Sequence[Mapping[str, object]]) -> None:
-    """Write a table with a column for each key of any record, in the order in which keys are first met."""
+    """Write a CSV file with one line per record and one column per key, in the order in which keys first appear."""
     names = list(dict.fromkeys(name for record in records for name in record))
     write_csv(path, names, [[record.get(name, "") for name in names] for record in records])
 
 
 def write_figure(path: str, figure: Figure) -> None:
-    """Write a figure in the format that the file's ending names."""
+    """Write a figure in the image format that the file's ending names."""
     drawn = io.BytesIO()
     figure.savefig(drawn, format=Path(path).suffix[1:].lower(), dpi=150)
     with opened(path) as file:

@@ -1,4 +1,4 @@
-"""Averaged or best weights for everything that is looked at; raw weights for everything that learns."""
+"""The weights that a tagger is evaluated with: averaged or best ones, while training goes on with the raw ones."""
 
 import pytorch_lightning as pl
 from torch import Tensor
@@ -7,11 +7,11 @@ from structperc.optim import Learner, learner
 
 
 class AveragedWeights(pl.Callback):
-    """Swaps the weights that optimizers serve in while the trainer validates, tests or predicts, and out after it.
+    """Swaps in the weights that optimizers serve while the trainer validates, tests or predicts.
 
-    These are averages, or in full-batch training the weights of lowest objective. Checkpoints are written outside
-    of these phases and hold raw weights and the optimizers' states, so that training resumes exactly. The tagger
-    adds this callback by itself.
+    Served weights are averages, or in full-batch training the weights of lowest objective. Checkpoints are written
+    outside of these phases and hold raw weights and the optimizers' states, so that training resumes exactly. The
+    tagger adds this callback by itself.
     """
 
     def __init__(self) -> None:
@@ -26,29 +26,29 @@ class AveragedWeights(pl.Callback):
         self._raw = []
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Served weights in."""
+        """Put the served weights into the tagger before it labels development data."""
         self._swap_in(trainer)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Raw weights back."""
+        """Put the raw weights back, with which training goes on."""
         self._swap_out()
 
     def on_test_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Served weights in."""
+        """Put the served weights into the tagger before it labels test data."""
         self._swap_in(trainer)
 
     def on_test_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Raw weights back."""
+        """Put the raw weights back after the test."""
         self._swap_out()
 
     def on_predict_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Served weights in."""
+        """Put the served weights into the tagger before it labels data."""
         self._swap_in(trainer)
 
     def on_predict_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Raw weights back."""
+        """Put the raw weights back after the prediction."""
         self._swap_out()
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        """Raw weights back, so that what is saved after an interruption resumes exactly."""
+        """Put the raw weights back, so that what is saved after an interruption resumes exactly."""
         self._swap_out()

@@ -1,4 +1,4 @@
-"""Objects from what a saved model says about them. No class is called that is not a known part in its place."""
+"""Objects made from what a saved model says about them; only classes known as parts in their place are called."""
 
 import importlib
 import inspect
@@ -33,14 +33,14 @@ class Builder:
 
     @classmethod
     def like(cls, part: nn.Module) -> "Builder":
-        """One that trusts the classes that a living object is made of."""
+        """Return a builder that trusts the modules of the classes that a living object is made of."""
         return cls({type(module).__module__ for module in part.modules()})
 
     def find(self, path: Any, base: type | tuple[type, ...], place: str) -> type:
-        """The class of a dotted path.
+        """Return the class of a dotted path, which must be a subclass of `base`.
 
-        InputError, before anything is imported, for a module that is not trusted; for one that cannot be imported,
-        and for what is no subclass of `base` or is abstract.
+        Raises InputError before anything is imported for a module that is not trusted; after that for one that cannot
+        be imported, and for what is no subclass of `base` or is abstract.
         """
         check_value(path, str, f"{place}.{CLASS}")
         module, _, name = present_name(path).rpartition(".")
@@ -60,7 +60,7 @@ class Builder:
         return found
 
     def part(self, described: Any, base: type | tuple[type, ...], place: str) -> Any:
-        """The object that `describe` described. InputError as of `find` and `options`."""
+        """Return the object that `describe` described. Raises InputError as `find` and `options` do."""
         check_value(described, dict[str, Any], place)
         if unknown := described.keys() - {CLASS, OPTIONS, LEARNED}:
             raise InputError(f"{place}: a part has no entry {min(unknown)!r}; it has {CLASS}, {OPTIONS} and {LEARNED}")
@@ -73,7 +73,11 @@ class Builder:
         return made
 
     def options(self, cls: type, given: Any, place: str) -> dict[str, Any]:
-        """Arguments of a class, parts among them built. InputError for those that it has not, and for other types."""
+        """Return the arguments of a class, with the parts among them built.
+
+        Raises InputError for arguments that the class does not have, and for values that are not of the argument's
+        type.
+        """
         check_value(given, dict[str, Any], place)
         known = inspect.signature(cls).parameters
         if unknown := [name for name in given if name not in known]:

@@ -1,4 +1,4 @@
-"""Lightning checkpoints: raw weights and the state of optimizers inside, the weights that they serve out."""
+"""Lightning checkpoints: the files hold raw weights and optimizers' states; what is read out are the served weights."""
 
 import io
 import re
@@ -27,10 +27,13 @@ PARTS = {  # of every checkpoint, with their types
 
 
 class CheckpointFiles(TorchCheckpointIO):
-    """The checkpoints of a trainer: written whole or not at all, read by `read_checkpoint`."""
+    """The checkpoint files of a trainer: written whole or not at all, and read by `read_checkpoint`."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
-        """InputError, with the reason, where it cannot be written; what was there stays."""
+        """Write a checkpoint. Raises InputError with the reason where it cannot be written.
+
+        The file that was there stays.
+        """
         content = io.BytesIO()  # of what torch cannot write to a file it tells no reason
         torch.save(checkpoint, content)
         with complaints(path):
@@ -39,14 +42,14 @@ class CheckpointFiles(TorchCheckpointIO):
             file.write(content.getbuffer())
 
     def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
-        """On the CPU, from where the trainer takes what it needs."""
+        """Read a checkpoint onto the CPU, from where the trainer copies what it needs."""
         return read_checkpoint(path)
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
-    """What is in a checkpoint of this program: tensors and plain values; reading it runs no code.
+    """Return what is in a checkpoint of this program: tensors and plain values. Reading it runs no code.
 
-    InputError for a file that is missing, damaged, of another program, or that holds anything else.
+    Raises InputError for a file that is missing, damaged, of another program, or that holds anything else.
     """
     try:
         with warnings.catch_warnings(action="ignore"):  # about pickles that other programs write
@@ -82,8 +85,8 @@ def _unreadable(error: Exception) -> str:
 def load_weights(tagger: nn.Module, vocabulary: dict[str, Any], path: str | Path) -> int:
     """Put the weights that a checkpoint's optimizer serves (raw ones, if it knows no others) into a tagger.
 
-    `vocabulary`: what the weights must agree on, see `check_vocabulary`. -> the epoch, from 1, in which the checkpoint
-    was written.
+    `vocabulary` is what the weights must agree on, see `check_vocabulary`. Returns the epoch, from 1, in which the
+    checkpoint was written.
     """
     saved = read_checkpoint(path)
     check_vocabulary(saved, vocabulary)
@@ -93,7 +96,7 @@ def load_weights(tagger: nn.Module, vocabulary: dict[str, Any], path: str | Path
 
 
 def check_vocabulary(checkpoint: dict[str, Any], own: dict[str, Any]) -> None:
-    """InputError when the checkpoint's weights belong to other labels or features."""
+    """Raise InputError if the checkpoint's weights belong to other labels or features."""
     saved = checkpoint.get("vocabulary", {})
     for what in own:
         if saved.get(what) != own[what]:
@@ -104,11 +107,10 @@ def check_vocabulary(checkpoint: dict[str, Any], own: dict[str, Any]) -> None:
 
 
 def serve(checkpoint: dict[str, Any], names: list[str]) -> None:
-    """Replace the raw weights of a checkpoint, in place, by those that its optimizer states serve.
+    """Replace the raw weights of a checkpoint, in place, by those that its optimizers' states serve.
 
-    These are the average where a state holds `sums`, and where it holds `best` that.
-
-    `names`: the parameters' names in the order in which the optimizers received them.
+    These are the average where a state holds `sums`, and the weights `best` where it holds these. `names` are the
+    parameters' names in the order in which the optimizers received them.
     """
     weights = checkpoint["state_dict"]
     for optimizer in checkpoint.get("optimizer_states", []):

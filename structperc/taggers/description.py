@@ -1,4 +1,4 @@
-"""What a saved model says about its parts: class and options, as plain JSON types."""
+"""The description of a saved model's parts: class and options of each, as plain JSON types."""
 
 import inspect
 import sys
@@ -13,16 +13,16 @@ LEARNED = "learned"  # of a described text module
 
 
 def path_of(cls: type) -> str:
-    """Dotted path of a class: that of the room which exports it, else that of its file."""
+    """Return the dotted path of a class: that of the room which exports it, else that of its file."""
     room = ".".join(cls.__module__.split(".")[:2])
     public = getattr(sys.modules.get(room), cls.__qualname__, None) is cls
     return f"{room if public else cls.__module__}.{cls.__qualname__}"
 
 
 def describe(part: Any) -> dict[str, Any]:
-    """{class_path, init_args} of an object that keeps its options under their own names; modules within it too.
+    """Return {class_path, init_args} of an object that keeps its options under their own names.
 
-    Text modules add what they have learned.
+    Modules among its options are described in the same way. Text modules add what they have learned.
     """
     parameters = inspect.signature(type(part)).parameters.values()
     options = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
@@ -33,7 +33,7 @@ def describe(part: Any) -> dict[str, Any]:
 
 
 def described(value: Any) -> Any:
-    """An option as plain JSON types: modules, alone or in a list, by `describe`, everything else as it is."""
+    """Return an option as plain JSON types: modules, alone or in a list, by `describe`, everything else as it is."""
     if isinstance(value, nn.ModuleList):
         return [describe(one) for one in value]
     return describe(value) if isinstance(value, nn.Module) else value

@@ -67,48 +67,48 @@ class GuidedTagger(SequenceTagger):
         self.guided.allocate(self.features.n_node_features, len(labels))
 
     def inputs(self, corpus: Corpus) -> list[Ragged]:
-        """Nothing beside feature ids."""
+        """Return no inputs: a guided tagger reads feature ids alone."""
         return []
 
     def learn_sizes(self, data: SequenceData) -> None:
-        """Features and labels are those of the training data."""
+        """Take features and labels from the training data, and create the weights."""
         train = data.corpus("train")
         self.features.fit(train)
         self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
 
     def check_data(self, data: SequenceData, stage: str) -> None:
-        """Any data will do."""
+        """Accept any data: `check_unit` says all there is to say about them."""
 
     def settle(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing: the weights are ready to be saved when training is over."""
 
     def further_vocabulary(self) -> dict[str, Any]:
-        """Nothing."""
+        """Return nothing: weights of a guided tagger need agree on labels and features alone."""
         return {}
 
     def check_unit(self, unit: str) -> None:
-        """InputError for documents: neighbouring sentences are no context."""
+        """Raise InputError for documents as sequences: guided learning labels each sentence by itself."""
         if unit != "sentence":
             raise InputError(f"GuidedTagger labels sentences: set data.unit: sentence, not {unit}")
 
     @torch.no_grad()
     def decode(self, batch: Batch) -> Tensor:
-        """-> best labels (B, T)."""
+        """Return the labels (B, T) int64 that inference gives under the present weights."""
         return self.guided.decode(batch).labels
 
     def validated(self, batch: Batch, batch_idx: int) -> Tensor:
-        """-> best labels (B, T) under the weights of now."""
+        """Return the labels (B, T) int64 that inference gives for a batch of development data."""
         return self.decode(batch)
 
     def predicted(self, batch: Batch) -> tuple[Tensor, ...]:
-        """-> best labels (B, T), the steps (B, T) in which tokens were decided."""
+        """Return the labels (B, T) int64 and the steps (B, T) in which tokens were decided."""
         found = self.guided.decode(batch)
         return found.labels, found.order
 
     def annotated(self, corpus: Corpus, parts: Iterable[tuple[Tensor, ...]]) -> Corpus:
-        """The corpus with a column `order`: the step in which each token was decided, from 1.
+        """Return the corpus with a column `order`: the step in which each token was decided, from 1.
 
-        InputError for a corpus that has such a column.
+        Raises InputError for a corpus that has such a column already.
         """
         if ORDER in corpus.columns:
             raise InputError(f"{corpus.name}: there is a column {ORDER!r} already; name it otherwise, _ skips it")
@@ -117,7 +117,7 @@ class GuidedTagger(SequenceTagger):
         return corpus.replace_column(ORDER, steps)
 
     def training_step(self, batch: Batch, batch_idx: int = 0) -> None:
-        """Visit the sentences of the batch once."""
+        """Visit the sentences of the batch once, and change the weights where decisions are wrong."""
         optimizer = cast(LightningOptimizer, self.optimizers())
         progress = self.guided.learn(batch, cast(Updates, optimizer.optimizer))
         optimizer.step()
@@ -126,32 +126,32 @@ class GuidedTagger(SequenceTagger):
         self._errors += progress.errors
 
     def configure_optimizers(self) -> Updates:
-        """What moves the weights."""
+        """Return the optimizer that carries out the updates of guided learning and averages the weights."""
         return Updates(self.parameters(), self.average)
 
     def _start_counts(self) -> None:
         self._updates = self._decisions = self._errors = 0
 
     def on_train_epoch_start(self) -> None:
-        """Counts of an epoch start at zero."""
+        """Set the counts of the epoch to zero."""
         self._start_counts()
 
     def training_error(self) -> float:
-        """Share of the decisions of this epoch that were wrong."""
+        """Return the share of the decisions of this epoch that were wrong."""
         return self._errors / max(1, self._decisions)
 
     def on_train_epoch_end(self) -> None:
-        """Logs the epoch's updates and its share of wrong decisions."""
+        """Log the epoch's number of updates and its share of wrong decisions."""
         self.log("train/updates", float(self._updates))
         self.log("train/error", self.training_error(), prog_bar=True)
 
     def description(self) -> dict[str, Any]:
-        """Context templates and what inference needs; how it was learned is not kept."""
+        """Return the context templates and what inference needs; how the tagger was trained is not kept."""
         return {"context": describe(self.guided.context), "beam": self.guided.beam, "order": self.guided.order}
 
     @classmethod
     def from_description(
         cls, description: dict[str, Any], features: FeatureExtractor, build: Builder
     ) -> "GuidedTagger":
-        """The tagger, without weights, that `description` described."""
+        """Return the tagger, without weights, that `description` described."""
         return cls(features, **build.options(cls, entries(description, ("context", "beam", "order")), "model"))

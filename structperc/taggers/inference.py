@@ -21,9 +21,9 @@ class Labelling(NamedTuple):
 
 
 def read_sentences(sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Corpus:
-    """Sentences as a corpus, neighbouring ones of one document together where documents are given.
+    """Return sentences as a corpus, in which neighbouring ones of one document are together where documents are given.
 
-    InputError for a string where a list of words is due, and for words that are none.
+    Raises InputError for a string where a list of words is due, and for words that are no strings.
     """
     rows = list(map(_columns, sentences))
     if documents is None:
@@ -45,14 +45,21 @@ def _columns(sentence: Sentence) -> dict[str, list[str]]:
 
 
 def flat_labels(corpus: Corpus, labels: LabelSet, parts: Iterable[tuple[Tensor, ...]]) -> list[str]:
-    """Label names of all N tokens, from (rows (B,), labels (B, T), ...) of mini-batches that cover the corpus."""
+    """Return the label names of all N tokens of a corpus, in its order.
+
+    `parts` are (rows (B,), labels (B, T), ...) of mini-batches that cover the corpus.
+    """
     return flat_values(corpus, ((rows, best) for rows, best, *_ in parts), labels.decode)
 
 
 def flat_values(
     corpus: Corpus, parts: Iterable[tuple[Tensor, Tensor]], read: Callable[[Tensor], list[str]]
 ) -> list[str]:
-    """Strings of all N tokens: what `read` makes of the values, (rows (B,), values (B, T)), of each sequence."""
+    """Return one string for each of the N tokens of a corpus, in its order.
+
+    `parts` are (rows (B,), values (B, T)) of mini-batches that cover it; `read` turns the values of a sequence into
+    strings.
+    """
     flat = [""] * corpus.tokens
     for rows, values in parts:
         for row, own in zip(rows.tolist(), values.cpu(), strict=True):

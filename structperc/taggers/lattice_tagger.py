@@ -60,29 +60,35 @@ class LatticeTagger(SequenceTagger):
 
     @abstractmethod
     def make_scoring(self) -> Scoring:
-        """The scores of this tagger, with its present parts; those that have no weights yet are given some."""
+        """Return the scores of this tagger, made of its present parts; parts without weights are given some."""
 
     # -- scores ----------------------------------------------------------------------------------------------
 
     def forward(self, batch: Batch) -> Lattice:
-        """-> Lattice in which candidates are searched for."""
+        """Return the Lattice of a batch in which candidates are searched for."""
         return self.scoring.lattice(batch)
 
     def rated(self, batch: Batch, candidates: Candidates) -> Candidates:
-        """Candidates, in their order, with the local scores that count; -inf where not valid."""
+        """Return the candidates, in their order, with the local scores that count for this tagger.
+
+        -inf where not valid.
+        """
         return self.scoring.rated(batch, candidates)
 
     def totals(self, batch: Batch, candidates: Candidates) -> Tensor:
-        """-> (B, K) total scores of candidates, in their order; -inf where not valid."""
+        """Return the total scores (B, K) of candidates, in their order; -inf where not valid."""
         return self.scoring.totals(batch, candidates)
 
     def nonlocal_scores(self, batch: Batch, labels: Tensor, valid: Tensor) -> Tensor:
-        """labels (B, K, T) int64, valid (B, K) bool -> (B, K), summed over all non-local features."""
+        """Return the scores (B, K) of labellings, summed over all non-local features.
+
+        labels: (B, K, T) int64. valid: (B, K) bool, False where there is no labelling.
+        """
         features = [cast(NonlocalFeature, feature) for feature in self.nonlocal_features]
         return nonlocal_scores(features, batch, labels, valid, self.labels)
 
     def rescored(self, batch: Batch, candidates: Candidates) -> Candidates:
-        """Candidates with total scores, best first by those; equal totals keep the order they had."""
+        """Return the candidates with their total scores, best first by those; equal totals keep the order they had."""
         if not self.nonlocal_features:
             return candidates
         scores, order = self.totals(batch, candidates).sort(dim=1, descending=True, stable=True)
@@ -91,19 +97,19 @@ class LatticeTagger(SequenceTagger):
 
     @property
     def probabilistic(self) -> bool:
-        """Whether exp(score - log Z) is a probability: trained by likelihood, local features alone."""
+        """Whether exp(score - log Z) is a probability: true if trained by likelihood and with local features alone."""
         return self.criterion.probabilistic and not self.nonlocal_features
 
     @property
     def additive(self) -> bool:
-        """Whether a total score is the sum of the weights of what a labelling has."""
+        """Whether the total score of a labelling is a sum of weights, one for each feature that it has."""
         return self.scoring.additive
 
     # -- labels ----------------------------------------------------------------------------------------------
 
     @torch.no_grad()
     def decode(self, batch: Batch) -> Tensor:
-        """-> best labels (B, T) by total score among the decoder's candidates."""
+        """Return the labels (B, T) int64 of the decoder's candidate with the highest total score, for each sequence."""
         found = [self._decode(part) for part in parts(batch, self.decoder.k)]
         T = batch.sentences.shape[1]
         return torch.cat([nn.functional.pad(labels, (0, T - labels.shape[1])) for labels in found])
@@ -116,26 +122,26 @@ class LatticeTagger(SequenceTagger):
         return candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
 
     def predicted(self, batch: Batch) -> tuple[Tensor, ...]:
-        """-> best labels (B, T)."""
+        """Return the best labels (B, T) int64, the only prediction of such a tagger."""
         return (self.decode(batch),)
 
     def annotated(self, corpus: Corpus, parts: Iterable[tuple[Tensor, ...]]) -> Corpus:
-        """The corpus as it is: labels are all there is."""
+        """Return the corpus unchanged: such a tagger predicts labels and nothing else."""
         return corpus
 
     def kbest(self, sentences: Iterable[Sentence], k: int) -> list[list[Labelling]]:
-        """Up to k best labellings of each sentence, best first; fewer where fewer are possible.
+        """Return up to k best labellings of each sentence, best first; fewer where fewer are possible.
 
-        Log-probabilities are exact, not a softmax over the k candidates; None unless trained by likelihood.
+        Log-probabilities are exact, not a softmax over the k candidates; they are None unless trained by likelihood.
         """
         return self.candidates(self.read(sentences), k)
 
     @torch.no_grad()
     def candidates(self, corpus: Corpus, k: int) -> list[list[Labelling]]:
-        """As `kbest`, for the sequences of a corpus.
+        """Return up to k best labellings of each sequence of a corpus, as `kbest` does for sentences.
 
-        With non-local features these are the best by total score among the decoder's candidates, or among the k
-        best by local score where that is more. No more is searched for than there are labellings, L^T; InputError for
+        With non-local features these are the best by total score among the decoder's candidates, or among the k best by
+        local score where that is more. No more is searched for than there are labellings, L^T. Raises InputError for
         lists that do not fit into memory.
         """
         if k < 1:
@@ -168,9 +174,9 @@ class LatticeTagger(SequenceTagger):
 
     @torch.no_grad()
     def marginals(self, sentences: Iterable[Sentence]) -> list[Tensor]:
-        """Exact probability of each label at each token, (T, L) per sentence, columns as in `labels.names`.
+        """Return the exact probability of each label at each token: (T, L) per sentence, columns as in `labels.names`.
 
-        InputError unless the tagger was trained by likelihood: perceptron scores are no log-probabilities.
+        Raises InputError unless the tagger was trained by likelihood: perceptron scores are no log-probabilities.
         """
         if not self.probabilistic:
             name = type(self.criterion).__name__
@@ -196,11 +202,11 @@ class LatticeTagger(SequenceTagger):
         self.scoring = self.make_scoring()
 
     def inputs(self, corpus: Corpus) -> list[Ragged]:
-        """What the scorer reads of a corpus beside feature ids."""
+        """Return what the scorer reads of a corpus beside feature ids, such as characters of words."""
         return self.scoring.reader.read(corpus)
 
     def check_unit(self, unit: str) -> None:
-        """InputError for non-local features that find nothing to compare."""
+        """Raise InputError if non-local features would find nothing to compare in sequences of this unit."""
         for feature in self.nonlocal_features:
             name = type(feature).__name__
             if feature.needs_documents and unit == "sentence":

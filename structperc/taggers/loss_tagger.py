@@ -1,4 +1,4 @@
-"""What training minimises: the criterion's losses and the prior. One step per mini-batch, or one per epoch."""
+"""What training minimises: the criterion's losses and the prior, in one step per mini-batch or one per epoch."""
 
 import logging
 import math
@@ -47,14 +47,17 @@ class LossTagger(LatticeTagger):
 
     @abstractmethod
     def scored(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
-        """Gold and candidates under the current weights; searched for unless they are given."""
+        """Return gold and candidates under the current weights, with gradients.
+
+        Candidates not given are searched for.
+        """
 
     @abstractmethod
     def configure_optimizers(self) -> Optimizer:
-        """The optimizer over the weights that learn."""
+        """Return the optimizer over the weights that learn."""
 
     def penalty(self, batch: Batch) -> Tensor | float:
-        """The batch's share of the prior; in full-batch training the last batch has it all."""
+        """Return the batch's share of the prior; in full-batch training the last batch has all of it."""
         if self.prior is None:
             return 0.0
         if not self.full_batch:
@@ -62,7 +65,7 @@ class LossTagger(LatticeTagger):
         return self.prior(self.parameters()) if self.trainer.is_last_batch and share().process == 0 else 0.0
 
     def training_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
-        """-> the summed loss of the batch."""
+        """Return the summed loss of the batch, a scalar with gradients."""
         scored = self.scored(batch, self.searched(batch_idx))
         with torch.autocast(self.device.type, enabled=False):  # the scorer alone may run in half precision
             losses, acts = self.criterion.judge(scored)
@@ -70,24 +73,28 @@ class LossTagger(LatticeTagger):
         return self.add(losses, batch, batch_idx)
 
     def validated(self, batch: Batch, batch_idx: int) -> Tensor:
-        """-> best labels (B, T) under the weights of now."""
+        """Return the best labels (B, T) int64 of a batch of development data under the weights of now."""
         return self.decode(batch)
 
     # -- the steps of an epoch -------------------------------------------------------------------------------
 
     def on_fit_start(self) -> None:
-        """Sequences that share a prior are counted."""
+        """Count the training sequences, each of which has an equal share of the prior."""
         data: SequenceData = self.trainer.datamodule  # type: ignore[attr-defined]
         self.corpus_size = len(data.corpus("train"))
 
     def backward(self, loss: Tensor, *args: Any, **options: Any) -> None:
-        """Losses are sums: Lightning divides them by the number of mini-batches whose gradients make one step."""
+        """Compute gradients of the undivided sum of losses.
+
+        Lightning divided it by the number of mini-batches of a step.
+        """
         super().backward(loss * self.trainer.accumulate_grad_batches, *args, **options)
 
     def on_train_epoch_start(self) -> None:
-        """Sums of the epoch start at zero; which optimizer has its turn; totals of the corpus where they are needed.
+        """Set the sums of the epoch to zero, and compute totals of the whole corpus where the criterion needs them.
 
-        InputError when the trainer divides the gradient of a full batch.
+        Optimizers that take turns learn here which epoch begins. Raises InputError when the trainer divides the
+        gradient of a full batch.
         """
         self._losses, self._penalties, self._step_losses = 0.0, 0.0, {}
         self._searched = []
@@ -103,11 +110,14 @@ class LossTagger(LatticeTagger):
             self.criterion.totals = self._totals() if self.full_batch else None
 
     def searched(self, batch_idx: int) -> Candidates | None:
-        """What the search has given for a batch of this epoch, with the weights of now, if it has been made."""
+        """Return the candidates already found for a batch of this epoch under the present weights, or None."""
         return self._searched[batch_idx] if self._searched else None
 
     def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Optimizer) -> None:
-        """Before each step; gradients of a full batch, or not asked to be sparse, are dense from the start."""
+        """Clear the gradients before each step.
+
+        Those of a full batch, and those not asked to be sparse, become dense zeros.
+        """
         if self.full_batch and batch_idx > 0:
             return
         dense = self.full_batch or not getattr(self.scorer, "sparse_grad", True)
@@ -115,7 +125,10 @@ class LossTagger(LatticeTagger):
             p.grad = torch.zeros_like(p) if dense and p.requires_grad else None
 
     def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
-        """A step after each batch, or after the last one. Diverged when an epoch ends with weights beyond numbers."""
+        """Make a step after each batch, or in full-batch training after the last one of the epoch.
+
+        Raises Diverged when an epoch ends with weights that are no finite numbers.
+        """
         if not self.full_batch:
             super().optimizer_step(epoch, batch_idx, optimizer, lambda: self._everywhere(optimizer_closure))
             self._step_losses = {}
@@ -132,9 +145,10 @@ class LossTagger(LatticeTagger):
                 raise Diverged(f"epoch {self.current_epoch + 1}: {error}") from None
 
     def add(self, losses: Tensor, batch: Batch, batch_idx: int = 0) -> Tensor:
-        """losses (B,) -> what the batch adds to the objective; noted for the sums of the step and of the epoch.
+        """Return what a batch with losses (B,) adds to the objective, and keep it in the sums of the step and of the epoch.
 
-        Raises Diverged when it is no number; full-batch optimizers look at the whole sum, and restore weights first.
+        Raises Diverged when it is not a finite number; in full-batch training the optimizer judges the whole sum
+        instead, and restores its best weights first.
         """
         data, penalty = losses.sum(), self.penalty(batch)
         own = float(data.detach()), float(penalty.detach()) if isinstance(penalty, Tensor) else penalty
@@ -147,16 +161,16 @@ class LossTagger(LatticeTagger):
         return data + penalty
 
     def objective(self) -> float:
-        """The objective of the epoch: exact in full-batch training, else what the steps saw (of a corpus, recently)."""
+        """Return the objective of the epoch: exact in full-batch training, else the sum of what the steps saw."""
         if not isinstance(self.criterion, CorpusCriterion):
             return self._losses + self._penalties
         totals = self.criterion.recent if self.criterion.totals is None else self.criterion.totals
         return float(self.criterion.objective(totals)) + self._penalties if totals.isfinite().all() else math.nan
 
     def on_train_epoch_end(self) -> None:
-        """Logs the objective, the epoch's training error and number of updated sequences.
+        """Log the objective, the epoch's training error and the number of updated sequences.
 
-        Stops when the optimizer says that it has finished, and says why.
+        Training stops when the optimizer says that it has finished; its reason is printed.
         """
         self.log("train/objective", self.objective(), prog_bar=True)
         finished, news = self._learner().finished, self._learner().news
@@ -172,11 +186,11 @@ class LossTagger(LatticeTagger):
     # -- what is watched -------------------------------------------------------------------------------------
 
     def start_counts(self) -> None:
-        """Counts of an epoch start at zero."""
+        """Set the counts of updates, wrong tokens and tokens of the epoch to zero."""
         self._updates, self._wrong, self._tokens = torch.zeros(3, dtype=torch.int64, device=self.device).unbind()
 
     def count(self, scored: Scored, acts: Tensor) -> None:
-        """Updates, wrong tokens of the best candidate and tokens of this step."""
+        """Count the updates (acts, (B,) bool), the wrong tokens of the best candidates and the tokens of this step."""
         self._updates += acts.sum()
         if not self.criterion.rivals_needed:
             return
@@ -190,13 +204,16 @@ class LossTagger(LatticeTagger):
         return labels[torch.arange(len(labels), device=labels.device), best(scored, valid)]
 
     def on_train_batch_end(self, *args: Any) -> None:
-        """At the end of an epoch the counts are those of all processes."""
+        """Add up the counts of all processes at the end of an epoch."""
         if self.trainer.is_last_batch:
             counts = summed(torch.stack([self._updates, self._wrong, self._tokens]))
             self._updates, self._wrong, self._tokens = counts.unbind()
 
     def training_error(self) -> float:
-        """Share of training tokens that the best candidate got wrong in this epoch; NaN when none was searched."""
+        """Return the share of training tokens that the best candidate got wrong in this epoch.
+
+        NaN when none was searched.
+        """
         return int(self._wrong) / int(self._tokens) if self._tokens else math.nan
 
     # -- what is refused -------------------------------------------------------------------------------------

@@ -23,7 +23,10 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 def write_folder(folder: Path, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Write the configuration, plain JSON types, and the tensors into a folder that exists. OSError where it cannot."""
+    """Write the configuration (plain JSON types) and the tensors into a folder that exists.
+
+    Raises OSError if it cannot.
+    """
     try:
         save_file(_apart(tensors), folder / WEIGHTS)
     except SafetensorError as error:
@@ -34,11 +37,11 @@ def write_folder(folder: Path, config: dict[str, Any], tensors: dict[str, Tensor
 
 
 def read_folder(folder: Path, device: str = "cpu") -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """-> configuration and tensors, just as they were written.
+    """Return configuration and tensors just as they were written.
 
-    Nothing but these two files is read. InputError for files that are missing, damaged, of another format, for weights
-    that were changed and for such that are no finite numbers. A configuration may be changed by hand, which a warning
-    says. Checksums show damage, not who wrote a model; format 2 had none.
+    Nothing but these two files is read. Raises InputError for files that are missing, damaged or of another format, for
+    weights that were changed and for weights that are no finite numbers. A configuration may be changed by hand, which
+    a warning says. Checksums show damage, not who wrote a model; format 2 had none.
     """
     for name in (CONFIG, WEIGHTS):
         if not (folder / name).is_file():

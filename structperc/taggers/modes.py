@@ -8,7 +8,7 @@ from torch import nn
 
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
-    """A module and all its parts in evaluation mode; afterwards each is as it was.
+    """Keep a module and all its parts in evaluation mode within the block; afterwards each is as it was.
 
     Trainers leave their modules in training mode when they are done.
     """

@@ -1,4 +1,4 @@
-"""The random numbers of training go on in a resumed run where they would have gone on without a break."""
+"""The states of random generators in checkpoints, so that a resumed run draws the numbers of an unbroken one."""
 
 import logging
 import random
@@ -32,11 +32,14 @@ class RandomStates(pl.Callback):
         self._behind = False  # by the draws of an iterator of mini-batches
 
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: Checkpoint) -> None:
-        """In every process, as Lightning makes checkpoints."""
+        """Add the states of the generators of all processes, each of which calls this."""
         checkpoint[KEY] = gathered([states(trainer.strategy.root_device)])
 
     def on_load_checkpoint(self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: Checkpoint) -> None:
-        """Remembers the states of this process; warns where a checkpoint has none."""
+        """Remember the states of this process until the first epoch starts.
+
+        Warn if the checkpoint has none that can be used.
+        """
         saved = checkpoint.get(KEY, [])
         if len(saved) == share().processes:
             self._saved = saved[share().process]
@@ -46,20 +49,20 @@ class RandomStates(pl.Callback):
         logger.warning("the checkpoint has %s: what is random goes on otherwise than without the break", found)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Takes them up."""
+        """Set the generators to the remembered states at the start of a resumed run's first epoch."""
         if self._saved is not None:
             restore(self._saved, trainer.strategy.root_device)
             self._saved, self._behind = None, True
 
     def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
-        """An unbroken run makes a new iterator here, which draws; a resumed one has made it before."""
+        """Draw the number that an unbroken run draws here, for a new iterator, which a resumed run has made before."""
         if self._behind:
             iter(trainer.train_dataloader)  # type: ignore[arg-type]
             self._behind = False
 
 
 def states(device: torch.device) -> States:
-    """The states of all generators of this process, as tensors and plain numbers."""
+    """Return the states of all generators of this process, as tensors and plain numbers."""
     _, keys, place, has_gauss, gauss = np.random.get_state(legacy=True)
     version, words, python_gauss = random.getstate()
     found: States = {
@@ -73,7 +76,7 @@ def states(device: torch.device) -> States:
 
 
 def restore(saved: States, device: torch.device) -> None:
-    """Sets all generators of this process; of a device as far as the states are of one of its kind."""
+    """Set all generators of this process; that of a device only if the states hold one for its kind."""
     torch.set_rng_state(saved["torch"])
     np.random.set_state(_numpy(saved))
     random.setstate(_python(saved))

@@ -1,4 +1,4 @@
-"""What a tagger with a lattice says about labellings: which there are, and which of their scores count."""
+"""Where the candidates of a tagger come from and which of their scores count."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from structperc.structures import Batch, Candidates, Lattice
 
 
 class Scoring(ABC):
-    """Where the lattice of a tagger comes from, and what its candidates are chosen by.
+    """Where the lattice of a tagger comes from, and by which scores its candidates are chosen.
 
     Every `LatticeTagger` holds one. With its own lattice it is a tagger of sequences, with that of another model it
     is a re-ranker.
@@ -23,35 +23,35 @@ class Scoring(ABC):
     @property
     @abstractmethod
     def additive(self) -> bool:
-        """Whether a total score is the sum of the weights of what a labelling has."""
+        """Whether the total score of a labelling is a sum of weights, one for each feature that it has."""
 
     @property
     @abstractmethod
     def reader(self) -> Scorer:
-        """The scorer that reads text beside feature ids."""
+        """The scorer that reads text beside feature ids, for which the batches are made."""
 
     @abstractmethod
     def lattice(self, batch: Batch) -> Lattice:
-        """-> Lattice in which candidates are searched for."""
+        """Return the Lattice of a batch in which candidates are searched for."""
 
     @abstractmethod
     def rated(self, batch: Batch, candidates: Candidates) -> Candidates:
-        """Candidates, in their order, with the local scores that count; -inf where not valid."""
+        """Return the candidates, in their order, with the local scores that count; -inf where not valid."""
 
     @abstractmethod
     def totals(self, batch: Batch, candidates: Candidates) -> Tensor:
-        """-> (B, K) total scores of candidates, in their order; -inf where not valid."""
+        """Return the total scores (B, K) of candidates, in their order; -inf where not valid."""
 
 
 class OwnLattice(Scoring):
-    """total score = score in the tagger's own lattice + non-local scores.
+    """Candidates from the tagger's own lattice: total score = score in this lattice + non-local scores.
 
     Args:
         scorer: batch -> Lattice.
-        constraints: of the tag scheme; no segment crosses the boundary of a sentence.
+        constraints: those of the tag scheme; no segment crosses the boundary of a sentence.
         criterion: says how the lattice is read.
         nonlocal_features: what is counted in whole labellings.
-        labels: the labels of all of these.
+        labels: the label set of all of these.
     """
 
     def __init__(
@@ -67,23 +67,23 @@ class OwnLattice(Scoring):
 
     @property
     def additive(self) -> bool:
-        """Both are sums of weights."""
+        """True: the scores in the lattice and the non-local scores are both sums of weights."""
         return True
 
     @property
     def reader(self) -> Scorer:
-        """The scorer itself."""
+        """The scorer of the lattice itself."""
         return self.scorer
 
     def lattice(self, batch: Batch) -> Lattice:
-        """-> Lattice as the criterion reads it, with everything the tag scheme forbids at -inf."""
+        """Return the Lattice as the criterion reads it, with everything the tag scheme forbids at -inf."""
         return self.criterion.reads(self.constraints(self.scorer(batch), batch.first, batch.last))
 
     def rated(self, batch: Batch, candidates: Candidates) -> Candidates:
-        """The candidates as they are: the scores by which they were found count."""
+        """Return the candidates as they are: the scores by which they were found are the local scores."""
         return candidates
 
     def totals(self, batch: Batch, candidates: Candidates) -> Tensor:
-        """-> (B, K) total scores of candidates, in their order; -inf where not valid."""
+        """Return the total scores (B, K) of candidates, in their order; -inf where not valid."""
         more = nonlocal_scores(self.nonlocal_features, batch, candidates.labels, candidates.valid, self.labels)
         return candidates.scores + more

@@ -55,19 +55,22 @@ class SequenceTagger(SavedTagger):
 
     @abstractmethod
     def decode(self, batch: Batch) -> Tensor:
-        """-> best labels (B, T)."""
+        """Return the best labels (B, T) int64 of each sequence of a batch."""
 
     @abstractmethod
     def validated(self, batch: Batch, batch_idx: int) -> Tensor:
-        """As `decode`, for batches of development data, which have the same numbers in every epoch of a fit."""
+        """Return the best labels (B, T) int64 of batch number `batch_idx` of the development data.
+
+        Batches have the same numbers in every epoch of a fit, so that work of an earlier epoch may be kept.
+        """
 
     @abstractmethod
     def training_error(self) -> float:
-        """Share of the training data decided wrongly in this epoch, NaN where it is not known."""
+        """Return the share of the training data decided wrongly in this epoch, NaN where it is not known."""
 
     @abstractmethod
     def inputs(self, corpus: Corpus) -> list[Ragged]:
-        """What encoders read of a corpus; taggers of feature templates have none."""
+        """Return what encoders read of a corpus; taggers of feature templates return an empty list."""
 
     @abstractmethod
     def learn_sizes(self, data: SequenceData) -> None:
@@ -75,48 +78,51 @@ class SequenceTagger(SavedTagger):
 
     @abstractmethod
     def check_data(self, data: SequenceData, stage: str) -> None:
-        """InputError for data that this tagger cannot be trained with (stage "fit") or looked at with."""
+        """Raise InputError for data that this tagger cannot be trained with (stage "fit") or evaluated with."""
 
     @abstractmethod
     def check_unit(self, unit: str) -> None:
-        """InputError where sequences of this unit, sentence or document, are not what the tagger is for."""
+        """Raise InputError if sequences of this unit, "sentence" or "document", are not what the tagger is for."""
 
     @abstractmethod
     def predicted(self, batch: Batch) -> tuple[Tensor, ...]:
-        """-> best labels (B, T); what else there is, (B, T) each, is for `annotated`."""
+        """Return the best labels (B, T) int64, then further tensors (B, T) that `annotated` makes columns of."""
 
     @abstractmethod
     def annotated(self, corpus: Corpus, parts: Iterable[tuple[Tensor, ...]]) -> Corpus:
-        """The corpus with columns that say more about what `predict_step` gave for all of it, if there is more."""
+        """Return the corpus with further columns, made of what `predict_step` gave for all of it, if there are any."""
 
     @abstractmethod
     def settle(self) -> None:
-        """Do what is to be done when training is over, before the tagger is saved."""
+        """Do what remains to be done when training is over, before the tagger is saved."""
 
     @abstractmethod
     def further_vocabulary(self) -> dict[str, Any]:
-        """What weights must agree on beside labels and features, as plain JSON types by name."""
+        """Return what weights must agree on beside labels and features, as plain JSON types by name."""
 
     # -- new text --------------------------------------------------------------------------------------------
 
     def tag(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> list[list[str]]:
-        """Best labels of each sentence."""
+        """Return the best labels of each sentence, as names."""
         return self.label(self.read(sentences, documents))
 
     @torch.no_grad()
     def label(self, corpus: Corpus) -> list[list[str]]:
-        """Best labels of each sentence of a corpus."""
+        """Return the best labels of each sentence of a corpus, as names."""
         parts = ((batch.rows, self.decode(batch)) for batch in self.batches(corpus))
         return corpus.sentences_of(flat_labels(corpus, self.labels, parts))
 
     def read(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Corpus:
-        """Sentences as a corpus. InputError for a string where a list of words is due, and for words that are none."""
+        """Return sentences as a corpus.
+
+        Raises InputError for a string in place of a list of words, and for words that are none.
+        """
         return read_sentences(sentences, documents)
 
     def batches(self, corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:
-        """Mini-batches of a corpus on the tagger's device, longest sequences first; none without any token.
+        """Yield mini-batches of a corpus on the tagger's device, longest sequences first; none if there is no token.
 
-        As long as there are more, the tagger is in evaluation mode.
+        The tagger is in evaluation mode until the last batch was taken.
         """
         if not corpus.tokens:
             return
@@ -128,7 +134,7 @@ class SequenceTagger(SavedTagger):
     # -- sizes and names -------------------------------------------------------------------------------------
 
     def encode(self, corpus: Corpus) -> EncodedCorpus:
-        """Strings -> arrays, with this tagger's features and labels."""
+        """Return a corpus as arrays, with the numbers of this tagger's features and labels."""
         return EncodedCorpus(corpus, self.features, self.labels, self.inputs(corpus))
 
     def setup(self, stage: str) -> None:
@@ -144,7 +150,7 @@ class SequenceTagger(SavedTagger):
         data.encode(self.encode, stage)
 
     def check_processes(self, trainer: pl.Trainer) -> None:
-        """InputError where this trainer has several processes, and they cannot train the tagger together."""
+        """Raise InputError if this trainer has several processes that cannot train the tagger together."""
         if trainer.world_size == 1:
             return
         if not self.trained_together:
@@ -159,23 +165,23 @@ class SequenceTagger(SavedTagger):
     # -- what is watched -------------------------------------------------------------------------------------
 
     def on_validation_epoch_start(self) -> None:
-        """A fresh evaluation."""
+        """Begin a new evaluation, whose counts are zero."""
         self.evaluation = Evaluation(self.labels, self.gamma).to(self.device)
 
     on_test_epoch_start = on_validation_epoch_start
 
     def validation_step(self, batch: Batch, batch_idx: int = 0) -> None:
-        """Counts for the scores."""
+        """Label a batch and add its right and wrong labels to the counts of the evaluation."""
         self.evaluation.update(self.validated(batch, batch_idx), batch.gold, batch.lengths, batch.sentences)
 
     test_step = validation_step
 
     def on_validation_epoch_end(self) -> None:
-        """Logs dev/score (F1, or accuracy without segments) and the rest of the evaluation."""
+        """Log dev/score (F1, or accuracy without segments) and the rest of the evaluation."""
         self._report("dev")
 
     def on_test_epoch_end(self) -> None:
-        """Logs test/score and the rest of the evaluation."""
+        """Log test/score and the rest of the evaluation."""
         self._report("test")
 
     def _report(self, split: str) -> None:
@@ -183,27 +189,27 @@ class SequenceTagger(SavedTagger):
             self.log(f"{split}/{name}", value, prog_bar=name == "score")
 
     def predict_step(self, batch: Batch, batch_idx: int = 0) -> tuple[Tensor, ...]:
-        """-> rows (B,) of the corpus and what is `predicted` for them."""
+        """Return the rows (B,) of the corpus that the batch holds and what is `predicted` for them."""
         return batch.rows, *self.predicted(batch)
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """Served weights are swapped in wherever the tagger is looked at; random numbers go on in a resumed run."""
+        """Return the callbacks that swap in served weights for evaluation and keep random states in checkpoints."""
         return [AveragedWeights(), RandomStates()]
 
     # -- checkpoints -----------------------------------------------------------------------------------------
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Adds what the weights mean: label names and number of features."""
+        """Add to a checkpoint what its weights mean, see `vocabulary`."""
         checkpoint["vocabulary"] = self.vocabulary()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Refuses weights of other labels or features; outside of training takes the served weights."""
+        """Refuse a checkpoint of other labels or features; outside of training take its served weights."""
         check_vocabulary(checkpoint, self.vocabulary())
         if self.trainer.state.fn != TrainerFn.FITTING:
             serve(checkpoint, [name for name, _ in self.named_parameters()])
 
     def vocabulary(self) -> dict[str, Any]:
-        """Label names, scheme, number of features and what else weights must agree on."""
+        """Return label names, scheme, number of features and whatever else weights must agree on."""
         features = [self.features.n_node_features, self.features.n_edge_features]
         own = {"labels": list(self.labels.names), "scheme": self.labels.scheme, "features": features}
         return {**own, **self.further_vocabulary()}

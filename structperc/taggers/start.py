@@ -1,4 +1,4 @@
-"""Training that starts from the weights of a saved model."""
+"""The start of a training from the weights of a saved model."""
 
 import torch
 
@@ -12,9 +12,10 @@ from structperc.taggers.lattice_tagger import LatticeTagger
 def start_from(tagger: LatticeTagger, folder: str, scheme: str) -> None:
     """Give a tagger without weights the features, labels and weights of a saved model.
 
-    Of classes outside of this library the saved model may name those of the modules that the tagger's own are from.
-    Weights that only the tagger has, such as those of non-local features, stay at zero. InputError when there is no
-    model, or it was trained with other templates, sequences or tag scheme, or has weights that the tagger has not.
+    The saved model may name classes of this library and of the modules that the tagger's own classes are from. Weights
+    that only the tagger has, such as those of non-local features, stay at zero. Raises InputError when there is no
+    model, or it was trained with other templates, sequences or tag scheme, or has weights that the tagger does not
+    have.
     """
     try:
         saved = type(tagger).load(folder, trusted=Builder.like(tagger).trusted)

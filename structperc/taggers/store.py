@@ -35,7 +35,7 @@ ENTRIES = {
 
 
 class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
-    """A tagger as a folder: what is saved of it, and how it is made of that again.
+    """A tagger as a folder: what is saved of it, and how it is made again from that.
 
     A subclass describes its parts.
 
@@ -58,17 +58,20 @@ class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
 
     @abstractmethod
     def description(self) -> dict[str, Any]:
-        """Class and options of every part but the features, as plain JSON types."""
+        """Return class and options of every part but the features, as plain JSON types."""
 
     @classmethod
     @abstractmethod
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> "SavedTagger":
-        """The tagger, without weights, that `description` described; `build` makes its parts. InputError as of that."""
+        """Return the tagger, without weights, that `description` described.
+
+        `build` makes its parts, or raises InputError.
+        """
 
     def save(self, folder: str | Path) -> None:
         """Write the tagger with its present weights; the folder appears whole, or what was there stays.
 
-        InputError, with the reason, where it cannot be written.
+        Raises InputError with the reason if it cannot be written.
         """
         with complaints(folder), whole_folder(Path(folder)) as fresh:
             self._save_pretrained(fresh)
@@ -89,13 +92,13 @@ class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu", trusted: Iterable[str] = ()) -> Self:
-        """A saved tagger of this class, or of one that is derived from it or named in `loads`, ready to tag.
+        """Return a saved tagger of this class, or of a class derived from it or named in `loads`, ready to tag.
 
-        Runs no code but that of this library and of `trusted`, names of modules with parts of one's own, and reads
+        This runs no code but that of this library and of `trusted`, names of modules with parts of one's own, and reads
         nothing but the two files of the folder.
 
-        InputError when the folder holds no model, one of another format or class, one that is damaged, and one that
-        names classes of other modules.
+        Raises InputError when the folder holds no model, one of another format or class, one that is damaged, and one
+        that names classes of other modules.
         """
         path = Path(folder)
         try:
@@ -118,16 +121,16 @@ class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
         trusted: Iterable[str] = (),
         **options: Any,
     ) -> Self:
-        """As `load`, from a folder or from the hub.
+        """Return a saved tagger as `load` does, from a folder or from the hub.
 
         Args:
             model: a folder, or an id of the hub, of which the two files are fetched.
             revision: branch, tag or commit of the hub.
-            trusted: as of `load`.
-            options: of `huggingface_hub.snapshot_download`, such as token, cache_dir and local_files_only.
+            trusted: names of modules with parts of one's own, as in `load`.
+            options: those of `huggingface_hub.snapshot_download`, such as token, cache_dir and local_files_only.
 
         Raises:
-            InputError: as of `load`, and for a model that the hub does not give.
+            InputError: as in `load`, and for a model that the hub does not give.
         """
         if Path(model).is_dir():
             return cls.load(model, trusted=trusted)

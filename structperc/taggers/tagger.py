@@ -72,12 +72,15 @@ class Tagger(LossTagger):
         self.start_counts()
 
     def make_scoring(self) -> OwnLattice:
-        """Scores in the lattice of the scorer, and those of the non-local features."""
+        """Return the scores in the lattice of the scorer, plus those of the non-local features."""
         features = [feature for feature in self.nonlocal_features if isinstance(feature, NonlocalFeature)]
         return OwnLattice(self.scorer, self.constraints, self.criterion, features, self.labels)
 
     def scored(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
-        """Gold and candidates that the criterion compares, if it compares any; searched for unless they are given."""
+        """Return gold and the candidates that the criterion compares, if it compares any.
+
+        Those not given are searched for.
+        """
         assert batch.gold is not None
         lattice = self(batch)
         if candidates is None:
@@ -87,7 +90,10 @@ class Tagger(LossTagger):
         return self.score(batch, lattice, candidates)
 
     def score(self, batch: Batch, lattice: Lattice, candidates: Candidates) -> Scored:
-        """Gold and candidates under the current weights, with gradients; gold is scored as one more candidate."""
+        """Return gold and candidates under the current weights, with gradients.
+
+        Gold is scored as one more candidate.
+        """
         assert batch.gold is not None
         labels = torch.cat([batch.gold[:, None], candidates.labels], 1)
         valid = nn.functional.pad(candidates.valid, (1, 0), value=True)
@@ -95,13 +101,13 @@ class Tagger(LossTagger):
         return Scored(lattice, batch.gold, candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:], batch.first)
 
     def configure_optimizers(self) -> Optimizer:
-        """The optimizer over all parameters."""
+        """Return the optimizer over all parameters."""
         return self.optimizer(self.parameters())
 
     # -- sizes and names -------------------------------------------------------------------------------------
 
     def learn_sizes(self, data: SequenceData) -> None:
-        """Features and labels are those of the training data, or of the model where training starts."""
+        """Take features and labels from the training data, or from the model where training starts."""
         if self.init_from is not None:
             start_from(self, self.init_from, data.scheme)
             return
@@ -111,29 +117,29 @@ class Tagger(LossTagger):
         self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
 
     def check_data(self, data: SequenceData, stage: str) -> None:
-        """Any data will do."""
+        """Accept any data: a tagger has no demands beside those of `check_unit`."""
 
     def settle(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing: the weights are ready to be saved when training is over."""
 
     def further_vocabulary(self) -> dict[str, Any]:
-        """Nothing."""
+        """Return nothing: weights of a tagger need agree on labels and features alone."""
         return {}
 
     # -- saved models ----------------------------------------------------------------------------------------
 
     def description(self) -> dict[str, Any]:
-        """Class and options of every part but the features, as plain JSON types."""
+        """Return class and options of every part but the features, as plain JSON types."""
         return {part: described(getattr(self, part)) for part in self.saved_parts}
 
     @classmethod
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> "Tagger":
-        """The tagger, without weights, that `description` described."""
+        """Return the tagger, without weights, that `description` described."""
         return cls(features=features, **build.options(cls, entries(description, cls.saved_parts), "model"))
 
 
 def no_candidates(lattice: Lattice) -> Candidates:
-    """An empty list for each sequence: for criteria that compare gold with all labellings at once."""
+    """Return an empty list of candidates per sequence, for criteria that compare gold with all labellings at once."""
     B, T, _ = lattice.unary.shape
     none = lattice.unary.new_zeros(B, 0)
     return Candidates(lattice.lengths.new_zeros(B, 0, T), none, none.bool())
