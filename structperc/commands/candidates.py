@@ -7,7 +7,7 @@ LENGTHS = [1, 20, 100, 400, 800, 1600, 6400]
 
 
 def parser() -> CommandParser:
-    """The parser of the arguments of this command."""
+    """Return the parser of the command's arguments."""
     made = CommandParser("candidates", "Scores of the n best, re-scored, for several n from one search.")
     add_labelled_file(made)
     text = f"lengths of the list (default {' '.join(map(str, LENGTHS))})"
@@ -18,7 +18,7 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Loads the model, reads the file and prints the table; writes the figure and the CSV file that are asked for."""
+    """Load the model, read the file and print the table; write the figure and the CSV file that are asked for."""
     options = parser().parse_args(arguments)
 
     from structperc.inspection.nbest import nbest_scores

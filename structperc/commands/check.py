@@ -1,4 +1,4 @@
-"""structperc check FILE [FILE ...]: what stands in labelled files, and what is odd about it."""
+"""structperc check FILE [FILE ...]: what labelled files contain, and what is odd about it."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ ROWS = 20  # of a table
 
 
 def parser() -> CommandParser:
-    """The parser of the arguments of this command."""
+    """Return the parser of the command's arguments."""
     made = CommandParser(
         "check", "Show what stands in labelled files: columns, labels, their scheme, what is illegal or repeated."
     )
@@ -29,7 +29,7 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Prints a report on each file, then one on each against the first."""
+    """Print a report on each file, then a comparison of each with the first."""
     options = parser().parse_args(arguments)
 
     from structperc.data.survey import survey
@@ -47,7 +47,7 @@ def run(arguments: list[str]) -> None:
 
 
 def report(found: "Survey") -> Iterator[str]:
-    """Lines about a file: its size, its columns, its labels, repeated sentences."""
+    """Yield lines about a file: its size, its columns, its labels and its repeated sentences."""
     yield cut(f"{found.file}: {'columns' if found.tags is None else 'CoNLL-U'}")
     yield f"  {found.size}"
     yield from map(cut, column_lines(found))
@@ -59,7 +59,7 @@ def report(found: "Survey") -> Iterator[str]:
 
 
 def column_lines(found: "Survey") -> Iterator[str]:
-    """Of each column its number, its name, how many strings it holds, those that are most frequent."""
+    """Yield for each column its number, its name, how many different strings it holds and the most frequent ones."""
     rows = [["column", "    name", "distinct", Rest("  most frequent")]]
     for number, role in enumerate(found.roles, 1):
         if role != "_":
@@ -70,7 +70,7 @@ def column_lines(found: "Survey") -> Iterator[str]:
 
 
 def label_lines(found: "Survey") -> Iterator[str]:
-    """The scheme, illegal labels with their lines, counts by type or by label."""
+    """Yield the scheme, illegal labels with their lines, and counts by type or by label."""
     labels = found.corpus.columns["label"]
     if found.scheme == "none":
         yield f"  labels: {len(set(labels)):,}, without segments (scheme none)"
@@ -86,7 +86,7 @@ def label_lines(found: "Survey") -> Iterator[str]:
 
 
 def table(head: str, columns: dict[str, Counter[str]]) -> Iterator[str]:
-    """A line for each of the names in the first column of counts, most frequent first."""
+    """Yield a table of counts with a line for each name in the first column of counts, most frequent first."""
     first, *_ = columns.values()
     if not first:
         return
@@ -99,7 +99,7 @@ def table(head: str, columns: dict[str, Counter[str]]) -> Iterator[str]:
 
 
 def repetitions(found: "Survey") -> Iterator[str]:
-    """How many sentences stand more than once, and where the first of them do."""
+    """Yield how many sentences occur more than once, and where the first of them do."""
     repeated = {words: at for words, at in sentences(found).items() if len(at) > 1}
     if repeated:
         further = sum(len(at) - 1 for at in repeated.values())
@@ -111,7 +111,7 @@ def repetitions(found: "Survey") -> Iterator[str]:
 
 
 def comparison(first: "Survey", other: "Survey") -> Iterator[str]:
-    """Lines about what a file has that the first one has, too, or has not."""
+    """Yield lines about what a file has in common with the first one, and what only one of them has."""
     here, there = Path(other.file), Path(first.file)
     named = (here.name, there.name) if here.name != there.name else (here, there)
     yield cut("{} against {}".format(*named))
@@ -128,7 +128,7 @@ def comparison(first: "Survey", other: "Survey") -> Iterator[str]:
 
 
 def label_differences(first: "Survey", other: "Survey") -> Iterator[str]:
-    """Another scheme, and labels or types of segments that only the second file has."""
+    """Yield a scheme that is another one, and labels or types of segments that only the second file has."""
     if other.scheme != first.scheme:
         yield f"  labels of another scheme: {other.scheme} here, {first.scheme} there"
     if "none" in (first.scheme, other.scheme):
@@ -140,7 +140,7 @@ def label_differences(first: "Survey", other: "Survey") -> Iterator[str]:
 
 
 def sentences(found: "Survey") -> dict[tuple[str, ...], list[int]]:
-    """The words of each sentence -> the lines where it begins."""
+    """Return the line numbers at which each sentence begins, by its words."""
     lines: dict[tuple[str, ...], list[int]] = {}
     corpus = found.corpus
     for start, words in zip(corpus.sentences, corpus.sentences_of(corpus.columns["word"]), strict=False):
@@ -152,13 +152,13 @@ def sentences(found: "Survey") -> dict[tuple[str, ...], list[int]]:
 
 
 def examples(found: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
-    """The first few places, with the words that stand there."""
+    """Yield the first few places, with the words that stand there."""
     for place, words in islice(found, SHOWN):
         yield cut(f"    {place}: {' '.join(words)}")
 
 
 def cut(text: str, width: int = WIDTH) -> str:
-    """The text, without its end where it is too long."""
+    """Return the text, without its end where it is longer than `width`."""
     return text if len(text) <= width else f"{text[: width - 3]}..."
 
 

@@ -1,4 +1,4 @@
-"""What a command is, and how its arguments are read."""
+"""Commands of the command line, and how their arguments are read."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from structperc.spelling import did_you_mean
 
 
 class Command(NamedTuple):
-    """One word of the command line: what stands after it, what it is for, and what does it."""
+    """One word of the command line: which arguments follow it, what it is for, and what does it."""
 
     name: str
     arguments: str  # as the overview shows them
@@ -18,14 +18,14 @@ class Command(NamedTuple):
 
 
 class CommandParser(argparse.ArgumentParser):
-    """The arguments of a command. Mistakes become InputErrors of one line; options are written in full."""
+    """The parser of a command's arguments. Mistakes become InputErrors of one line; options are written in full."""
 
     def __init__(self, command: str, description: str, **options: Any) -> None:
         super().__init__(f"structperc {command}", description=description, allow_abbrev=False, **options)
         self.command = command
 
     def parse_args(self, args: Sequence[str], namespace: None = None) -> argparse.Namespace:  # type: ignore[override]
-        """As that of argparse; another option's name is suggested for one that does not exist."""
+        """Parse the arguments as argparse does, but suggest an option for one that does not exist."""
         options, rest = self.parse_known_args(args, namespace)
         if rest and rest[0].startswith("-"):
             name = rest[0].partition("=")[0]
@@ -35,5 +35,5 @@ class CommandParser(argparse.ArgumentParser):
         return options
 
     def error(self, message: str) -> NoReturn:
-        """Raises InputError."""
+        """Raise InputError with the message and a hint at the command's help."""
         raise InputError(f"{self.command}: {message} (structperc {self.command} --help lists all)")

@@ -5,7 +5,7 @@ from structperc.commands.labelled_file import SCHEMES, add_encoding
 
 
 def parser() -> CommandParser:
-    """The parser of the arguments of this command."""
+    """Return the parser of the command's arguments."""
     made = CommandParser("compare", "Compare runs or prediction files.")
     what = "folder of a run, e.g. runs/quickstart/1, or a file of CoNLL columns, label last"
     made.add_argument("systems", nargs="+", metavar="RUN-OR-FILE", help=what)
@@ -21,7 +21,7 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Reads the predictions and prints the table of scores and tests."""
+    """Read the predictions and print the table of scores and tests."""
     options = parser().parse_args(arguments)
 
     from structperc.commands.comparing import compare_predictions

@@ -17,13 +17,13 @@ def compare_predictions(
     labels: str | None = None,
     encoding: str = "utf-8",
 ) -> str:
-    """The table of `compare` for two, of `compare_all` for more prediction files or folders of runs.
+    """Return the table of `compare` for two prediction files or folders of runs, of `compare_all` for more.
 
     The label is in the last column of each file, of the gold file too; without one gold is the last column but one
     of the prediction files, which must agree on it. `scheme` is that of the predictions, by default the
     `common_scheme`; gold is of the scheme `labels` and compared as `in_scheme` gives it. `encoding` is that of files,
-    not of those in folders of runs. InputError for a single place, files of different texts, and as of `compare`,
-    `gold_column` and these two.
+    not of those in folders of runs. Raises InputError for a single place, files of different texts, and as `compare`,
+    `gold_column` and these two do.
     """
     if len(places) < 2:
         raise InputError(f"compare needs two or more prediction files or folders of runs, got {' '.join(places)}")

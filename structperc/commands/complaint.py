@@ -1,4 +1,4 @@
-"""What ended a command, in one line, and with which exit status."""
+"""One line about what ended a command, and its exit status."""
 
 import contextlib
 import os
@@ -11,7 +11,10 @@ LONGEST = 600  # characters of a complaint
 
 
 def complain(error: BaseException) -> int:
-    """One line about what ended a command, unless it was the reader of our output; -> exit status."""
+    """Print one line about what ended a command, and return its exit status.
+
+    Nothing is printed if the output was closed by whoever read it.
+    """
     if isinstance(error, BrokenPipeError):  # has seen enough
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -24,7 +27,7 @@ def complain(error: BaseException) -> int:
 
 
 def message(error: BaseException) -> str:
-    """What is wrong, of an error that ended a command."""
+    """Return what is wrong, from an error that ended a command."""
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, OSError):
@@ -36,17 +39,17 @@ def message(error: BaseException) -> str:
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether memory was asked for that is not there; of tensors PyTorch says so in words alone."""
+    """Return whether memory was asked for that is not there; PyTorch says so in words alone."""
     said = str(error).lower()
     return isinstance(error, MemoryError) or "can't allocate memory" in said or "out of memory" in said
 
 
 def printable(text: str) -> str:
-    """The text in one line, without characters that move the cursor."""
+    """Return the text in one line, without characters that move the cursor."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in " ".join(text.split()))
 
 
 def shortened(text: str) -> str:
-    """The text, without its middle where that is what a file or an option holds far too much of."""
+    """Return the text, without its middle where a file or an option makes it far too long."""
     part = LONGEST // 2
     return text if len(text) <= LONGEST else f"{text[:part]} ... {text[-part:]}"

@@ -8,7 +8,7 @@ from structperc.data.reading import Reading
 
 
 def add_data_options(parser: CommandParser) -> None:
-    """What the files are like."""
+    """Add the options that say what the files are like."""
     columns = "roles of the columns, _ skips one; default: the word comes first, the label last"
     parser.add_argument("--columns", nargs="+", help=columns)
     parser.add_argument("--labels", choices=(*SCHEMES, "none"), help="tag scheme; default: the one that fits best")
@@ -16,5 +16,5 @@ def add_data_options(parser: CommandParser) -> None:
 
 
 def data_reading(options: argparse.Namespace) -> Reading:
-    """How the files are to be read, from the options that `add_data_options` adds."""
+    """Return how the files are to be read, from the options that `add_data_options` adds."""
     return Reading(options.columns, None, options.labels, options.encoding)

@@ -7,7 +7,7 @@ from structperc.errors import InputError
 
 
 def parser() -> CommandParser:
-    """The parser of the arguments of this command."""
+    """Return the parser of the command's arguments."""
     made = CommandParser("decisions", "Show how a guided tagger decides sentences, step by step.")
     add_labelled_file(made)
     which = made.add_mutually_exclusive_group()
@@ -18,7 +18,7 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Loads the model, reads the file and prints how its sentences were decided; writes the page that is asked for."""
+    """Load the model, read the file and print how its sentences were decided; write the page that is asked for."""
     options = parser().parse_args(arguments)
 
     from structperc.data.output import write_lines

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def parser() -> CommandParser:
-    """The parser of the arguments of this command."""
+    """Return the parser of the command's arguments."""
     made = CommandParser("evaluate", "Score a saved model on a labelled file, as fit scores it on development data.")
     add_labelled_file(made)
     made.add_argument("--json", metavar="FILE", help="write the scores, those by type among them")
@@ -20,7 +20,7 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Prints the table that fit prints."""
+    """Load the model, read the file and print the table of scores that fit prints."""
     options = parser().parse_args(arguments)
 
     from pathlib import Path
@@ -41,7 +41,7 @@ def run(arguments: list[str]) -> None:
 
 
 def scores(tagger: "SequenceTagger", corpus: "Corpus") -> "Evaluation":
-    """Of the tagger's best labels of a corpus with gold labels."""
+    """Return the scores of the tagger's best labels of a corpus with gold labels."""
     import torch
 
     from structperc.metrics import Evaluation
@@ -54,7 +54,7 @@ def scores(tagger: "SequenceTagger", corpus: "Corpus") -> "Evaluation":
 
 
 def summary(found: "Evaluation", corpus: "Corpus") -> dict[str, Any]:
-    """Scores, scores by type and the size of the corpus as plain JSON types."""
+    """Return scores, scores by type and the size of the corpus, as plain JSON types."""
     from structperc.training.report import by_type
 
     size = {"sentences": len(corpus.sentences) - 1, "tokens": corpus.tokens}

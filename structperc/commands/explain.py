@@ -7,7 +7,7 @@ LENGTH = 100  # of the list of candidates, where the model decodes with the best
 
 
 def parser() -> CommandParser:
-    """The parser of the arguments of this command."""
+    """Return the parser of the command's arguments."""
     made = CommandParser("explain", "Show which decisions non-local features changed, and why.")
     add_labelled_file(made)
     made.add_argument("--document", type=int, help="number of the one to explain, from 1; default: all that changed")
@@ -17,7 +17,7 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Loads the model, reads the file and prints the explanations; writes the page that is asked for."""
+    """Load the model, read the file and print the explanations; write the page that is asked for."""
     options = parser().parse_args(arguments)
 
     from structperc.data.output import write_lines

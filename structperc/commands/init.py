@@ -40,7 +40,7 @@ model:
 
 
 def parser() -> CommandParser:
-    """The parser of the arguments of this command."""
+    """Return the parser of the command's arguments."""
     made = CommandParser("init", "Write a commented configuration to begin with, for a labelled file.")
     made.add_argument("file", help="training data: CoNLL columns or CoNLL-U")
     made.add_argument("--dev", metavar="FILE", help="development data; default: the last tenth of the sentences")
@@ -51,7 +51,7 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Writes the configuration."""
+    """Look at the data file and write a configuration for it."""
     options = parser().parse_args(arguments)
 
     from structperc.data.output import check_target, write_lines
@@ -77,7 +77,7 @@ def run(arguments: list[str]) -> None:
 
 
 def configuration(found: "Survey", further: dict[str, str], encoding: str, own: str) -> str:
-    """The text of a configuration for a file, with files of further splits; `own` is its name."""
+    """Return the text of a configuration for a file, with files of further splits; `own` is its name."""
     data = data_lines(found, further, encoding)
     features = [
         f"        - {{of: [{written(role)}], at: [-1, 0, 1]}}  # the column of that name\n" for role in extra(found)
@@ -87,7 +87,7 @@ def configuration(found: "Survey", further: dict[str, str], encoding: str, own: 
 
 
 def data_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[str]:
-    """The lines of the configuration that say where the data are and what they are like."""
+    """Return the lines of the configuration that say where the data are and what they are like."""
     folder = Path(found.file).parent
     files = {"train": Path(found.file).name, **{name: os.path.relpath(file, folder) for name, file in further.items()}}
     held = 0 if "dev" in further else held_out(found)
@@ -113,7 +113,7 @@ def data_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[
 
 
 def extra(found: "Survey") -> list[str]:
-    """Columns before the label that can make features besides words: of few different strings, and not all the same."""
+    """Return the columns before the label that can make features besides words: few different strings, but not one."""
     if found.tags:
         return []
     named = [role for role in found.roles[: found.roles.index("label")] if role not in ("word", "_")]
@@ -121,7 +121,7 @@ def extra(found: "Survey") -> list[str]:
 
 
 def held_out(found: "Survey") -> int:
-    """How many of the last sentences can be development data: none of their labels is new there."""
+    """Return how many of the last sentences can be development data, so that none of their labels is new there."""
     from structperc.data.segments import spans
 
     sentences = found.corpus.sentences_of(found.repaired)
@@ -133,7 +133,7 @@ def held_out(found: "Survey") -> int:
 
 
 def written(text: str) -> str:
-    """A text as YAML, in quotes where it could mean something else."""
+    """Return a text as YAML, in quotes where it could mean something else."""
     plain = re.fullmatch(r"[A-Za-z_./][\w./-]*", text, re.ASCII) and text.lower() not in _OTHER
     return text if plain else json.dumps(text, ensure_ascii=False)
 

@@ -11,14 +11,14 @@ SCHEMES = ("IOB1", "IOB2", "IOBES", "BILOU")
 
 
 def add_labelled_file(parser: CommandParser, several: bool = False) -> None:
-    """One model, or several, and a file that may have gold labels."""
+    """Add the arguments of one model, or of several, and of a file that may have gold labels."""
     add_model(parser, several)
     add_file(parser, "gold is `label`; default: those the model reads, then others, gold last")
     parser.add_argument("--labels", choices=SCHEMES, help="tag scheme of gold in the file; default: the model's")
 
 
 def add_file(parser: CommandParser, columns: str) -> None:
-    """A file, and what it is like; `columns` says more about that option."""
+    """Add the argument of a file and the options that say what it is like; `columns` says more about that option."""
     parser.add_argument("file", help="one token per line, blank lines between sentences")
     parser.add_argument("--columns", nargs="+", help=f"roles of the file's columns, _ skips one; {columns}")
     parser.add_argument("--unit", choices=UNITS, help="default: as the model was trained")
@@ -27,10 +27,10 @@ def add_file(parser: CommandParser, columns: str) -> None:
 
 
 def add_encoding(parser: CommandParser) -> None:
-    """Of the files that are read."""
+    """Add the option of the encoding of the files that are read."""
     parser.add_argument("--encoding", default="utf-8", help="of the file: latin-1, utf-16, ... (default utf-8)")
 
 
 def reading(options: argparse.Namespace) -> Reading:
-    """How the file is to be read, from the options that `add_file` adds."""
+    """Return how the file is to be read, from the options that `add_file` adds."""
     return Reading(options.columns, options.unit, options.labels, options.encoding)

@@ -1,4 +1,4 @@
-"""fit, validate, test and predict: what a configuration says."""
+"""The commands fit, validate, test, predict and rerank, which do what a configuration says."""
 
 from functools import partial
 
@@ -7,7 +7,7 @@ from structperc.errors import InputError
 
 
 def run(command: str, arguments: list[str]) -> None:
-    """One of the four, by the same program."""
+    """Run fit, validate, test or predict for the tagger of a configuration."""
     _check(command, arguments)
     from structperc.training.program import train
 
@@ -21,7 +21,7 @@ def _check(command: str, arguments: list[str]) -> None:
 
 
 def run_reranking(arguments: list[str]) -> None:
-    """The same program for re-rankers."""
+    """Run fit, or another of these commands, for the re-ranker of a configuration."""
     _check("rerank", arguments)
     from structperc.training.reranking_program import rerank
 

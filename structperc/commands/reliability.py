@@ -1,11 +1,11 @@
-"""structperc reliability MODEL [MODEL ...] FILE: is what is said with confidence 0.8 right in 8 of 10 cases."""
+"""structperc reliability MODEL [MODEL ...] FILE: whether what is said with confidence 0.8 is right in 8 of 10 cases."""
 
 from structperc.commands.command import Command, CommandParser
 from structperc.commands.labelled_file import add_labelled_file, reading
 
 
 def parser() -> CommandParser:
-    """The parser of the arguments of this command."""
+    """Return the parser of the command's arguments."""
     made = CommandParser("reliability", "Confidence of predicted labels and segments against their accuracy.")
     add_labelled_file(made, several=True)
     made.add_argument("--bins", type=int, default=10, help="of equal width (default 10)")
@@ -15,7 +15,7 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Loads the models, reads the file and prints the tables; writes the figure and the CSV file that are asked for."""
+    """Load the models, read the file and print the tables; write the figure and the CSV file that are asked for."""
     options = parser().parse_args(arguments)
 
     from structperc.inspection.reading import read_gold

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def add_model(parser: CommandParser, several: bool = False) -> None:
-    """The folder of a model, or of several, and modules outside of this library that models may name."""
+    """Add the argument of a model's folder, or of several, and the option for modules that models may name."""
     if several:
         parser.add_argument("models", nargs="+", metavar="model", help="folders of saved models")
     else:
@@ -21,7 +21,7 @@ def add_model(parser: CommandParser, several: bool = False) -> None:
 
 
 def load_guided(model: str, trusted: Sequence[str]) -> "GuidedTagger":
-    """A saved guided tagger. InputError for a model that has no order of decisions."""
+    """Return a saved guided tagger. Raises InputError for a model that has no order of decisions."""
     from structperc.taggers.guided_tagger import GuidedTagger
     from structperc.taggers.sequence_tagger import SequenceTagger
 

@@ -4,7 +4,7 @@ from structperc.commands.command import Command, CommandParser
 
 
 def parser() -> CommandParser:
-    """The parser of the arguments of this command."""
+    """Return the parser of the command's arguments."""
     made = CommandParser("study", "Train a list of configurations over seeds and write one table.")
     made.add_argument("file", help="a study, such as configs/studies/embedded.yaml")
     made.add_argument("--root", metavar="FOLDER", help="of all runs and the table; default: runs/ and the file's name")
@@ -12,7 +12,7 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Trains, and prints what came of it."""
+    """Train the rows of the study, and print the progress and the outcome."""
     options = parser().parse_args(arguments)
 
     from structperc.experiments import study

@@ -4,7 +4,7 @@ from structperc.commands.command import Command, CommandParser
 
 
 def parser() -> CommandParser:
-    """The parser of the arguments of this command that are not those of fit."""
+    """Return the parser of the command's arguments, other than those of fit."""
     made = CommandParser(
         "sweep",
         "Train a configuration once per value of some options, choose the best on development data.",
@@ -22,7 +22,7 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Trains, and prints what came of it."""
+    """Train the points of the sweep, and print the progress and the outcome."""
     options, rest = parser().parse_known_args(arguments)
 
     from structperc.experiments import sweep

@@ -6,7 +6,7 @@ from structperc.commands.saved_model import add_model
 
 
 def parser() -> CommandParser:
-    """The parser of the arguments of this command."""
+    """Return the parser of the command's arguments."""
     made = CommandParser("tag", "Label a file of CoNLL columns.")
     add_model(made)
     add_file(made, "default: those the model reads come first")
@@ -18,7 +18,7 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Loads the model and writes the file with labels, or the k best labellings."""
+    """Load the model and write the file with labels, or the k best labellings."""
     options = parser().parse_args(arguments)
 
     from structperc.commands.tagging import tag_file

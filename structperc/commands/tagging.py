@@ -33,8 +33,9 @@ def tag_file(
     """Label a file of CoNLL columns; write its lines with the predicted label, or with k the k best labellings.
 
     Columns stay as they are, those that the model does not read among them. With `order` the step in which each token
-    was decided, from 1, stands before its label. InputError for a missing file or model, columns that the model needs
-    and the file lacks, k < 1, k for a model that knows the best labelling alone, and order for a model that has none.
+    was decided, from 1, stands before its label. Raises InputError for a missing file or model, columns that the model
+    needs and the file lacks, k < 1, k for a model that knows the best labelling alone, and order for a model that has
+    none.
     """
     if k is not None and k < 1:
         raise InputError(f"-k must be >= 1, got {k}")
@@ -59,7 +60,7 @@ def tag_file(
 
 @torch.no_grad()
 def fields_by_line(tagger: SequenceTagger, corpus: Corpus, order: bool) -> dict[int, tuple[str, ...]]:
-    """Line -> the label of its token; with `order`, after what the tagger says about its decision."""
+    """Return the label of the token at each line; with `order`, after what the tagger says about its decision."""
     assert corpus.lines is not None
     parts = [tagger.predict_step(batch) for batch in tagger.batches(corpus)]
     said = tagger.annotated(corpus, parts).columns if order else corpus.columns
@@ -69,7 +70,7 @@ def fields_by_line(tagger: SequenceTagger, corpus: Corpus, order: bool) -> dict[
 
 
 def candidate_lines(tagger: LatticeTagger, corpus: Corpus, k: int) -> Iterator[str]:
-    """Each sequence's k best: a comment with rank, score and log-probability, then word and label per line."""
+    """Yield each sequence's k best: a comment with rank, score and log-probability, then word and label per line."""
     words = [corpus.columns["word"][a:b] for a, b in zip(corpus.starts[:-1], corpus.starts[1:], strict=True)]
     step = max(1, TOGETHER // k)  # of long lists, no more than these are kept
     stretches = (corpus.stretch(a, min(a + step, len(corpus))) for a in range(0, len(corpus), step))

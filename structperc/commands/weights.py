@@ -5,7 +5,7 @@ from structperc.commands.saved_model import add_model
 
 
 def parser() -> CommandParser:
-    """The parser of the arguments of this command."""
+    """Return the parser of the command's arguments."""
     made = CommandParser("weights", "Show the largest weights of a saved model.")
     add_model(made)
     made.add_argument("--top", type=int, default=20, help="weights, label pairs and templates per list (default 20)")
@@ -15,7 +15,7 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Loads the model and prints its largest weights; writes the figure and the CSV file that are asked for."""
+    """Load the model and print its largest weights; write the figure and the CSV file that are asked for."""
     options = parser().parse_args(arguments)
 
     from structperc.inspection.weights import Weight, weights

@@ -1,4 +1,4 @@
-"""What fit would train, built and not trained: to find mistakes before a long series of trainings begins."""
+"""A training that is built and not run, to find mistakes before a long series of trainings begins."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ class Draft(Program):
     """Reads options and configuration and builds the objects they name; nothing runs and nothing is written."""
 
     def claim(self, resumed: Path | None) -> Path:
-        """A folder that is not made."""
+        """Return the folder that a run would have; it is not made."""
         return next_run(self.root)
 
     def _run_subcommand(self, subcommand: str) -> None:
@@ -23,13 +23,19 @@ class Draft(Program):
 
 
 class RerankingDraft(Draft, RerankingProgram):
-    """The same of a program of re-rankers."""
+    """Reads and builds the parts of a re-ranker, as Draft does those of a tagger.
+
+    Nothing runs and nothing is written.
+    """
 
 
 DRAFTS: dict[str, type[Program]] = {"fit": Draft, "rerank": RerankingDraft}
 
 
 def draft(arguments: list[str], command: str = "fit") -> Program:
-    """The program that `structperc fit`, or rerank, with these arguments would be; InputError as of `train`."""
+    """Return the program that `structperc fit` (or rerank) with these arguments would be.
+
+    Raises InputError as `train`.
+    """
     with isolate_rng(include_cuda=torch.cuda.is_initialized()), quiet():
         return run(["fit", *arguments], DRAFTS[command])

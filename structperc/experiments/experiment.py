@@ -15,7 +15,7 @@ from structperc.training.claims import alone_in
 
 
 class Run(NamedTuple):
-    """A row with one of its seeds, and what came of it."""
+    """A training of an experiment that is done: its row, its seed and its results."""
 
     row: Row
     seed: int | None  # None: that of the configuration
@@ -31,7 +31,7 @@ Trial = tuple[Row, int | None]  # a row and one of its seeds, before it is train
 
 
 class Experiment(ABC):
-    """All in which one experiment differs from another: its rows, and what becomes of their runs.
+    """What distinguishes one experiment from another: its rows, and what becomes of their runs.
 
     Args:
         rows: what is trained; a row that starts from the models of another one comes after it.
@@ -48,25 +48,25 @@ class Experiment(ABC):
     @property
     @abstractmethod
     def steps(self) -> list[list[Trial]]:
-        """What is trained, in this order; those in one list count as one."""
+        """The trainings in their order; those in one list are counted as one step when progress is shown."""
 
     @abstractmethod
     def claim(self) -> None:
-        """Notes in the root what is trained there, where that is needed. InputError if it holds runs of other rows."""
+        """Note in the root what is trained there, where needed. Raises InputError if it holds runs of other rows."""
 
     @abstractmethod
     def keep(self, done: Sequence[Run]) -> None:
-        """Writes what is known so far."""
+        """Write to files what is known after these runs."""
 
     @abstractmethod
     def close(self, done: Sequence[Run]) -> Iterator[str]:
-        """Writes the last files; -> lines about the outcome. InputError if there is none."""
+        """Write the last files and yield lines about the outcome. Raises InputError if there is none."""
 
 
 def run(experiment: Experiment) -> Iterator[str]:
-    """Lines about the progress of an experiment, then about its outcome.
+    """Yield lines about the progress of an experiment, then about its outcome.
 
-    InputError as of `claim` and `close`, and where another process runs in the same root.
+    Raises InputError as `claim` and `close` do, and if another process runs in the same root.
     """
     done: list[Run] = []
     with alone_in(experiment.root, "wait for it, or set --root"):
@@ -85,7 +85,7 @@ def run(experiment: Experiment) -> Iterator[str]:
 def train(
     trial: Trial, root: Path, splits: Sequence[str], further: Sequence[str] = (), done: Sequence[Run] = ()
 ) -> tuple[Run, str]:
-    """-> the run of a trial, trained unless its results are there, and a line about it.
+    """Return the run of a trial, trained unless its results are there, and a line about it.
 
     `done` has the runs from whose models it may start; other arguments are those of `Experiment`.
     """

@@ -8,9 +8,9 @@ from structperc.experiments.row import Row
 
 
 def parse_grid(grids: Sequence[str]) -> dict[str, list[str]]:
-    """["KEY=V1,V2", ...] -> {KEY: values}, each value once, in their order. Commas within brackets part no values.
+    """Return {KEY: values} of ["KEY=V1,V2", ...], each value once, in their order; commas within brackets part nothing.
 
-    InputError for a text of another form, a key without values or with an empty one, and a key given twice.
+    Raises InputError for a text of another form, a key without values or with an empty one, and a key given twice.
     """
     found: dict[str, list[str]] = {}
     for grid in grids:
@@ -28,7 +28,7 @@ def parse_grid(grids: Sequence[str]) -> dict[str, list[str]]:
 
 
 def split_values(text: str) -> list[str]:
-    """The text cut at its commas, except those within brackets."""
+    """Return the parts of a text cut at its commas, except those within brackets."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter in "[{(") - (letter in ")}]")
@@ -42,9 +42,9 @@ def split_values(text: str) -> list[str]:
 def grid_rows(
     grid: dict[str, list[str]], configs: Sequence[str], options: Sequence[str], seeds: Sequence[int]
 ) -> list[Row]:
-    """A row "KEY=VALUE,KEY=VALUE" for each combination of values; the last option varies fastest.
+    """Return a row "KEY=VALUE,KEY=VALUE" for each combination of values; the last option varies fastest.
 
-    Configurations, seeds and options, which stand before those of the grid, are those of all rows.
+    All rows have the same configurations, seeds and options; these options stand before those of the grid.
     """
     combinations = (tuple(zip(grid, values, strict=True)) for values in product(*grid.values()))
     return [grid_row(values, configs, options, seeds) for values in combinations]
@@ -56,13 +56,13 @@ def grid_row(
     options: Sequence[str] = (),
     seeds: Sequence[int] = (),
 ) -> Row:
-    """The row of one combination of values, (option, value) as on the command line of fit."""
+    """Return the row of one combination of values, each (option, value) as on the command line of fit."""
     own = [f"{key}={value}" for key, value in values]
     return Row(",".join(own), "fit", [*configs], [*options, *(f"--{one}" for one in own)], [*seeds], values=values)
 
 
 def short_keys(keys: Iterable[str]) -> list[str]:
-    """The last parts of dotted options, or the whole ones where two have the same."""
+    """Return the last parts of dotted options, or the whole ones where two have the same last part."""
     whole = list(keys)
     last = [key.rpartition(".")[2] for key in whole]
     return last if len(set(last)) == len(last) else whole

@@ -1,4 +1,4 @@
-"""A row of an experiment: one configuration that is trained once per seed; and whether a folder holds its runs."""
+"""Rows of an experiment: configurations that are trained once per seed; and whether a folder holds runs of a row."""
 
 import json
 from collections.abc import Sequence
@@ -26,37 +26,40 @@ class Row(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """The name as that of a folder."""
+        """The name of the row, changed so that it can be the name of a folder."""
         return folder_name(self.name)
 
     @property
     def trials(self) -> list[tuple["Row", int | None]]:
-        """The row with each of its seeds, or with None."""
+        """The row with each of its seeds, or with None if it has no seeds."""
         return [(self, seed) for seed in self.seeds] or [(self, None)]
 
     def place(self, root: Path, seed: int | None) -> Path:
-        """The folder, under the root of an experiment, of the training with this seed."""
+        """Return the folder of the training with this seed, under the root of an experiment."""
         return root / self.folder if seed is None else root / self.folder / f"seed={seed}"
 
     def arguments(self, seed: int | None) -> list[str]:
-        """Those of the command, but for the folder."""
+        """Return the arguments of fit or rerank for this seed, without the folder of the run."""
         seeded = [] if seed is None else [f"--seed_everything={seed}", f"--data.seed={seed}"]
         return [*(f"--config={file}" for file in self.configs), *self.options, *seeded]
 
 
 def folder_name(name: str) -> str:
-    """Without characters that a path cannot hold, not hidden, not too long; other names make other folders."""
+    """Return a name for a folder: one that a path can hold, that is not hidden and not too long.
+
+    Different names give different folders.
+    """
     held = quote(name, safe=" ,=+-_.[]{}()'")
     held = f"%2E{held[1:]}" if held.startswith(".") else held
     return held if len(held) <= LONGEST else f"{held[:LONGEST]}-{sha256(held.encode()).hexdigest()[:8]}"
 
 
 def identity(configs: Sequence[str], **about: Any) -> dict[str, Any]:
-    """What trainings share: what configuration files hold and further facts, as plain JSON types."""
+    """Return what trainings share: the contents of configuration files and further facts, as plain JSON types."""
     return json.loads(json.dumps({"configs": [read_configuration(file) for file in configs], **about}, default=str))
 
 
 def check_same(before: dict[str, Any], now: dict[str, Any], holder: str, advice: str) -> None:
-    """InputError, which names the differences, where a folder holds runs of another `identity`."""
+    """Raise InputError, which names the differences, if a folder holds runs of another `identity`."""
     if different := [name for name in now if now[name] != before.get(name)]:
         raise InputError(f"{holder} with other {' and '.join(different)}: {advice}")

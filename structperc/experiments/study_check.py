@@ -1,4 +1,4 @@
-"""What can be found before the first training of a study: mistakes in configurations, rows that do not compare."""
+"""Checks before the first training of a study: mistakes in configurations, and rows that cannot be compared."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ CUTTING = ("batch_size", "eval_batch_size", "shuffle", "predict")
 
 
 class Task(NamedTuple):
-    """What rows must share to be compared."""
+    """What rows must have in common to be compared: the text, its gold labels and the score."""
 
     text: str  # digest of words and sentences of the split
     gold: str  # digest of its gold labels
@@ -24,7 +24,10 @@ class Task(NamedTuple):
 
 
 def check(study: Study) -> Task:
-    """The task of a study. InputError for what fit would refuse, as far as that shows at once, and for other tasks."""
+    """Return the task that all rows of a study share.
+
+    Raises InputError for what fit would refuse, as far as that shows at once, and if rows have different tasks.
+    """
     tasks: list[Task] = []
     read: dict[str, tuple[str, str]] = {}
     for row in bar(study.rows, "checking"):
@@ -48,7 +51,10 @@ def _source(program: Program) -> str:
 
 
 def digests(data: SequenceData, split: str) -> tuple[str, str]:
-    """Digests of the words and of the gold labels. InputError for data without this split or its gold labels."""
+    """Return digests of the words and of the gold labels of a split.
+
+    Raises InputError for data without this split or its gold labels.
+    """
     data.corpus("train")
     corpus: Corpus = data.corpus(split)
     if "label" not in corpus.columns:
@@ -58,7 +64,7 @@ def digests(data: SequenceData, split: str) -> tuple[str, str]:
 
 
 def measure(program: Program) -> str:
-    """What a program's score is."""
+    """Return the name of a program's score: "accuracy" if labels are no segments, else "F1" or the F of its gamma."""
     return "accuracy" if program.datamodule.scheme == "none" else f"F{program.model.gamma:g}"
 
 

@@ -1,4 +1,4 @@
-"""What the rows of a study reach, over what their training costs."""
+"""The figure of a study: what its rows reach, over what their training costs."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,9 +14,9 @@ ROOMY = 8  # rows; a figure of more is higher
 
 
 def plot_study(lines: Sequence[Line], measure: str, split: str) -> Figure:
-    """Mean score (per cent) over mean seconds of training, to a logarithmic scale; a labelled point for each row.
+    """Return a figure of mean score (per cent) over mean seconds of training, with a labelled point for each row.
 
-    Bars are standard deviations over seeds. What has no results is left out.
+    The axis of seconds is logarithmic, and bars are standard deviations over seeds. Rows without results are left out.
     """
     shown = [line for line in lines if line.numbers]
     figure = Figure(figsize=(8, 4.5 + 0.18 * max(0, len(shown) - ROOMY)), layout="constrained")

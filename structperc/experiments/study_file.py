@@ -16,7 +16,7 @@ OWN = ("--ckpt_path", "--config", "--data.seed", "--seed_everything", "--trainer
 
 
 class Study(NamedTuple):
-    """What a study file says: its rows, and how they are compared."""
+    """The contents of a study file: its rows, and how they are compared."""
 
     file: str
     rows: list[Row]
@@ -25,7 +25,9 @@ class Study(NamedTuple):
 
 
 def read_study(file: str) -> Study:
-    """A study file. InputError with file and key for whatever cannot be meant, also for files that are missing.
+    """Return the contents of a study file.
+
+    Raises InputError, with file and key, for whatever cannot be meant, also for files that are missing.
 
     ```yaml
     baseline: CRF                         # default: the first row

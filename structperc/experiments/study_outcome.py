@@ -1,4 +1,4 @@
-"""A study: the configurations of a file over seeds, and one table of means, deviations and tests of significance."""
+"""The outcome of a study: one table of means, deviations and tests of significance for configurations over seeds."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ ROW_RECORD = "row.json"
 
 
 def study(file: str, root: str | None = None) -> Iterator[str]:
-    """Lines about the progress of a study (see `read_study`), then its table.
+    """Yield lines about the progress of a study (see `read_study`), then its table.
 
     Each row is trained with each of its seeds (seed_everything and data.seed), in ROOT/ROW/seed=SEED; ROOT is by
     default runs/NAME-OF-THE-FILE. How trainings are kept, go on and fail: see `experiment`.
@@ -42,8 +42,8 @@ def study(file: str, root: str | None = None) -> Iterator[str]:
     In ROOT, study.csv has a line per row and runs.csv one per run, study.md the table as Markdown, study.json all of
     it; they are written after each run. study.png shows scores over seconds of training.
 
-    InputError, before anything is trained, for what `read_study` and `check` refuse, for folders that hold runs of
-    other configurations, and for a root in which another study runs; in the end when every run failed.
+    Raises InputError, before anything is trained, for what `read_study` and `check` refuse, for folders that hold
+    runs of other configurations, and for a root in which another study runs; in the end when every run failed.
     """
     plan = read_study(file)
     task = check(plan)
@@ -51,7 +51,7 @@ def study(file: str, root: str | None = None) -> Iterator[str]:
 
 
 class Means(Experiment):
-    """Rows of a study file, whose outcome is a table of means over seeds.
+    """The experiment of a study file, whose outcome is a table of means over seeds.
 
     Args:
         plan: what the file says.
@@ -68,13 +68,13 @@ class Means(Experiment):
 
     @property
     def steps(self) -> list[list[Trial]]:
-        """Each run counts as one."""
+        """The trainings of all rows, each of which is a step of its own."""
         return [[trial] for row in self.rows for trial in row.trials]
 
     def claim(self) -> None:
-        """Notes in the folder of each row what is trained there; rows may be added to a study.
+        """Note in the folder of each row what is trained there; rows may be added to a study.
 
-        InputError, before anything is noted, for a folder that holds runs of another configuration.
+        Raises InputError, before anything is noted, for a folder that holds runs of another configuration.
         """
         identities = {self.root / row.folder / ROW_RECORD: row_identity(row) for row in self.rows}
         for path, now in identities.items():
@@ -85,7 +85,7 @@ class Means(Experiment):
             write_json(path, now)
 
     def keep(self, done: Sequence[Run]) -> None:
-        """Writes the tables and the record of the runs so far."""
+        """Write the tables and the record of the runs so far."""
         lines, plan = self._lines(done), self.plan
         write_means(str(self.root / MEANS), lines)
         write_runs(str(self.root / RUNS), lines)
@@ -93,7 +93,7 @@ class Means(Experiment):
         write_json(self.root / RECORD, self._record(lines))
 
     def close(self, done: Sequence[Run]) -> Iterator[str]:
-        """Writes the figure; -> the table, the table of types, which runs failed. InputError when all did."""
+        """Write the figure; yield the table, the table of types and which runs failed. Raises InputError if all did."""
         lines = self._lines(done)
         write_figure(str(self.root / FIGURE), plot_study(lines, self.measure, self.plan.split))
         for columns in (columns_of(lines, self.measure), type_columns(lines)):
@@ -115,7 +115,7 @@ class Means(Experiment):
 
 
 def row_identity(row: Row) -> dict[str, Any]:
-    """What all runs of a row share; its seeds may become more."""
+    """Return what all runs of a row share; its seeds are no part of it, as some may be added."""
     about = identity(row.configs, name=row.name, command=row.command, options=row.options, init_from=row.init_from)
     return {key: about[key] for key in ("name", "command", "configs", "options", "init_from")}
 

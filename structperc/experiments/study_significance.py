@@ -11,14 +11,14 @@ from structperc.training.predictions import read_predictions
 
 
 class Judged(NamedTuple):
-    """What a run got right."""
+    """What a run got right, token by token, and a hash that tells on which text."""
 
     text: int  # hash of words and gold labels
     system: System
 
 
 class Significance:
-    """p-values of runs against those of the baseline. Predictions are read once, however often it is asked.
+    """The p-values of runs against those of the baseline; predictions are read once, however often they are asked for.
 
     Args:
         split: whose predictions are compared.
@@ -64,7 +64,7 @@ class Significance:
 
 
 def partner(run: Run, baseline: Sequence[Run]) -> Run | None:
-    """The run that a run is compared with: the baseline's of the same seed, or its only one."""
+    """Return the run that a run is compared with: the baseline's of the same seed, or its only one."""
     if len(baseline) == 1 and len(baseline[0].row.seeds) == 1:
         return baseline[0]
     return next((one for one in baseline if one.seed == run.seed), None)

@@ -18,29 +18,32 @@ Numbers = dict[str, float]
 
 
 class Line(NamedTuple):
-    """A row of the table."""
+    """A row of the table with its runs and their numbers."""
 
     row: Row
     runs: list[Run]
     numbers: list[Numbers]  # of the runs that have results
 
     def values(self, key: str) -> list[float]:
-        """Those of its runs that have such a number."""
+        """Return the numbers of this name of all runs that have one."""
         return [numbers[key] for numbers in self.numbers if key in numbers]
 
     def middle(self, key: str) -> float | None:
-        """The mean; of p-values the median, of an even number the larger one in the middle. None of nothing."""
+        """Return the mean of a number over the runs, or for p-values the median; None if no run has it.
+
+        Of an even number of p-values the larger one in the middle is taken.
+        """
         values = self.values(key)
         return (median_high(values) if key in TESTS else fmean(values)) if values else None
 
     def spread(self, key: str) -> float | None:
-        """Standard deviation of a sample; None of a single value, and of p-values."""
+        """Return the standard deviation of a sample; None for a single value, and for p-values."""
         values = self.values(key)
         return stdev(values) if len(values) > 1 and key not in TESTS else None
 
 
 def numbers_of(run: Run, split: str, p: Numbers) -> Numbers:
-    """Scores (shares) of the split, costs and p-values of a run that has results, under one name each."""
+    """Return scores (shares) of the split, costs and p-values of a run that has results, each by its name."""
     results: dict[str, Any] = run.training.results or {}
     types = results.get("types", {}).get(split, {})
     by_type = {f"{TYPE}{name}": scores["score"] for name, scores in types.items()}
@@ -50,7 +53,7 @@ def numbers_of(run: Run, split: str, p: Numbers) -> Numbers:
 
 
 def lines_of(runs: Sequence[Run], split: str, tests: Sequence[Numbers]) -> list[Line]:
-    """The runs by row, in the order of the first of each; p-values as of `Significance`."""
+    """Return the runs by row, in the order of the first of each; `tests` are p-values from `Significance`."""
     found = {run.row.name: Line(run.row, [], []) for run in runs}
     for run, p in zip(runs, tests, strict=True):
         found[run.row.name].runs.append(run)
@@ -63,14 +66,14 @@ def lines_of(runs: Sequence[Run], split: str, tests: Sequence[Numbers]) -> list[
 
 
 class Column(NamedTuple):
-    """A column of the printed table."""
+    """A column of the printed table: its heading, and the text of a line in it."""
 
     head: str
     cell: Callable[[Line], str]
 
 
 def columns_of(lines: Sequence[Line], measure: str) -> list[Column]:
-    """Those for which some run has a number; all but the scores by type."""
+    """Return the columns for which some run has a number, but for scores by type."""
     known = {key for line in lines for numbers in line.numbers for key in numbers}
     shares = {"score": measure, "precision": "precision", "recall": "recall", "sentence_accuracy": "sentences"}
     heads = ("parameters", "epochs", "seconds", "tokens/s", "MB", "GPU MB")
@@ -82,7 +85,7 @@ def columns_of(lines: Sequence[Line], measure: str) -> list[Column]:
 
 
 def type_columns(lines: Sequence[Line]) -> list[Column]:
-    """Scores by segment type; none where labels are no segments."""
+    """Return the columns of scores by segment type; there are none where labels are no segments."""
     keys = sorted({key for line in lines for numbers in line.numbers for key in numbers if key.startswith(TYPE)})
     return [Column(key.removeprefix(TYPE), _cell(key, percent)) for key in keys]
 
@@ -123,12 +126,12 @@ def _runs(line: Line) -> str:
 
 
 def table_lines(lines: Sequence[Line], columns: Sequence[Column], width: int | None = None) -> Iterator[str]:
-    """The table as text; columns beyond the width (by default the terminal's) follow in further blocks."""
+    """Yield the table as text; columns beyond the width (by default the terminal's) follow in further blocks."""
     return wrapped_table(_cells(lines, columns), width or shutil.get_terminal_size((100, 24)).columns)
 
 
 def markdown_lines(lines: Sequence[Line], columns: Sequence[Column]) -> Iterator[str]:
-    """The table as Markdown has it."""
+    """Yield the lines of the table in Markdown."""
     return markdown_table(_cells(lines, columns))
 
 
@@ -138,7 +141,7 @@ def _cells(lines: Sequence[Line], columns: Sequence[Column]) -> list[list[str]]:
 
 
 def markdown(lines: Sequence[Line], measure: str, split: str, baseline: str) -> str:
-    """Both tables, each with a line that says what it shows."""
+    """Return both tables in Markdown, each with a line that says what it shows."""
     seeds = "mean ± standard deviation over seeds"
     tests = f"p of McNemar's tests against {baseline} on tokens and on sentences, the median over seeds"
     parts = [f"{measure} and other scores on the {split} split in per cent, {seeds}; {tests}.", ""]
@@ -149,7 +152,7 @@ def markdown(lines: Sequence[Line], measure: str, split: str, baseline: str) -> 
 
 
 def means(line: Line) -> dict[str, Any]:
-    """Every number of a row: its mean and, as NAME_sd, its standard deviation; of p-values the median alone."""
+    """Return every number of a row: its mean and, as NAME_sd, its standard deviation; for p-values the median alone."""
     found: dict[str, Any] = {}
     for key in dict.fromkeys(key for numbers in line.numbers for key in numbers):
         found[key] = line.middle(key)
@@ -159,12 +162,12 @@ def means(line: Line) -> dict[str, Any]:
 
 
 def write_means(path: str, lines: Sequence[Line]) -> None:
-    """One line per row of the study as CSV; shares in 0..1."""
+    """Write one line per row of the study as CSV; shares are in 0..1."""
     write_records(path, [{"row": line.row.name, "runs": len(line.numbers), **means(line)} for line in lines])
 
 
 def write_runs(path: str, lines: Sequence[Line]) -> None:
-    """One line per run as CSV; shares in 0..1."""
+    """Write one line per run as CSV; shares are in 0..1."""
     flat = []
     for line in lines:
         numbers = iter(line.numbers)

@@ -1,4 +1,4 @@
-"""The dev score of a sweep over the values of its first option."""
+"""The figure of a sweep: its scores on development data over the values of its first option."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -13,10 +13,10 @@ DECADE = 10
 
 
 def plot_sweep(found: Sequence[Point]) -> Figure:
-    """Mean scores as a line for each combination of the other options, single trainings as dots.
+    """Return a figure with mean scores as a line per combination of the other options, and single trainings as dots.
 
     Numbers are drawn to scale, on a logarithmic axis when they are positive and span a factor of 10 or more; other
-    values stand side by side. What failed is left out.
+    values stand side by side. Trainings that failed are left out.
     """
     figure = Figure(figsize=(6, 4), layout="constrained")
     ax = figure.subplots()

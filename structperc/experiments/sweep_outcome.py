@@ -1,4 +1,4 @@
-"""A sweep: a study whose rows come from a grid. Chosen is the best on development data, trained again on all data."""
+"""A sweep: a study whose rows come from a grid. The best row on development data is chosen and trained on all data."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ SPLITS = ("dev", "test")
 
 
 class Plan(NamedTuple):
-    """What a sweep trains, as its command line says."""
+    """A sweep as its command line describes it."""
 
     configs: list[str]  # files
     grid: dict[str, list[str]]  # option -> values
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
 
     @property
     def held(self) -> list[str]:
-        """The option of the trainings among which is chosen that says what is held out."""
+        """The option that holds data out, for the trainings among which is chosen."""
         return [f"--data.holdout={self.holdout}"] if self.holdout else []
 
     def identity(self) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def sweep(
     root: str | None = None,
     options: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Lines about the progress of a sweep, then its table and what was chosen.
+    """Yield lines about the progress of a sweep, then its table and what was chosen.
 
     The configuration is trained once for each combination of values in `grids` ("KEY=V1,V2") and each of the seeds
     (seed_everything and data.seed), in ROOT/KEY=VALUE, or ROOT/KEY=VALUE/seed=SEED. How trainings are kept, go on and
@@ -68,8 +68,8 @@ def sweep(
 
     sweep.json and sweep.csv in ROOT have every training's values, results and command, sweep.png shows the scores.
 
-    InputError, before anything is trained, for grids of another form, options or values that fit does not take,
-    a configuration without development data, and a root that holds another sweep or in which one runs; in the end when
+    Raises InputError, before anything is trained, for grids of another form, options or values that fit does not take, a
+    configuration without development data, and a root that holds another sweep or in which one runs; in the end when
     every point failed, or the training on all data.
     """
     plan = Plan([*configs], parse_grid(grids), holdout, [*dict.fromkeys(seeds or ())], [*options])
@@ -95,7 +95,7 @@ def _checked(plan: Plan) -> Path:
 
 
 class Best(Experiment):
-    """Rows of a grid, whose outcome is the best of them, trained on all data.
+    """The experiment of a grid, whose outcome is the best row, trained on all data.
 
     Args:
         plan: what is trained.
@@ -110,24 +110,29 @@ class Best(Experiment):
 
     @property
     def steps(self) -> list[list[Trial]]:
-        """A point counts as one, however many seeds it is trained with."""
+        """The trainings of all points, a point being one step however many seeds it is trained with."""
         return [row.trials for row in self.rows]
 
     def claim(self) -> None:
-        """InputError for a root that holds another sweep; its record is written after the first run."""
+        """Raise InputError for a root that holds another sweep.
+
+        The sweep's own record is written after the first run.
+        """
         path = self.root / RECORD
         if path.is_file():
             before = json.loads(path.read_text(encoding="utf-8"))["sweep"]
             check_same(before, self.plan.identity(), f"{self.root} holds a sweep", "set --root to another folder")
 
     def keep(self, done: Sequence[Run]) -> None:
-        """Writes the table and the record."""
+        """Write the table and the record of the runs so far."""
         self._keep(done)
 
     def close(self, done: Sequence[Run]) -> Iterator[str]:
-        """Writes the figure, trains the best point on all data; -> the table, the best point, its scores and models.
+        """Write the figure and train the best point on all data.
 
-        InputError when no point is without a failure, and when the last training failed.
+        Yield the table, the best point, its scores and models.
+
+        Raises InputError if every point has a failure, and if the last training failed.
         """
         found = points_of(done)
         write_figure(str(self.root / FIGURE), plot_sweep(found))
@@ -164,7 +169,10 @@ def _about(made: Run) -> dict[str, Any]:
 
 
 def best_of(found: Sequence[Point], folder: Path) -> Point:
-    """The point of the highest score, of equal ones the first. InputError when none is without a failure."""
+    """Return the point of the highest score, of equal ones the first.
+
+    Raises InputError if every point has a failure.
+    """
     whole = [one for one in found if one.error is None]
     if not whole:
         raise InputError(f"sweep: no point could be trained; {found[0].row.name}: {found[0].error} (see {folder})")

@@ -19,27 +19,27 @@ class Point(NamedTuple):
 
     @property
     def error(self) -> str | None:
-        """The complaint of the first training that failed, if one did."""
+        """The complaint of the first training that failed, or None if none did."""
         return next((run.training.error for run in self.runs if run.training.error is not None), None)
 
     @property
     def results(self) -> list[dict[str, Any]]:
-        """Those of the trainings that did not fail."""
+        """The results of the trainings that did not fail."""
         return [run.training.results for run in self.runs if run.training.results is not None]
 
     @property
     def scores(self) -> list[float]:
-        """Dev scores of the trainings that did not fail, shares in 0..1."""
+        """The scores on development data of the trainings that did not fail, as shares in 0..1."""
         return [results["dev"]["score"] for results in self.results]
 
     @property
     def score(self) -> float:
-        """Mean dev score; NaN when all failed."""
+        """The mean score on development data; NaN if all trainings failed."""
         return fmean(self.scores) if self.scores else float("nan")
 
 
 def points_of(runs: Sequence[Run]) -> list[Point]:
-    """The runs by row, in the order of the first of each."""
+    """Return the runs by row, in the order of the first of each."""
     found = {run.row.name: Point(run.row, []) for run in runs}
     for run in runs:
         found[run.row.name].runs.append(run)
@@ -47,7 +47,7 @@ def points_of(runs: Sequence[Run]) -> list[Point]:
 
 
 def table_lines(found: Sequence[Point]) -> Iterator[str]:
-    """A line per point: dev score and sentence accuracy in per cent, epochs and seconds; means over seeds."""
+    """Yield a line per point: dev score and sentence accuracy in per cent, epochs and seconds, as means over seeds."""
     keys = short_keys(key for key, _ in found[0].row.values)
     spread = ["std"] if max(len(one.runs) for one in found) > 1 else []
     rows = [[*keys, "dev score", "sentences", "epochs", "seconds", *spread]]
@@ -64,7 +64,7 @@ def _numbers(one: Point) -> list[str]:
 
 
 def write_table(path: str, runs: Sequence[Run]) -> None:
-    """All trainings as CSV: values, seed, epochs, seconds, every score of dev and test, run and complaint."""
+    """Write all trainings as CSV: values, seed, epochs, seconds, every score of dev and test, run and complaint."""
     write_records(path, [_flat(run) for run in runs])
 
 

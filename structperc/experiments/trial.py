@@ -16,7 +16,7 @@ LOG = "log.txt"
 
 
 class Training(NamedTuple):
-    """A training that is done: results of its run, or why there are none."""
+    """A training that is done: the results of its run, or why there are none."""
 
     command: list[str]
     run: str | None  # folder of the run that has results
@@ -24,11 +24,14 @@ class Training(NamedTuple):
     error: str | None
 
     def about(self) -> dict[str, Any]:
-        """Everything, as plain JSON types."""
+        """Return all that is known about the training, as plain JSON types."""
         return {**self._asdict(), "command": shlex.join(["structperc", *self.command])}
 
     def line(self, name: str, splits: Sequence[str]) -> str:
-        """Its name, then scores in per cent on the first of the splits that it has any on, or its complaint."""
+        """Return one line: the name, then scores on the first of the splits that it has any on, or the complaint.
+
+        Scores are in per cent.
+        """
         if self.results is None:
             return f"{name}: failed: {self.error}"
         effort = f"{self.results['epochs']} epochs, {self.results['seconds']:.1f} s"
@@ -40,12 +43,12 @@ class Training(NamedTuple):
 
 
 def finished_run(folder: Path) -> Path | None:
-    """The newest run in the folder of a trial that has results."""
+    """Return the newest run in the folder of a trial that has results, or None."""
     return next((run for run in reversed(runs(folder)) if (run / "results.json").is_file()), None)
 
 
 def trained(command: list[str], folder: Path) -> Training:
-    """The results in the folder of a training; unless they are there, fit or rerank is run to get them.
+    """Return the training in a folder with its results; unless they are there, run fit or rerank to get them.
 
     An interrupted training goes on from its last epoch. What is printed is added to log.txt in the folder.
     """
@@ -61,7 +64,7 @@ def trained(command: list[str], folder: Path) -> Training:
 
 
 def fit(command: list[str], folder: Path) -> str | None:
-    """Runs fit or rerank in a process that ends when this one does; -> None, or its complaint when it failed."""
+    """Run fit or rerank in a process that ends when this one does; return None, or its complaint if it failed."""
     folder.mkdir(parents=True, exist_ok=True)
     path = os.pathsep.join(filter(None, sys.path))
     environment = {**os.environ, "PYTHONPATH": path}
@@ -76,7 +79,7 @@ def fit(command: list[str], folder: Path) -> str | None:
 
 
 def complaint(log: str, code: int) -> str:
-    """The line of a log that says what went wrong: the program's own, or else the last one."""
+    """Return the line of a log that says what went wrong: the program's own, or else the last one."""
     if code < 0:
         return f"ended by signal {-code}"
     lines = [line.strip() for line in log.splitlines() if line.strip()]

@@ -21,12 +21,12 @@ class Rated(NamedTuple):
 
     @property
     def n(self) -> int:
-        """How many there are; places after them are empty."""
+        """The number of candidates; places after them are empty."""
         return int(self.candidates.valid.sum())
 
 
 class Count(NamedTuple):
-    """One count of a non-local feature."""
+    """One count of a non-local feature: its name, its weight, and its value for each candidate."""
 
     name: str  # "phrase(LOC,PER)"
     weight: float
@@ -35,7 +35,7 @@ class Count(NamedTuple):
 
 @torch.no_grad()
 def rated(tagger: LatticeTagger, batch: Batch, n: int) -> Rated:
-    """The n best of a mini-batch of one sequence."""
+    """Return the n best labellings, with their scores, of a mini-batch of one sequence."""
     moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
     candidates = kbest(tagger(moved), n)
     found, totals = tagger.rated(moved, candidates), tagger.totals(moved, candidates)[0]
@@ -47,7 +47,7 @@ def rated(tagger: LatticeTagger, batch: Batch, n: int) -> Rated:
 
 @torch.no_grad()
 def counted(tagger: LatticeTagger, batch: Batch, labels: Tensor) -> Iterator[Count]:
-    """labels (1, K, T), all of them candidates -> each count that one of them has, feature by feature."""
+    """Yield each count that at least one of the candidates has, feature by feature; labels are (1, K, T), all valid."""
     moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
     valid = torch.ones(labels.shape[:2], dtype=torch.bool, device=labels.device)
     segments = find_segments(moved, labels, valid, tagger.labels)

@@ -1,4 +1,4 @@
-"""The n best labellings by local score, and which of them is best by total score when there are fewer."""
+"""One search for the n best labellings by local score, and the best by total score among each shorter list of them."""
 
 import time
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ SEARCH, RESCORE = range(2)  # activities
 
 
 class Watch:
-    """Seconds of several activities; waits for the device, which works on its own."""
+    """Adds up the seconds of several activities; it waits for a GPU to finish before it reads the time."""
 
     def __init__(self, device: torch.device) -> None:
         self.device, self.seconds, self.last = device, [0.0, 0.0], 0.0
 
     def start(self) -> None:
-        """Time from here on counts for the activity that is stopped next."""
+        """Begin to count time for the activity that is stopped next."""
         self._wait()
         self.last = time.perf_counter()
 
     def stop(self, activity: int) -> None:
-        """Counts the time since the last start or stop for the activity."""
+        """Count the time since the last start or stop for this activity."""
         self._wait()
         now = time.perf_counter()
         self.seconds[activity] += now - self.last
@@ -38,7 +38,7 @@ class Watch:
 
 
 class Searched(NamedTuple):
-    """The candidates of a mini-batch, as many as the longest list has."""
+    """The candidates of a mini-batch, as many as the longest list has, and the choice from each list."""
 
     candidates: Candidates  # best by local score first
     choices: list[Tensor]  # for each length n' (B,): which of the first n' is best by total score
@@ -46,7 +46,7 @@ class Searched(NamedTuple):
 
 @torch.no_grad()
 def searched(tagger: LatticeTagger, batch: Batch, sizes: Sequence[int], watch: Watch) -> Searched:
-    """-> Searched for lists of these lengths, in ascending order, from one search."""
+    """Return the candidates and choices of lists of these lengths, in ascending order, from one search."""
     lattice = tagger(batch)
     watch.start()
     candidates = kbest(lattice, sizes[-1])
@@ -61,5 +61,5 @@ def searched(tagger: LatticeTagger, batch: Batch, sizes: Sequence[int], watch: W
 
 
 def some(candidates: Candidates, start: int, stop: int) -> Candidates:
-    """The candidates of these places, from 0."""
+    """Return the candidates of the places from `start` (counted from 0) up to, not including, `stop`."""
     return Candidates(*(x[:, start:stop] for x in candidates))

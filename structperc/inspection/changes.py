@@ -1,4 +1,4 @@
-"""Where two labellings of a document read its segments differently, and what gold says there."""
+"""The segments that two labellings of a document read differently, and what gold says there."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -9,7 +9,10 @@ from structperc.inspection.explanation import Change, Sentence
 
 
 def changed_sentences(corpus: Corpus, row: int, before: list[str], after: list[str]) -> Iterator[Sentence]:
-    """The sentences of sequence `row` of a corpus, with the changes from the labels before (T names) to those after."""
+    """Yield the sentences of sequence `row` of a corpus, with the changes between two labellings of it.
+
+    `before` and `after` are label names, one for each of the T tokens.
+    """
     start, end = int(corpus.starts[row]), int(corpus.starts[row + 1])
     boundaries = corpus.sentences[(corpus.sentences >= start) & (corpus.sentences <= end)].tolist()
     gold = corpus.columns.get("label")

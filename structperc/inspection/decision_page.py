@@ -23,7 +23,10 @@ td:last-child { font-family: ui-monospace, monospace; white-space: pre; }
 
 
 def page_lines(sentences: Iterable[Decided], title: str, notes: Sequence[str] = ()) -> Iterator[str]:
-    """The page, line by line with their ends; all text is escaped. Early decisions stand out in colour."""
+    """Yield an HTML page about decisions, line by line with line ends; all text is escaped.
+
+    Early decisions stand out in colour.
+    """
     sections = (line for decided in sentences for line in _section(decided))
     yield from framed(title, notes, sections, BASE + STYLE + _shades())
 

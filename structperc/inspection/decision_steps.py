@@ -1,4 +1,4 @@
-"""What is known about a sentence that a guided tagger decided: its tokens in the order of their decisions."""
+"""The steps in which a guided tagger decided the tokens of a sentence."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ class Step(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """How a sentence was decided."""
+    """How a sentence was decided: its words, gold where it is known, and the steps in their order."""
 
     row: int  # which sequence of the corpus, from 0
     place: str  # "file:line" of its first token
@@ -30,14 +30,14 @@ class Decided(NamedTuple):
 
     @property
     def score(self) -> float:
-        """V of the labelling: the sum of its actions' scores."""
+        """The score V of the labelling: the sum of its actions' scores."""
         return sum(step.U for step in self.steps)
 
     @property
     def in_text(self) -> list[Step]:
-        """The steps in the order of the tokens."""
+        """The steps in the order of the tokens in the text."""
         return sorted(self.steps, key=lambda step: step.token)
 
     def missed(self, step: Step) -> str | None:
-        """Gold's label where the step gave another one."""
+        """Return gold's label if the step gave another one; None if it is the same or gold is not known."""
         return None if self.gold is None or step.label == self.gold[step.token] else self.gold[step.token]

@@ -17,7 +17,7 @@ SIDES = {"step": ">", "left": ">", "U": ">"}  # how columns are aligned; others 
 
 
 def decision_lines(decided: Decided) -> Iterator[str]:
-    """The sentence with the number of each token's step, then a table with a line for each step."""
+    """Yield text about a sentence: its words with the numbers of their steps, then a table with a line per step."""
     yield headline(decided)
     if decided.steps:
         yield "  " + " ".join(f"{decided.words[step.token]}({step.number})" for step in decided.in_text)
@@ -26,7 +26,7 @@ def decision_lines(decided: Decided) -> Iterator[str]:
 
 
 def headline(decided: Decided) -> str:
-    """One line about the sentence."""
+    """Return one line about the sentence: its place, its length, its score and how many labels are correct."""
     T = len(decided.words)
     text = f"sentence {decided.row + 1} ({decided.place}): {T} token{'s' * (T != 1)}, score {number(decided.score)}"
     correct = T - sum(decided.missed(step) is not None for step in decided.steps)
@@ -34,7 +34,10 @@ def headline(decided: Decided) -> str:
 
 
 def step_rows(decided: Decided) -> list[list[str]]:
-    """A heading and the steps as cells. Columns about gold and about labels that changed only where there are any."""
+    """Return a heading and the steps as cells.
+
+    Columns about gold and about labels that changed are there only if there is something to show.
+    """
     steps = decided.steps
     columns = {
         "step": [str(step.number) for step in steps],
@@ -53,7 +56,7 @@ def step_rows(decided: Decided) -> list[list[str]]:
 
 
 def verdict(decided: Decided, step: Step) -> str:
-    """Whether the label is that of gold, where gold is known; if not, gold's."""
+    """Return whether the label is that of gold, and if not gold's label, as text; "" where gold is not known."""
     missed = decided.missed(step)
     return "correct" if missed is None else f"wrong ({missed})"
 

@@ -1,4 +1,4 @@
-"""In which order a guided tagger decided the tokens of sentences, and what each decision knew."""
+"""The order in which a guided tagger decided the tokens of sentences, and what each decision was based on."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,9 +15,9 @@ TOGETHER = 64  # sentences
 
 
 def decisions(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int] | None = None) -> list[Decided]:
-    """How sentences of a corpus were decided: all, or those of the rows, from 0.
+    """Return how sentences of a corpus were decided: all of them, or those with these row numbers, from 0.
 
-    Gold labels are only shown: the tagger need not know them. InputError for a row that is not there.
+    Gold labels are only shown: the tagger need not know them. Raises InputError for a row that is not there.
     """
     chosen = list(range(len(corpus)) if rows is None else rows)
     if wrong := [row for row in chosen if not 0 <= row < len(corpus)]:

@@ -1,4 +1,4 @@
-"""Why non-local features changed a decision: the labelling best by local score beside the one best in all."""
+"""Why non-local features changed a decision: the labelling best by local score beside the one best by total score."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -15,9 +15,9 @@ BETWEEN = 3  # further candidates that are shown
 
 
 def explain(tagger: LatticeTagger, corpus: Corpus, row: int, n: int = 100) -> Explanation:
-    """What non-local features do to the n best labellings by local score of sequence `row` of a corpus, from 0.
+    """Return what non-local features do to the n best labellings by local score of sequence `row` of a corpus, from 0.
 
-    InputError for n < 1, a row that is not there, and a tagger without non-local features.
+    Raises InputError for n < 1, a row that is not there, and a tagger without non-local features.
     """
     check(tagger, n)
     if not 0 <= row < len(corpus):
@@ -29,9 +29,9 @@ def explain(tagger: LatticeTagger, corpus: Corpus, row: int, n: int = 100) -> Ex
 def explain_changed(
     tagger: LatticeTagger, corpus: Corpus, n: int = 100, progress: bool = True
 ) -> Iterator[Explanation]:
-    """-> explanations of those sequences of a corpus on which non-local features change the decision.
+    """Yield explanations of those sequences of a corpus on which non-local features change the decision.
 
-    InputError as of `explain`.
+    Raises InputError as `explain` does.
     """
     check(tagger, n)
     rows = tagger.encode(corpus)
@@ -43,7 +43,7 @@ def explain_changed(
 
 
 def summarise(explanations: Sequence[Explanation], corpus: Corpus) -> Summary:
-    """Counts over the explanations of all changed decisions."""
+    """Return counts over the explanations of all changed decisions of a corpus."""
     changes = [change for one in explanations for change in one.changes]
     verdicts = {verdict: sum(c.verdict == verdict for c in changes) for verdict in VERDICTS}
     known = "label" in corpus.columns
@@ -51,7 +51,7 @@ def summarise(explanations: Sequence[Explanation], corpus: Corpus) -> Summary:
 
 
 def check(tagger: LatticeTagger, n: int) -> None:
-    """InputError for n < 1, and for a tagger without non-local features or whose scores are votes."""
+    """Raise InputError for n < 1, and for a tagger without non-local features or whose scores are votes."""
     if n < 1:
         raise InputError(f"--n must be >= 1, got {n}")
     if not tagger.nonlocal_features:

@@ -1,4 +1,4 @@
-"""What an explanation of a decision holds: candidates, the counts in which they differ, the segments that changed."""
+"""The parts of an explanation: candidates, the counts in which they differ, and the segments that changed."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ VERDICTS = {"repaired": "repaired", "damaged": "damaged", "changed": "wrong befo
 
 
 class Candidate(NamedTuple):
-    """One labelling of the list. Ranks count from 1."""
+    """One labelling of the list, with its scores and its ranks, which count from 1."""
 
     labels: list[str]  # T names
     local_rank: int  # by local score: the rank before
@@ -27,7 +27,7 @@ class Term(NamedTuple):
 
     @property
     def products(self) -> list[float]:
-        """weight * count of each candidate, what they add to the total scores."""
+        """The products weight * count of each candidate: what the feature adds to their total scores."""
         return [self.weight * count for count in self.counts]
 
 
@@ -42,20 +42,20 @@ class Change(NamedTuple):
 
     @property
     def extent(self) -> tuple[int, int]:
-        """First token of these segments, and the token after them."""
+        """The first token of these segments, and the token after the last one."""
         both = [*self.before, *self.after]
         return min(span.start for span in both), max(span.end for span in both)
 
     @property
     def verdict(self) -> str:
-        """Where gold is known: "repaired" (after is gold), "damaged" (before is gold) or "changed" (neither)."""
+        """Where gold is known: "repaired" (after is gold), "damaged" (before is gold) or "changed" (neither is)."""
         if self.gold == self.after:
             return "repaired"
         return "damaged" if self.gold == self.before else "changed"
 
 
 class Sentence(NamedTuple):
-    """A sentence of the document."""
+    """A sentence of the document, with its segments and what changed in it."""
 
     words: list[str]
     found: list[Span]  # chosen by total score; spans count from the sentence's start
@@ -84,17 +84,17 @@ class Explanation(NamedTuple):
 
     @property
     def before(self) -> int:
-        """Which of the candidates has the best local score."""
+        """The number of the candidate that has the best local score."""
         return 0
 
     @property
     def after(self) -> int:
-        """Which of the candidates has the best total score."""
+        """The number of the candidate that has the best total score."""
         return min(range(len(self.candidates)), key=lambda i: self.candidates[i].rank)
 
 
 class Summary(NamedTuple):
-    """How many decisions on a corpus non-local features changed, and whether for the better."""
+    """How many decisions on a corpus were changed by non-local features, and whether for the better."""
 
     documents: int
     changed: int
@@ -102,7 +102,7 @@ class Summary(NamedTuple):
     changes: int
 
     def line(self) -> str:
-        """The counts in one sentence."""
+        """Return the counts as one sentence."""
         text = f"{self.changed} of {self.documents} documents changed, in {self.changes} places"
         if self.verdicts is None:
             return text

@@ -12,7 +12,10 @@ from structperc.reports.page import STYLE, framed, table_lines
 
 
 def page_lines(explanations: Sequence[Explanation], title: str, notes: Sequence[str] = ()) -> Iterator[str]:
-    """The page, line by line with their ends; all text is escaped. Several documents have an index."""
+    """Yield an HTML page about decisions, line by line with line ends; all text is escaped.
+
+    Where there are several documents, an index comes first.
+    """
     yield from framed(title, notes, _contents(explanations), STYLE + MARKS)
 
 

@@ -10,7 +10,7 @@ CONTEXT = 12  # words to either side of what changed
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """What changed, then a table of scores with a column for each candidate."""
+    """Yield what changed, then a table of scores with a column for each candidate."""
     yield headline(explanation)
     for change in explanation.changes:
         yield ""
@@ -20,7 +20,7 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
 
 
 def legend(explanations: Sequence[Explanation]) -> list[str]:
-    """What the words of the tables mean; nothing where there are none."""
+    """Return lines that explain the words of the tables; none where there are no explanations."""
     if not explanations:
         return []
     known = any(candidate.is_gold for one in explanations for candidate in one.candidates)
@@ -33,7 +33,7 @@ def legend(explanations: Sequence[Explanation]) -> list[str]:
 
 
 def headline(explanation: Explanation) -> str:
-    """One line about the decision."""
+    """Return one line about a document: which candidate by local score has become the best."""
     new = explanation.candidates[explanation.after]
     where = f"document {explanation.row + 1} ({explanation.place})"
     if new.local_rank == 1:
@@ -42,7 +42,7 @@ def headline(explanation: Explanation) -> str:
 
 
 def context(change: Change) -> tuple[str, str, str]:
-    """Words before what changed, its own, and those after it; long sentences are cut."""
+    """Return the words before what changed, its own, and those after it; long sentences are cut."""
     first, stop = change.extent
     before, after = change.words[max(0, first - CONTEXT) : first], change.words[stop : stop + CONTEXT]
     opening = ["..."] * (first > CONTEXT) + before
@@ -51,21 +51,21 @@ def context(change: Change) -> tuple[str, str, str]:
 
 
 def readings(change: Change) -> list[tuple[str, str]]:
-    """[(who says so, segments as text)]: local, all, and gold where it is known."""
+    """Return [(who says so, segments as text)]: local scores, all scores, and gold where it is known."""
     who = [("local", change.before), ("all", change.after)]
     who += [] if change.gold is None else [("gold", change.gold)]
     return [(name, _segments(known, change.words)) for name, known in who]
 
 
 def verdict(change: Change) -> str:
-    """The verdict in words; "" when gold is not known."""
+    """Return the verdict in words; "" when gold is not known."""
     return "" if change.gold is None else VERDICTS[change.verdict]
 
 
 def score_rows(explanation: Explanation) -> list[list[str]]:
-    """The scores as cells: a heading, local score, same, terms with counts, total, ranks, a column per candidate.
+    """Return the scores as cells: a heading, local score, same, terms with counts, total, ranks.
 
-    The last column is what the decision after has more than the one before.
+    A column per candidate. The last column is what the decision after has more than the one before.
     """
     shown, after = explanation.candidates, explanation.after
     rows = [["", *map(_title, shown), "difference"]]
@@ -110,7 +110,7 @@ def _change_lines(change: Change) -> Iterator[str]:
 
 
 def number(value: float) -> str:
-    """A number with up to three decimals."""
+    """Return a number as text, with up to three decimals."""
     return f"{round(value, 3) + 0.0:.12g}"  # + 0.0 so that nothing is -0
 
 

@@ -1,4 +1,4 @@
-"""A document as HTML with its segments marked, those that changed with what they were before."""
+"""A document as HTML with its segments marked; those that changed are shown with what they were before."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
@@ -24,7 +24,7 @@ Tints = Mapping[str, int]
 
 
 def tints(explanations: Iterable[Explanation]) -> dict[str, int]:
-    """Segment type -> number of its tint, in the order of the alphabet."""
+    """Return the number of a tint for each segment type, in the order of the alphabet."""
     spans = {span for one in explanations for sentence in one.sentences for span in _all(sentence)}
     return {name: i % len(HUES) for i, name in enumerate(sorted({span.type for span in spans}))}
 
@@ -36,7 +36,7 @@ def _all(sentence: Sentence) -> Iterator[Span]:
 
 
 def marked_lines(sentences: Iterable[Sentence], tinted: Tints) -> Iterator[str]:
-    """A paragraph for each sentence."""
+    """Yield a paragraph of HTML for each sentence."""
     yield '<div class="document">\n'
     yield from (f"<p>{' '.join(_pieces(sentence, tinted))}</p>\n" for sentence in sentences if sentence.words)
     yield "</div>\n"

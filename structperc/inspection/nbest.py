@@ -26,7 +26,7 @@ COMPARED = 2**20  # sequences * candidates * tokens whose F1 is compared at a ti
 
 
 class ListScores(NamedTuple):
-    """What lists of n' candidates are worth; places count from 1."""
+    """How good lists of n' candidates are; places count from 1."""
 
     n: int
     chosen: SegmentScores  # of the best by total score, what `Tagger.decode` gives with KBest(n)
@@ -37,7 +37,7 @@ class ListScores(NamedTuple):
 
 
 class Seconds(NamedTuple):
-    """On what the time of `nbest_scores` was spent."""
+    """The seconds that `nbest_scores` spent on search, non-local scores and in total."""
 
     search: float
     nonlocal_scores: float
@@ -53,11 +53,11 @@ class Lists(NamedTuple):
 
 
 def nbest_scores(tagger: LatticeTagger, corpus: Corpus, sizes: Sequence[int], progress: bool = True) -> Lists:
-    """Scores of the n' best for each n' of `sizes`; the corpus has labels in the tagger's scheme.
+    """Return scores of the n' best for each n' of `sizes`; the corpus has labels in the tagger's scheme.
 
     For each n' the result is that of decoding with KBest(n'), apart from ties: which of several labellings of equal
     local score are the last of a list is not defined. Sequences with fewer than n' labellings have shorter lists.
-    InputError for n' < 1, a corpus without labels, and labels without segments.
+    Raises InputError for n' < 1, a corpus without labels, and labels without segments.
     """
     sizes = _checked(tagger, corpus, sizes)
     counts = [_Counts(n, tagger.labels) for n in sizes]

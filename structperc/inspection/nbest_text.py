@@ -1,4 +1,4 @@
-"""What lists of candidates are worth, as text."""
+"""The scores of lists of candidates as text, and as rows of a CSV file."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ HEADER = ("n", "f1", "precision", "recall", "oracle_f1", "gold_in_list", "gold_p
 
 
 def list_lines(lists: Lists) -> Iterator[str]:
-    """One line for each n', in per cent, and one with the seconds."""
+    """Yield one line for each n', in per cent, and one with the seconds."""
     names = ("F1", "precision", "recall", "oracle F1", "gold in list")
     rows = [[N, *names, "gold's place", "place"], *map(_cells, lists.rows)]
     yield from text_table(rows, ">", [8, 12])
@@ -18,7 +18,7 @@ def list_lines(lists: Lists) -> Iterator[str]:
 
 
 def csv_rows(lists: Lists) -> Iterator[tuple[float, ...]]:
-    """A row of the CSV file for each n'; see HEADER."""
+    """Yield a row of the CSV file for each n'; see HEADER for its columns."""
     return ((row.n, *_shares(row), row.gold_place, row.chosen_place) for row in lists.rows)
 
 

@@ -18,11 +18,11 @@ AS_THE_MODEL = Reading()
 
 
 def read_corpus(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
-    """-> corpus; with a column `label`, in the scheme of the tagger, if the file has gold labels.
+    """Return a file as a corpus; its column `label`, if the file has gold labels, is in the scheme of the tagger.
 
     Where `reading` names no columns, those that the tagger reads come first, and what stands last after them is
     gold. Unit and scheme (of the file) are those of the tagger unless named. Labels are repaired and converted as
-    `SequenceData` does. InputError for a bad file, missing columns and labels that are not of the scheme.
+    `SequenceData` does. Raises InputError for a bad file, missing columns and labels that are not of the scheme.
     """
     unit, lines = reading.unit or tagger.unit, read_lines(file, reading.encoding)
     rows = conll_rows(lines, columns_of(tagger, lines, file, reading), file)
@@ -39,7 +39,7 @@ def read_corpus(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MOD
 
 
 def read_gold(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
-    """As `read_corpus`. InputError for a file without gold labels."""
+    """Return a file as a corpus, as `read_corpus` does. Raises InputError for a file without gold labels."""
     corpus = read_corpus(tagger, file, reading)
     if "label" not in corpus.columns:
         raise InputError(f"{file}: there are no gold labels; name their column 'label' in --columns")
@@ -47,7 +47,7 @@ def read_gold(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MODEL
 
 
 def read_text(tagger: SequenceTagger, lines: Sequence[str], file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
-    """Lines of a file as a corpus without gold labels. InputError for a bad file and missing columns."""
+    """Return lines of a file as a corpus without gold labels. Raises InputError for a bad file and missing columns."""
     columns = columns_of(tagger, lines, file, reading)
     if isinstance(columns, dict):
         logger.info("%s: read as columns %s; --columns names them otherwise", file, ", ".join(tagger.features.columns))
@@ -58,7 +58,7 @@ def read_text(tagger: SequenceTagger, lines: Sequence[str], file: str, reading: 
 
 
 def columns_of(tagger: SequenceTagger, lines: Sequence[str], file: str, reading: Reading) -> list[str] | dict[str, int]:
-    """Roles of the columns in their order, or with their places where the file has more than the tagger reads."""
+    """Return the roles of the columns in their order, or {role: place} if the file has more than the tagger reads."""
     if reading.columns:
         return list(reading.columns)
     roles = tagger.features.columns

@@ -1,4 +1,4 @@
-"""Whether the confidence of saved models is that of their accuracy: probabilities of what they predict, in bins."""
+"""The reliability of saved models: whether their confidence in what they predict is their accuracy, in bins."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from structperc.taggers.lattice_tagger import LatticeTagger
 
 
 class ModelReliability(NamedTuple):
-    """Of one model; segments is None when its labels are no segments."""
+    """The reliability of one model; `segments` is None when its labels are no segments."""
 
     name: str
     tokens: Reliability
@@ -26,21 +26,21 @@ class ModelReliability(NamedTuple):
 
     @property
     def levels(self) -> list[tuple[str, Reliability]]:
-        """(name, Reliability) of what there is."""
+        """The pairs (name, Reliability) of tokens and, if there are any, of segments."""
         return [("tokens", self.tokens)] + ([] if self.segments is None else [("segments", self.segments)])
 
 
 def reliability(
     tagger: LatticeTagger, corpus: Corpus, bins: int = 10, name: str = "model", progress: bool = True
 ) -> ModelReliability:
-    """Confidence against accuracy of predicted labels and segments; the corpus has labels in the tagger's scheme.
+    """Return confidence against accuracy of predicted labels and segments; labels are in the tagger's scheme.
 
     Confidence is a probability of p(y | x) = exp(s(y) - log Z): that of the predicted label of a token, and that a
     labelling has exactly the predicted segment (see `segment_confidence`), which is right when gold has the same
     one. Criteria other than likelihood do not train p to be a probability, and `Tagger.marginals` refuses it for
     such models. Here it is computed for all, since how far it is from one is what shall be seen.
 
-    InputError for a model with non-local features or a re-ranker, whose scores have no sum over all labellings,
+    Raises InputError for a model with non-local features or a re-ranker, whose scores have no sum over all labellings,
     a corpus without labels, and bins < 1.
     """
     _check(tagger, corpus)

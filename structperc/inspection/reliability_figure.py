@@ -15,7 +15,10 @@ Model = tuple[str, list[tuple[str, Reliability]]]  # its name; (tokens or segmen
 
 
 def plot_reliability(models: Sequence[Model]) -> Figure:
-    """One column per model; for tokens and for segments a diagram above its counts. Guo et al. 2017, Figure 1."""
+    """Return a figure with one column per model: for tokens and for segments a diagram above its counts.
+
+    The diagrams are those of Guo et al. 2017, Figure 1.
+    """
     levels = max(len(results) for _, results in models)
     figure = Figure(figsize=(3.6 * len(models), 4.6 * levels), layout="constrained")
     axes = figure.subplots(2 * levels, len(models), squeeze=False, sharex=True, height_ratios=[3, 1] * levels)

@@ -10,7 +10,7 @@ HEADER = ("model", "of", "low", "high", "n", "confidence", "accuracy")
 
 
 def reliability_lines(found: Sequence[ModelReliability]) -> Iterator[str]:
-    """A line of sums for each model, in per cent, then its bins."""
+    """Yield a line of sums for each model, in per cent, then its bins."""
     rows = [["model", "of", "n", "accuracy", "confidence", "ECE", "Brier"]]
     for one in found:
         for level, result in one.levels:
@@ -33,7 +33,7 @@ def _bin_lines(result: Reliability) -> Iterator[str]:
 
 
 def bin_rows(found: Sequence[ModelReliability]) -> Iterator[tuple[object, ...]]:
-    """A row of the CSV file for each bin of each model; see HEADER."""
+    """Yield a row of the CSV file for each bin of each model; see HEADER for its columns."""
     for one in found:
         for level, result in one.levels:
             for b in result.bins:

@@ -1,4 +1,4 @@
-"""The weights of a tagger as tables with names for their rows and columns: what `weights` ranks."""
+"""The weights of a tagger as tables with names for their rows and columns, ready to be ranked."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -16,7 +16,10 @@ from structperc.taggers.lattice_tagger import LatticeTagger
 
 
 class WeightTable(NamedTuple):
-    """R features by C labels or label pairs; a table of non-local features has one column, without a name."""
+    """The weights of R features by C labels or label pairs.
+
+    A table of non-local features has one column, without a name.
+    """
 
     name: str  # "node", "edge", "transition", or a non-local feature: its class and options
     weights: Tensor  # (R, C)
@@ -26,7 +29,7 @@ class WeightTable(NamedTuple):
 
 
 def local_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
-    """Nodes, edges and transitions, as far as a linear scorer has them."""
+    """Yield the tables of nodes, edges and transitions, as far as a linear scorer has them."""
     scorer, names = _linear(tagger), list(tagger.labels.names)
     if scorer is None:
         return
@@ -40,7 +43,7 @@ def local_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
 
 
 def counted_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
-    """The weight of the first model's score, then those of the non-local features that have a few names."""
+    """Yield the weight of the first model's score, then those of the non-local features that have a few names."""
     if isinstance(tagger.scorer, FirstScore):
         weight = tagger.scorer.weight.detach().unsqueeze(1)
         yield WeightTable("FirstScore", weight, [""], partial(_looked_up, ["first score"]), [])
@@ -48,7 +51,7 @@ def counted_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
 
 
 def string_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
-    """The weights of global features, which have many names."""
+    """Yield the weights of global features, which have many names."""
     yield from (_nonlocal(tagger, f) for f in tagger.nonlocal_features if isinstance(f, GlobalFeature))
 
 
@@ -74,7 +77,7 @@ def _nonlocal(tagger: LatticeTagger, module: nn.Module) -> WeightTable:
 
 
 def title(part: nn.Module) -> str:
-    """Class and those options that are not the default: "PhraseConsistency(match='folded')"."""
+    """Return a class and those of its options that are not the default: "PhraseConsistency(match='folded')"."""
     parameters = inspect.signature(type(part)).parameters.values()
     options = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     special = [f"{o.name}={_shown(getattr(part, o.name))}" for o in options if _told(getattr(part, o.name), o.default)]

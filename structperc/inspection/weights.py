@@ -1,4 +1,4 @@
-"""Which features carry the weight of a saved model: the largest weights by name, and sums by label and template."""
+"""The weights of a saved model: the largest ones by name, and sums by label and template."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from structperc.taggers.lattice_tagger import LatticeTagger
 
 
 class Weight(NamedTuple):
-    """One weight by its name."""
+    """One weight with its name: the feature and the labels that it belongs to."""
 
     group: str  # "node", "edge", "transition", or a non-local feature: its class and options
     feature: str  # "wl[-1]=the", "phrase(LOC,PER)"; "" for a transition
@@ -20,7 +20,7 @@ class Weight(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Feature and labels in one string."""
+        """The feature and the labels in one string."""
         return " -> ".join(part for part in (self.feature, self.labels) if part)
 
 
@@ -34,7 +34,7 @@ class Sums(NamedTuple):
 
 
 class Column(NamedTuple):
-    """The weights of one label or label pair."""
+    """The sums and the largest weights of one label or label pair."""
 
     sums: Sums
     highest: list[Weight]  # above 0, highest first
@@ -42,7 +42,7 @@ class Column(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The weights of one kind."""
+    """The weights of one kind: of nodes, edges, transitions, or a non-local feature."""
 
     sums: Sums
     largest: list[Weight]  # by absolute value; of a non-local feature with a few names all, also those that are 0
@@ -57,10 +57,11 @@ class Group(NamedTuple):
 
 
 def weights(tagger: LatticeTagger, top: int = 20) -> list[Group]:
-    """-> nodes, edges, transitions and non-local features, as far as the tagger has them, with `top` weights per list.
+    """Return nodes, edges, transitions and non-local features of a tagger, as far as it has them.
 
-    Weights of 0 are in no list, except those of non-local features with a few names, which are all listed. Of equal
-    weights at the boundary of a list it is not defined which are in it. InputError for top < 1.
+    Each list has the `top` largest weights. Weights of 0 are in no list, except those of non-local features with a few
+    names, which are all listed. Of equal weights at the boundary of a list it is not defined which are in it. Raises
+    InputError for top < 1.
     """
     if top < 1:
         raise InputError(f"--top must be >= 1, got {top}")

@@ -7,7 +7,7 @@ from structperc.reports.table import Rest, text_table
 
 
 def weight_lines(groups: list[Group], top: int = 20) -> Iterator[str]:
-    """The report as text: sums of groups, then for each group its lists, `top` lines of each."""
+    """Yield the report as text: sums of groups, then for each group its lists, `top` lines of each."""
     yield from _sum_lines("group", [group.sums for group in groups])
     for group in groups:
         yield ""

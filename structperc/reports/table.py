@@ -69,7 +69,7 @@ def wrapped_table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a Markdown table: the first row is the heading, all columns but the first are set to the right."""
+    """Yield the lines of a Markdown table: the first row is the heading; all columns but the first are set right."""
     heading, *others = rows
     yield _bars(heading)
     yield _bars(["---", *("---:" for _ in heading[1:])])

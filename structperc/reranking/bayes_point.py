@@ -92,7 +92,7 @@ class BayesPoint(pl.Callback):
         self.passes, self.processes = passes, processes
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Writes the start into the parameters, which are on their device and restored by now if they ever are."""
+        """Write the start into the parameters, which by now are on their device and, in a resumed run, restored."""
         if not pl_module.automatic_optimization:
             raise InputError("BayesPoint: it takes steps along gradients, a ranker has none; leave it out")
         if trainer.ckpt_path or trainer.global_step:
@@ -104,24 +104,27 @@ class BayesPoint(pl.Callback):
 
 
 def check(passes: int, processes: int) -> None:
-    """InputError unless both numbers are at least 1."""
+    """Raise InputError unless both numbers are at least 1."""
     for name, value in (("passes", passes), ("processes", processes)):
         if value < 1:
             raise InputError(f"BayesPoint: {name} must be >= 1, got {value}")
 
 
 def may_fork(tagger: LossTagger) -> bool:
-    """Whether passes may run in forked processes: the system forks, and CUDA, which a fork breaks, is not in use."""
+    """Return whether passes may run in forked processes.
+
+    They may if the system forks and CUDA, which a fork breaks, is not in use.
+    """
     return "fork" in get_all_start_methods() and tagger.device.type == "cpu" and not torch.cuda.is_initialized()
 
 
 def learned(module: nn.Module) -> Weights:
-    """The parameters that learn, without their gradients; they share memory with the module's."""
+    """Return the parameters that learn, by name and without their gradients; they share memory with the module's."""
     return {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
 
 
 def write(module: nn.Module, weights: Weights) -> None:
-    """Puts weights into the parameters in place, so that optimizers made before keep them."""
+    """Write weights into the parameters in place, so that optimizers made before keep them."""
     for name, own in learned(module).items():
         own.copy_(weights[name])
 
@@ -130,7 +133,7 @@ def write(module: nn.Module, weights: Weights) -> None:
 
 
 def one_pass(tagger: LossTagger, data: SequenceData, start: Weights, number: int) -> Weights:
-    """-> the tagger's own weights after pass `number`; the next pass overwrites them."""
+    """Return the tagger's own weights after pass `number`; the next pass overwrites them."""
     seed_all(data.seed, FIRST + number)
     write(tagger, start)
     tagger.on_train_epoch_start()
@@ -141,7 +144,7 @@ def one_pass(tagger: LossTagger, data: SequenceData, start: Weights, number: int
 
 
 def batches(data: SequenceData, epoch: int) -> Iterator[Batch]:
-    """The mini-batches of an epoch of training."""
+    """Yield the mini-batches of an epoch of training, on the tagger's device."""
     loader = data.train_dataloader()
     assert isinstance(loader.sampler, LengthBatches)
     loader.sampler.set_epoch(epoch)
@@ -149,7 +152,7 @@ def batches(data: SequenceData, epoch: int) -> Iterator[Batch]:
 
 
 def step(tagger: LossTagger, optimizer: Optimizer, batch: Batch) -> None:
-    """One training step as the trainer takes it."""
+    """Take one training step as the trainer does."""
 
     def closure() -> Tensor:
         loss = tagger.training_step(batch)
@@ -161,7 +164,7 @@ def step(tagger: LossTagger, optimizer: Optimizer, batch: Batch) -> None:
 
 
 def seed_all(*numbers: int) -> None:
-    """Seeds the random generators of torch, numpy and Python from some numbers."""
+    """Seed the random generators of torch, numpy and Python from some numbers."""
     seed = int(np.random.SeedSequence(numbers).generate_state(1)[0])
     random.seed(seed)
     np.random.seed(seed)
@@ -170,7 +173,7 @@ def seed_all(*numbers: int) -> None:
 
 @contextmanager
 def undisturbed(tagger: LossTagger, start: Weights) -> Iterator[None]:
-    """One thread within; weights, gradients, random state and number of threads afterwards as if nothing had run."""
+    """Use one thread within the block; afterwards weights, gradients, random state and threads are what they were."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -188,7 +191,7 @@ Work = Callable[[int], Weights]
 
 
 class Failure(NamedTuple):
-    """What went wrong in another process; always picklable, which errors are not."""
+    """What went wrong in another process, as text: errors themselves cannot always be pickled."""
 
     kind: type[Exception]
     message: str
@@ -196,15 +199,15 @@ class Failure(NamedTuple):
 
 
 def serial(work: Work, passes: int) -> Generator[Weights, None, None]:
-    """work(0), ..., work(passes - 1)."""
+    """Yield work(0), ..., work(passes - 1), one after the other in this process."""
     for number in range(passes):
         yield work(number)
 
 
 def forked(work: Work, passes: int, processes: int) -> Generator[Weights, None, None]:
-    """As `serial`, each pass in a forked process of its own, up to `processes` ahead of the consumer.
+    """Yield what `serial` yields, but run each pass in a forked process, up to `processes` ahead of the consumer.
 
-    None is left when the generator ends, is closed or fails.
+    No process is left when the generator ends, is closed or fails.
     """
     running: deque[tuple[BaseProcess, Connection]] = deque()
     try:
@@ -222,7 +225,7 @@ def forked(work: Work, passes: int, processes: int) -> Generator[Weights, None, 
 
 
 def launch(work: Work, number: int) -> tuple[BaseProcess, Connection]:
-    """Starts a pass; -> its process and the pipe through which it reports."""
+    """Start a pass in a forked process; return the process and the pipe through which it reports."""
     context = get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=report, args=(theirs, work, number), daemon=True)
@@ -232,7 +235,7 @@ def launch(work: Work, number: int) -> tuple[BaseProcess, Connection]:
 
 
 def report(pipe: Connection, work: Work, number: int) -> None:
-    """In the process: sends the weights, or what went wrong as (error class, message, traceback)."""
+    """Run a pass in the forked process, and send its weights or its Failure through the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its processes
     torch.set_num_threads(1)  # the threads of the parent's pool do not live here: work given to them would hang
     failure: Failure | None = None
@@ -249,7 +252,7 @@ def report(pipe: Connection, work: Work, number: int) -> None:
 
 
 def receive(process: BaseProcess, pipe: Connection, number: int) -> Weights:
-    """The weights that a pass reports, or its failure raised."""
+    """Return the weights that a pass reports, or raise its failure."""
     try:
         failure = pipe.recv()
         weights = load(pipe.recv_bytes()) if failure is None else {}

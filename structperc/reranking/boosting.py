@@ -73,7 +73,7 @@ class Boosting(Ranker):
             self._initial_loss = self._loss().total
 
     def epoch(self) -> None:
-        """So many rounds, or fewer where no feature lowers the loss any more."""
+        """Make `rounds` rounds, or fewer if no feature lowers the loss any more."""
         loss = self._loss()
         told: list[tuple[float, ...]] = []
         while len(told) < self.rounds and (k := loss.best()) is not None:
@@ -89,12 +89,12 @@ class Boosting(Ranker):
 
     @property
     def criterion(self) -> Exponential:
-        """ExpLoss of a list."""
+        """The loss of a list, ExpLoss, as a criterion."""
         return Exponential()
 
     @property
     def used(self) -> Tensor:
-        """(F,) bool, the features that were chosen."""
+        """Mask (F,) bool of the features that were chosen in some round."""
         return torch.zeros_like(self.weights, dtype=torch.bool).index_fill_(0, self.chosen, True)
 
     def _check_history(self) -> None:
@@ -109,12 +109,12 @@ class Boosting(Ranker):
 
     @property
     def objective(self) -> float:
-        """ExpLoss; after `start`, that of the log-probability alone."""
+        """The value of ExpLoss now; after `start`, that of the log-probability alone."""
         return float(self.losses[-1]) if len(self.losses) else self._initial_loss
 
     @property
     def finished(self) -> str | None:
-        """Whether no feature lowers the loss."""
+        """A message if no feature lowers the loss any more, else None."""
         return "converged: no feature lowers the loss any more" if self.exhausted else None
 
 
@@ -122,7 +122,7 @@ _HISTORY = {"chosen": torch.int64, "steps": torch.float64, "losses": torch.float
 
 
 class Pairs(NamedTuple):
-    """P pairs of a correct candidate and another one of its list, by what only one of the two has.
+    """P pairs of a correct candidate and another one of its list, as the features that only one of the two has.
 
     Column k stands for feature k of the correct candidate, column F + k for feature k of the other one. The rows of
     `by_feature` and of `by_pair` are the arrays A and B of Collins 2002, Fig. 2.
@@ -134,7 +134,7 @@ class Pairs(NamedTuple):
 
     @classmethod
     def of(cls, examples: Examples) -> "Pairs":
-        """Those of all sequences with a correct candidate."""
+        """Return the pairs of all sequences that have a correct candidate."""
         (S, K), F = examples.valid.shape, examples.n_features
         valid, right = examples.valid.cpu().numpy(), examples.correct.cpu().numpy()
         others = np.flatnonzero(valid & (right >= 0)[:, None] & (np.arange(K) != right[:, None]))
@@ -154,7 +154,7 @@ def _index(size: int) -> type:
 
 
 class ExpLoss:
-    """The loss, its share in each pair, and what each feature can do about it, kept up to date.
+    """The loss, the share of each pair in it, and by how much each feature can lower it, kept up to date.
 
     Args:
         pairs: P pairs.
@@ -177,14 +177,14 @@ class ExpLoss:
         self._update_gains(slice(len(self.weights)))
 
     def best(self) -> int | None:
-        """The feature with the largest gain; None where no step makes a difference."""
+        """Return the feature with the largest gain; None if no step makes a difference."""
         most = self.gains.max(initial=0)
         if most**2 <= ROUNDING * self.total + np.finfo(float).tiny:
             return None
         return int((self.gains >= (1 - ROUNDING) * most).argmax())
 
     def step(self, k: int, smoothing: float) -> tuple[float, float, int]:
-        """Changes one weight; -> by how much, the loss that follows, in how many pairs the feature is."""
+        """Change the weight of feature k; return the change, the loss after it, and the number of pairs that have k."""
         F, Z = len(self.weights), self.total
         delta = 0.5 * math.log((self.sums[k] + smoothing * Z) / (self.sums[F + k] + smoothing * Z))
         self.weights[k] += delta
@@ -216,9 +216,9 @@ class ExpLoss:
 
 
 def best_w0(differences: np.ndarray) -> float:
-    """The w >= 0 that minimises sum_p exp(-w d_p), d (P,): the root of its slope, which rises with w.
+    """Return the w >= 0 that minimises sum_p exp(-w d_p), d (P,): the root of its slope, which rises with w.
 
-    InputError where the sum falls for ever, as no d is below 0.
+    Raises InputError where the sum falls for ever, as no d is below 0.
     """
     better, worse = differences[differences > 0], -differences[differences < 0]
     if better.sum() <= worse.sum():

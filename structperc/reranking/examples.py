@@ -26,9 +26,9 @@ class Examples(NamedTuple):
     def from_pairs(
         cls, labellings: Tensor, ids: Tensor, first: Tensor, valid: Tensor, correct: Tensor, n_features: int
     ) -> "Examples":
-        """From pairs of labelling (N,) and feature (N,), in any order; a pair counts once however often it is given.
+        """Return examples from pairs of labelling (N,) and feature (N,), in any order; repeated pairs count once.
 
-        InputError for features, first scores and correct candidates that cannot be.
+        Raises InputError for features, first scores and correct candidates that cannot be.
         """
         if not first[valid].isfinite().all():
             raise InputError("the first model's scores of candidates must be finite")
@@ -41,7 +41,7 @@ class Examples(NamedTuple):
 
     @classmethod
     def concat(cls, parts: Sequence["Examples"]) -> "Examples":
-        """One after the other; all of the same K and the same features."""
+        """Return the examples of all parts, one after the other; all have the same K and the same features."""
         if len({(part.valid.shape[1], part.n_features) for part in parts}) != 1:
             raise InputError("examples to concatenate must have the same number of candidates and of features")
         return cls(
@@ -53,16 +53,16 @@ class Examples(NamedTuple):
         )
 
     def take(self, rows: Tensor) -> "Examples":
-        """The sequences rows (R,), in that order."""
+        """Return the sequences rows (R,), in that order."""
         K = self.valid.shape[1]
         labellings = (rows.unsqueeze(1) * K + torch.arange(K, device=rows.device)).flatten()
         features = self.features.select(labellings)
         return Examples(features, self.first[rows], self.valid[rows], self.correct[rows], self.n_features)
 
     def differing(self) -> "Examples":
-        """Without the features that all valid candidates of a sequence have: they cancel in every comparison.
+        """Return the examples without features that all valid candidates of a sequence share: they cancel out.
 
-        Those of candidates that are not valid go, too.
+        Features of candidates that are not valid are left out, too.
         """
         K = self.valid.shape[1]
         owner = self.features.owners
@@ -74,13 +74,16 @@ class Examples(NamedTuple):
         return self._replace(features=_by_labelling(owner[kept], ids[kept], self.valid))
 
     def features_of(self, s: int, k: int) -> Tensor:
-        """Those of one candidate, int32."""
+        """Return the features of candidate k of sequence s, int32."""
         i = s * self.valid.shape[1] + k
         return self.features.slice(i, i + 1).ids
 
 
 def distinct(labellings: Tensor, ids: Tensor, n_features: int) -> tuple[Tensor, Tensor]:
-    """Pairs (N,), (N,) -> the different ones (M,), (M,), int64, ascending. InputError for other features than F."""
+    """Return the different ones (M,), (M,), int64 and ascending, of the pairs (N,), (N,).
+
+    Raises InputError for features outside of 0 <= id < F.
+    """
     if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < n_features:
         raise InputError(f"features have numbers from {int(ids.min())} to {int(ids.max())}, not below {n_features}")
     pairs = (labellings.long() * n_features + ids).unique()

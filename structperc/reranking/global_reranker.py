@@ -97,18 +97,21 @@ class GlobalReranker(SecondModel):
 
     @property
     def global_features(self) -> list[GlobalFeature]:
-        """The features, as what they are."""
+        """The non-local features of this re-ranker, all of which are global features."""
         return [cast(GlobalFeature, feature) for feature in self.nonlocal_features]
 
     # -- lists and their features ----------------------------------------------------------------------------
 
     def read_text(self, data: SequenceData) -> None:
-        """Features learn of text what they ask about words; files of lexicons may be missing."""
+        """Let features learn from the training text what they ask about words.
+
+        Raises InputError for missing lexicons.
+        """
         for feature in self.global_features:
             feature.read(data.corpus("train").columns["word"])
 
     def read_lists(self, data: SequenceData, progress: bool) -> dict[str, float]:
-        """Read the features of the lists; seconds of that are "features"."""
+        """Read the features of the training lists; return the seconds that this took, as "features"."""
         started = time.perf_counter()
         assert self.lists is not None
         rows = self.encode(data.corpus("train"))
@@ -125,28 +128,28 @@ class GlobalReranker(SecondModel):
         self.ranker.load_state_dict({**state, "weights": state["weights"].new_zeros(n_features)})
 
     def make_scoring(self) -> RankedLists:
-        """The first model's lists as the ranker sees them."""
+        """Return the scores of the first model's lists by the ranker."""
         self.fix_first()
         return RankedLists(self.first, self.scorer, self.labels, self.ranker, self.global_features)
 
     # -- training --------------------------------------------------------------------------------------------
 
     def on_fit_start(self) -> None:
-        """The ranker gets the lists, after the state of a checkpoint was restored."""
+        """Give the lists to the ranker, after the state of a checkpoint was restored."""
         if self.examples is None:
             raise InputError("no candidate lists to train on: run `structperc rerank`; in Python train_first(data)")
         self.ranker.start(self.examples)
         self._development = {}
 
     def training_step(self, batch: Batch, batch_idx: int = 0) -> None:
-        """An epoch is the ranker's own work, done with the last batch; a run that had ended may be resumed."""
+        """Let the ranker do its epoch with the last batch; a run that had ended may be resumed."""
         if self.trainer.is_last_batch:
             if not self.ranker.finished:
                 self.ranker.epoch()
             cast(Optimizer, self.optimizers()).step()
 
     def configure_optimizers(self) -> Optimizer:
-        """Its step shows in the parameters what the ranker has learned."""
+        """Return an optimizer whose step writes what the ranker has learned into the parameters."""
         return Learned([p for p in self.parameters() if p.requires_grad], self.publish)
 
     @torch.no_grad()
@@ -157,18 +160,21 @@ class GlobalReranker(SecondModel):
         self.scorer.weight.fill_(self.ranker.first_weight)
 
     def training_error(self) -> float:
-        """NaN: training data are not labelled."""
+        """Return NaN: training data are not labelled."""
         return math.nan
 
     def on_train_epoch_end(self) -> None:
-        """Logs the ranker's objective; stops when the ranker has finished, and says why."""
+        """Log the ranker's objective; stop, with its reason, when the ranker has finished."""
         self.log("train/objective", self.ranker.objective, prog_bar=True)
         if self.ranker.finished:
             logger.info("epoch %d: %s", self.current_epoch + 1, self.ranker.finished)
             self.trainer.should_stop = True
 
     def validated(self, batch: Batch, batch_idx: int) -> Tensor:
-        """-> best labels (B, T). In a fit candidates and what they have stay the same, and are found once."""
+        """Return the best labels (B, T) int64 of a batch of development data.
+
+        Its candidates and their features stay the same during a fit, so they are found once and kept.
+        """
         found = self._development.get(batch_idx) or self.scoring.found(batch, self.decoder(self(batch)))
         if self.trainer.state.fn == TrainerFn.FITTING:
             self._development[batch_idx] = found
@@ -176,7 +182,7 @@ class GlobalReranker(SecondModel):
         return found.candidates.labels[rows, self.scoring.rank(found).argmax(1)]
 
     def on_fit_end(self) -> None:
-        """Development data are no longer needed."""
+        """Drop the candidates of development data, which are no longer needed."""
         self._development = {}
 
     # -- checkpoints and saved models ------------------------------------------------------------------------
@@ -192,7 +198,10 @@ class GlobalReranker(SecondModel):
         self.examples = self.list_features = None
 
     def spelled(self, ids: Tensor) -> Iterator[tuple[int, str]]:
-        """Numbers (F,) over all features, as in `Found` -> each with its string; of a re-ranker in training."""
+        """Yield each number of ids (F,), counted over all features as in `Found`, with the string that it stands for.
+
+        This works in training alone, while the lists are there.
+        """
         assert self.list_features is not None
         before = 0
         for feature in self.global_features:
@@ -204,11 +213,11 @@ class GlobalReranker(SecondModel):
         return [len(feature.keys) for feature in self.global_features]
 
     def numbered_features(self) -> dict[str, Any]:
-        """In training, how many strings each feature has."""
+        """Return, in training, how many strings each feature has, as "strings"; else nothing."""
         return {} if self.examples is None else {"strings": self._sizes()}
 
     def description(self) -> dict[str, Any]:
-        """Class and options of every part, and the names of strings."""
+        """Return class and options of every part, and the names of strings."""
         return {
             **{part: described(getattr(self, part)) for part in self.saved_parts},
             "strings": [feature.strings for feature in self.global_features],
@@ -219,7 +228,7 @@ class GlobalReranker(SecondModel):
     def from_description(
         cls, description: dict[str, Any], features: FeatureExtractor, build: Builder
     ) -> "GlobalReranker":
-        """The re-ranker, without weights and lists, that `description` described."""
+        """Return the re-ranker, without weights and lists, that `description` described."""
         given = entries(description, ("first", "strings"))
         check_value(given["strings"], list[list[str] | None], "strings")
         made = cls(
@@ -231,7 +240,10 @@ class GlobalReranker(SecondModel):
         return made
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *options: Any, **more: Any) -> Any:
-        """As torch's. Names that came with the description are those of the strings that come now."""
+        """Load a state as torch does.
+
+        The names of strings from the description are kept for the strings that it holds.
+        """
         names = [feature.strings for feature in self.global_features]
         result = super().load_state_dict(state_dict, *options, **more)
         if sum(self._sizes()) != len(self.ranker.weights):
@@ -243,7 +255,7 @@ class GlobalReranker(SecondModel):
 
 
 class Learned(Optimizer):
-    """Moves nothing by itself: a step has what was learned elsewhere written into the parameters.
+    """An optimizer that computes no update: its step writes what was learned elsewhere into the parameters.
 
     Args:
         params: the parameters.
@@ -255,7 +267,7 @@ class Learned(Optimizer):
         self.publish = publish
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Write the parameters; -> what the closure gives, if there is one."""
+        """Write the parameters; return what the closure gives, if there is one."""
         loss = None if closure is None else closure()
         self.publish()
         return loss

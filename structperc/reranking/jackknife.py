@@ -35,7 +35,7 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 class FirstModels(NamedTuple):
-    """What the second model of a re-ranker learns from."""
+    """What a second model needs for training: the final first model, and the candidate lists of the training data."""
 
     tagger: Tagger  # trained on all training data; it lists the candidates of all other text
     lists: CandidateLists  # of the training sequences, by first models that have not seen their documents
@@ -115,7 +115,7 @@ class JackKnife:
         return FirstModels(tagger, lists, name, {"folds": seconds, "first model": more})
 
     def fingerprint(self, first: Tagger, data: SequenceData, n: int) -> str:
-        """The name of this configuration's folder in the cache."""
+        """Return the name of this configuration's folder in the cache."""
         options: dict[str, Any] = {"folds": self.folds, "epochs": self.epochs, "seed": self.seed, "n": n}
         if self.gradient_clip_val is not None:
             options["gradient_clip_val"] = self.gradient_clip_val
@@ -201,20 +201,20 @@ class TrainingPart(SequenceData):
         self.part = corpus
 
     def read(self, split: str) -> None:
-        """There is no source."""
+        """Return None: the part was read before, and there is no source to read."""
 
     def has(self, split: str) -> bool:
-        """There is nothing but training data."""
+        """Return whether the split is "train": there are no other data."""
         return split == "train"
 
     def corpus(self, split: str) -> Corpus:
-        """The part, whose labels are already in the scheme."""
+        """Return the part, whose labels are already in the scheme."""
         return self.part
 
 
 @contextmanager
 def quiet_trainers() -> Iterator[None]:
-    """Without the notices of six trainers about devices and ends of training; their warnings stay."""
+    """Hide the notices of many trainers about devices and ends of training; their warnings are still shown."""
     notices = logging.getLogger("pytorch_lightning.utilities.rank_zero")
     level = notices.level
     notices.setLevel(logging.WARNING)
@@ -225,9 +225,10 @@ def quiet_trainers() -> Iterator[None]:
 
 
 def fold_numbers(documents: np.ndarray, folds: int, seed: int) -> np.ndarray:
-    """Document ids (S,) -> fold 0 .. folds - 1 of each sequence (S,) int64; folds differ by at most one document.
+    """Return the fold, 0 .. folds - 1, of each sequence: document ids (S,) -> (S,) int64.
 
-    Sequences of one document have one fold. InputError for fewer documents than folds.
+    Sequences of one document have one fold, and folds differ in size by at most one document. Raises InputError for
+    fewer documents than folds.
     """
     ids, which = np.unique(documents, return_inverse=True)
     if len(ids) < folds:
@@ -238,7 +239,7 @@ def fold_numbers(documents: np.ndarray, folds: int, seed: int) -> np.ndarray:
 
 
 def subset(corpus: Corpus, keep: np.ndarray) -> Corpus:
-    """The sequences of a corpus where keep (S,) bool is true, in their order; without sentences that are empty."""
+    """Return the sequences of a corpus where keep (S,) bool is true, in their order, without empty sentences."""
     tokens = np.repeat(keep, corpus.lengths)
     before = np.append(0, np.cumsum(tokens))  # tokens kept before each boundary
     kept = np.flatnonzero(tokens).tolist()
@@ -253,7 +254,10 @@ def subset(corpus: Corpus, keep: np.ndarray) -> Corpus:
 
 
 def fresh(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) -> Tagger:
-    """A new tagger like `first`: features and words of this corpus alone, labels of all training data, new weights."""
+    """Return a new tagger like `first`, with new weights.
+
+    Its features and words are those of this corpus alone, its labels those of all training data.
+    """
     features = copy.copy(first.features)  # the templates and lists are shared, the index is replaced by `fit`
     features.fit(corpus)
     tagger = Tagger.from_description(configuration(first), features, Builder.like(first))
@@ -266,7 +270,7 @@ def fresh(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) -> Tagger:
 
 @torch.no_grad()
 def list_candidates(tagger: Tagger, corpus: Corpus, n: int) -> CandidateLists:
-    """The n best labellings of each sequence by local score, and the local score of gold."""
+    """Return the n best labellings of each sequence by local score, and the local score of gold."""
     return CandidateLists.collect(corpus.lengths.tolist(), n, len(tagger.labels), _listed(tagger, corpus, n))
 
 

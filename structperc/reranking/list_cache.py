@@ -29,10 +29,12 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 class ListCache:
-    """fold-1.safetensors, fold-2.safetensors, ... and the final first model. Each appears whole or not at all.
+    """The files of a cache: fold-1.safetensors, fold-2.safetensors, ...
+
+    And the final first model, each whole or not there.
 
     Args:
-        folder: of one configuration.
+        folder: the folder of one configuration.
         trusted: modules whose classes the first model is made of, see `Tagger.load`.
     """
 
@@ -40,7 +42,7 @@ class ListCache:
         self.folder, self.trusted = folder, tuple(trusted)
 
     def lists(self, fold: int, lengths: np.ndarray, n: int) -> tuple[CandidateLists, float] | None:
-        """Lists of sequences of these lengths and the seconds they took; None where there are none to be read."""
+        """Return the lists of a fold and the seconds they took; None if there are none for these lengths and n."""
         path = self._fold(fold)
         if not path.exists():
             return None
@@ -54,12 +56,12 @@ class ListCache:
             return None
 
     def keep_lists(self, fold: int, lists: CandidateLists, seconds: float) -> None:
-        """Write the lists of a fold."""
+        """Write the lists of a fold and the seconds they took."""
         self.folder.mkdir(parents=True, exist_ok=True)
         lists.save(self._fold(fold), {"seconds": seconds})
 
     def tagger(self) -> tuple[Tagger, float] | None:
-        """The final first model and the seconds of its training; None where there is none to be read."""
+        """Return the final first model and the seconds of its training, or None where there is none to be read."""
         if not self._tagger.exists():
             return None
         try:
@@ -72,7 +74,7 @@ class ListCache:
             return None
 
     def keep_tagger(self, tagger: Tagger, seconds: float) -> None:
-        """Write the final first model."""
+        """Write the final first model and the seconds of its training."""
         self.folder.mkdir(parents=True, exist_ok=True)
         tagger.save(self._tagger)
         write_lines(self._about, [json.dumps({"seconds": seconds, "digest": folder_digest(self._tagger)})])
@@ -90,7 +92,7 @@ class ListCache:
 
 
 def folder_digest(folder: Path) -> str:
-    """Checksum of the files in a folder."""
+    """Return a checksum of the files in a folder."""
     total = hashlib.sha256()
     for path in sorted(path for path in folder.iterdir() if path.is_file()):
         total.update(f"{path.name} {file_digest(path)}\n".encode())
@@ -98,15 +100,15 @@ def folder_digest(folder: Path) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """Checksum of a file."""
+    """Return the SHA-256 of a file as hexadecimal digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def fingerprint(first: Tagger, data: SequenceData, callbacks: Sequence[Any], options: dict[str, Any]) -> str:
-    """16 hexadecimal digits that stand for a first model's configuration, its training data and further options.
+    """Return 16 hexadecimal digits for a first model's configuration, its training data and further options.
 
-    What the model has learned before is no part of it. InputError for a callback whose options cannot be read off.
+    What the model has learned before does not count. Raises InputError for a callback whose options cannot be read off.
     """
     features = {name: value for name, value in first.features.state_dict_json().items() if name != "vocabularies"}
     corpus = data.corpus("train")
@@ -126,7 +128,7 @@ def fingerprint(first: Tagger, data: SequenceData, callbacks: Sequence[Any], opt
 
 
 def configuration(first: Tagger) -> dict[str, Any]:
-    """The description of a tagger without what its text modules have learned."""
+    """Return the description of a tagger without what its text modules have learned."""
     return _without_learned(first.description())
 
 
@@ -139,30 +141,30 @@ def _without_learned(described: Any) -> Any:
 
 
 def text_modules(first: Tagger) -> list[TextModule]:
-    """The parts of a tagger that read text."""
+    """Return the parts of a tagger that read text."""
     return [module for module in first.modules() if isinstance(module, TextModule)]
 
 
 def columns_read(first: Tagger, corpus: Corpus) -> list[str]:
-    """Roles of the columns on which the training of a tagger depends; text modules may read any."""
+    """Return the roles of the columns on which the training of a tagger depends; text modules may read any."""
     return list(corpus.columns) if text_modules(first) else [*first.features.columns, "label"]
 
 
 def outside_digests(first: Tagger) -> list[str]:
-    """Checksums of the files and folders from which text modules learn, beside the training data."""
+    """Return checksums of the files and folders from which text modules learn, beside the training data."""
     places = [expand(place) for module in text_modules(first) for place in module.places()]
     return [folder_digest(p) if p.is_dir() else file_digest(p) for p in places if p.exists()]
 
 
 def describe_optimizer(make: Callable[[Iterable[Any]], Optimizer]) -> dict[str, Any]:
-    """{class_path, init_args} of the optimizers that `make` makes."""
+    """Return {class_path, init_args} of the optimizers that `make` makes."""
     made = make([nn.Parameter(torch.zeros(1))])
     options = {name: value for name, value in made.param_groups[0].items() if name != "params"}
     return {"class_path": path_of(type(made)), "init_args": options}
 
 
 def corpus_digest(corpus: Corpus, roles: Iterable[str]) -> str:
-    """Checksum of some columns of a corpus and of all its boundaries."""
+    """Return a checksum of some columns of a corpus and of all its boundaries."""
     total = hashlib.sha256()
     for role in sorted(set(roles)):
         total.update(f"{role}\0{chr(0).join(corpus.columns.get(role, []))}\0".encode("utf-8", "surrogatepass"))

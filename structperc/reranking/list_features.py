@@ -23,7 +23,7 @@ Correct = Literal["closest", "gold"]
 
 
 class Part(NamedTuple):
-    """Some lists, read."""
+    """A mini-batch with its candidate lists and the segments of its candidates."""
 
     batch: Batch
     listed: Listed
@@ -31,13 +31,13 @@ class Part(NamedTuple):
 
 
 class ListFeatures:
-    """The lists of a corpus as global features see them.
+    """Reads global features off the candidate lists of a corpus.
 
     Args:
         features: get the strings of the lists as their vocabularies; they have read the corpus.
         rows: the corpus.
         lists: one for each of its sequences.
-        labels: of the lists.
+        labels: the label set of the lists.
         device: where segments are read.
         progress: whether bars are shown.
     """
@@ -56,7 +56,7 @@ class ListFeatures:
         self.vocabularies = [Vocabulary() for _ in features]
 
     def learn(self, min_sequences: int) -> None:
-        """Make features of the strings that so many sequences have in their lists; their weights are zero."""
+        """Make features of the strings that at least so many sequences have in their lists; their weights are zero."""
         for batch, listed, segments in self._parts("collecting strings"):
             for feature, vocabulary in zip(self.features, self.vocabularies, strict=True):
                 vocabulary.add(feature.occurrences(segments), batch.rows, listed.candidates.valid.shape[1])
@@ -64,7 +64,10 @@ class ListFeatures:
             feature.learn(vocabulary.keys(min_sequences))
 
     def examples(self, correct: Correct) -> Examples:
-        """What a ranker learns from, in the order of the corpus; features that tell nothing apart are left out."""
+        """Return what a ranker learns from, in the order of the corpus.
+
+        Features shared by a whole list are left out.
+        """
         parts, rows = [], []
         for part in self._parts("reading lists"):
             candidates = part.listed.candidates
@@ -76,7 +79,7 @@ class ListFeatures:
         return Examples.concat(parts).take(torch.cat(rows).argsort())
 
     def spell(self, feature: GlobalFeature, keys: Tensor) -> list[str]:
-        """Strings of keys (F,) that are in the lists, which no longer need be among the vocabulary's."""
+        """Return the strings of keys (F,) that are in the lists, whether or not they are in the vocabulary still."""
         vocabulary = self.vocabularies[list(self.features).index(feature)]
 
         def labels(row: int, k: int) -> list[str]:
@@ -98,7 +101,10 @@ class ListFeatures:
 
 
 def right_candidates(part: Part, labels: LabelSet, correct: Correct) -> Tensor:
-    """-> (B,) int64, the candidate that is gold; where none is, the closest one, or with "gold" -1."""
+    """Return the correct candidate (B,) int64 of each list: gold, or where gold is not in the list the closest one.
+
+    With `correct` "gold" there is none in such a list, which -1 says.
+    """
     batch, candidates = part.batch, part.listed.candidates
     assert batch.gold is not None
     if correct == "closest":
@@ -108,7 +114,7 @@ def right_candidates(part: Part, labels: LabelSet, correct: Correct) -> Tensor:
 
 
 def numbered(features: Sequence[GlobalFeature], segments: CandidateSegments) -> tuple[Tensor, Tensor]:
-    """Labellings b * K + k (N,) and what they have (N,), numbered over the features one after the other."""
+    """Return labellings b * K + k (N,) and the features that they have (N,), numbered over all features in turn."""
     labellings, ids, before = [], [], 0
     for feature in features:
         who, what = feature.found(segments)
@@ -119,5 +125,5 @@ def numbered(features: Sequence[GlobalFeature], segments: CandidateSegments) -> 
 
 
 def n_features(features: Sequence[GlobalFeature]) -> int:
-    """How many strings there are in all."""
+    """Return how many strings all features have together."""
     return sum(len(feature.keys) for feature in features)

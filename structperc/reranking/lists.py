@@ -21,7 +21,7 @@ TENSORS = ("labels", "scores", "valid", "gold_scores", "starts")
 
 
 class Listed(NamedTuple):
-    """The lists of B sequences, padded."""
+    """The candidates of B sequences, padded, and the first model's scores of gold."""
 
     candidates: Candidates  # scores are the first model's
     gold_scores: Tensor  # (B,) the first model's score of gold
@@ -29,7 +29,7 @@ class Listed(NamedTuple):
 
 @dataclass(frozen=True)
 class CandidateLists:
-    """Lists of S sequences with N tokens in all; sequence s is the tokens starts[s]:starts[s + 1]."""
+    """Lists of candidates of S sequences with N tokens in all; sequence s is the tokens starts[s]:starts[s + 1]."""
 
     labels: Tensor  # (N, K) uint8 or int32, label of each token in each candidate; 0 where not valid
     scores: Tensor  # (S, K) the first model's, -inf where not valid
@@ -49,19 +49,22 @@ class CandidateLists:
 
     @property
     def k(self) -> int:
-        """Candidates per sequence, K."""
+        """The number of candidates per sequence, K."""
         return self.scores.shape[1]
 
     @property
     def lengths(self) -> Tensor:
-        """(S,) int64 tokens per sequence."""
+        """The number of tokens of each sequence, (S,) int64."""
         return self.starts.diff()
 
     @classmethod
     def collect(
         cls, lengths: Sequence[int], k: int, n_labels: int, parts: Iterable[tuple[Tensor, Listed]]
     ) -> "CandidateLists":
-        """From (rows (B,), their lists) of mini-batches; a sequence that no part names keeps an empty list."""
+        """Return the lists of all sequences, from (rows (B,), their lists) of mini-batches.
+
+        A sequence that no part names keeps an empty list.
+        """
         starts = boundaries(torch.tensor(lengths, dtype=torch.int64))
         lists = cls(
             torch.zeros(int(starts[-1]), k, dtype=torch.uint8 if n_labels <= 256 else torch.int32),
@@ -78,25 +81,25 @@ class CandidateLists:
         return lists
 
     def contain(self, labels: Tensor) -> Tensor:
-        """Labels (N,) of one labelling per sequence -> (S,) bool, whether that is among the candidates."""
+        """Return (S,) bool: whether the labelling of each sequence, given as labels (N,), is among its candidates."""
         wrong = (self.labels != labels.unsqueeze(1)).long()
         errors = wrong.new_zeros(self.valid.shape).index_add_(0, self._of_tokens.owners, wrong)
         return ((errors == 0) & self.valid).any(1)
 
     def cut(self, rows: Tensor) -> Listed:
-        """The lists of sequences rows (B,), padded to the longest of them."""
+        """Return the lists of sequences rows (B,), padded to the longest of them."""
         places, real = padded_places(self.starts[rows], self.lengths[rows])
         labels = (self.labels[places].long() * real.unsqueeze(2)).transpose(1, 2)
         return Listed(Candidates(labels, self.scores[rows], self.valid[rows]), self.gold_scores[rows])
 
     def take(self, rows: Tensor) -> "CandidateLists":
-        """The lists of sequences rows (B,), in that order."""
+        """Return the lists of sequences rows (B,), in that order."""
         labels, starts, _ = self._of_tokens.select(rows)
         return CandidateLists(labels, self.scores[rows], self.valid[rows], self.gold_scores[rows], starts)
 
     @classmethod
     def concat(cls, parts: Sequence["CandidateLists"]) -> "CandidateLists":
-        """One after the other; all of the same K."""
+        """Return the lists of all parts, one after the other; all have the same K."""
         labels, starts, _ = Ragged.join([part._of_tokens for part in parts])
         scores, valid, gold_scores = (
             torch.cat([getattr(part, name) for part in parts]) for name in ("scores", "valid", "gold_scores")
@@ -111,7 +114,7 @@ class CandidateLists:
     # -- files -----------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path, about: dict[str, Any]) -> None:
-        """Write one safetensors file; the JSON of `about` is in its header. It appears whole, see `opened`."""
+        """Write one safetensors file with the JSON of `about` in its header. It appears whole, see `opened`."""
         tensors = {name: getattr(self, name).contiguous() for name in TENSORS}
         header = {"about": json.dumps(about), "digest": _digest(tensors)}
         with opened(path) as file:
@@ -119,7 +122,7 @@ class CandidateLists:
 
     @classmethod
     def load(cls, path: str | Path) -> tuple["CandidateLists", dict[str, Any]]:
-        """-> the lists and what was said about them. InputError for a missing or damaged file."""
+        """Return the lists and what was said about them. Raises InputError for a missing or damaged file."""
         if not Path(path).is_file():
             raise InputError(f"{path}: no such file")
         try:

@@ -1,4 +1,4 @@
-"""What the second model of a re-ranker knows beside its non-local features."""
+"""The local score of a re-ranker's second model: what it knows beside its non-local features."""
 
 from abc import ABC, abstractmethod
 
@@ -12,7 +12,7 @@ from structperc.structures import Batch, Candidates
 
 
 class LocalScore(nn.Module, ABC):
-    """forward(batch, labels (B, K, T), first (B, K)) -> local scores (B, K) of the second model, with gradients.
+    """The local scores (B, K) of a second model: forward(batch, labels (B, K, T), first (B, K)), with gradients.
 
     `first` are the first model's scores of these labellings, finite everywhere; what is given for labellings
     that are not valid is never read. Modules keep their options under their own names, from which a saved model
@@ -48,11 +48,11 @@ class FirstScore(LocalScore):
         self.unit = unit
 
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
-        """Create w0 (1,), zero; it does not depend on the sizes."""
+        """Create w0 (1,), which is zero and does not depend on the sizes."""
         self.weight = nn.Parameter(torch.zeros(1))
 
     def forward(self, batch: Batch, labels: Tensor, first: Tensor) -> Tensor:
-        """-> (B, K)."""
+        """Return w0 * first / unit (B, K)."""
         return self.weight * (first / self.unit)
 
 
@@ -71,14 +71,17 @@ class LocalFeatures(LocalScore):
         self.scorer = scorer
 
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
-        """Create the scorer's weights."""
+        """Create the scorer's weights, all zero."""
         self.scorer.allocate(n_node, n_edge, n_labels)
 
     def forward(self, batch: Batch, labels: Tensor, first: Tensor) -> Tensor:
-        """-> (B, K)."""
+        """Return the scores (B, K) of the labellings in the scorer's lattice."""
         return path_score(self.scorer(batch), labels)
 
 
 def local_scores(scorer: LocalScore, batch: Batch, candidates: Candidates) -> Tensor:
-    """-> (B, K), the second model's local scores of a first model's candidates; anything finite where not valid."""
+    """Return the second model's local scores (B, K) of a first model's candidates.
+
+    Where not valid, any finite number.
+    """
     return scorer(batch, candidates.labels, candidates.scores.where(candidates.valid, 0))

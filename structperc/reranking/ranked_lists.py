@@ -1,4 +1,4 @@
-"""The lists of a first model as a ranker of global features scores them."""
+"""The candidate lists of a first model, scored by a ranker of global features."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from structperc.taggers.tagger import Tagger
 
 
 class Found(NamedTuple):
-    """Candidates of a batch and the global features they have, numbered over all features one after the other."""
+    """Candidates of a batch and the global features they have, numbered over all features in turn."""
 
     candidates: Candidates  # scores are the first model's
     labellings: Tensor  # (N,) int64, b * K + k
@@ -24,7 +24,7 @@ class Found(NamedTuple):
 
 
 class RankedLists(FirstLattice):
-    """total score = that of a ranker for what the first model lists.
+    """The candidates of a first model with the total scores that a ranker gives them.
 
     Args:
         first: the first model.
@@ -42,19 +42,19 @@ class RankedLists(FirstLattice):
 
     @property
     def additive(self) -> bool:
-        """Not where weight vectors vote."""
+        """Whether the ranker is linear; votes of many weight vectors are no sum of weights."""
         return self.ranker.linear
 
     def totals(self, batch: Batch, candidates: Candidates) -> Tensor:
-        """-> (B, K) float64, as the ranker scores candidates; -inf where not valid."""
+        """Return the ranker's scores (B, K) float64 of candidates; -inf where not valid."""
         return self.rank(self.found(batch, candidates))
 
     def found(self, batch: Batch, candidates: Candidates) -> Found:
-        """The global features of the first model's candidates of a batch."""
+        """Return the candidates of a batch with the global features they have."""
         segments = find_segments(batch, candidates.labels, candidates.valid, self.labels)
         return Found(candidates, *numbered(self.features, segments))
 
     def rank(self, found: Found) -> Tensor:
-        """As `totals`, for candidates whose features are known."""
+        """Return what `totals` returns, for candidates whose features are known."""
         candidates = found.candidates
         return self.ranker.totals(found.labellings, found.ids, candidates.scores, candidates.valid)

@@ -33,9 +33,9 @@ class Ranker(nn.Module, ABC):
         self.register_buffer("first", torch.zeros((), dtype=torch.float64))
 
     def start(self, examples: Examples) -> None:
-        """To be called before the first epoch, and again after a state was loaded.
+        """Take the examples: call this before the first epoch, and again after a state was loaded.
 
-        InputError for examples from which nothing can be learned, or that have other features than before.
+        Raises InputError for examples from which nothing can be learned, or that have other features than before.
         """
         _check(examples)
         if not len(self.weights):
@@ -52,11 +52,11 @@ class Ranker(nn.Module, ABC):
     @property
     @abstractmethod
     def criterion(self) -> Criterion:
-        """What is compared in a list, and when that asks for a change."""
+        """The criterion that says what is compared in a list, and when that asks for a change."""
 
     @abstractmethod
     def epoch(self) -> None:
-        """One epoch of work on the examples."""
+        """Do one epoch of work on the examples."""
 
     @property
     def first_weight(self) -> float:
@@ -66,19 +66,22 @@ class Ranker(nn.Module, ABC):
     @property
     @abstractmethod
     def objective(self) -> float:
-        """What is being made small, after the last epoch; NaN where nothing is known yet."""
+        """The value that learning makes small, after the last epoch; NaN where nothing is known yet."""
 
     @property
     @abstractmethod
     def finished(self) -> str | None:
-        """Why further epochs would gain nothing, in plain words; None while they may."""
+        """The reason for which further epochs would gain nothing, in plain words.
+
+        None while they may gain something.
+        """
 
     def totals(self, labellings: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
-        """Scores (B, K) float64 of the candidates of new lists; -inf where not valid.
+        """Return the scores (B, K) float64 of the candidates of new lists; -inf where not valid.
 
         labellings (N,) and ids (N,): pairs of labelling b K + k and feature 0 <= id < F, in any order; a pair
         counts once however often it is given. first (B, K): the first model's log-probabilities. valid (B, K) bool.
-        Of equal scores, that with the higher log-probability is meant to win. InputError for other features.
+        Of equal scores, that with the higher log-probability is meant to win. Raises InputError for other features.
         """
         labellings, ids = distinct(labellings, ids, len(self.weights))
         first, weights = first.double().where(valid, 0), self.weights.to(first.device)
@@ -87,13 +90,13 @@ class Ranker(nn.Module, ABC):
 
     @property
     def used(self) -> Tensor:
-        """(F,) bool, the features that some of the learned weight vectors has."""
+        """Mask (F,) bool of the features that at least one of the learned weight vectors has."""
         return self.weights != 0
 
     def prune(self, keep: Tensor) -> None:
         """Forget features that are not used, where keep (F,) bool is False; the others are numbered anew.
 
-        There is no going on with the same examples. ValueError for a feature that is used.
+        Learning cannot go on with the same examples. Raises ValueError for a feature that is used.
         """
         if (self.used & ~keep).any():
             raise ValueError("prune: keep all features that are used")
@@ -129,7 +132,7 @@ class Ranker(nn.Module, ABC):
 
 
 def within(ids: Tensor, n_features: int) -> bool:
-    """Whether all ids (n,) are numbers of features."""
+    """Return whether all ids (n,) are numbers of features, 0 <= id < F."""
     return not len(ids) or (int(ids.min()) >= 0 and int(ids.max()) < n_features)
 
 

@@ -68,7 +68,7 @@ class Reranker(LossTagger, SecondModel):
         self.start_counts()
 
     def make_scoring(self) -> "ListScores":
-        """The first model's lists under the second model's scores."""
+        """Return the second model's scores of the first model's lists."""
         self.fix_first()
         features = [feature for feature in self.nonlocal_features if isinstance(feature, NonlocalFeature)]
         return ListScores(self.first, self.scorer, self.labels, features)
@@ -76,46 +76,46 @@ class Reranker(LossTagger, SecondModel):
     # -- the architecture ------------------------------------------------------------------------------------
 
     def scored(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
-        """What is correct and the candidates of the lists of a batch, which are always given."""
+        """Return the correct labellings and the candidates of the lists of a batch, which are always given."""
         assert self.lists is not None
         return self.score_list(batch, move_data_to_device(self.lists.cut(batch.rows.cpu()), self.device))
 
     def configure_optimizers(self) -> Optimizer:
-        """The optimizer over the second model's parameters."""
+        """Return the optimizer over the second model's parameters."""
         return self.optimizer([p for p in self.parameters() if p.requires_grad])
 
     # -- what lists teach beside weights ---------------------------------------------------------------------
 
     def read_text(self, data: SequenceData) -> None:
-        """Nothing is learned of text."""
+        """Do nothing: such a second model learns nothing from text."""
 
     def read_lists(self, data: SequenceData, progress: bool) -> dict[str, float]:
-        """Nothing but weights is learned of lists."""
+        """Return no times: nothing is read off the lists before training."""
         return {}
 
     def numbered_features(self) -> dict[str, Any]:
-        """Nothing."""
+        """Return nothing: no features are numbered by what the lists hold."""
         return {}
 
     def settle(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing: the weights are ready to be saved when training is over."""
 
     # -- saved models ----------------------------------------------------------------------------------------
 
     def description(self) -> dict[str, Any]:
-        """That of both models."""
+        """Return class and options of every part of both models, as plain JSON types."""
         own = {part: described(getattr(self, part)) for part in self.saved_parts}
         return {**own, "first": self.first.description()}
 
     @classmethod
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> "Reranker":
-        """The re-ranker, without weights and lists, that `description` described."""
+        """Return the re-ranker, without weights and lists, that `description` described."""
         first = Tagger.from_description(entries(description, ["first"])["first"], features, build)
         return cls(first, **build.options(cls, entries(description, cls.saved_parts), "model"))
 
 
 class ListScores(FirstLattice):
-    """total score = the second model's local score of what the first model lists + non-local scores.
+    """The candidates of a first model: total score = the second model's local score + non-local scores.
 
     Args:
         first: the first model.
@@ -132,10 +132,10 @@ class ListScores(FirstLattice):
 
     @property
     def additive(self) -> bool:
-        """Both are sums of weights."""
+        """True: the local score and the non-local scores are both sums of weights."""
         return True
 
     def totals(self, batch: Batch, candidates: Candidates) -> Tensor:
-        """-> (B, K) total scores of candidates, in their order; -inf where not valid."""
+        """Return the total scores (B, K) of candidates, in their order; -inf where not valid."""
         more = nonlocal_scores(self.nonlocal_features, batch, candidates.labels, candidates.valid, self.labels)
         return self.rated(batch, candidates).scores + more

@@ -76,20 +76,20 @@ class SecondModel(LatticeTagger):
 
     @abstractmethod
     def read_text(self, data: SequenceData) -> None:
-        """Learn from the text of the training data; InputError for what cannot be read, before anything is trained."""
+        """Learn from the text of the training data. Raises InputError, before any training, for what cannot be read."""
 
     @abstractmethod
     def read_lists(self, data: SequenceData, progress: bool) -> dict[str, float]:
-        """Learn from the lists of the training data what there is; -> seconds by name."""
+        """Learn from the lists of the training data what there is to learn; return the seconds by name."""
 
     @abstractmethod
     def numbered_features(self) -> dict[str, Any]:
-        """What weights must agree on that was read off lists, as plain JSON types by name."""
+        """Return what weights must agree on that was read off lists, as plain JSON types by name."""
 
     # -- lists ------------------------------------------------------------------------------------------------
 
     def score_list(self, batch: Batch, listed: Listed) -> Scored:
-        """What is correct and the candidates of a list under the second model, with gradients."""
+        """Return the correct labellings and the candidates of lists under the second model, with gradients."""
         candidates = listed.candidates
         gold, gold_scores = self._correct(batch, listed)
         labels = torch.cat([gold[:, None], candidates.labels], 1)
@@ -118,10 +118,10 @@ class SecondModel(LatticeTagger):
     # -- the first models ------------------------------------------------------------------------------------
 
     def train_first(self, data: SequenceData, **options: Any) -> dict[str, float]:
-        """Train the first models, or take them from the cache; -> seconds of "folds", of the "first model", ...
+        """Train the first models, or take them from the cache; return the seconds of "folds", "first model" and so on.
 
         The second model starts from zero. `options` are those of the trainers, such as accelerator and
-        enable_progress_bar. InputError for data that cannot be listed, before anything is trained.
+        enable_progress_bar. Raises InputError for data that cannot be listed, before anything is trained.
         """
         self.read_text(data)
         self.check_unit(data.unit)
@@ -144,20 +144,20 @@ class SecondModel(LatticeTagger):
         return {**models.seconds, **self.read_lists(data, progress)}
 
     def fix_first(self) -> None:
-        """The weights of the first model, made where there are none, stay as they are."""
+        """Keep the weights of the first model from learning; where it has none yet, make them."""
         if not self.first.fitted:
             self.first.allocate(self.labels)
         self.first.requires_grad_(False)
 
     def learn_sizes(self, data: SequenceData) -> None:
-        """Features and labels are those of the training data."""
+        """Take features and labels from the training data, and create the weights."""
         train = data.corpus("train")
         self.first.scorer.learn(train)
         self.features.fit(train)
         self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
 
     def check_data(self, data: SequenceData, stage: str) -> None:
-        """InputError when fit has no lists of the training data."""
+        """Raise InputError if training is to begin without lists of the training data."""
         if stage != "fit":
             return
         if self.lists is None:
@@ -166,13 +166,13 @@ class SecondModel(LatticeTagger):
             raise InputError("the candidate lists are those of other training data: call train_first(data) again")
 
     def further_vocabulary(self) -> dict[str, Any]:
-        """Where lists are known which: a checkpoint is resumed with those it was trained on."""
+        """Return, where lists are known, which they are: a checkpoint is resumed with those it was trained on."""
         lists = {} if self.fingerprint is None else {"candidate lists": self.fingerprint}
         return {**lists, **self.numbered_features()}
 
 
 class FirstLattice(Scoring):
-    """The candidates of a first model, whose lattice is the one that is searched; a second model scores them.
+    """The lattice of a first model, in which candidates are searched for; a second model scores them.
 
     Args:
         first: the first model.
@@ -185,15 +185,15 @@ class FirstLattice(Scoring):
 
     @property
     def reader(self) -> Scorer:
-        """That of the first model; the second one looks at what was read for it."""
+        """The scorer of the first model; the second model uses what was read for it."""
         return self.first.scorer
 
     def lattice(self, batch: Batch) -> Lattice:
-        """-> the first model's Lattice."""
+        """Return the first model's Lattice of a batch."""
         return self.first(batch)
 
     def rated(self, batch: Batch, candidates: Candidates) -> Candidates:
-        """The first model's candidates, in its order, with the second model's local scores."""
+        """Return the first model's candidates, in its order, with the second model's local scores."""
         local = local_scores(self.scorer, batch, candidates)
         return candidates._replace(scores=local.where(candidates.valid, -torch.inf))
 
@@ -201,7 +201,7 @@ class FirstLattice(Scoring):
 def check_parts(
     first: Tagger, scorer: LocalScore, criterion: Criterion, search: KBest, nonlocal_features: Sequence[NonlocalFeature]
 ) -> None:
-    """InputError for parts that make no re-ranker."""
+    """Raise InputError for parts that make no re-ranker."""
     if search.k < 2:
         raise InputError(f"model.search.k is {search.k}: a list to choose from has at least 2 candidates")
     if not nonlocal_features:

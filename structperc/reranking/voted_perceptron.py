@@ -1,4 +1,4 @@
-"""The voted perceptron for ranking."""
+"""The voted perceptron for ranking candidates."""
 
 import math
 from typing import Any, Literal, NamedTuple, get_args
@@ -73,7 +73,7 @@ class VotedPerceptron(Ranker):
         self._lists = Lists(examples, self.unit)
 
     def epoch(self) -> None:
-        """One pass over all examples with a correct candidate."""
+        """Make one pass over all examples with a correct candidate."""
         weights, w0 = self.updates.last(len(self.weights))
         self._append(*self._lists.run_pass(self._order(), weights.cpu().numpy(), float(w0)))
         served = self.updates.last if self.predict == "last" else self.updates.average
@@ -97,12 +97,12 @@ class VotedPerceptron(Ranker):
 
     @property
     def criterion(self) -> Perceptron:
-        """A list asks for an update when its best candidate is wrong."""
+        """The perceptron's criterion: a list asks for an update when its best candidate is wrong."""
         return Perceptron()
 
     @property
     def used(self) -> Tensor:
-        """(F,) bool, the features that some update has."""
+        """Mask (F,) bool of the features that some update has."""
         return torch.zeros_like(self.weights, dtype=torch.bool).index_fill_(0, self.update_ids.long(), True)
 
     def _check_history(self) -> None:
@@ -123,16 +123,16 @@ class VotedPerceptron(Ranker):
 
     @property
     def objective(self) -> float:
-        """Mistakes of the last pass."""
+        """The number of mistakes in the last pass; NaN before the first one."""
         return float(self.mistakes[-1]) if len(self.mistakes) else math.nan
 
     @property
     def finished(self) -> str | None:
-        """Whether the last pass made no mistake."""
+        """A message if the last pass made no mistake, else None."""
         return "converged: no mistake in a whole pass" if self.objective == 0 else None
 
     def totals(self, labellings: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
-        """As of the base; with predict="vote" the numbers of votes."""
+        """Return the scores (B, K) float64 as every ranker does; with predict="vote" they are the numbers of votes."""
         if self.predict != "vote":
             return super().totals(labellings, ids, first, valid)
         if self._votes is None or self._votes.survival.device != first.device:
@@ -146,7 +146,7 @@ class VotedPerceptron(Ranker):
 
 
 class Difference(NamedTuple):
-    """Of the vectors of two candidates: an update."""
+    """An update: the difference of the vectors of two candidates."""
 
     ids: np.ndarray  # (n,) int32, features that one of the two has
     signs: np.ndarray  # (n,) int64, 1 or -1
@@ -154,7 +154,7 @@ class Difference(NamedTuple):
 
 
 class Lists:
-    """Examples as the inner loop wants them; K candidates each, log-probabilities in units."""
+    """The examples in the layout of the inner loop: K candidates each, log-probabilities in units."""
 
     def __init__(self, examples: Examples, unit: float) -> None:
         self.ids, self.offsets = (x.cpu().numpy() for x in (examples.features.ids, examples.features.offsets))
@@ -164,9 +164,9 @@ class Lists:
         self.first = (examples.first / unit).where(examples.valid, 0).cpu().numpy()
 
     def run_pass(self, order: np.ndarray, weights: np.ndarray, w0: float) -> tuple[list[int], list[Difference]]:
-        """-> survival of the vector given and of each that comes after it; the updates between them.
+        """Return the updates of one pass, and the survival of the vector given and of each that comes after it.
 
-        `weights` (F,) float64 change in place.
+        The survival comes first. `weights` (F,) float64 change in place.
         """
         survival, made = [0], []
         for s, correct in zip(order.tolist(), self.correct[order].tolist(), strict=True):
@@ -182,7 +182,7 @@ class Lists:
         return survival, made
 
     def best(self, s: int, weights: np.ndarray, w0: float) -> int:
-        """The candidate of highest F, of these that of highest log-probability, of these the first."""
+        """Return the candidate of highest F; of equal ones that of highest log-probability, then the first."""
         boundaries = self._boundaries(s)
         running = np.zeros(boundaries[-1] - boundaries[0] + 1)
         np.cumsum(weights[self.ids[boundaries[0] : boundaries[-1]]], out=running[1:])  # of integers: exact
@@ -192,7 +192,7 @@ class Lists:
         return int(tied[self.first[s, tied].argmax()])
 
     def difference(self, s: int, a: int, b: int) -> Difference:
-        """Phi of candidate a less Phi of candidate b."""
+        """Return Phi of candidate a less Phi of candidate b."""
         boundaries = self._boundaries(s)
         ours, other = (self.ids[boundaries[k] : boundaries[k + 1]] for k in (a, b))
         ids = np.setxor1d(ours, other, assume_unique=True)

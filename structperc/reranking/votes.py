@@ -23,7 +23,7 @@ class ListUpdates(NamedTuple):
 
     @property
     def first_weights(self) -> Tensor:
-        """w0 of every vector, (U + 1,) float64, added up one after the other (on the CPU) as training does."""
+        """The weight w0 of every vector, (U + 1,) float64, added up one after the other (on the CPU) as in training."""
         return torch.cat([self.first.new_zeros(1), self.first.cpu().cumsum(0).to(self.first)])
 
     def to(self, device: torch.device) -> "ListUpdates":
@@ -32,11 +32,11 @@ class ListUpdates(NamedTuple):
         return ListUpdates(Ragged(ids, offsets), *(x.to(device) for x in self[1:]))
 
     def last(self, n_features: int) -> tuple[Tensor, Tensor]:
-        """-> weights (F,) float64 and w0 () float64 of the present vector."""
+        """Return the weights (F,) float64 and w0 () float64 of the present vector."""
         return self._sum(torch.ones_like(self.first), n_features), self.first_weights[-1]
 
     def average(self, n_features: int) -> tuple[Tensor, Tensor]:
-        """-> weights (F,) float64 and w0 () float64, averages over the vectors after each example.
+        """Return the weights (F,) float64 and w0 () float64, averaged over the vectors after each example.
 
         An update counts for all examples since, its own included. The sums of weights are exact.
         """
@@ -67,10 +67,10 @@ class Votes:
         self._features, self._signs = updates.features, updates.signs.float()
 
     def count(self, labellings: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
-        """-> votes (B, K) float64, 0 where not valid. For the arguments see `Ranker.totals`; `first` is in units.
+        """Return the votes (B, K) float64 of candidates, 0 where not valid; arguments are those of `Ranker.totals`.
 
-        Of candidates to which a vector gives equal scores it votes for that with the highest `first`, then for the
-        one that comes first.
+        `first` is in units. Of candidates to which a vector gives equal scores it votes for that with the highest
+        `first`, then for the one that comes first.
         """
         K = first.shape[1]
         order = first.double().where(valid, -torch.inf).argsort(dim=1, descending=True, stable=True)

@@ -145,7 +145,7 @@ class LossTagger(LatticeTagger):
                 raise Diverged(f"epoch {self.current_epoch + 1}: {error}") from None
 
     def add(self, losses: Tensor, batch: Batch, batch_idx: int = 0) -> Tensor:
-        """Return what a batch with losses (B,) adds to the objective, and keep it in the sums of the step and of the epoch.
+        """Return what a batch with losses (B,) adds to the objective, and add it to the sums of step and epoch.
 
         Raises Diverged when it is not a finite number; in full-batch training the optimizer judges the whole sum
         instead, and restores its best weights first.

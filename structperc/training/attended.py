@@ -1,6 +1,6 @@
-"""The program as the child process of another: when standard input ends, because the other is no more, so does it.
+"""The program as the child of another process: it ends when standard input does, as its parent is gone then.
 
-python -m structperc.training.attended fit ...
+It is started by `python -m structperc.training.attended fit ...`.
 """
 
 import os
@@ -9,7 +9,10 @@ import threading
 
 
 def end_with_parent() -> None:
-    """Returns never: the process ends at once, as if it was killed. Checkpoints and results appear whole or not."""
+    """End the process at once when standard input ends, as if it was killed; this never returns.
+
+    Checkpoints and results that are being written then appear whole or not at all.
+    """
     while os.read(0, 1):
         pass
     os._exit(1)

@@ -14,7 +14,7 @@ LOCK = ".lock"  # stays in the folder; what holds is the system's lock on it, wh
 
 @contextmanager
 def alone_in(folder: Path, advice: str) -> Iterator[None]:
-    """Makes the folder. InputError, with the advice, while another process is alone in it."""
+    """Make the folder and hold it within the block. Raises InputError, with the advice, if another process holds it."""
     _make(folder)
     lock = FileLock(folder / LOCK)
     try:
@@ -29,7 +29,10 @@ def alone_in(folder: Path, advice: str) -> Iterator[None]:
 
 @contextmanager
 def alone_in_new_run(root: Path) -> Iterator[Path]:
-    """ROOT/1, or whatever number no run has yet; it is there from the start, and gone if nothing came into it."""
+    """Yield the folder of a new run, ROOT/1 or the first number that is free, and hold it within the block.
+
+    The folder is there from the start, and removed in the end if nothing was written into it.
+    """
     missing = [folder for folder in (root, *root.parents) if not folder.exists()]
     folder = _next(root)
     sweep_runs(root)

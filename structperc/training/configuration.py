@@ -40,7 +40,7 @@ class ConfigurationParser(LightningArgumentParser):
         super().__init__(*args, **{"parser_mode": STRICT, "allow_abbrev": False, **options})
 
     def parse_path(self, path: Any, *args: Any, **options: Any) -> Namespace:
-        """A file with its overlays. InputError as of `composed`."""
+        """Parse a configuration file with its overlays. Raises InputError as `composed` does."""
         text = composed_text(path)
         if text is None:
             return super().parse_path(path, *args, **options)
@@ -48,26 +48,29 @@ class ConfigurationParser(LightningArgumentParser):
             return self.parse_string(text, os.path.basename(path), *args, **options)
 
     def parse_string(self, content: str, *args: Any, **options: Any) -> Namespace:
-        """The text of a file, or one that stands in place of its name; as `parse_path`."""
+        """Parse the text of a configuration, as `parse_path` parses a file; the text may also be the name of one."""
         value = parse_yaml(content, "inline")
         check_shape(value, "inline")
         self._refuse_unknown(value)
         return super().parse_string(content, *args, **options)
 
     def parse_object(self, obj: Any, *args: Any, **options: Any) -> Namespace:
-        """Arguments of a class, by name."""
+        """Parse the arguments of a class, given by name; unknown names are refused first."""
         self._refuse_unknown(obj)
         return super().parse_object(obj, *args, **options)
 
     def add_function_arguments(self, function: Any, *args: Any, **options: Any) -> Any:
-        """Those of a function in place of a class, such as `FeatureExtractor.from_crfpp`. It must say what it makes."""
+        """Add the arguments of a function that stands for a class, such as `FeatureExtractor.from_crfpp`.
+
+        The function must have a type hint for what it returns.
+        """
         returned = get_type_hints(function).get("return")
         if getattr(returned, "__module__", "builtins") == "builtins":
             self.error(f"{function.__module__}.{function.__qualname__} is neither a class nor says which one it makes")
         return super().add_function_arguments(function, *args, **options)
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        """Refuses a command line or a configuration; suggests the name of an option for one that there is not."""
+        """Refuse a command line or a configuration with an InputError, which may suggest the option that was meant."""
         found = re.match(r"unrecognized arguments: --([^ =]+)", message)
         if found and "did you mean" not in message:
             parsers = [self, *getattr(self._subcommands_action, "_name_parser_map", {}).values()]

@@ -1,4 +1,4 @@
-"""What a configuration must be before any of its keys is looked up: a mapping, with classes written as such."""
+"""The shape that a configuration must have before any of its keys is looked up: a mapping, with classes as such."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ CLASS = ("class_path", "init_args", "dict_kwargs")  # keys of one
 
 
 class Misshapen(NamedTuple):
-    """A part that is not written as it must be."""
+    """A part of a configuration that is not written as it must be."""
 
     keys: tuple[str, ...]  # from the top to what is wrong; places in lists are numbers
     shown: str  # dotted keys of the class that it belongs to
@@ -19,7 +19,7 @@ class Misshapen(NamedTuple):
 
 
 def check_shape(value: Any, name: str) -> None:
-    """InputError, which begins with the name of the text, for what is no mapping and for the first misshapen part."""
+    """Raise InputError, which begins with the name of the text, for what is no mapping and for a misshapen part."""
     if not isinstance(value, dict):
         what = "is empty" if value is None else f"holds {'a list' if isinstance(value, list) else 'plain text'}"
         raise InputError(f"{name}: a configuration is written as KEY: VALUE, but this {what}")
@@ -28,7 +28,7 @@ def check_shape(value: Any, name: str) -> None:
 
 
 def misshapen(value: Any, above: tuple[str, ...] = ()) -> Iterator[Misshapen]:
-    """All parts, from the top, that are not written as a class with its options."""
+    """Yield all parts, from the top, that are not written as a class with its options."""
     shown = ".".join(above)
     if isinstance(value, dict) and "class_path" in value:
         if not isinstance(value["class_path"], str) or not value["class_path"]:

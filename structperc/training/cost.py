@@ -1,4 +1,4 @@
-"""What a run costs: seconds of training, weights, memory, and tokens per second once it is trained."""
+"""The costs of a run: seconds of training, weights, memory, and tokens per second once it is trained."""
 
 import sys
 import time
@@ -23,15 +23,15 @@ class Stopwatch(pl.Callback):
 
     @property
     def seconds(self) -> float:
-        """Of all parts of the run."""
+        """The seconds of all parts of the run until now."""
         return self.before + time.perf_counter() - self.started
 
     def state_dict(self) -> dict[str, Any]:
-        """For checkpoints."""
+        """Return the seconds until now, which are kept in checkpoints."""
         return {"seconds": self.seconds}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """From a checkpoint. InputError for one that holds no seconds."""
+        """Take over the seconds kept in a checkpoint. Raises InputError for one that holds none."""
         check_fields(state_dict, {"seconds": float}, "callbacks.Stopwatch")
         self.before = state_dict["seconds"]
 
@@ -57,19 +57,19 @@ class Clock:
 
 
 def by_part(seconds: dict[str, float]) -> str:
-    """ " (folds 70.1, first model 16.0, ...)"; nothing for a single part."""
+    """Return " (folds 70.1, first model 16.0, ...)", or an empty text for a single part."""
     return f" ({', '.join(f'{part} {spent:.1f}' for part, spent in seconds.items())})" if len(seconds) > 1 else ""
 
 
 def parameters(model: nn.Module) -> int:
-    """Weights of a model, those that are fixed, such as a re-ranker's first model, among them."""
+    """Return the number of weights of a model, fixed ones included, such as those of a re-ranker's first model."""
     return sum(p.numel() for p in model.parameters())
 
 
 def peak_memory(device: torch.device) -> dict[str, float]:
-    """Most memory that this process has had, in MiB: `peak_memory_mb` and, of tensors on a GPU, `peak_gpu_memory_mb`.
+    """Return the most memory that this process has had, in MiB: `peak_memory_mb` and `peak_gpu_memory_mb`.
 
-    Nothing where the system does not say.
+    The latter is that of tensors on a GPU. What the system does not say is left out.
     """
     own = peak_resident()
     found = {} if own is None else {"peak_memory_mb": own / MIB}
@@ -79,7 +79,7 @@ def peak_memory(device: torch.device) -> dict[str, float]:
 
 
 def peak_resident() -> int | None:
-    """Bytes of this process at their most, None on Windows.
+    """Return the most memory that this process has had, in bytes, or None on Windows.
 
     Linux keeps ru_maxrss over exec: that of a child process is at least what its parent had. VmHWM begins anew.
     """

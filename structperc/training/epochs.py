@@ -13,9 +13,9 @@ from structperc.data.unfinished import whole_file
 
 
 class BestEpoch(ModelCheckpoint):
-    """ModelCheckpoint that saves epochs which end with a validation when all of their end has been done.
+    """ModelCheckpoint that saves an epoch which ends with a validation only after all its callbacks have run.
 
-    A resumed run would else do a part of it again.
+    Otherwise a resumed run would do a part of the epoch's end again.
     """
 
     def _should_save_on_train_epoch_end(self, trainer: pl.Trainer) -> bool:
@@ -26,7 +26,7 @@ class BestEpoch(ModelCheckpoint):
 
 
 class LastEpoch(BestEpoch):
-    """`last.ckpt` after every epoch, or every n epochs, and when training ends.
+    """The checkpoint `last.ckpt`, written after every epoch, or every n epochs, and when training ends.
 
     ModelCheckpoint's own `save_last` writes only where the epoch is also among the best (Lightning 2.6), so that a
     resumed run would repeat all epochs since then.
@@ -42,14 +42,14 @@ class LastEpoch(BestEpoch):
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Nothing: which epoch is the last a resumed run sees by itself."""
+        """Return an empty state: a resumed run sees by itself which epoch is the last."""
         return {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Nothing is kept."""
+        """Ignore the state, since `state_dict` keeps nothing."""
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Where the last epoch is none of the n-th."""
+        """Save the last epoch if it was not saved yet, as its number is no multiple of n."""
         if self._last_global_step_saved != trainer.global_step:
             self._save_checkpoint(trainer, self.format_checkpoint_name({}))
 

@@ -1,4 +1,4 @@
-"""Commands that are interrupted, by Ctrl-C or SIGTERM, say how to go on."""
+"""Commands that are interrupted, by Ctrl-C or SIGTERM, say how to resume."""
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,10 @@ OPTION = "--ckpt_path"
 
 @contextmanager
 def resumed_by(command: Callable[[], Sequence[str]]) -> Iterator[None]:
-    """The interruption of the block carries the command, as it is to be when it comes, that goes on."""
+    """Let an interruption within the block end with a message that says by which command to go on.
+
+    The command is asked for when the interruption comes.
+    """
     try:
         yield
     except (KeyboardInterrupt, SystemExit) as end:
@@ -29,7 +32,7 @@ def _interrupted(end: BaseException) -> bool:
 
 
 def resuming(command: Sequence[str], last: Path, root: Path) -> list[str]:
-    """A training command, changed so that it goes on from a checkpoint of one of the runs under a root."""
+    """Return a training command changed so that it goes on from a checkpoint of one of the runs under a root."""
     kept = list(command)
     for at in reversed([i for i, word in enumerate(kept) if word.partition("=")[0] == OPTION]):
         del kept[at : at + (1 if "=" in kept[at] else 2)]

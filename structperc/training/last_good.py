@@ -1,4 +1,4 @@
-"""What is left of a run whose objective stopped being a number: the last good weights, as a saved model."""
+"""The last good weights of a run whose objective stopped being a number, kept as a saved model."""
 
 import logging
 from pathlib import Path
@@ -19,7 +19,10 @@ class LastGood(pl.Callback):
         self.run = run
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        """Full-batch optimizers have put their best weights back by now."""
+        """Save the last good weights if training diverged.
+
+        Full-batch optimizers have restored their best ones by now.
+        """
         if not isinstance(exception, Diverged) or not trainer.is_global_zero:
             return
         assert isinstance(pl_module, SequenceTagger)

@@ -1,4 +1,4 @@
-"""What a run keeps about itself in its folder of logs: configuration and metrics."""
+"""The files about itself that a run keeps in its folder of logs: configuration and metrics."""
 
 import csv
 import io
@@ -14,7 +14,10 @@ from structperc.data.output import complaints, opened
 
 
 class Metrics(ExperimentWriter):
-    """metrics.csv, a whole table whenever it is written. InputError, with the reason, where it cannot be."""
+    """The file metrics.csv, always written as a whole table.
+
+    Raises InputError, with the reason, if it cannot be written.
+    """
 
     def save(self) -> None:
         """Write all rows so far."""
@@ -28,12 +31,12 @@ class Metrics(ExperimentWriter):
 
 
 class RunLog(CSVLogger):
-    """Lightning's, whose table appears whole."""
+    """Lightning's CSVLogger, but its table appears in the folder whole or not at all."""
 
     @property
     @rank_zero_experiment
     def experiment(self) -> Metrics:
-        """The table."""
+        """The table of the run; it is made when it is first asked for."""
         if not isinstance(self._experiment, Metrics):
             with complaints(self.log_dir):
                 self._experiment = Metrics(self.log_dir)
@@ -41,9 +44,9 @@ class RunLog(CSVLogger):
 
 
 class SavedConfig(SaveConfigCallback):
-    """Lightning's. InputError, with the reason, where the file cannot be written."""
+    """Lightning's SaveConfigCallback, but raises InputError, with the reason, where the file cannot be written."""
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        """In all processes."""
+        """Write the configuration of the run; every process calls this."""
         with complaints(Path(trainer.log_dir or ".") / self.config_filename):
             super().setup(trainer, pl_module, stage)

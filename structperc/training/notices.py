@@ -1,4 +1,4 @@
-"""What Lightning says to programmers, and users of the program can do nothing about."""
+"""Notices of Lightning that are meant for programmers, and that users of the program can do nothing about."""
 
 import logging
 import warnings
@@ -46,7 +46,7 @@ def quieten() -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without the notices of trainers that are made to find mistakes; warnings stay."""
+    """Hide, within the block, the notices of trainers that are made to find mistakes; warnings are still shown."""
     loggers = [logging.getLogger(name) for name in LOGGERS]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

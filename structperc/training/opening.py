@@ -1,4 +1,4 @@
-"""What a training begins with, as it is said before the first epoch."""
+"""The lines that are printed before the first epoch of a training."""
 
 import logging
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 class Opening(pl.Callback):
-    """Says where a run is kept, and the sizes of its data and of its model.
+    """Says where a run is kept, and how large its data and its model are.
 
     Args:
         run: its folder.
@@ -24,7 +24,7 @@ class Opening(pl.Callback):
         self.run = run
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """All sizes are known by now."""
+        """Print the lines, in the first process; all sizes are known by now."""
         assert isinstance(pl_module, SequenceTagger)
         if trainer.is_global_zero:
             for line in opening_lines(self.run, trainer.datamodule, pl_module):  # type: ignore[attr-defined]
@@ -32,7 +32,7 @@ class Opening(pl.Callback):
 
 
 def opening_lines(run: Path, data: SequenceData, tagger: SequenceTagger) -> Iterator[str]:
-    """Three lines, of an encoded corpus and a tagger that knows its sizes."""
+    """Yield three lines about a run, the encoded corpora of its data, and a tagger whose sizes are known."""
     sizes = [f"{split} {len(data.corpus(split)):,}" for split in ("train", "dev", "test") if data.has(split)]
     yield f"run: {run}"
     yield f"data: {', '.join(sizes)} {data.unit}s"

@@ -18,27 +18,30 @@ DEEPEST = 20  # files, each of which names the next
 
 
 def read_configuration(path: str | Path) -> Any:
-    """The value of a file and its overlays. InputError as of `composed`."""
+    """Return the value of a file laid over its overlays. Raises InputError as `composed` does."""
     text = composed_text(path)
     return read_yaml(path) if text is None else parse_yaml(text, str(path))
 
 
 def composed_text(path: str | Path) -> str | None:
-    """A file and its overlays as one YAML text; None of a file that names none. InputError as of `composed`."""
+    """Return a file and its overlays as one YAML text, or None for a file that names none.
+
+    Raises InputError as `composed`.
+    """
     if find_key(_read(path), [KEY]) is None:
         return None
     return yaml.serialize(composed(path), Dumper=yaml.SafeDumper)
 
 
 def composed(path: str | Path) -> yaml.MappingNode:
-    """The tree of a file laid over the files that it names, the first at the bottom; these may name others.
+    """Return the YAML tree of a file laid over the files that it names, the first at the bottom; these may name others.
 
     Paths are relative to the folder of the file that names them. Mappings are laid over each other key by key;
     anything else replaces what it lies on: lists, plain values, and a class with its options where its class_path is
     another one. Each part knows the file and line it is from.
 
-    InputError, with the name of the file that is wrong, for one that cannot be read or is no configuration, and for
-    files that name each other in a circle.
+    Raises InputError, with the name of the file that is wrong, for one that cannot be read or is no configuration, and
+    for files that name each other in a circle.
     """
     tree = _composed(str(path), [], {})
     for part in misshapen(node_value(tree)):  # such as options beside the class_path of another file
@@ -64,7 +67,7 @@ def _read(path: str | Path) -> yaml.MappingNode:
 
 
 def overlaid(below: yaml.MappingNode, above: yaml.MappingNode) -> yaml.MappingNode:
-    """One mapping laid over another; both stay as they are."""
+    """Return one mapping laid over another; both stay as they are."""
     if _class(above) not in (None, _class(below)) and _class(below) is not None:
         return above
     entries = {(key.tag, key.value): (key, value) for key, value in below.value}

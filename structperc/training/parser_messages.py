@@ -1,4 +1,4 @@
-"""What the parser of configurations complains about, as one line: where, which option, what is wrong with it.
+"""Complaints of the configuration parser as one line: where, which option, and what is wrong with it.
 
 The parser's own messages are indented by nesting, and show all types that a value might have had and whole values.
 """
@@ -53,14 +53,14 @@ _REWRITTEN = (
 
 
 class Complaint(NamedTuple):
-    """A message of the parser, taken apart."""
+    """A message of the parser, taken apart into the option, the class it belongs to, and the reason."""
 
     keys: list[str]
     owner: str | None  # class path of the object that is not built
     reason: str
 
     def line(self) -> str:
-        """The option, or the class where none is known, and what is wrong with it."""
+        """Return one line: the option, or the class where no option is known, and what is wrong with it."""
         text = self.reason
         for pattern, form in _REWRITTEN:
             text = re.sub(pattern, form, text)
@@ -72,7 +72,7 @@ class Complaint(NamedTuple):
         return f"{place}: {text}" if place else text
 
     def place(self, arguments: Sequence[str]) -> str:
-        """ "file:line: " of the option among the configuration files that the arguments name; empty for an option."""
+        """Return "file:line: " of the option if one of the arguments' configuration files has it, else ""."""
         unknown = re.match(r"Option '([^']+)' is not accepted", self.reason)
         keys = [*self.keys, *(unknown[1].split(".") if unknown else ())]
         keys = ".".join(keys).split(".")
@@ -87,13 +87,16 @@ class Complaint(NamedTuple):
 
 
 def parser_message(message: str, arguments: Sequence[str] = ()) -> str:
-    """One line, which begins with the file and line of the option where the arguments name its file."""
+    """Return the message as one line, which begins with file and line of the option if one of the arguments has it."""
     complaint = read_message(message)
     return complaint.place(arguments) + complaint.line()
 
 
 def read_message(message: str) -> Complaint:
-    """The first of the reasons for which no type fits; where all are types, these and the value."""
+    """Take a message apart: its first reason for which no type fits is kept.
+
+    Where there are only types, these and the value are the reason.
+    """
     keys: list[str] = []
     reasons: list[str] = []
     types: list[str] = []

@@ -1,6 +1,6 @@
 """Prediction files: where runs keep them, and how they are read for a comparison.
 
-Their columns are word, others, gold label, predicted label, as the conlleval script reads them.
+Their columns are word, other columns of the data, gold label and predicted label, as the conlleval script reads them.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,10 @@ Strings = list[list[str]]  # by sentence
 
 
 def write_predictions(run: Path, split: str, corpus: Corpus, predicted: Sequence[str]) -> Path:
-    """The columns of a corpus, gold last, and N predicted labels as RUN/predictions/SPLIT.conll; -> that path."""
+    """Write RUN/predictions/SPLIT.conll and return its path.
+
+    The file has the columns of a corpus, gold last, and after them the N predicted labels.
+    """
     path = run / "predictions" / f"{split}.conll"
     path.parent.mkdir(parents=True, exist_ok=True)
     gold = [role for role in corpus.columns if role == "label"]
@@ -23,7 +26,10 @@ def write_predictions(run: Path, split: str, corpus: Corpus, predicted: Sequence
 
 
 def predictions_of(place: str, split: str) -> Path:
-    """The file itself, or that of a run's folder. InputError for a run without predictions of this split."""
+    """Return the prediction file of a split: `place` itself if it is a file, else the one in this folder of a run.
+
+    Raises InputError for a run without predictions of this split.
+    """
     path = Path(place)
     if not path.is_dir():
         return path
@@ -36,7 +42,7 @@ def predictions_of(place: str, split: str) -> Path:
 
 
 def short_names(places: Sequence[str]) -> list[str]:
-    """The last parts of paths, as many as tell different ones apart; runs/crf/1/model is "crf/1"."""
+    """Return the last parts of each path, as many as tell different paths apart; runs/crf/1/model becomes "crf/1"."""
     parts = [_without_tail(Path(place).parts) for place in places]
     longest = max(len(one) for one in parts)
     for n in range(1, longest + 1):
@@ -55,7 +61,10 @@ def _without_tail(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def last_column(path: str, encoding: str = "utf-8") -> tuple[Strings, Strings]:
-    """Words (first column) and labels (last column) of a file, by sentence. InputError where these are the same."""
+    """Return words (first column) and labels (last column) of a file, by sentence.
+
+    Raises InputError for a file of one column, in which these are the same.
+    """
     words, labels = _read(path, {"word": 0, "label": -1}, encoding)
     if words == labels:
         raise InputError(f"{path}: there are words alone; labels must stand in the last column")
@@ -63,10 +72,10 @@ def last_column(path: str, encoding: str = "utf-8") -> tuple[Strings, Strings]:
 
 
 def gold_column(path: str, encoding: str = "utf-8") -> tuple[Strings, Strings]:
-    """Words and gold labels (last column but one) of a prediction file, by sentence.
+    """Return words and gold labels (last column but one) of a prediction file, by sentence.
 
-    InputError for a file that seems to have no such column: one of words and predicted labels alone, and one that
-    predicts types, none of which is in that column.
+    Raises InputError for a file that seems to have no such column: one of words and predicted labels alone, and one
+    that predicts types, none of which is in that column.
     """
     words, gold, predicted = read_predictions(path, encoding)
     own = _types(predicted)
@@ -81,7 +90,7 @@ def _types(labels: Strings) -> set[str]:
 
 
 def read_predictions(path: str, encoding: str = "utf-8") -> tuple[Strings, Strings, Strings]:
-    """Words (first column), gold labels (last column but one) and predicted labels of a file, by sentence."""
+    """Return words (first column), gold labels (last but one) and predicted labels (last) of a file, by sentence."""
     words, gold, predicted = _read(path, {"word": 0, "gold": -2, "label": -1}, encoding)
     return words, gold, predicted
 

@@ -1,4 +1,4 @@
-"""fit, validate, test and predict: LightningCLI with run folders, results and one-line errors."""
+"""The program of fit, validate, test and predict: LightningCLI with run folders, results and one-line errors."""
 
 import logging
 import sys
@@ -81,17 +81,17 @@ class Program(LightningCLI):
             super().__init__(*classes, **options)
 
     def add_default_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """The seed, within its bounds."""
+        """Add the option of the seed, whose bounds are checked."""
         seed = self.seed_everything_default
         parser.add_argument("--seed_everything", type=bool | Seed, default=seed, help="of all random generators")
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """The checkpoint of the best epoch; that of the last one has nothing to set."""
+        """Add the options of the best epoch's checkpoint, and our defaults; that of the last epoch has no options."""
         parser.add_lightning_class_args(BestEpoch, "checkpoint")
         parser.set_defaults({**DEFAULTS, "model": {"class_path": path_of(self.default)}})
 
     def setup_parser(self, *parsers: Any) -> None:
-        """As Lightning does; scores are printed by the program itself, in per cent."""
+        """Set up the parsers as Lightning does, but let the program itself print the scores, in per cent."""
         super().setup_parser(*parsers)
         for command in ("validate", "test"):
             self._subcommand_parsers[command].set_defaults(verbose=False)
@@ -115,7 +115,7 @@ class Program(LightningCLI):
         log_into(config.trainer.logger, self.folder)
 
     def claim(self, resumed: Path | None) -> Path:
-        """The folder of the run. The first process of a fit works there alone; the trainer tells the others of it."""
+        """Return the folder of the run, which the first process of a fit holds; the trainer tells it to the others."""
         run = run_of(resumed) if resumed else None
         if self.subcommand != "fit":
             assert resumed is not None
@@ -128,7 +128,7 @@ class Program(LightningCLI):
         return run
 
     def going_on(self) -> list[str]:
-        """The command that goes on where this one is interrupted."""
+        """Return the command that goes on where this one is interrupted."""
         command = [*self.prefix, *self.arguments]
         if self.arguments[0] != "fit" or not hasattr(self, "folder"):
             return command
@@ -139,9 +139,10 @@ class Program(LightningCLI):
         """Options are those of configuration and command line alone, whatever a checkpoint says about some."""
 
     def instantiate_trainer(self, **options: Any) -> pl.Trainer:
-        """As of LightningCLI; checkpoints are read without running code, what is configured about bars holds for all.
+        """Return the trainer that LightningCLI makes, except that reading its checkpoints runs no code.
 
-        Bars are ours, unless the configuration names others. InputError for options that Lightning refuses.
+        What is configured about progress bars holds for all of them; bars are ours unless the configuration names
+        others. Raises InputError for options that Lightning refuses.
         """
         wanted = self.config_init[self.subcommand].trainer
         given = wanted.callbacks or []
@@ -174,7 +175,7 @@ class Program(LightningCLI):
         return callback
 
     def before_fit(self) -> None:
-        """Without development data the weights that training ends with are the best."""
+        """Prepare a fit; without development data the last epoch is kept as the best."""
         self.model.check_processes(self.trainer)
         self.datamodule.corpus("train")
         if not self.datamodule.has("dev"):
@@ -185,7 +186,7 @@ class Program(LightningCLI):
         self.trainer.callbacks += more  # type: ignore[attr-defined]
 
     def after_fit(self) -> None:
-        """Save the best epoch's model, score and label every split, say where things lie."""
+        """Save the best epoch's model, score and label every split, and say where the files are."""
         self.seconds = self.stopwatch.seconds
         best = self._serve_best()
         self.model.settle()
@@ -238,18 +239,18 @@ class Program(LightningCLI):
             logger.warning("no predictions are written: %s", error)
 
     def spent(self) -> dict[str, float]:
-        """Seconds of training by part; here there is one part."""
+        """Return the seconds of training by part; here there is one part."""
         return {"training": self.seconds}
 
     def after_validate(self) -> None:
-        """Print the full table."""
+        """Print the full table of scores."""
         if self.trainer.is_global_zero:
             print(self.model.evaluation.table())
 
     after_test = after_validate
 
     def after_predict(self) -> None:
-        """Write the labels of the split data.predict as CoNLL columns into the run's folder."""
+        """Write the labels of the split that data.predict names, as CoNLL columns, into the run's folder."""
         split = self.datamodule.predict_split
         corpus = self.datamodule.corpus(split)
         parts = gathered(self.trainer.predict_loop.predictions)
@@ -260,26 +261,26 @@ class Program(LightningCLI):
 
 
 def log_into(logger: Any, folder: Path) -> None:
-    """Give the folder to a configured logger, or to several, that have none."""
+    """Give the folder to a configured logger, or to each of several, that has none."""
     for one in logger if isinstance(logger, list) else [logger]:
         if isinstance(one, Namespace) and one.get("init_args.save_dir") == "":
             one.init_args.save_dir = str(folder)
 
 
 def serve(trainer: pl.Trainer) -> None:
-    """Leave in the model what its optimizers hand out: averages, or the weights of the lowest objective."""
+    """Leave in the model what its optimizers serve: averages, or the weights of the lowest objective."""
     for optimizer in trainer.optimizers:
         learner(optimizer).swap_in()
 
 
 def train(arguments: list[str], program: type[Program] = Program) -> int:
-    """Runs a training command; every mistake in options or configuration becomes an InputError."""
+    """Run a training command and return 0; every mistake in options or configuration becomes an InputError."""
     run(arguments, program)
     return 0
 
 
 def run(arguments: list[str], program: type[Program] = Program) -> Program:
-    """As `train`; -> the program when it has run."""
+    """Run a training command as `train` does, and return the program when it is done."""
     quieten()
     with refusals(arguments):
         return copy_context().run(  # of which `show_bars` is a part

@@ -1,4 +1,4 @@
-"""What the parser, Lightning and optimizers refuse, in one line that names what to change."""
+"""Refusals of the parser, of Lightning and of optimizers, as one line that names what to change."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ NOT_BUILT = "Does not validate against any of the Union subtypes"  # how the par
 
 @contextmanager
 def refusals(arguments: Sequence[str] = ()) -> Iterator[None]:
-    """Mistakes in options and configurations, those of a command's arguments, become InputErrors within the block."""
+    """Turn mistakes in a command's options and configurations, found within the block, into InputErrors."""
     try:
         yield
     except ArgumentError as error:
@@ -40,7 +40,10 @@ def refusals(arguments: Sequence[str] = ()) -> Iterator[None]:
 
 
 def told(error: Exception) -> Exception:
-    """What Lightning says about how it is used, and optimizers about their options, as InputErrors; else the error."""
+    """Return complaints of Lightning about its use, and of optimizers about their options, as InputErrors.
+
+    Other errors are returned as they are.
+    """
     if trainer_options.is_lightnings(error):
         return trainer_options.complaint(error)
     if type(error) is ValueError and trainer_options.raised_in(error).startswith("torch.optim."):
@@ -49,9 +52,10 @@ def told(error: Exception) -> Exception:
 
 
 def cause(error: Exception) -> Exception:
-    """The InputError that the parser wrapped while it built the configured objects; else the error itself.
+    """Return the InputError that the parser wrapped while it built the configured objects.
 
-    What else went wrong when one of these objects was built makes an InputError, too, such as a package it needs.
+    Where there is none, the error itself is returned, unless it came up while one of these objects was built, such as
+    for the lack of a package: that makes an InputError, too.
     """
     outer: BaseException = error
     chained: BaseException = error

@@ -19,7 +19,7 @@ from structperc.training.cost import Clock
 
 
 class Labelled(NamedTuple):
-    """A split as a tagger labels it."""
+    """A split as a tagger labels it: its scores, its labels and the seconds that it took."""
 
     evaluation: Evaluation
     labels: list[str]  # of all N tokens
@@ -27,15 +27,16 @@ class Labelled(NamedTuple):
 
     @property
     def tokens_per_second(self) -> float:
-        """0.0 of nothing."""
+        """The number of tokens labelled per second; 0.0 for a split without tokens, which takes no time."""
         return len(self.labels) / self.seconds if self.seconds else 0.0
 
 
 @torch.no_grad()
 def label_split(tagger: SequenceTagger, data: SequenceData, split: str) -> Labelled:
-    """Labels a split with the tagger's present weights and counts; the split is encoded and has gold labels.
+    """Label a split with the tagger's present weights; return its labels and scores.
 
-    Several processes label it together, and each gets all of the result.
+    The split must be encoded and have gold labels. Several processes label it together, and each gets all of the
+    result.
     """
     evaluation, parts = Evaluation(tagger.labels, tagger.gamma).to(tagger.device), []
     clock = Clock(tagger.device)
@@ -51,12 +52,15 @@ def label_split(tagger: SequenceTagger, data: SequenceData, split: str) -> Label
 
 
 def evaluate(tagger: SequenceTagger, data: SequenceData, split: str) -> Evaluation:
-    """The scores of `label_split`."""
+    """Return the scores of a split, labelled as `label_split` does."""
     return label_split(tagger, data, split).evaluation
 
 
 def by_type(evaluation: Evaluation) -> dict[str, dict[str, float]]:
-    """Types with a gold or a predicted segment -> score, precision and recall (shares), number of gold segments."""
+    """Return score, precision and recall (shares) and the number of gold segments for each segment type.
+
+    Types without a gold or a predicted segment are left out.
+    """
     if "segments" not in evaluation:
         return {}
     return {
@@ -66,7 +70,7 @@ def by_type(evaluation: Evaluation) -> dict[str, dict[str, float]]:
 
 
 def results_table(results: dict[str, dict[str, float]]) -> str:
-    """One line per split, percentages, within 80 columns; {split: {name: share}}."""
+    """Return a table with one line per split, in per cent and within 80 columns, from {split: {name: share}}."""
     names = next(iter(results.values()))
     rows = [["split", *(name.replace("_", " ") for name in names)]]
     rows += [[split, *(percent(row[name]) for name in names)] for split, row in results.items()]
@@ -74,5 +78,5 @@ def results_table(results: dict[str, dict[str, float]]) -> str:
 
 
 def write_json(path: Path, results: dict[str, Any]) -> None:
-    """Results as JSON, readable by people too; the file appears under its name only when it is complete."""
+    """Write results as JSON that people can read; the file appears under its name only when it is complete."""
     write_lines(path, [json.dumps(results, indent=2, ensure_ascii=False), "\n"])

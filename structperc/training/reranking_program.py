@@ -1,4 +1,4 @@
-"""The program of re-rankers: fit trains the first models, then the second one; the rest is that of taggers."""
+"""The program of re-rankers: fit trains the first models, then the second one; the rest is as for taggers."""
 
 import pytorch_lightning as pl
 
@@ -14,7 +14,7 @@ COMMANDS = ("fit", "validate", "test", "predict")
 
 
 class RerankingProgram(Program):
-    """As `Program`, with a Reranker, or what the configuration's model.class_path names."""
+    """The `Program` of a Reranker, or of the re-ranker that the configuration's model.class_path names."""
 
     prefix = ("rerank",)
     base, default = SecondModel, Reranker
@@ -30,7 +30,10 @@ class RerankingProgram(Program):
         super().before_fit()
 
     def after_fit(self) -> None:
-        """As of taggers; what boosting did is written, too, the rounds after the best epoch among it."""
+        """Save, score and label as for taggers.
+
+        For boosting also write its rounds, those after the best epoch included.
+        """
         model = self.model
         if not (isinstance(model, GlobalReranker) and isinstance(model.ranker, Boosting)):
             return super().after_fit()
@@ -40,12 +43,12 @@ class RerankingProgram(Program):
         return None
 
     def spent(self) -> dict[str, float]:
-        """Seconds of the first models, whenever they were trained, and of this run."""
+        """Return the seconds of the first models, whenever they were trained, and of this run."""
         return {**self.first_seconds, "second model": self.seconds}
 
 
 def check_trainer(trainer: pl.Trainer, model: SecondModel) -> None:
-    """InputError for several processes, and for options about gradients where a ranker learns without."""
+    """Raise InputError for several processes, and for options about gradients where a ranker learns without them."""
     model.check_processes(trainer)
     if model.automatic_optimization:
         return
@@ -57,6 +60,9 @@ def check_trainer(trainer: pl.Trainer, model: SecondModel) -> None:
 
 
 def rerank(arguments: list[str]) -> int:
-    """Runs fit, or the command that the first argument names; mistakes become InputErrors."""
+    """Run fit, or the command that the first argument names, for a re-ranker, and return 0.
+
+    Mistakes become InputErrors.
+    """
     named = arguments[:1] and arguments[0] in COMMANDS
     return train(arguments if named else ["fit", *arguments], RerankingProgram)

@@ -1,4 +1,4 @@
-"""What boosting did, round by round: which features it chose, how the loss fell and what that was worth."""
+"""The rounds of boosting: which features it chose, how the loss fell and what that was worth."""
 
 import csv
 import math
@@ -19,7 +19,7 @@ SHOWN = 30  # features whose weights are drawn
 
 
 class Round(NamedTuple):
-    """One round; counted from 1."""
+    """One round of boosting: its number from 1, the feature it chose, the step it took and the loss after it."""
 
     number: int
     feature: str  # the string chosen
@@ -29,7 +29,7 @@ class Round(NamedTuple):
 
 
 def rounds(model: GlobalReranker) -> list[Round]:
-    """The rounds so far of a re-ranker that boosting trains; before its strings are settled."""
+    """Return the rounds so far of a re-ranker that boosting trains; call this before `settle` renumbers its strings."""
     ranker = model.ranker
     assert isinstance(ranker, Boosting)
     names = dict(model.spelled(ranker.chosen.unique()))
@@ -39,15 +39,15 @@ def rounds(model: GlobalReranker) -> list[Round]:
 
 
 def write_rounds(folder: Path, made: Sequence[Round], per_epoch: int) -> None:
-    """rounds.csv and rounds.png in the folder of a run, whose logs have the scores on development data."""
+    """Write rounds.csv and rounds.png into the folder of a run, whose logs have the scores on development data."""
     write_csv(str(folder / TABLE), Round._fields, made)
     write_figure(str(folder / FIGURE), plot_rounds(made, dev_scores(folder), per_epoch))
 
 
 def dev_scores(folder: Path) -> list[tuple[int, float]]:
-    """Epochs, from 1, and the score on development data after them, from the logs of a run.
+    """Return (epoch from 1, score on development data after it) from the logs of a run.
 
-    A resumed run has several logs; from the first epoch of the next one on, what the one before it says is void.
+    A resumed run has several logs; from the first epoch of a later log on, what the earlier ones say is void.
     """
     scores: dict[int, float] = {}
     for log in sorted((folder / "logs").glob("version_*/metrics.csv"), key=_version):
@@ -64,9 +64,9 @@ def _version(log: Path) -> int:
 
 
 def plot_rounds(made: Sequence[Round], scores: Sequence[tuple[int, float]], per_epoch: int) -> Figure:
-    """Three panels: the loss over rounds, the score on development data over rounds, the largest weights.
+    """Return a figure of three panels: the loss over rounds, the score over rounds, and the largest weights.
 
-    scores: epochs, of so many rounds each apart from the last one, which may have fewer, and scores after them.
+    `scores` are (epoch, score on development data); an epoch has `per_epoch` rounds, the last one perhaps fewer.
     """
     figure = Figure(figsize=(13, 5), layout="constrained")
     loss, dev, bars = figure.subplots(1, 3, width_ratios=(1, 1, 1.4))
@@ -83,7 +83,7 @@ def plot_rounds(made: Sequence[Round], scores: Sequence[tuple[int, float]], per_
 
 
 def totals(made: Sequence[Round]) -> list[tuple[str, float]]:
-    """The weight that each feature has after all rounds, the largest first."""
+    """Return the weight that each feature has after all rounds, the largest first."""
     weights: dict[str, float] = {}
     for one in made:
         weights[one.feature] = weights.get(one.feature, 0.0) + one.step

@@ -1,4 +1,4 @@
-"""Run folders: ROOT/1, ROOT/2, ... so that no run overwrites another."""
+"""The folders of runs, ROOT/1, ROOT/2 and so on, so that no run overwrites another."""
 
 from pathlib import Path
 
@@ -7,41 +7,41 @@ from structperc.errors import InputError
 
 
 def runs(root: Path) -> list[Path]:
-    """The runs under a root, oldest first."""
+    """Return the folders of the runs under a root, oldest first."""
     return [path for path in _numbered(root) if path.is_dir()]
 
 
 def name_of(file: str) -> str:
-    """A configuration file without its ending, from a folder "configs" on: its runs lie in runs/NAME."""
+    """Return a configuration file's path without its ending, from a folder "configs" on: its runs lie in runs/NAME."""
     path = Path(file).with_suffix("")
     return str(Path(*path.parts[path.parts.index("configs") + 1 :])) if "configs" in path.parts else path.name
 
 
 def root_of(folder: Path) -> Path:
-    """The root that a folder is or, for a run's own folder (as its saved configuration names it), belongs to."""
+    """Return the folder itself, or the root above it if it is the folder of a run, which saved configurations name."""
     return folder.parent if folder.name.isdecimal() and (folder / "checkpoints").is_dir() else folder
 
 
 def run_of(checkpoint: Path) -> Path | None:
-    """The folder of the run that a checkpoint is of; None of a file that lies elsewhere."""
+    """Return the folder of the run that a checkpoint belongs to, or None for a file that lies elsewhere."""
     return checkpoint.parent.parent if checkpoint.parent.name == "checkpoints" else None
 
 
 def next_run(root: Path) -> Path:
-    """The folder of a new run (not yet made)."""
+    """Return the folder of a new run, which is not made yet."""
     last = _numbered(root)
     return root / str(int(last[-1].name) + 1 if last else 1)
 
 
 def sweep_runs(root: Path) -> None:
-    """Removes what killed runs have left unfinished; those without a checkpoint nobody goes on with."""
+    """Remove the unfinished files that killed runs have left in their folders, since some of these never go on."""
     for run in runs(root):
         for folder in (run, run / "checkpoints", run / "predictions"):
             remove_unfinished(folder)
 
 
 def checkpoint(root: Path, name: str) -> Path:
-    """Path of the newest run's "best" or "last" checkpoint. InputError when there is none."""
+    """Return the path of the newest run's "best" or "last" checkpoint. Raises InputError when there is none."""
     for run in reversed(runs(root)):
         path = run / "checkpoints" / f"{name}.ckpt"
         if path.is_file():

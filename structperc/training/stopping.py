@@ -1,4 +1,4 @@
-"""When training ends."""
+"""Callbacks that decide when training ends."""
 
 from typing import Any
 
@@ -26,35 +26,35 @@ class StopWhenSettled(pl.Callback):
         self.settled = 0
 
     def observe(self, error: float) -> bool:
-        """Takes the error of one epoch; True when training should stop."""
+        """Take the error of one epoch; return whether training should stop."""
         change = float("inf") if self.previous is None else abs(error - self.previous)
         self.settled = self.settled + 1 if change < self.threshold * (self.previous or 0) or change == 0 else 0
         self.previous = error
         return self.settled >= self.patience
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Stops the trainer when the rule says so."""
+        """Stop the trainer when the rule says so."""
         if self.observe(pl_module.training_error()):  # type: ignore[operator]
             trainer.should_stop = True
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs to go on counting."""
+        """Return what a resumed run needs to go on counting."""
         return {"previous": self.previous, "settled": self.settled}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on counting."""
+        """Take over the error and the count of a checkpoint."""
         self.previous, self.settled = state_dict["previous"], state_dict["settled"]
 
 
 class MustEnd(pl.Callback):
-    """InputError, before the first epoch, for a training that nothing would ever end.
+    """Refuses, before the first epoch, a training that nothing would ever end.
 
-    What ends one: a number of epochs or steps, a time, callbacks that stop it (those of others may), optimizers that
-    come to an end by themselves, and the rankers of global re-ranking, which all do.
+    A training is ended by a number of epochs or steps, a time, callbacks that stop it (those of others may), optimizers
+    that come to an end by themselves, and the rankers of global re-ranking, which all do. Raises InputError.
     """
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """By now the optimizers are made."""
+        """Raise InputError if nothing ends the training; by now the optimizers are made."""
         if trainer.max_epochs != -1 or trainer.max_steps != -1:
             return
         finishes = isinstance(pl_module, GlobalReranker) or any(learner(o).finishes for o in trainer.optimizers)

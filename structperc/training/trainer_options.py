@@ -1,4 +1,4 @@
-"""Options of the trainer that cannot be: which one it is and why, in one line."""
+"""Options of the trainer that are refused: which one it is and why, in one line."""
 
 import inspect
 import re
@@ -30,7 +30,7 @@ LIGHTNING = ("pytorch_lightning.", "lightning_fabric.")
 
 @contextmanager
 def options_named(options: Mapping[str, Any]) -> Iterator[None]:
-    """InputError, naming one of these options, where no trainer can be made of them within the block."""
+    """Raise InputError, which names the option, if no trainer can be made of these options within the block."""
     _check_numbers(options)
     try:
         yield
@@ -71,14 +71,14 @@ def _refused(options: Mapping[str, Any], error: Exception) -> InputError:
 
 
 def is_lightnings(error: Exception) -> bool:
-    """Whether it is Lightning's complaint about how it is used."""
+    """Return whether an error is Lightning's complaint about how it is used."""
     if isinstance(error, MisconfigurationException):
         return True
     return isinstance(error, ValueError | TypeError) and raised_in(error).startswith(LIGHTNING)
 
 
 def raised_in(error: Exception) -> str:
-    """Name of the module that an error comes from."""
+    """Return the name of the module that an error comes from."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -86,7 +86,7 @@ def raised_in(error: Exception) -> str:
 
 
 def complaint(error: Exception) -> InputError:
-    """What Lightning says during a command; of the trainer's options the first that it speaks of is named."""
+    """Return what Lightning complained about as an InputError, which names the first of the trainer's options in it."""
     spoken = [word for word in re.findall(r"[`(](\w+)[`=]", str(error)) if word in DEFAULTS]
     return InputError(f"trainer.{spoken[0]}: {_line(error)}" if spoken else _line(error))
 
