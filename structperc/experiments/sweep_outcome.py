@@ -68,8 +68,8 @@ def sweep(
 
     sweep.json and sweep.csv in ROOT have every training's values, results and command, sweep.png shows the scores.
 
-    Raises InputError, before anything is trained, for grids of another form, options or values that fit does not take, a
-    configuration without development data, and a root that holds another sweep or in which one runs; in the end when
+    Raises InputError, before anything is trained, for grids of another form, options or values that fit does not take,
+    a configuration without development data, and a root that holds another sweep or in which one runs; in the end when
     every point failed, or the training on all data.
     """
     plan = Plan([*configs], parse_grid(grids), holdout, [*dict.fromkeys(seeds or ())], [*options])
