@@ -9,7 +9,6 @@ them, as ours has. Each side is measured by its fastest iteration.
 import os
 import tempfile
 import time
-from itertools import pairwise
 from pathlib import Path
 
 import pycrfsuite
@@ -95,8 +94,8 @@ class CRFsuite(pycrfsuite.Trainer):
     def __init__(self, features: FeatureExtractor, data: SequenceData, ours: Ours, options: dict) -> None:
         super().__init__("lbfgs", {"c2": 1 / (2 * C), "period": 1000, **options})
         names = features.feature_names("node")
-        ids, offsets = ours.rows.features.nodes
-        strings = [[names[i] for i in ids[a:b].tolist()] for a, b in pairwise(offsets.tolist())]
+        nodes = ours.rows.features.nodes
+        strings = [[names[i] for i in ids.tolist()] for ids in nodes.ids.split(nodes.counts.tolist())]
         corpus = data.corpus("train")
         for one, gold in zip(corpus.sentences_of(strings), corpus.sentences_of(corpus.columns["label"]), strict=True):
             self.append(one, gold)

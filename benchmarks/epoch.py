@@ -11,7 +11,6 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 
 import pycrfsuite
@@ -173,8 +172,8 @@ class CRFsuite(pycrfsuite.Trainer):
         return 100 * compare(_gold(rows), predicted, predicted, self.data.scheme).segments[0].f1
 
     def _strings(self, rows: EncodedCorpus) -> list[list[list[str]]]:
-        ids, offsets = rows.features.nodes
-        names = [[self.names[i] for i in ids[a:b].tolist()] for a, b in pairwise(offsets.tolist())]
+        nodes = rows.features.nodes
+        names = [[self.names[i] for i in ids.tolist()] for ids in nodes.ids.split(nodes.counts.tolist())]
         return rows.corpus.sentences_of(names)
 
 

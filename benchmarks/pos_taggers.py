@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -128,8 +127,8 @@ def named(task: Task) -> Extraction:
     names = features.feature_names("node")
 
     def strings(corpus: Corpus) -> list[Strings]:
-        ids, offsets = features.encode(corpus).nodes
-        return corpus.sentences_of([[names[i] for i in ids[a:b].tolist()] for a, b in pairwise(offsets.tolist())])
+        nodes = features.encode(corpus).nodes
+        return corpus.sentences_of([[names[i] for i in ids.tolist()] for ids in nodes.ids.split(nodes.counts.tolist())])
 
     return strings
 

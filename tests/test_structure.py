@@ -195,6 +195,55 @@ def test_the_block_works(module):
     assert "is blocked" in done.stderr
 
 
+def questions(tree: ast.AST) -> list[str]:
+    """hasattr(...) and getattr(..., default) as they are written."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    asked = [(call.func.id, len(call.args), ast.unparse(call)) for call in calls]  # type: ignore[attr-defined]
+    return [text for name, n, text in asked if name == "hasattr" or (name == "getattr" and n == 3)]
+
+
+# of objects of other packages, which promise nothing
+FOREIGN = {
+    "data.typed": ["getattr(hint, '__name__', None)"],
+    "data.hub": [
+        "getattr(feature, 'feature', None)",
+        "getattr(item, 'dtype', '')",
+        "getattr(item, 'names', None)",
+    ],
+    "data.corpus": [
+        "getattr(getattr(rows.features[role], 'feature', None), 'dtype', None)",
+        "getattr(rows.features[role], 'feature', None)",
+    ],
+    "encoders.pretrained": ["getattr(network.config, 'max_position_embeddings', None)"],
+    "encoders.transformer": [
+        "getattr(network, 'pooler', None)",
+        "getattr(self.network.config, 'pad_token_id', None)",
+    ],
+    "taggers.description": ["getattr(sys.modules.get(room), cls.__qualname__, None)"],
+    "taggers.sequence_tagger": ["getattr(trainer.strategy, '_start_method', 'none')"],
+    "reranking.bayes_point": ["getattr(trainer.progress_bar_callback, 'is_enabled', False)"],
+    "reranking.list_cache": ["hasattr(callback, name)"],
+    "training.configuration": [
+        "getattr(returned, '__module__', 'builtins')",
+        "getattr(self._subcommands_action, '_name_parser_map', {})",
+        "getattr(action, '_typehint', None)",
+    ],
+    "training.parser_messages": [
+        "getattr(module, '__path__', ())",
+        "getattr(module, '__all__', dir(module))",
+    ],
+    "training.program": ["getattr(rank_zero_only, 'rank', 0)"],
+}
+
+
+def test_our_own_objects_are_not_asked_what_they_have():
+    """What a kind of object may have is declared by its base, with a default."""
+    found = {name: questions(ast.parse(path.read_text())) for name, path in zip(NAMES, FILES, strict=True)}
+    assert {name: sorted(asked) for name, asked in found.items() if asked} == {
+        name: sorted(asked) for name, asked in FOREIGN.items()
+    }
+
+
 def test_files_are_named_after_what_they_hold():
     vague = {"utils", "util", "helpers", "helper", "common", "misc", "types", "nonlocal", "base_utils"}
     assert not {path.stem for path in [*FILES, *PACKAGE.rglob("*/")]} & vague

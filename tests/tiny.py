@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import pytorch_lightning as pl
@@ -81,11 +80,10 @@ def weights_of(tagger: Tagger) -> list[Tensor]:
 
 def occurrences(rows: EncodedCorpus, size: int, kind: str = "nodes") -> Tensor:
     """(N, size) how often each token has each feature."""
-    ids, offsets = getattr(rows.features, kind)
-    table = torch.zeros(len(offsets) - 1, size, dtype=torch.float64)
-    for token, (a, b) in enumerate(pairwise(offsets.tolist())):
-        for i in ids[a:b]:
-            table[token, i] += 1
+    features = getattr(rows.features, kind)
+    table = torch.zeros(len(features.counts), size, dtype=torch.float64)
+    for token, i in zip(features.owners.tolist(), features.ids.tolist(), strict=True):
+        table[token, i] += 1
     return table
 
 

@@ -14,7 +14,8 @@ from structperc.batching.processes import share
 from structperc.batching.sampler import LengthBatches
 from structperc.data.corpus import Corpus
 from structperc.data.holdout import held_out
-from structperc.data.normalise import check_types, normalise_labels, rename_types
+from structperc.data.normalise import check_types, read_rows, rename_types
+from structperc.data.reading import Reading
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean
 from structperc.structures import Batch
@@ -23,6 +24,7 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU", "none"]
 SPLITS = ("train", "dev", "test")
+UNMARKED = "(-DOCSTART- or newdoc lines) in it; set data.unit: sentence"
 
 
 class SequenceData(pl.LightningDataModule, ABC):
@@ -74,7 +76,8 @@ class SequenceData(pl.LightningDataModule, ABC):
         check_splits("data.predict", [predict])
         if types and scheme == "none":
             raise InputError("data.types: labels of scheme none are no segments and have no types; leave it out")
-        self.unit, self.scheme, self.source_scheme, self.strict = unit, scheme, labels or scheme, strict
+        self.unit, self.scheme, self.strict = unit, scheme, strict
+        self.reading = Reading(unit=unit, labels=labels or scheme)
         self.batch_size, self.eval_batch_size, self.shuffle = batch_size, eval_batch_size, shuffle
         self.seed, self.predict_split, self.holdout = seed, predict, holdout
         self.types = types or {}
@@ -122,15 +125,8 @@ class SequenceData(pl.LightningDataModule, ABC):
         return {"train": train, "dev": dev}
 
     def _prepared(self, name: str, rows: Dataset) -> Corpus:
-        corpus = Corpus.from_dataset(rows, self.unit, name)
-        if self.unit == "document" and 1 < len(corpus) == len(corpus.sentences) - 1:
-            raise InputError(f"{name}: no document marks (-DOCSTART- or newdoc lines) in it; set data.unit: sentence")
-        if "label" not in corpus.columns:
-            return corpus
-        corpus, repaired = normalise_labels(corpus, self.source_scheme, self.scheme, self.strict)
-        if repaired:
-            logger.warning("%s: %d labels illegal in %s were repaired", name, repaired, self.source_scheme)
-        if self.scheme != "none" and set(corpus.columns["label"]) == {"O"}:
+        corpus = read_rows(rows, name, self.reading, self.scheme, UNMARKED, self.strict)
+        if self.scheme != "none" and set(corpus.columns.get("label", [])) == {"O"}:
             logger.warning("%s: all labels are O: there is no segment to learn or to find", name)
         return corpus
 

@@ -2,6 +2,7 @@
 
 from structperc.commands.command import Command, CommandParser
 from structperc.commands.labelled_file import SCHEMES, add_encoding
+from structperc.data.reading import Reading
 
 
 def parser() -> CommandParser:
@@ -26,8 +27,8 @@ def run(arguments: list[str]) -> None:
 
     from structperc.commands.comparing import compare_predictions
 
-    files = {"scheme": options.scheme, "labels": options.labels, "encoding": options.encoding}
-    print(compare_predictions(options.systems, options.gold, split=options.split, gamma=options.gamma, **files))
+    reading = Reading(labels=options.labels, encoding=options.encoding)
+    print(compare_predictions(options.systems, options.gold, options.scheme, options.split, options.gamma, reading))
 
 
 COMPARE = Command("compare", "A B [C ...]", "runs or prediction files, McNemar tests", run)

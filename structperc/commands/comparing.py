@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
+from structperc.data.reading import Reading
 from structperc.data.schemes import check_labels, common_scheme, in_scheme
 from structperc.errors import InputError
 from structperc.metrics import compare, compare_all
 from structperc.training.predictions import gold_column, last_column, predictions_of, short_names
+
+AS_THEY_ARE = Reading()
 
 
 def compare_predictions(
@@ -14,22 +17,21 @@ def compare_predictions(
     scheme: str | None = None,
     split: str = "test",
     gamma: float = 1.0,
-    labels: str | None = None,
-    encoding: str = "utf-8",
+    reading: Reading = AS_THEY_ARE,
 ) -> str:
     """Return the table of `compare` for two prediction files or folders of runs, of `compare_all` for more.
 
     The label is in the last column of each file, of the gold file too; without one gold is the last column but one
     of the prediction files, which must agree on it. `scheme` is that of the predictions, by default the
-    `common_scheme`; gold is of the scheme `labels` and compared as `in_scheme` gives it. `encoding` is that of files,
-    not of those in folders of runs. Raises InputError for a single place, files of different texts, and as `compare`,
-    `gold_column` and these two do.
+    `common_scheme`; gold is of the scheme that `reading` names and compared as `in_scheme` gives it. The encoding is
+    that of files, not of those in folders of runs. Raises InputError for a single place, files of different texts, and
+    as `compare`, `gold_column` and these two do.
     """
     if len(places) < 2:
         raise InputError(f"compare needs two or more prediction files or folders of runs, got {' '.join(places)}")
     paths = [str(predictions_of(place, split)) for place in places]
-    of = {path: encoding if path == place else "utf-8" for path, place in zip(paths, places, strict=True)}
-    words, wanted = last_column(gold, encoding) if gold is not None else gold_column(paths[0], of[paths[0]])
+    of = {path: reading.encoding if path == place else "utf-8" for path, place in zip(paths, places, strict=True)}
+    words, wanted = last_column(gold, reading.encoding) if gold is not None else gold_column(paths[0], of[paths[0]])
     predictions = {}
     for path in paths:
         own_words, predicted = last_column(path, of[path])
@@ -41,7 +43,7 @@ def compare_predictions(
     scheme = scheme or common_scheme(predictions)
     for path, predicted in predictions.items():
         check_labels(predicted, path, scheme)
-    right = in_scheme(wanted, gold or paths[0], scheme, labels)
+    right = in_scheme(wanted, gold or paths[0], scheme, reading.labels)
     names, found = short_names(places), [predictions[path] for path in paths]
     if len(places) == 2:
         return compare(right, found[0], found[1], scheme, (names[0], names[1]), gamma).table()

@@ -1,11 +1,38 @@
 """Labels of a corpus repaired, brought into another tag scheme, and their types renamed."""
 
+import logging
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.reading import Reading
 from structperc.data.segments import convert, first_violation, rename, repair
 from structperc.errors import InputError
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+logger = logging.getLogger("pytorch_lightning.structperc")
+
+
+def read_rows(rows: "Dataset", name: str, reading: Reading, scheme: str, unmarked: str, strict: bool = False) -> Corpus:
+    """Rows of sentences -> the corpus of the unit that `reading` names, its labels, if there are any, of `scheme`.
+
+    Labels that are illegal in the tag scheme that `reading` names are repaired and counted in a warning. InputError,
+    saying `unmarked`, for documents in rows without marks of documents, and as of `normalise_labels`.
+    """
+    assert reading.unit is not None
+    assert reading.labels is not None
+    corpus = Corpus.from_dataset(rows, reading.unit, name)
+    if reading.unit == "document" and 1 < len(corpus) == len(corpus.sentences) - 1:
+        raise InputError(f"{name}: no document marks {unmarked}")
+    if "label" not in corpus.columns:
+        return corpus
+    corpus, repaired = normalise_labels(corpus, reading.labels, scheme, strict)
+    if repaired:
+        logger.warning("%s: %d labels illegal in %s were repaired", name, repaired, reading.labels)
+    return corpus
 
 
 def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = False) -> tuple[Corpus, int]:

@@ -11,3 +11,7 @@ class Reading(NamedTuple):
     unit: str | None = None  # sentence or document
     labels: str | None = None  # tag scheme of gold in the file
     encoding: str = "utf-8"
+
+    def or_else(self, unit: str, labels: str) -> "Reading":
+        """The same with this unit and this tag scheme where none is named."""
+        return self._replace(unit=self.unit or unit, labels=self.labels or labels)

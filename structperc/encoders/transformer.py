@@ -62,7 +62,7 @@ class Transformer(Encoder):
             on reading, a word without pieces where the tokenizer has no unknown token.
     """
 
-    network: Any  # an nn.Module
+    network: Any  # an nn.Module; None before `learn` or `relearn`
     tokenizer: "Tokenizer"
 
     def __init__(
@@ -83,6 +83,7 @@ class Transformer(Encoder):
         if overlap is not None and overlap < 0:
             raise InputError(f"Transformer: overlap must be >= 0, got {overlap}")
         self.model, self.revision, self.pool = model, revision, pool
+        self.network = None
         self.window, self.overlap, self.frozen = window, overlap, frozen
 
     # -- what is learned and saved ---------------------------------------------------------------------------
@@ -103,7 +104,7 @@ class Transformer(Encoder):
 
     def learned(self) -> dict[str, Any] | None:
         """Configuration of the network, the tokenizer as its own JSON, and ids of tokens that it adds."""
-        if not hasattr(self, "network"):
+        if self.network is None:
             return None
         ids = {"unknown": self.unknown, "opening": self.opening, "closing": self.closing}
         return {"config": config_of(self.network), "tokenizer": self.tokenizer.to_str(), **ids}
@@ -141,7 +142,7 @@ class Transformer(Encoder):
     def train(self, mode: bool = True) -> Self:
         """As of all modules; a frozen network has no dropout."""
         super().train(mode)
-        if self.frozen and hasattr(self, "network"):
+        if self.frozen and self.network is not None:
             self.network.eval()
         return self
 

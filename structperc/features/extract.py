@@ -114,6 +114,10 @@ class FeatureExtractor:
         """Number of edge features, 0 without edge templates."""
         return len(self._index("edge")) if self.edge else 0
 
+    def templates(self, kind: str) -> Sequence[Template]:
+        """Return the templates of a kind, "node" or "edge"."""
+        return {"node": self.node, "edge": self.edge}[kind]
+
     def feature_names(self, kind: str) -> list[str]:
         """Return the features of a kind, "node" or "edge", by id: "wl[-1]=the|wl[0]=cat"."""
         return self._index(kind).names()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from structperc.data.conll import conll_rows, field_count
 from structperc.data.corpus import Corpus
-from structperc.data.normalise import normalise_labels
+from structperc.data.normalise import read_rows
 from structperc.data.not_columns import check_columns
 from structperc.data.reading import Reading
 from structperc.data.text import read_lines
@@ -15,6 +15,7 @@ from structperc.taggers.sequence_tagger import SequenceTagger
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 AS_THE_MODEL = Reading()
+UNMARKED = "(-DOCSTART- lines) in it; use --unit sentence"
 
 
 def read_corpus(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
@@ -24,18 +25,9 @@ def read_corpus(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MOD
     gold. Unit and scheme (of the file) are those of the tagger unless named. Labels are repaired and converted as
     `SequenceData` does. Raises InputError for a bad file, missing columns and labels that are not of the scheme.
     """
-    unit, lines = reading.unit or tagger.unit, read_lines(file, reading.encoding)
+    lines, scheme = read_lines(file, reading.encoding), tagger.labels.scheme
     rows = conll_rows(lines, columns_of(tagger, lines, file, reading), file)
-    corpus = Corpus.from_dataset(rows, unit, file)
-    if unit == "document" and 1 < len(corpus) == len(corpus.sentences) - 1:
-        raise InputError(f"{file}: no document marks (-DOCSTART- lines) in it; use --unit sentence")
-    if "label" not in corpus.columns:
-        return corpus
-    source = reading.labels or tagger.labels.scheme
-    corpus, repaired = normalise_labels(corpus, source, tagger.labels.scheme)
-    if repaired:
-        logger.warning("%s: %d labels illegal in %s were repaired", file, repaired, source)
-    return corpus
+    return read_rows(rows, file, reading.or_else(tagger.unit, scheme), scheme, UNMARKED)
 
 
 def read_gold(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MODEL) -> Corpus:

@@ -65,7 +65,7 @@ def _extracted(tagger: LatticeTagger, kind: str, weights: Tensor, columns: list[
     """The weights of features that templates extract."""
     arrays = tagger.features.state_arrays()
     sizes = arrays.get(f"{kind}_sizes", arrays["node_sizes"]).tolist()  # edges may be the features of nodes
-    names = [template_name(template) for template in getattr(tagger.features, kind)]
+    names = [template_name(template) for template in tagger.features.templates(kind)]
     templates = list(zip(names, sizes, strict=True))
     return WeightTable(kind, weights.detach(), columns, partial(_feature_names, tagger, kind), templates)
 

@@ -196,8 +196,9 @@ class TrainingPart(SequenceData):
     """A part of some training data as training data of their own, in mini-batches of the same kind."""
 
     def __init__(self, corpus: Corpus, data: SequenceData) -> None:
-        options = {name: getattr(data, name) for name in ("unit", "scheme", "batch_size", "shuffle", "seed")}
-        super().__init__(**options)
+        super().__init__(
+            unit=data.unit, scheme=data.scheme, batch_size=data.batch_size, shuffle=data.shuffle, seed=data.seed
+        )
         self.part = corpus
 
     def read(self, split: str) -> None:

@@ -1,27 +1,22 @@
 """The local score of a re-ranker's second model: what it knows beside its non-local features."""
 
-from abc import ABC, abstractmethod
-
 import torch
 from torch import Tensor, nn
 
 from structperc.chain import path_score
 from structperc.errors import InputError
-from structperc.scorers import SparseLinear
+from structperc.scorers import LocalWeights, SparseLinear
 from structperc.structures import Batch, Candidates
 
 
-class LocalScore(nn.Module, ABC):
+class LocalScore(LocalWeights):
     """The local scores (B, K) of a second model: forward(batch, labels (B, K, T), first (B, K)), with gradients.
 
     `first` are the first model's scores of these labellings, finite everywhere; what is given for labellings
-    that are not valid is never read. Modules keep their options under their own names, from which a saved model
-    is built again.
+    that are not valid is never read. Weights begin with zero.
     """
 
-    @abstractmethod
-    def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
-        """Create the weights once features and labels are known, all zero."""
+    sparse_grad = True
 
 
 class FirstScore(LocalScore):

@@ -49,6 +49,7 @@ class SecondModel(LatticeTagger):
     """
 
     first: Tagger
+    scorer: LocalScore
     lists: CandidateLists | None  # of the training data, once the first models are trained
     fingerprint: str | None  # of these lists
 

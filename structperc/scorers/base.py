@@ -1,4 +1,4 @@
-"""The contract of a scorer."""
+"""The contract of a scorer, and what it has in common with all that holds local weights."""
 
 from abc import ABC, abstractmethod
 
@@ -9,10 +9,22 @@ from structperc.ragged import Ragged
 from structperc.structures import Batch, Lattice
 
 
-class Scorer(nn.Module, ABC):
-    """forward(batch) -> Lattice. Scorers keep their options under their own names, as saved models need them."""
+class LocalWeights(nn.Module, ABC):
+    """What holds the local weights of a tagger: a scorer, or what scores the candidates of a list.
 
-    sparse_grad = False  # whether gradients of weights are COO tensors
+    Its options are kept under their own names, from which a saved model is built again.
+    """
+
+    sparse_grad = False  # whether gradients of weights may be COO tensors, so that no dense ones are made for them
+
+    @abstractmethod
+    def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
+        """Create the weights once features and labels are known."""
+
+
+class Scorer(LocalWeights):
+    """forward(batch) -> Lattice."""
+
     n_inputs = 0  # how many of `batch.inputs` it reads
 
     def learn(self, corpus: Corpus) -> None:
@@ -21,10 +33,6 @@ class Scorer(nn.Module, ABC):
     def read(self, corpus: Corpus) -> list[Ragged]:
         """What the scorer finds in `batch.inputs`; most look at feature ids alone."""
         return []
-
-    @abstractmethod
-    def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
-        """Create the weights once features and labels are known."""
 
     @abstractmethod
     def forward(self, batch: Batch) -> Lattice:

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature, nonlocal_scores
 from structperc.ragged import Ragged
+from structperc.scorers import LocalWeights
 from structperc.structures import Batch, Candidates, Lattice
 from structperc.taggers.inference import Labelling, Sentence
 from structperc.taggers.scoring import Scoring
@@ -39,13 +40,13 @@ class LatticeTagger(SequenceTagger):
     """
 
     reads_lists = False  # whether global features find their strings in candidate lists
-    scorer: Any  # a Scorer, or what scores the candidates of a list
+    scorer: LocalWeights
     scoring: Scoring
 
     def __init__(
         self,
         features: FeatureExtractor | None,
-        scorer: nn.Module,
+        scorer: LocalWeights,
         criterion: Criterion,
         search: KBest,
         nonlocal_features: Sequence[NonlocalFeature],

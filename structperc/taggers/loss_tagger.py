@@ -120,7 +120,7 @@ class LossTagger(LatticeTagger):
         """
         if self.full_batch and batch_idx > 0:
             return
-        dense = self.full_batch or not getattr(self.scorer, "sparse_grad", True)
+        dense = self.full_batch or not self.scorer.sparse_grad
         for p in self.parameters():
             p.grad = torch.zeros_like(p) if dense and p.requires_grad else None
 

@@ -22,7 +22,7 @@ def start_from(tagger: LatticeTagger, folder: str, scheme: str) -> None:
     except InputError as error:
         raise InputError(f"model.init_from: {error}") from None
     for kind in ("node", "edge"):
-        own, other = ([template_name(t) for t in getattr(x.features, kind)] for x in (tagger, saved))
+        own, other = ([template_name(t) for t in x.features.templates(kind)] for x in (tagger, saved))
         if own != other:
             raise InputError(f"model.init_from: {folder} was trained with other {kind} templates; use those")
     if saved.unit != tagger.unit:

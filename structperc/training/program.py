@@ -73,6 +73,7 @@ class Program(LightningCLI):
 
     model: SequenceTagger
     folder: Path
+    last: Path | None = None  # the checkpoint of the run's last epoch, once there is a folder for it
 
     def __init__(self, *classes: Any, **options: Any) -> None:
         """All of the command; what it holds it lets go in the end."""
@@ -110,6 +111,7 @@ class Program(LightningCLI):
         if resumed is not None and not Path(resumed).is_file():
             raise InputError(f"--ckpt_path {resumed}: no such file")
         self.folder = self.claim(None if resumed is None else Path(resumed))
+        self.last = self.folder / "checkpoints" / "last.ckpt"
         config.trainer.default_root_dir = str(self.folder)
         config.checkpoint.dirpath = str(self.folder / "checkpoints")
         log_into(config.trainer.logger, self.folder)
@@ -130,10 +132,9 @@ class Program(LightningCLI):
     def going_on(self) -> list[str]:
         """Return the command that goes on where this one is interrupted."""
         command = [*self.prefix, *self.arguments]
-        if self.arguments[0] != "fit" or not hasattr(self, "folder"):
+        if self.arguments[0] != "fit" or self.last is None or not self.last.is_file():
             return command
-        last = self.folder / "checkpoints" / "last.ckpt"
-        return resuming(command, last, self.root) if last.is_file() else command
+        return resuming(command, self.last, self.root)
 
     def _parse_ckpt_path(self) -> None:
         """Options are those of configuration and command line alone, whatever a checkpoint says about some."""

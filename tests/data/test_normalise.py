@@ -4,7 +4,8 @@ import pytest
 
 from structperc.data.conll import read_conll
 from structperc.data.corpus import Corpus
-from structperc.data.normalise import check_types, normalise_labels, rename_types
+from structperc.data.normalise import check_types, normalise_labels, read_rows, rename_types
+from structperc.data.reading import Reading
 from structperc.data.segments import convert, first_violation, rename, spans
 from structperc.errors import InputError
 
@@ -146,3 +147,34 @@ def test_types_that_do_not_occur(tmp_path):
     with pytest.raises(InputError) as error:
         check_types(corpus, "IOB2", {"A": "X", "B": "X"})
     assert str(error.value) == "data.types: no segment of a.txt is of type 'B'; known are A, C"
+
+
+# -- rows as a reading says --------------------------------------------------------------------------------------
+
+
+def test_a_reading_says_unit_and_scheme_where_it_names_them():
+    assert Reading().or_else("document", "IOB1") == Reading(unit="document", labels="IOB1")
+    named = Reading(["word"], "sentence", "IOBES", "latin-1")
+    assert named.or_else("document", "IOB1") == named
+
+
+def test_rows_become_sequences_with_labels_of_the_scheme(tmp_path, caplog):
+    file = tmp_path / "a.txt"
+    file.write_text("-DOCSTART- O\n\nx I-A\ny I-A\n\nz I-B\n\n-DOCSTART- O\n\nv O\n")
+    rows = read_conll(file, ["word", "label"])
+    for unit, sequences in (("sentence", 3), ("document", 2)):
+        corpus = read_rows(rows, "a.txt", Reading(unit=unit, labels="IOB2"), "IOBES", "at all")
+        assert corpus.columns["label"] == ["B-A", "E-A", "S-B", "O"]
+        assert len(corpus) == sequences
+    assert caplog.messages == ["a.txt: 2 labels illegal in IOB2 were repaired"] * 2
+    with pytest.raises(InputError, match=r"a.txt:3: 'I-A' .* is illegal in scheme IOB2"):
+        read_rows(rows, "a.txt", Reading(unit="sentence", labels="IOB2"), "IOBES", "at all", strict=True)
+
+
+def test_documents_need_marks_and_labels_may_be_missing(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("x I-A\n\ny I-A\n")
+    rows, documents = read_conll(file, ["word"]), Reading(unit="document", labels="IOB2")
+    with pytest.raises(InputError, match="no document marks at all"):
+        read_rows(rows, "a.txt", documents, "IOB2", "at all")
+    assert list(read_rows(rows, "a.txt", documents._replace(unit="sentence"), "IOB2", "at all").columns) == ["word"]

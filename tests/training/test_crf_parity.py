@@ -1,7 +1,6 @@
 """The conditional random field against two peers: scipy's optimizer on the objective by loops, and CRFsuite."""
 
 import random
-from itertools import pairwise
 
 import numpy as np
 import pycrfsuite
@@ -78,8 +77,8 @@ class Peer:
 
     def strings(self, rows):
         """Names of the features of each token, sentence by sentence."""
-        ids, offsets = rows.features.nodes
-        names = [[self.names[i] for i in ids[a:b].tolist()] for a, b in pairwise(offsets.tolist())]
+        nodes = rows.features.nodes
+        names = [[self.names[i] for i in ids.tolist()] for ids in nodes.ids.split(nodes.counts.tolist())]
         return rows.corpus.sentences_of(names)
 
     def weights(self, labels):
