@@ -16,7 +16,7 @@ class LocalScore(LocalWeights):
     that are not valid is never read. Weights begin with zero.
     """
 
-    sparse_grad = True
+    sparse_grad = True  # as those of `LocalFeatures` may be
 
 
 class FirstScore(LocalScore):
