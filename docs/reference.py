@@ -105,7 +105,7 @@ def entries() -> dict[str, dict[str, tuple[Source, Defined]]]:
     """{room: {public path: where it is defined}}; what two rooms offer stands in the earlier one."""
     found: dict[str, dict[str, tuple[Source, Defined]]] = {}
     seen: set[Defined] = set()
-    for room in [*source(PACKAGE).constant("_STAGES"), "errors"]:
+    for room in [*source(PACKAGE).constant("_ROOMS"), "errors"]:
         module = f"{PACKAGE}.{room}"
         places = {f"{module}.{name}": place(module, name) for name in source(module).public()}
         found[room] = {path: at for path, at in places.items() if at is not None and at[1] not in seen}

@@ -55,7 +55,7 @@ __all__ = [
     "Tagger",
     "InputError",
 ]
-_STAGES = (
+_ROOMS = (
     "structures",
     "data",
     "features",
@@ -90,8 +90,8 @@ _named = on_first_use(
 
 def __getattr__(name: str) -> Any:
     """Public names and rooms are found on first use: the command line answers without PyTorch."""
-    return import_module(f"{__name__}.{name}") if name in _STAGES else _named(name)
+    return import_module(f"{__name__}.{name}") if name in _ROOMS else _named(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_STAGES})
+    return sorted({*globals(), *__all__, *_ROOMS})

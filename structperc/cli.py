@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with terminable():
-            run([one for one in given if one != "--debug"])
+            dispatch([one for one in given if one != "--debug"])
         return 0
     except (Exception, KeyboardInterrupt) as error:
         if "--debug" in given:
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain(error)
 
 
-def run(arguments: list[str]) -> None:
+def dispatch(arguments: list[str]) -> None:
     """Dispatches to a command. InputError for an unknown one."""
     first, rest = (arguments or ["--help"])[0], arguments[1:]
     if first == "help" and rest:

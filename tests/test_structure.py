@@ -12,7 +12,7 @@ import pytest
 import structperc
 
 PACKAGE = Path(structperc.__file__).parent
-STAGES = (
+ROOMS = (
     ("ragged",),
     ("structures", "errors", "former_names", "on_first_use", "termination", "progress", "spelling", "version"),
     ("data",),
@@ -36,7 +36,7 @@ STAGES = (
     ("cli",),
     ("__main__", "__init__"),
 )
-RANK = {name: rank for rank, names in enumerate(STAGES) for name in names}
+RANK = {name: rank for rank, names in enumerate(ROOMS) for name in names}
 READERS = {"rows", "conll", "conllu", "hub", "synthetic", "survey"}  # modules of data that make `datasets.Dataset`
 BARS = {"reports.epoch_bar", "reports.logged"}  # of Lightning's trainers
 SECOND_MODELS = ("boosting", "examples", "lists", "local_score", "ranker", "voted_perceptron", "votes")
@@ -75,7 +75,7 @@ def imported(path: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, rest or "__init__"
 
 
-def stage(name: str) -> str:
+def room(name: str) -> str:
     return name.partition(".")[0]
 
 
@@ -93,20 +93,20 @@ def documented(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
 def test_the_walk_finds_the_package():
     assert {"structures", "chain.viterbi", "taggers.tagger", "cli"} <= set(NAMES)
     tagger = PACKAGE / "taggers" / "tagger.py"
-    assert {"scorers", "criteria", "chain"} <= {stage(name) for _, name in imported(tagger)}
+    assert {"scorers", "criteria", "chain"} <= {room(name) for _, name in imported(tagger)}
 
 
-def test_every_folder_and_file_is_a_stage():
-    assert {stage(name) for name in NAMES} <= RANK.keys()
+def test_every_folder_and_file_is_in_a_room():
+    assert {room(name) for name in NAMES} <= RANK.keys()
 
 
 @pytest.mark.parametrize(("path", "name"), zip(FILES, NAMES, strict=True), ids=NAMES)
 def test_imports_point_upstream(path, name):
-    own = RANK[stage(name)]
+    own = RANK[room(name)]
     wrong = [
         f"{path.relative_to(PACKAGE.parent)}:{line} imports {other}"
         for line, other in imported(path)
-        if RANK.get(stage(other), len(STAGES)) > own or (RANK[stage(other)] == own and stage(other) != stage(name))
+        if RANK.get(room(other), len(ROOMS)) > own or (RANK[room(other)] == own and room(other) != room(name))
     ]
     assert not wrong
 
@@ -160,15 +160,15 @@ def test_no_modules_import_each_other_in_a_circle():
 def test_no_room_is_a_hall():
     lines = Counter()
     for path, name in zip(FILES, NAMES, strict=True):
-        lines[stage(name)] += len(path.read_text(encoding="utf-8").splitlines())
+        lines[room(name)] += len(path.read_text(encoding="utf-8").splitlines())
     most = 0.15 * lines.total()
     assert {room: n for room, n in lines.items() if n > most} == {}
 
 
 def core_modules() -> list[str]:
     """All modules of the rooms before those of Lightning, without the readers, and second models that need neither."""
-    kept = [name for name in NAMES if RANK[stage(name)] < RANK["batching"] or name in ("cli", "__init__")]
-    kept = [name for name in kept if not (stage(name) == "data" and name.rpartition(".")[2] in READERS)]
+    kept = [name for name in NAMES if RANK[room(name)] < RANK["batching"] or name in ("cli", "__init__")]
+    kept = [name for name in kept if not (room(name) == "data" and name.rpartition(".")[2] in READERS)]
     kept = [name for name in kept if name not in BARS]
     kept += [f"reranking.{name}" for name in SECOND_MODELS]
     return [f"{PACKAGE.name}.{name}".removesuffix(".__init__") for name in kept]
@@ -257,9 +257,9 @@ def test_public_names_are_documented(path):
 
 
 def test_the_package_gives_its_names_and_stages_on_first_use():
-    program = "import structperc\nfor name in [*structperc.__all__, *structperc._STAGES]: getattr(structperc, name)"
+    program = "import structperc\nfor name in [*structperc.__all__, *structperc._ROOMS]: getattr(structperc, name)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    assert set(structperc._STAGES) <= set(dir(structperc))
+    assert set(structperc._ROOMS) <= set(dir(structperc))
     with pytest.raises(AttributeError, match="nothing"):
         structperc.nothing  # noqa: B018

@@ -36,7 +36,7 @@ def run(arguments: list[str]) -> None:
 
     surveys = [survey(file, data_reading(options)) for file in options.files]
     for one in surveys:
-        for line in (*report(one), ""):
+        for line in (*file_lines(one), ""):
             print(line)
     for other in surveys[1:]:
         for line in comparison(surveys[0], other):
@@ -46,7 +46,7 @@ def run(arguments: list[str]) -> None:
 # -- one file -------------------------------------------------------------------------------------------------
 
 
-def report(found: "Survey") -> Iterator[str]:
+def file_lines(found: "Survey") -> Iterator[str]:
     """Yield lines about a file: its size, its columns, its labels and its repeated sentences."""
     yield cut(f"{found.file}: {'columns' if found.tags is None else 'CoNLL-U'}")
     yield f"  {found.size}"

@@ -22,9 +22,9 @@ def run(arguments: list[str]) -> None:
     options = parser().parse_args(arguments)
 
     from structperc.data.output import write_lines
-    from structperc.inspection.decision_page import page_lines
+    from structperc.inspection.decision_order import decisions
+    from structperc.inspection.decision_page import decision_html
     from structperc.inspection.decision_text import NOTES, decision_lines
-    from structperc.inspection.decisions import decisions
     from structperc.inspection.reading import read_corpus
     from structperc.reports.writing import check_targets
 
@@ -42,7 +42,7 @@ def run(arguments: list[str]) -> None:
     for line in NOTES:
         print(line)
     if options.html is not None:
-        write_lines(options.html, page_lines(found, f"{options.model}: {options.file}", NOTES))
+        write_lines(options.html, decision_html(found, f"{options.model}: {options.file}", NOTES))
 
 
 DECISIONS = Command("decisions", "MODEL FILE", "in which order a guided tagger decided", run)

@@ -21,8 +21,8 @@ def run(arguments: list[str]) -> None:
     options = parser().parse_args(arguments)
 
     from structperc.data.output import write_lines
-    from structperc.inspection.explain import check, explain, explain_changed, summarise
-    from structperc.inspection.explanation_page import page_lines
+    from structperc.inspection.explaining import check_explainable, explain, explain_changed, summarise
+    from structperc.inspection.explanation_page import explanation_html
     from structperc.inspection.explanation_text import explanation_lines, legend
     from structperc.inspection.reading import read_corpus
     from structperc.reports.writing import check_targets
@@ -31,7 +31,7 @@ def run(arguments: list[str]) -> None:
     check_targets(options.html)
     tagger = Tagger.load(options.model, trusted=options.trust)
     n = options.n if options.n is not None else (tagger.decoder.k if tagger.decoder.k > 1 else LENGTH)
-    check(tagger, n)
+    check_explainable(tagger, n)
     corpus = read_corpus(tagger, options.file, reading(options))
     if options.document is None:
         found = list(explain_changed(tagger, corpus, n))
@@ -43,7 +43,7 @@ def run(arguments: list[str]) -> None:
     for line in (*legend(found), *closing):
         print(line)
     if options.html is not None:
-        write_lines(options.html, page_lines(found, f"{options.model}: {options.file}", closing))
+        write_lines(options.html, explanation_html(found, f"{options.model}: {options.file}", closing))
 
 
 EXPLAIN = Command("explain", "MODEL FILE", "why non-local features changed decisions", run)

@@ -68,7 +68,7 @@ def run(arguments: list[str]) -> None:
     further = {name: file for name, file in (("dev", options.dev), ("test", options.test)) if file is not None}
     for file in further.values():
         survey(file, read if found.tags else read._replace(columns=found.roles))
-    text = configuration(found, further, options.encoding, options.output or "own.yaml")
+    text = configuration_text(found, further, options.encoding, options.output or "own.yaml")
     if options.output is None:
         print(text, end="")
     else:
@@ -76,7 +76,7 @@ def run(arguments: list[str]) -> None:
         print(f"{options.output}: structperc fit -c {options.output}")
 
 
-def configuration(found: "Survey", further: dict[str, str], encoding: str, own: str) -> str:
+def configuration_text(found: "Survey", further: dict[str, str], encoding: str, own: str) -> str:
     """Return the text of a configuration for a file, with files of further splits; `own` is its name."""
     data = data_lines(found, further, encoding)
     features = [
@@ -90,7 +90,7 @@ def data_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[
     """Return the lines of the configuration that say where the data are and what they are like."""
     folder = Path(found.file).parent
     files = {"train": Path(found.file).name, **{name: os.path.relpath(file, folder) for name, file in further.items()}}
-    held = 0 if "dev" in further else held_out(found)
+    held = 0 if "dev" in further else holdout_size(found)
     more = "dev and test may be added" if len(files) < 3 else "relative to path"
     kept = {"word", "label", *extra(found)}
     columns = [written(role if role in kept else "_") for role in found.roles]
@@ -120,7 +120,7 @@ def extra(found: "Survey") -> list[str]:
     return [role for role in named if 1 < len(found.counts(role)) <= FEW]
 
 
-def held_out(found: "Survey") -> int:
+def holdout_size(found: "Survey") -> int:
     """Return how many of the last sentences can be development data, so that none of their labels is new there."""
     from structperc.data.segments import spans
 

@@ -18,8 +18,8 @@ def run(arguments: list[str]) -> None:
     """Load the models, read the file and print the tables; write the figure and the CSV file that are asked for."""
     options = parser().parse_args(arguments)
 
+    from structperc.inspection.model_reliability import reliability
     from structperc.inspection.reading import read_gold
-    from structperc.inspection.reliability import reliability
     from structperc.inspection.reliability_figure import plot_reliability
     from structperc.inspection.reliability_text import HEADER, bin_rows, reliability_lines
     from structperc.reports.writing import check_figure, check_targets, write_csv, write_figure

@@ -18,7 +18,7 @@ def run(arguments: list[str]) -> None:
     """Load the model and print its largest weights; write the figure and the CSV file that are asked for."""
     options = parser().parse_args(arguments)
 
-    from structperc.inspection.weights import Weight, weights
+    from structperc.inspection.ranked_weights import Weight, weights
     from structperc.inspection.weights_text import weight_lines
     from structperc.reports.figures import plot_weights
     from structperc.reports.writing import check_figure, check_targets, write_csv, write_figure

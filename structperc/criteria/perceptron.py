@@ -1,4 +1,4 @@
-"""The perceptron criterion."""
+"""The loss of the perceptron, as a criterion."""
 
 import torch
 from torch import Tensor
@@ -8,11 +8,11 @@ from structperc.structures import Scored
 
 
 class Perceptron(RivalCriterion):
-    """Acts when the best candidate is wrong; the rival is that candidate. Collins 2002.
+    """Asks for an update when the best candidate is wrong; the rival is that candidate. Collins 2002.
 
     loss = [y' != y*] (s(y') - s(y*)) with y' the best candidate under the total score. On a separable set,
     one sequence per step, there are at most R^2 / delta^2 updates (R: longest difference of feature vectors,
-    delta: margin of the best unit vector).
+    delta: margin of the best unit vector). This is the perceptron's loss; `structperc.optim.Perceptron` is its step.
     """
 
     def rival(self, scored: Scored) -> tuple[Tensor, Tensor]:

@@ -3,7 +3,7 @@
 import random
 from typing import NamedTuple
 
-Sentence = dict[str, list[str]]
+SentenceColumns = dict[str, list[str]]
 
 
 class Mention(NamedTuple):
@@ -15,9 +15,9 @@ class Mention(NamedTuple):
     pos: str = "NNP"
 
 
-def render(pattern: str, chance: random.Random, **names: Mention) -> Sentence:
+def render(pattern: str, chance: random.Random, **names: Mention) -> SentenceColumns:
     """Pattern with its slots filled -> columns `word`, `pos`, `chunk`, `label` and `evidence`."""
-    sentence: Sentence = {"word": [], "pos": [], "label": [], "evidence": []}
+    sentence: SentenceColumns = {"word": [], "pos": [], "label": [], "evidence": []}
     for piece in pattern.split():
         for token in _tokens(piece, chance, names):
             for column, value in zip(sentence.values(), token, strict=True):

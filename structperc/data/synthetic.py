@@ -33,7 +33,7 @@ from structperc.data.patterns import (
     NAMELESS_HEADLINES,
     NEUTRAL,
     Mention,
-    Sentence,
+    SentenceColumns,
     render,
 )
 from structperc.data.rows import rows
@@ -73,7 +73,7 @@ def synthetic_corpus(
     _check(documents, ambiguity, unseen, inventory)
     chance = random.Random(f"{seed} {inventory}")
     names = _Names(chance, unseen, inventory)
-    flat: Sentence = {role: [] for role in ROLES}
+    flat: SentenceColumns = {role: [] for role in ROLES}
     boundaries, ids = [0], []
     for document in range(documents):
         for sentence in _document(names, chance, ambiguity):
@@ -152,7 +152,7 @@ def _spell(number: int) -> str:
     return letters.capitalize()
 
 
-def _document(names: _Names, chance: random.Random, ambiguity: float) -> Iterator[Sentence]:
+def _document(names: _Names, chance: random.Random, ambiguity: float) -> Iterator[SentenceColumns]:
     first, second, *others = names.ambiguous(4)
     topics = {first: chance.choice(CLASSES), second: chance.choice(CLASSES)}
     yield _headline(chance, first, topics[first], chance.random() < ambiguity)
@@ -168,22 +168,22 @@ def _document(names: _Names, chance: random.Random, ambiguity: float) -> Iterato
     yield from body
 
 
-def _headline(chance: random.Random, name: str, kind: str, named: bool) -> Sentence:
+def _headline(chance: random.Random, name: str, kind: str, named: bool) -> SentenceColumns:
     pattern = chance.choice(HEADLINES if named else NAMELESS_HEADLINES)
     sentence = render(pattern, chance, X=Mention((name,), kind, "document"))
     return {**sentence, "word": [word.upper() for word in sentence["word"]]}
 
 
-def _clear(names: _Names, chance: random.Random, name: str, kind: str) -> Sentence:
+def _clear(names: _Names, chance: random.Random, name: str, kind: str) -> SentenceColumns:
     pattern = chance.choice(CLEAR[kind])
     return render(pattern, chance, X=Mention((name,), kind), LONG=names.long(name, kind))
 
 
-def _neutral(chance: random.Random, name: str, kind: str) -> Sentence:
+def _neutral(chance: random.Random, name: str, kind: str) -> SentenceColumns:
     return render(chance.choice(NEUTRAL), chance, X=Mention((name,), kind, "document"))
 
 
-def _list(chance: random.Random, name: str, others: list[str], kind: str) -> Sentence:
+def _list(chance: random.Random, name: str, others: list[str], kind: str) -> SentenceColumns:
     y, z = (Mention((other,), kind, "list") for other in others)
     return render(LISTS[kind], chance, X=Mention((name,), kind), Y=y, Z=z)
 

@@ -88,7 +88,7 @@ class EmbeddedTokens(nn.ModuleList):
     def forward(self, batch: Batch) -> Tensor:
         """Return the vectors (B, T, D) of the tokens, 0 in the padding."""
         vectors = [one(numbers) for one, numbers in zip(self.embedders, batch.inputs, strict=True)]
-        return padded(torch.cat(vectors, 1), batch)
+        return padded_vectors(torch.cat(vectors, 1), batch)
 
 
 class ContextEncoder(Encoder):
@@ -115,8 +115,8 @@ class ContextEncoder(Encoder):
         return self.inputs.read(corpus)
 
 
-def padded(vectors: Tensor, batch: Batch) -> Tensor:
-    """Vectors (n, D) of the real tokens -> (B, T, D) with zeros in the padding."""
+def padded_vectors(vectors: Tensor, batch: Batch) -> Tensor:
+    """Return (B, T, D) with the vectors (n, D) of the real tokens of a batch and zeros in the padding."""
     (B, T), D = batch.sentences.shape, vectors.shape[1]
     real = real_tokens(batch.lengths.to(vectors.device), T)
     places = real.flatten().nonzero().squeeze(1)

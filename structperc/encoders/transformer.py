@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from structperc.data.corpus import Corpus
 from structperc.data.typed import check_fields
-from structperc.encoders.base import Encoder, padded
+from structperc.encoders.base import Encoder, padded_vectors
 from structperc.encoders.piece_windows import PieceWindows
 from structperc.encoders.pretrained import check_installed, config_of, load_pretrained, positions, unlearned
 from structperc.errors import InputError
@@ -182,7 +182,7 @@ class Transformer(Encoder):
         window, before = windows.seats(offsets)
         first = window * hidden.shape[1] + len(self.opening) + before
         counts = np.ones_like(first) if self.pool == "first" else np.diff(offsets)
-        return padded(_means(hidden.flatten(0, 1), first, counts), batch)
+        return padded_vectors(_means(hidden.flatten(0, 1), first, counts), batch)
 
     def _run(self, ids: Tensor, layout: np.ndarray) -> Tensor:
         """ids (M,) of all pieces, layout (W, P) of them and the special tokens -> (W, P, D)."""

@@ -63,7 +63,7 @@ class Experiment(ABC):
         """Write the last files and yield lines about the outcome. Raises InputError if there is none."""
 
 
-def run(experiment: Experiment) -> Iterator[str]:
+def run_experiment(experiment: Experiment) -> Iterator[str]:
     """Yield lines about the progress of an experiment, then about its outcome.
 
     Raises InputError as `claim` and `close` do, and if another process runs in the same root.
@@ -75,14 +75,14 @@ def run(experiment: Experiment) -> Iterator[str]:
         yield f"{len(steps)} {experiment.unit} in {experiment.root}"
         for number, step in enumerate(steps, 1):
             for trial in step:
-                made, line = train(trial, experiment.root, experiment.splits, experiment.further, done)
+                made, line = train_trial(trial, experiment.root, experiment.splits, experiment.further, done)
                 done.append(made)
                 experiment.keep(done)
                 yield f"[{number}/{len(steps)}] {line}"
         yield from experiment.close(done)
 
 
-def train(
+def train_trial(
     trial: Trial, root: Path, splits: Sequence[str], further: Sequence[str] = (), done: Sequence[Run] = ()
 ) -> tuple[Run, str]:
     """Return the run of a trial, trained unless its results are there, and a line about it.

@@ -23,7 +23,7 @@ class Task(NamedTuple):
     measure: str  # what the score is: "accuracy", or "F1"
 
 
-def check(study: Study) -> Task:
+def check_study(study: Study) -> Task:
     """Return the task that all rows of a study share.
 
     Raises InputError for what fit would refuse, as far as that shows at once, and if rows have different tasks.

@@ -7,19 +7,19 @@ from typing import Any
 
 from structperc.data.output import write_lines
 from structperc.errors import InputError
-from structperc.experiments.experiment import Experiment, Run, Trial, run
+from structperc.experiments.experiment import Experiment, Run, Trial, run_experiment
 from structperc.experiments.row import Row, check_same, identity
-from structperc.experiments.study_check import check
+from structperc.experiments.study_check import check_study
 from structperc.experiments.study_figure import plot_study
 from structperc.experiments.study_file import Study, read_study
 from structperc.experiments.study_significance import Significance
 from structperc.experiments.study_table import (
     Line,
-    columns_of,
     lines_of,
     markdown,
     means,
-    table_lines,
+    score_columns,
+    study_lines,
     type_columns,
     write_means,
     write_runs,
@@ -42,12 +42,14 @@ def study(file: str, root: str | None = None) -> Iterator[str]:
     In ROOT, study.csv has a line per row and runs.csv one per run, study.md the table as Markdown, study.json all of
     it; they are written after each run. study.png shows scores over seconds of training.
 
-    Raises InputError, before anything is trained, for what `read_study` and `check` refuse, for folders that hold
+    Raises InputError, before anything is trained, for what `read_study` and `check_study` refuse, for folders that hold
     runs of other configurations, and for a root in which another study runs; in the end when every run failed.
     """
     plan = read_study(file)
-    task = check(plan)
-    yield from run(Means(plan, task.measure, Path(root) if root is not None else Path("runs") / name_of(file)))
+    task = check_study(plan)
+    yield from run_experiment(
+        Means(plan, task.measure, Path(root) if root is not None else Path("runs") / name_of(file))
+    )
 
 
 class Means(Experiment):
@@ -96,8 +98,8 @@ class Means(Experiment):
         """Write the figure; yield the table, the table of types and which runs failed. Raises InputError if all did."""
         lines = self._lines(done)
         write_figure(str(self.root / FIGURE), plot_study(lines, self.measure, self.plan.split))
-        for columns in (columns_of(lines, self.measure), type_columns(lines)):
-            yield from ("", *table_lines(lines, columns)) if columns else ()
+        for columns in (score_columns(lines, self.measure), type_columns(lines)):
+            yield from ("", *study_lines(lines, columns)) if columns else ()
         yield ""
         yield from _failures(done, self.root)
         yield f"study: {self.root / TEXT}, {MEANS}, {RUNS}, {FIGURE}, {RECORD}"

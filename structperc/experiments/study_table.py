@@ -72,7 +72,7 @@ class Column(NamedTuple):
     cell: Callable[[Line], str]
 
 
-def columns_of(lines: Sequence[Line], measure: str) -> list[Column]:
+def score_columns(lines: Sequence[Line], measure: str) -> list[Column]:
     """Return the columns for which some run has a number, but for scores by type."""
     known = {key for line in lines for numbers in line.numbers for key in numbers}
     shares = {"score": measure, "precision": "precision", "recall": "recall", "sentence_accuracy": "sentences"}
@@ -125,7 +125,7 @@ def _runs(line: Line) -> str:
 # -- text and files -------------------------------------------------------------------------------------------
 
 
-def table_lines(lines: Sequence[Line], columns: Sequence[Column], width: int | None = None) -> Iterator[str]:
+def study_lines(lines: Sequence[Line], columns: Sequence[Column], width: int | None = None) -> Iterator[str]:
     """Yield the table as text; columns beyond the width (by default the terminal's) follow in further blocks."""
     return wrapped_table(_cells(lines, columns), width or shutil.get_terminal_size((100, 24)).columns)
 
@@ -145,7 +145,7 @@ def markdown(lines: Sequence[Line], measure: str, split: str, baseline: str) -> 
     seeds = "mean ± standard deviation over seeds"
     tests = f"p of McNemar's tests against {baseline} on tokens and on sentences, the median over seeds"
     parts = [f"{measure} and other scores on the {split} split in per cent, {seeds}; {tests}.", ""]
-    parts += [*markdown_lines(lines, columns_of(lines, measure))]
+    parts += [*markdown_lines(lines, score_columns(lines, measure))]
     if types := type_columns(lines):
         parts += ["", f"{measure} by type on the {split} split.", "", *markdown_lines(lines, types)]
     return "\n".join([*parts, ""])

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from structperc.errors import InputError
 from structperc.experiments.draft import draft
-from structperc.experiments.experiment import Experiment, Run, Trial, run, train
+from structperc.experiments.experiment import Experiment, Run, Trial, run_experiment, train_trial
 from structperc.experiments.grid import grid_rows, parse_grid, short_keys
 from structperc.experiments.row import Row, check_same, identity
 from structperc.experiments.sweep_figure import plot_sweep
-from structperc.experiments.sweep_table import Point, points_of, table_lines, write_table
+from structperc.experiments.sweep_table import Point, points_of, sweep_lines, write_table
 from structperc.experiments.trial import LOG
 from structperc.progress import bar
 from structperc.reports.writing import write_figure
@@ -74,7 +74,9 @@ def sweep(
     """
     plan = Plan([*configs], parse_grid(grids), holdout, [*dict.fromkeys(seeds or ())], [*options])
     runs = _checked(plan)
-    yield from run(Best(plan, Path(root) if root is not None else runs / f"sweep-{'-'.join(short_keys(plan.grid))}"))
+    yield from run_experiment(
+        Best(plan, Path(root) if root is not None else runs / f"sweep-{'-'.join(short_keys(plan.grid))}")
+    )
 
 
 def _checked(plan: Plan) -> Path:
@@ -136,14 +138,14 @@ class Best(Experiment):
         """
         found = points_of(done)
         write_figure(str(self.root / FIGURE), plot_sweep(found))
-        yield from ("", *table_lines(found), "")
+        yield from ("", *sweep_lines(found), "")
         best = best_of(found, self.root)
         yield f"best: {best.row.name}, dev score {100 * best.score:.2f}"
         final = best.runs
         if self.plan.holdout:
             final = []
             for trial in best.row.trials:
-                made, line = train(trial, self.root / FINAL, SPLITS, ["--data.holdout=0"])
+                made, line = train_trial(trial, self.root / FINAL, SPLITS, ["--data.holdout=0"])
                 final.append(made)
                 yield f"[{FINAL}] {line}"
         self._keep(done, best, final)

@@ -46,7 +46,7 @@ def points_of(runs: Sequence[Run]) -> list[Point]:
     return list(found.values())
 
 
-def table_lines(found: Sequence[Point]) -> Iterator[str]:
+def sweep_lines(found: Sequence[Point]) -> Iterator[str]:
     """Yield a line per point: dev score and sentence accuracy in per cent, epochs and seconds, as means over seeds."""
     keys = short_keys(key for key, _ in found[0].row.values)
     spread = ["std"] if max(len(one.runs) for one in found) > 1 else []

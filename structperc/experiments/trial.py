@@ -75,10 +75,10 @@ def fit(command: list[str], folder: Path) -> str | None:
             code = process.wait()
         log.seek(start)
         text = log.read().decode("utf-8", "replace")
-    return None if code == 0 else complaint(text, code)
+    return None if code == 0 else failure_line(text, code)
 
 
-def complaint(log: str, code: int) -> str:
+def failure_line(log: str, code: int) -> str:
     """Return the line of a log that says what went wrong: the program's own, or else the last one."""
     if code < 0:
         return f"ended by signal {-code}"

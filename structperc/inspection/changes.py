@@ -5,10 +5,10 @@ from itertools import pairwise
 
 from structperc.data.corpus import Corpus
 from structperc.data.segments import Span, spans
-from structperc.inspection.explanation import Change, Sentence
+from structperc.inspection.explanation import Change, ChangedSentence
 
 
-def changed_sentences(corpus: Corpus, row: int, before: list[str], after: list[str]) -> Iterator[Sentence]:
+def changed_sentences(corpus: Corpus, row: int, before: list[str], after: list[str]) -> Iterator[ChangedSentence]:
     """Yield the sentences of sequence `row` of a corpus, with the changes between two labellings of it.
 
     `before` and `after` are label names, one for each of the T tokens.
@@ -24,7 +24,7 @@ def changed_sentences(corpus: Corpus, row: int, before: list[str], after: list[s
             right = None if wanted is None else _within(wanted, *region)
             place = corpus.where(a + region[0])
             changes.append(Change(place, words, _within(old, *region), _within(new, *region), right))
-        yield Sentence(words, new, changes)
+        yield ChangedSentence(words, new, changes)
 
 
 def _regions(differing: set[Span]) -> Iterator[tuple[int, int]]:

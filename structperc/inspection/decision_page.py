@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from structperc.inspection.decision_steps import Decided, Step
-from structperc.inspection.decision_text import headline, step_rows, verdict
+from structperc.inspection.decision_text import decision_headline, step_rows, step_verdict
 from structperc.reports.page import STYLE as BASE
-from structperc.reports.page import framed, table_lines
+from structperc.reports.page import framed, html_table
 
 SHADES = 6  # of tokens, from the first decisions to the last
 STYLE = """
@@ -22,7 +22,7 @@ td:last-child { font-family: ui-monospace, monospace; white-space: pre; }
 """
 
 
-def page_lines(sentences: Iterable[Decided], title: str, notes: Sequence[str] = ()) -> Iterator[str]:
+def decision_html(sentences: Iterable[Decided], title: str, notes: Sequence[str] = ()) -> Iterator[str]:
     """Yield an HTML page about decisions, line by line with line ends; all text is escaped.
 
     Early decisions stand out in colour.
@@ -38,11 +38,11 @@ def _shades() -> str:
 
 
 def _section(decided: Decided) -> Iterator[str]:
-    yield f"<section>\n<h2>{escape(headline(decided))}</h2>\n"
+    yield f"<section>\n<h2>{escape(decision_headline(decided))}</h2>\n"
     if decided.steps:
         yield from _tokens(decided)
         wrong = ["wrong" if decided.missed(step) is not None else "" for step in decided.steps]
-        yield from table_lines(step_rows(decided), wrong)
+        yield from html_table(step_rows(decided), wrong)
     yield "</section>\n"
 
 
@@ -58,4 +58,4 @@ def _tokens(decided: Decided) -> Iterator[str]:
 def _label(decided: Decided, step: Step) -> str:
     if decided.missed(step) is None:
         return f"<small>{escape(step.label)}</small>"
-    return f'<small class="wrong">{escape(f"{step.label}, {verdict(decided, step)}")}</small>'
+    return f'<small class="wrong">{escape(f"{step.label}, {step_verdict(decided, step)}")}</small>'

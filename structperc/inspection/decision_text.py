@@ -18,14 +18,14 @@ SIDES = {"step": ">", "left": ">", "U": ">"}  # how columns are aligned; others 
 
 def decision_lines(decided: Decided) -> Iterator[str]:
     """Yield text about a sentence: its words with the numbers of their steps, then a table with a line per step."""
-    yield headline(decided)
+    yield decision_headline(decided)
     if decided.steps:
         yield "  " + " ".join(f"{decided.words[step.token]}({step.number})" for step in decided.in_text)
         rows = step_rows(decided)
         yield from text_table(rows, "".join(SIDES.get(name, "<") for name in rows[0]), indent="  ")
 
 
-def headline(decided: Decided) -> str:
+def decision_headline(decided: Decided) -> str:
     """Return one line about the sentence: its place, its length, its score and how many labels are correct."""
     T = len(decided.words)
     text = f"sentence {decided.row + 1} ({decided.place}): {T} token{'s' * (T != 1)}, score {number(decided.score)}"
@@ -50,12 +50,12 @@ def step_rows(decided: Decided) -> list[list[str]]:
     if any(step.first != step.label for step in steps):
         columns["at first"] = [step.first if step.first != step.label else "" for step in steps]
     if decided.gold is not None:
-        columns["gold"] = [verdict(decided, step) for step in steps]
+        columns["gold"] = [step_verdict(decided, step) for step in steps]
     columns["so far"] = _progress(steps)
     return [list(columns), *map(list, zip(*columns.values(), strict=True))]
 
 
-def verdict(decided: Decided, step: Step) -> str:
+def step_verdict(decided: Decided, step: Step) -> str:
     """Return whether the label is that of gold, and if not gold's label, as text; "" where gold is not known."""
     missed = decided.missed(step)
     return "correct" if missed is None else f"wrong ({missed})"

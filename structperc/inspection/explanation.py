@@ -54,7 +54,7 @@ class Change(NamedTuple):
         return "damaged" if self.gold == self.before else "changed"
 
 
-class Sentence(NamedTuple):
+class ChangedSentence(NamedTuple):
     """A sentence of the document, with its segments and what changed in it."""
 
     words: list[str]
@@ -75,7 +75,7 @@ class Explanation(NamedTuple):
     candidates: list[Candidate]  # by local rank: the local decision, the new one, some others, gold if it is there
     same: float  # what all of them get from counts in which they do not differ
     terms: list[Term]  # what moved the decision most comes first
-    sentences: list[Sentence]  # the document
+    sentences: list[ChangedSentence]  # the document
 
     @property
     def changes(self) -> list[Change]:

@@ -5,13 +5,20 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from structperc.inspection.explanation import Change, Explanation
-from structperc.inspection.explanation_text import context, headline, legend, readings, score_rows, verdict
+from structperc.inspection.explanation_text import (
+    change_verdict,
+    context,
+    explanation_headline,
+    legend,
+    readings,
+    score_rows,
+)
 from structperc.inspection.marked_text import STYLE as MARKS
 from structperc.inspection.marked_text import Tints, marked_lines, tints
-from structperc.reports.page import STYLE, framed, table_lines
+from structperc.reports.page import STYLE, framed, html_table
 
 
-def page_lines(explanations: Sequence[Explanation], title: str, notes: Sequence[str] = ()) -> Iterator[str]:
+def explanation_html(explanations: Sequence[Explanation], title: str, notes: Sequence[str] = ()) -> Iterator[str]:
     """Yield an HTML page about decisions, line by line with line ends; all text is escaped.
 
     Where there are several documents, an index comes first.
@@ -33,7 +40,7 @@ def _index(explanations: Sequence[Explanation]) -> Iterator[str]:
     """Links to all documents, with what came of their changes."""
     yield '<nav id="index">\n<p>Documents:</p>\n<ul>\n'
     for one in explanations:
-        found = Counter(verdict(change) or "changed" for change in one.changes)
+        found = Counter(change_verdict(change) or "changed" for change in one.changes)
         about = escape(", ".join(f"{n} {what}" for what, n in found.items()))
         yield f'<li><a href="#{_anchor(one)}">{one.row + 1}</a> <small>{about}</small></li>\n'
     yield "</ul>\n</nav>\n"
@@ -53,12 +60,12 @@ def _legend(explanations: Sequence[Explanation], tinted: Tints) -> Iterator[str]
 
 def _section(explanation: Explanation, tinted: Tints, indexed: bool) -> Iterator[str]:
     back = '<a href="#index">index</a>' if indexed else ""
-    yield f'<section id="{_anchor(explanation)}">\n<h2>{escape(headline(explanation))}{back}</h2>\n'
+    yield f'<section id="{_anchor(explanation)}">\n<h2>{escape(explanation_headline(explanation))}{back}</h2>\n'
     yield from marked_lines(explanation.sentences, tinted)
     for change in explanation.changes:
         yield from _change(change)
     rows = score_rows(explanation)
-    yield from table_lines(rows, ["total" if row[0] == "total score" else "" for row in rows[1:]])
+    yield from html_table(rows, ["total" if row[0] == "total score" else "" for row in rows[1:]])
     yield "</section>\n"
 
 
@@ -67,6 +74,6 @@ def _change(change: Change) -> Iterator[str]:
     yield f'<p><span class="place">{escape(change.place)}</span> {before} <strong>{own}</strong> {after}</p>\n<dl>\n'
     for who, text in readings(change):
         yield f"<dt>{who}</dt><dd>{escape(text)}</dd>\n"
-    if verdict(change):
-        yield f'<dt></dt><dd class="{change.verdict}">{escape(verdict(change))}</dd>\n'
+    if change_verdict(change):
+        yield f'<dt></dt><dd class="{change.verdict}">{escape(change_verdict(change))}</dd>\n'
     yield "</dl>\n"

@@ -11,7 +11,7 @@ CONTEXT = 12  # words to either side of what changed
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
     """Yield what changed, then a table of scores with a column for each candidate."""
-    yield headline(explanation)
+    yield explanation_headline(explanation)
     for change in explanation.changes:
         yield ""
         yield from _change_lines(change)
@@ -32,7 +32,7 @@ def legend(explanations: Sequence[Explanation]) -> list[str]:
     ]
 
 
-def headline(explanation: Explanation) -> str:
+def explanation_headline(explanation: Explanation) -> str:
     """Return one line about a document: which candidate by local score has become the best."""
     new = explanation.candidates[explanation.after]
     where = f"document {explanation.row + 1} ({explanation.place})"
@@ -57,7 +57,7 @@ def readings(change: Change) -> list[tuple[str, str]]:
     return [(name, _segments(known, change.words)) for name, known in who]
 
 
-def verdict(change: Change) -> str:
+def change_verdict(change: Change) -> str:
     """Return the verdict in words; "" when gold is not known."""
     return "" if change.gold is None else VERDICTS[change.verdict]
 
@@ -105,8 +105,8 @@ def _change_lines(change: Change) -> Iterator[str]:
     before, own, after = context(change)
     yield "  " + " ".join(part for part in (f"{change.place}:", before, f"[{own}]", after) if part)
     yield from (f"    {who:<6} {text}" for who, text in readings(change))
-    if verdict(change):
-        yield f"    {verdict(change)}"
+    if change_verdict(change):
+        yield f"    {change_verdict(change)}"
 
 
 def number(value: float) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 
 from structperc.data.segments import Span
-from structperc.inspection.explanation import Change, Explanation, Sentence
+from structperc.inspection.explanation import Change, ChangedSentence, Explanation
 
 HUES = (210, 20, 130, 280, 50, 330, 170, 90)  # of types; more types share them
 STYLE = """
@@ -29,20 +29,20 @@ def tints(explanations: Iterable[Explanation]) -> dict[str, int]:
     return {name: i % len(HUES) for i, name in enumerate(sorted({span.type for span in spans}))}
 
 
-def _all(sentence: Sentence) -> Iterator[Span]:
+def _all(sentence: ChangedSentence) -> Iterator[Span]:
     yield from sentence.found
     for change in sentence.changes:
         yield from change.before
 
 
-def marked_lines(sentences: Iterable[Sentence], tinted: Tints) -> Iterator[str]:
+def marked_lines(sentences: Iterable[ChangedSentence], tinted: Tints) -> Iterator[str]:
     """Yield a paragraph of HTML for each sentence."""
     yield '<div class="document">\n'
     yield from (f"<p>{' '.join(_pieces(sentence, tinted))}</p>\n" for sentence in sentences if sentence.words)
     yield "</div>\n"
 
 
-def _pieces(sentence: Sentence, tinted: Tints) -> Iterator[str]:
+def _pieces(sentence: ChangedSentence, tinted: Tints) -> Iterator[str]:
     """Words and marks, in their order."""
     at, marks = 0, {change.extent: _changed(change) for change in sentence.changes}
     for kind, start, end in sentence.found:

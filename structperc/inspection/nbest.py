@@ -25,7 +25,7 @@ from structperc.taggers.lattice_tagger import LatticeTagger
 COMPARED = 2**20  # sequences * candidates * tokens whose F1 is compared at a time
 
 
-class ListScores(NamedTuple):
+class LengthScores(NamedTuple):
     """How good lists of n' candidates are; places count from 1."""
 
     n: int
@@ -44,15 +44,15 @@ class Seconds(NamedTuple):
     total: float  # with feature sums and the counting of scores
 
 
-class Lists(NamedTuple):
+class NBestScores(NamedTuple):
     """Scores for several n', ascending, of a corpus of so many sequences."""
 
-    rows: list[ListScores]
+    rows: list[LengthScores]
     sequences: int
     seconds: Seconds
 
 
-def nbest_scores(tagger: LatticeTagger, corpus: Corpus, sizes: Sequence[int], progress: bool = True) -> Lists:
+def nbest_scores(tagger: LatticeTagger, corpus: Corpus, sizes: Sequence[int], progress: bool = True) -> NBestScores:
     """Return scores of the n' best for each n' of `sizes`; the corpus has labels in the tagger's scheme.
 
     For each n' the result is that of decoding with KBest(n'), apart from ties: which of several labellings of equal
@@ -67,7 +67,7 @@ def nbest_scores(tagger: LatticeTagger, corpus: Corpus, sizes: Sequence[int], pr
             _count(counts, batch, searched(tagger, batch, sizes, watch), tagger.labels)
             shown.update(len(batch.rows))
     seconds = Seconds(watch.seconds[SEARCH], watch.seconds[RESCORE], time.perf_counter() - started)
-    return Lists([one.scores(len(corpus)) for one in counts], len(corpus), seconds)
+    return NBestScores([one.scores(len(corpus)) for one in counts], len(corpus), seconds)
 
 
 def _checked(tagger: LatticeTagger, corpus: Corpus, sizes: Sequence[int]) -> list[int]:
@@ -91,11 +91,11 @@ class _Counts:
         self.chosen, self.oracle = SegmentF1(labels), SegmentF1(labels)
         self.chosen_places = self.gold_places = self.held = 0
 
-    def scores(self, sequences: int) -> ListScores:
+    def scores(self, sequences: int) -> LengthScores:
         held = self.held / max(sequences, 1)
         place = self.gold_places / self.held if self.held else float("nan")
         chosen = self.chosen_places / max(sequences, 1)
-        return ListScores(self.n, self.chosen.compute(), self.oracle.compute(), held, place, chosen)
+        return LengthScores(self.n, self.chosen.compute(), self.oracle.compute(), held, place, chosen)
 
 
 def _count(counts: list[_Counts], batch: Batch, found: Searched, labels: LabelSet) -> None:

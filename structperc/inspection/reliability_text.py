@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from structperc.inspection.reliability import ModelReliability
+from structperc.inspection.model_reliability import ModelReliability
 from structperc.metrics import Reliability
 from structperc.reports.table import percent, text_table
 

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
-Trial = tuple[float, float, float]  # step, value, slope
+Probe = tuple[float, float, float]  # step, value, slope
 
 
 class Outcome(Enum):
@@ -43,8 +43,8 @@ class StrongWolfe:
     value: float
     slope: float
     step: float
-    low: Trial = (0.0, 0.0, 0.0)  # end of the bracket with the lower value; while there is none, the last trial
-    high: Trial | None = None  # the other end
+    low: Probe = (0.0, 0.0, 0.0)  # end of the bracket with the lower value; while there is none, the last trial
+    high: Probe | None = None  # the other end
     widths: tuple[float, float] = (math.inf, math.inf)  # of the two brackets before
     trials: int = 0
     last: bool = False
@@ -74,7 +74,7 @@ class StrongWolfe:
         """Whether no step has met the first condition yet."""
         return self.low[0] == 0.0
 
-    def _bracket(self, trial: Trial, lower: bool) -> None:
+    def _bracket(self, trial: Probe, lower: bool) -> None:
         if not lower:
             self.high = trial
         elif trial[2] >= 0:
@@ -83,7 +83,7 @@ class StrongWolfe:
             self.step = extrapolated(self.low, trial)
             self.low = trial
 
-    def _narrow(self, trial: Trial, lower: bool) -> None:
+    def _narrow(self, trial: Probe, lower: bool) -> None:
         assert self.high is not None
         if not lower:
             self.high = trial
@@ -92,7 +92,7 @@ class StrongWolfe:
             self.high = self.low
         self.low = trial
 
-    def _next(self, trial: Trial) -> Outcome:
+    def _next(self, trial: Probe) -> Outcome:
         if self.high is not None:
             self.step = self._between(self.low, self.high)
         if self.trials < self.limit and self.step not in (self.low[0], math.inf):
@@ -102,7 +102,7 @@ class StrongWolfe:
         self.step, self.last = self.low[0], True
         return Outcome.ACCEPTED if self.low == trial else Outcome.AGAIN
 
-    def _between(self, low: Trial, high: Trial) -> float:
+    def _between(self, low: Probe, high: Probe) -> float:
         width = abs(high[0] - low[0])
         slow = width > 0.66 * self.widths[0]
         self.widths = (self.widths[1], width)
@@ -114,14 +114,14 @@ class StrongWolfe:
         return middle if step is None else min(max(step, left), right)
 
 
-def extrapolated(before: Trial, trial: Trial) -> float:
+def extrapolated(before: Probe, trial: Probe) -> float:
     """The next step to try where phi still falls at the last one: by the cubic, at most ten times as far."""
     least, most = trial[0] + 0.01 * (trial[0] - before[0]), 10 * trial[0]
     step = cubic_minimum(before, trial)
     return most if step is None or step <= trial[0] else min(max(step, least), most)
 
 
-def cubic_minimum(a: Trial, b: Trial) -> float | None:
+def cubic_minimum(a: Probe, b: Probe) -> float | None:
     """Where the cubic through both values and slopes has its minimum; None where it has none. N&W 2006, (3.59)."""
     (t0, f0, s0), (t1, f1, s1) = a, b
     d1 = s0 + s1 - 3 * (f0 - f1) / (t0 - t1)

@@ -1,4 +1,4 @@
-"""The perceptron's additive update."""
+"""The additive step of the perceptron, as an optimizer."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,11 +10,11 @@ from structperc.optim.averaged import AveragedOptimizer
 
 
 class Perceptron(AveragedOptimizer):
-    """w <- w - lr * gradient: with a perceptron-family criterion (summed losses) and lr = 1, Collins' update.
+    """The perceptron's step, w <- w - lr * gradient: of summed losses of the perceptron family, with lr = 1.
 
     Collins 2002, "Discriminative training methods for hidden Markov models". Fed one sequence per step it is
     the paper's algorithm; fed m sequences per step their updates, all decided with the same weights, are summed.
-    Weights stay integers in float32 with lr = 1, exact below 2**24.
+    Weights stay integers in float32 with lr = 1, exact below 2**24. `structperc.criteria.Perceptron` is the loss.
 
     Args:
         params: parameters or groups.

@@ -43,7 +43,7 @@ def framed(title: str, notes: Iterable[str], sections: Iterable[str], style: str
     yield "</body>\n</html>\n"
 
 
-def table_lines(rows: Sequence[Sequence[str]], kinds: Sequence[str]) -> Iterator[str]:
+def html_table(rows: Sequence[Sequence[str]], kinds: Sequence[str]) -> Iterator[str]:
     """Yield the lines of an HTML table.
 
     Args:

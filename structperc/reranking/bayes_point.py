@@ -61,7 +61,7 @@ def bayes_point(
         InputError: passes or processes below 1; a pass's process died (too little memory).
         RuntimeError: a pass failed in its process; the notes hold the traceback.
     """
-    check(passes, processes)
+    check_numbers(passes, processes)
     start = {name: weights.clone() for name, weights in learned(tagger).items()}
     sums = {name: torch.zeros_like(weights, dtype=torch.float64) for name, weights in start.items()}
     work = partial(one_pass, tagger, data, start)
@@ -88,7 +88,7 @@ class BayesPoint(pl.Callback):
     """
 
     def __init__(self, passes: int = 10, processes: int = 1) -> None:
-        check(passes, processes)
+        check_numbers(passes, processes)
         self.passes, self.processes = passes, processes
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -103,7 +103,7 @@ class BayesPoint(pl.Callback):
             write(pl_module, bayes_point(pl_module, data, self.passes, self.processes, show))  # type: ignore[arg-type]
 
 
-def check(passes: int, processes: int) -> None:
+def check_numbers(passes: int, processes: int) -> None:
     """Raise InputError unless both numbers are at least 1."""
     for name, value in (("passes", passes), ("processes", processes)):
         if value < 1:
@@ -228,13 +228,13 @@ def launch(work: Work, number: int) -> tuple[BaseProcess, Connection]:
     """Start a pass in a forked process; return the process and the pipe through which it reports."""
     context = get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=report, args=(theirs, work, number), daemon=True)
+    process = context.Process(target=send_result, args=(theirs, work, number), daemon=True)
     process.start()
     theirs.close()  # so that the pipe ends with the process
     return process, ours
 
 
-def report(pipe: Connection, work: Work, number: int) -> None:
+def send_result(pipe: Connection, work: Work, number: int) -> None:
     """Run a pass in the forked process, and send its weights or its Failure through the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its processes
     torch.set_num_threads(1)  # the threads of the parent's pool do not live here: work given to them would hang

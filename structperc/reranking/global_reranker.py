@@ -25,7 +25,7 @@ from structperc.reranking.ranked_lists import Found, RankedLists
 from structperc.reranking.ranker import Ranker
 from structperc.reranking.second_model import SecondModel
 from structperc.structures import Batch
-from structperc.taggers.builder import Builder, entries
+from structperc.taggers.builder import Builder, required_entries
 from structperc.taggers.description import describe, described
 from structperc.taggers.tagger import Tagger
 
@@ -229,11 +229,11 @@ class GlobalReranker(SecondModel):
         cls, description: dict[str, Any], features: FeatureExtractor, build: Builder
     ) -> "GlobalReranker":
         """Return the re-ranker, without weights and lists, that `description` described."""
-        given = entries(description, ("first", "strings"))
+        given = required_entries(description, ("first", "strings"))
         check_value(given["strings"], list[list[str] | None], "strings")
         made = cls(
             Tagger.from_description(given["first"], features, build),
-            **build.options(cls, entries(description, cls.saved_parts), "model"),
+            **build.options(cls, required_entries(description, cls.saved_parts), "model"),
         )
         for feature, strings in zip(made.global_features, given["strings"], strict=True):
             feature.strings = strings

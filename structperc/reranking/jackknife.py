@@ -24,7 +24,7 @@ from structperc.optim import learner
 from structperc.progress import bar
 from structperc.reports.epoch_bar import epoch_bars
 from structperc.reranking.bayes_point import seed_all
-from structperc.reranking.list_cache import ListCache, configuration, fingerprint
+from structperc.reranking.list_cache import ListCache, fingerprint, unlearned_description
 from structperc.reranking.lists import CandidateLists, Listed
 from structperc.taggers.builder import Builder
 from structperc.taggers.tagger import Tagger
@@ -261,7 +261,7 @@ def fresh(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) -> Tagger:
     """
     features = copy.copy(first.features)  # the templates and lists are shared, the index is replaced by `fit`
     features.fit(corpus)
-    tagger = Tagger.from_description(configuration(first), features, Builder.like(first))
+    tagger = Tagger.from_description(unlearned_description(first), features, Builder.like(first))
     tagger.optimizer, tagger.prior = first.optimizer, first.prior
     tagger.scorer.learn(corpus)
     tagger.allocate(labels)

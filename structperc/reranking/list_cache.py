@@ -114,7 +114,7 @@ def fingerprint(first: Tagger, data: SequenceData, callbacks: Sequence[Any], opt
     corpus = data.corpus("train")
     about = {
         "format": FORMAT,
-        "first": configuration(first),
+        "first": unlearned_description(first),
         "optimizer": describe_optimizer(first.optimizer),
         "prior": first.prior and describe(first.prior),
         "features": features,
@@ -127,7 +127,7 @@ def fingerprint(first: Tagger, data: SequenceData, callbacks: Sequence[Any], opt
     return hashlib.sha256(_json(about).encode()).hexdigest()[:16]
 
 
-def configuration(first: Tagger) -> dict[str, Any]:
+def unlearned_description(first: Tagger) -> dict[str, Any]:
     """Return the description of a tagger without what its text modules have learned."""
     return _without_learned(first.description())
 

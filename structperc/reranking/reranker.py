@@ -19,7 +19,7 @@ from structperc.reranking.list_features import Correct
 from structperc.reranking.local_score import LocalScore
 from structperc.reranking.second_model import FirstLattice, SecondModel
 from structperc.structures import Batch, Candidates, Scored
-from structperc.taggers.builder import Builder, entries
+from structperc.taggers.builder import Builder, required_entries
 from structperc.taggers.description import described
 from structperc.taggers.loss_tagger import LossTagger
 from structperc.taggers.tagger import Tagger
@@ -110,8 +110,8 @@ class Reranker(LossTagger, SecondModel):
     @classmethod
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> "Reranker":
         """Return the re-ranker, without weights and lists, that `description` described."""
-        first = Tagger.from_description(entries(description, ["first"])["first"], features, build)
-        return cls(first, **build.options(cls, entries(description, cls.saved_parts), "model"))
+        first = Tagger.from_description(required_entries(description, ["first"])["first"], features, build)
+        return cls(first, **build.options(cls, required_entries(description, cls.saved_parts), "model"))
 
 
 class ListScores(FirstLattice):

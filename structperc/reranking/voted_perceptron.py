@@ -70,7 +70,7 @@ class VotedPerceptron(Ranker):
         return ListUpdates(features, self.update_signs, self.update_first, self.survival)
 
     def _start(self, examples: Examples) -> None:
-        self._lists = Lists(examples, self.unit)
+        self._lists = ExampleLists(examples, self.unit)
 
     def epoch(self) -> None:
         """Make one pass over all examples with a correct candidate."""
@@ -153,7 +153,7 @@ class Difference(NamedTuple):
     first: float
 
 
-class Lists:
+class ExampleLists:
     """The examples in the layout of the inner loop: K candidates each, log-probabilities in units."""
 
     def __init__(self, examples: Examples, unit: float) -> None:

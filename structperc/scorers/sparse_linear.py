@@ -53,7 +53,7 @@ class SparseLinear(Scorer):
         B, T, L = len(lengths), int(lengths.max()) if len(lengths) else 0, node.shape[1]
         (real,) = real_tokens(lengths, T).numpy().ravel().nonzero()
         places = torch.from_numpy(real).to(node.device)  # (n,) of the tokens in B * T
-        unary = padded(bag_sum(node, batch.nodes, self.sparse_grad), places, B * T).view(B, T, L)
+        unary = at_places(bag_sum(node, batch.nodes, self.sparse_grad), places, B * T).view(B, T, L)
         return Lattice(unary, self._edges(batch, places, unary), batch.lengths)
 
     def _edges(self, batch: Batch, places: Tensor, unary: Tensor) -> Tensor:
@@ -61,12 +61,12 @@ class SparseLinear(Scorer):
         stationary = unary.new_zeros(1, 1, L, L) if transition is None else transition.view(1, 1, L, L)
         if edge is None or batch.edges is None:
             return stationary
-        observed = padded(bag_sum(edge, batch.edges, self.sparse_grad), places, B * T).view(B, T, L, L)
+        observed = at_places(bag_sum(edge, batch.edges, self.sparse_grad), places, B * T).view(B, T, L, L)
         return observed if transition is None else observed + stationary
 
 
-def padded(flat: Tensor, places: Tensor, size: int) -> Tensor:
-    """(n, C) scores of the real tokens -> (size, C) with zeros elsewhere."""
+def at_places(flat: Tensor, places: Tensor, size: int) -> Tensor:
+    """Return (size, C) with the scores (n, C) of the real tokens at their places (n,) and zeros elsewhere."""
     if flat.shape[0] == size:
         return flat
     return flat.new_zeros(size, flat.shape[1]).index_copy(0, places, flat)

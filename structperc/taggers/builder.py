@@ -100,8 +100,8 @@ class Builder:
         return any(module == name or module.startswith(f"{name}.") for name in self.trusted)
 
 
-def entries(description: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Some entries of a description. InputError for one that is missing."""
+def required_entries(description: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return the named entries of a description. Raises InputError for one that is missing."""
     for name in names:
         if name not in description:
             raise InputError(f"there is no {name!r}")

@@ -90,7 +90,7 @@ def load_weights(tagger: nn.Module, vocabulary: dict[str, Any], path: str | Path
     """
     saved = read_checkpoint(path)
     check_vocabulary(saved, vocabulary)
-    serve(saved, [name for name, _ in tagger.named_parameters()])
+    serve_checkpoint(saved, [name for name, _ in tagger.named_parameters()])
     tagger.load_state_dict(saved["state_dict"])
     return saved["epoch"] + 1
 
@@ -106,7 +106,7 @@ def check_vocabulary(checkpoint: dict[str, Any], own: dict[str, Any]) -> None:
             )
 
 
-def serve(checkpoint: dict[str, Any], names: list[str]) -> None:
+def serve_checkpoint(checkpoint: dict[str, Any], names: list[str]) -> None:
     """Replace the raw weights of a checkpoint, in place, by those that its optimizers' states serve.
 
     These are the average where a state holds `sums`, and the weights `best` where it holds these. `names` are the

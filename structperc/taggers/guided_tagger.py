@@ -17,7 +17,7 @@ from structperc.guided.chart import Order
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
-from structperc.taggers.builder import Builder, entries
+from structperc.taggers.builder import Builder, required_entries
 from structperc.taggers.description import describe
 from structperc.taggers.inference import flat_values
 from structperc.taggers.sequence_tagger import SequenceTagger
@@ -154,4 +154,4 @@ class GuidedTagger(SequenceTagger):
         cls, description: dict[str, Any], features: FeatureExtractor, build: Builder
     ) -> "GuidedTagger":
         """Return the tagger, without weights, that `description` described."""
-        return cls(features, **build.options(cls, entries(description, ("context", "beam", "order")), "model"))
+        return cls(features, **build.options(cls, required_entries(description, ("context", "beam", "order")), "model"))

@@ -43,7 +43,7 @@ class RandomStates(pl.Callback):
         saved = checkpoint.get(KEY, [])
         if len(saved) == share().processes:
             self._saved = saved[share().process]
-            check(self._saved)
+            check_states(self._saved)
             return
         found = f"random states of {len(saved)} processes" if saved else "no random states"
         logger.warning("the checkpoint has %s: what is random goes on otherwise than without the break", found)
@@ -84,8 +84,8 @@ def restore(saved: States, device: torch.device) -> None:
         torch.get_device_module(device).set_rng_state(saved[device.type])
 
 
-def check(saved: States) -> None:
-    """Some error unless `restore` can set the generators to these states."""
+def check_states(saved: States) -> None:
+    """Raise some error unless `restore` can set the generators to these states."""
     torch.Generator().set_state(saved["torch"])
     np.random.RandomState().set_state(_numpy(saved))
     random.Random().setstate(_python(saved))

@@ -22,7 +22,7 @@ from structperc.metrics.f_measure import check_gamma
 from structperc.ragged import Ragged
 from structperc.structures import Batch
 from structperc.taggers.averaging import AveragedWeights
-from structperc.taggers.checkpoints import check_vocabulary, serve
+from structperc.taggers.checkpoints import check_vocabulary, serve_checkpoint
 from structperc.taggers.inference import Sentence, flat_labels, read_sentences
 from structperc.taggers.modes import evaluating
 from structperc.taggers.random_states import RandomStates
@@ -206,7 +206,7 @@ class SequenceTagger(SavedTagger):
         """Refuse a checkpoint of other labels or features; outside of training take its served weights."""
         check_vocabulary(checkpoint, self.vocabulary())
         if self.trainer.state.fn != TrainerFn.FITTING:
-            serve(checkpoint, [name for name, _ in self.named_parameters()])
+            serve_checkpoint(checkpoint, [name for name, _ in self.named_parameters()])
 
     def vocabulary(self) -> dict[str, Any]:
         """Return label names, scheme, number of features and whatever else weights must agree on."""

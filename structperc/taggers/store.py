@@ -19,7 +19,7 @@ from structperc.data.typed import check_value
 from structperc.data.unfinished import whole_folder
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.taggers.builder import Builder, entries
+from structperc.taggers.builder import Builder, required_entries
 from structperc.taggers.description import path_of
 from structperc.taggers.model_folder import CONFIG, WEIGHTS, read_folder, write_folder
 
@@ -153,7 +153,7 @@ def _kind(config: dict[str, Any], wanted: type[SavedTagger], build: Builder) -> 
 
 
 def _built(kind: type[SavedTagger], config: dict[str, Any], tensors: dict[str, Tensor], build: Builder) -> SavedTagger:
-    for name, value in entries(config, ENTRIES).items():
+    for name, value in required_entries(config, ENTRIES).items():
         check_value(value, ENTRIES[name], name)
     arrays = {name.removeprefix(FEATURES): t.cpu().numpy() for name, t in tensors.items() if name.startswith(FEATURES)}
     weights = {name: t for name, t in tensors.items() if not name.startswith(FEATURES)}

@@ -17,7 +17,7 @@ from structperc.nonlocal_features import NonlocalFeature
 from structperc.optim import Perceptron
 from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Lattice, Scored
-from structperc.taggers.builder import Builder, entries
+from structperc.taggers.builder import Builder, required_entries
 from structperc.taggers.description import described
 from structperc.taggers.lattice_tagger import LatticeTagger
 from structperc.taggers.loss_tagger import LossTagger
@@ -135,7 +135,7 @@ class Tagger(LossTagger):
     @classmethod
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> "Tagger":
         """Return the tagger, without weights, that `description` described."""
-        return cls(features=features, **build.options(cls, entries(description, cls.saved_parts), "model"))
+        return cls(features=features, **build.options(cls, required_entries(description, cls.saved_parts), "model"))
 
 
 def no_candidates(lattice: Lattice) -> Candidates:

@@ -10,7 +10,7 @@ from structperc.data.conll import read_conll, write_conll
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 
-Strings = list[list[str]]  # by sentence
+SentenceStrings = list[list[str]]  # by sentence
 
 
 def write_predictions(run: Path, split: str, corpus: Corpus, predicted: Sequence[str]) -> Path:
@@ -60,7 +60,7 @@ def _without_tail(parts: tuple[str, ...]) -> tuple[str, ...]:
     return parts
 
 
-def last_column(path: str, encoding: str = "utf-8") -> tuple[Strings, Strings]:
+def last_column(path: str, encoding: str = "utf-8") -> tuple[SentenceStrings, SentenceStrings]:
     """Return words (first column) and labels (last column) of a file, by sentence.
 
     Raises InputError for a file of one column, in which these are the same.
@@ -71,7 +71,7 @@ def last_column(path: str, encoding: str = "utf-8") -> tuple[Strings, Strings]:
     return words, labels
 
 
-def gold_column(path: str, encoding: str = "utf-8") -> tuple[Strings, Strings]:
+def gold_column(path: str, encoding: str = "utf-8") -> tuple[SentenceStrings, SentenceStrings]:
     """Return words and gold labels (last column but one) of a prediction file, by sentence.
 
     Raises InputError for a file that seems to have no such column: one of words and predicted labels alone, and one
@@ -84,17 +84,17 @@ def gold_column(path: str, encoding: str = "utf-8") -> tuple[Strings, Strings]:
     return words, gold
 
 
-def _types(labels: Strings) -> set[str]:
+def _types(labels: SentenceStrings) -> set[str]:
     """What labels but O name, whatever their scheme; labels without segments name themselves."""
     return {label.partition("-")[2] or label for sentence in labels for label in sentence} - {"O"}
 
 
-def read_predictions(path: str, encoding: str = "utf-8") -> tuple[Strings, Strings, Strings]:
+def read_predictions(path: str, encoding: str = "utf-8") -> tuple[SentenceStrings, SentenceStrings, SentenceStrings]:
     """Return words (first column), gold labels (last but one) and predicted labels (last) of a file, by sentence."""
     words, gold, predicted = _read(path, {"word": 0, "gold": -2, "label": -1}, encoding)
     return words, gold, predicted
 
 
-def _read(path: str, columns: dict[str, int], encoding: str) -> list[Strings]:
+def _read(path: str, columns: dict[str, int], encoding: str) -> list[SentenceStrings]:
     corpus = Corpus.from_dataset(read_conll(path, columns, encoding=encoding), "sentence", path)
     return [corpus.sentences_of(corpus.columns[role]) for role in columns]

@@ -45,7 +45,7 @@ def told(error: Exception) -> Exception:
     Other errors are returned as they are.
     """
     if trainer_options.is_lightnings(error):
-        return trainer_options.complaint(error)
+        return trainer_options.as_input_error(error)
     if type(error) is ValueError and trainer_options.raised_in(error).startswith("torch.optim."):
         return InputError(f"model.optimizer: {' '.join(str(error).split())}")
     return error

@@ -85,7 +85,7 @@ def raised_in(error: Exception) -> str:
     return "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
 
 
-def complaint(error: Exception) -> InputError:
+def as_input_error(error: Exception) -> InputError:
     """Return what Lightning complained about as an InputError, which names the first of the trainer's options in it."""
     spoken = [word for word in re.findall(r"[`(](\w+)[`=]", str(error)) if word in DEFAULTS]
     return InputError(f"trainer.{spoken[0]}: {_line(error)}" if spoken else _line(error))

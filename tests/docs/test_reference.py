@@ -26,7 +26,7 @@ def test_the_reference_has_every_public_name_once(reference):
     headings = re.findall(r"^### (structperc\..*)$", reference, re.MULTILINE)
     assert len(set(headings)) == len(headings)
     described = [resolved(name) for name in headings]
-    rooms = [import_module(f"structperc.{room}") for room in structperc._STAGES]
+    rooms = [import_module(f"structperc.{room}") for room in structperc._ROOMS]
     offered = [getattr(room, name) for room in rooms for name in getattr(room, "__all__", ())]
     assert offered
     assert not [one for one in offered if not any(one is other for other in described)]

@@ -14,7 +14,7 @@ from structperc.cli import main
 from structperc.experiments import study_check, study_outcome, trial
 from structperc.experiments.row import Row
 from structperc.experiments.study_check import Task, digests
-from structperc.experiments.study_table import Line, markdown_lines, table_lines, type_columns
+from structperc.experiments.study_table import Line, markdown_lines, study_lines, type_columns
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SMALL = ["--data.train=20", "--data.dev=8", "--data.test=8", "--trainer.accelerator=cpu"]
@@ -83,7 +83,7 @@ def checked(tmp_path, capsys, monkeypatch):
 @pytest.fixture
 def studies(checked, monkeypatch):
     """Whose configurations are known to be good, which takes a second each to find out."""
-    monkeypatch.setattr(study_outcome, "check", lambda _: Task("", "", "F1"))
+    monkeypatch.setattr(study_outcome, "check_study", lambda _: Task("", "", "F1"))
     return checked
 
 
@@ -153,12 +153,12 @@ def test_numbers_are_known_while_a_study_runs(studies, monkeypatch):
 def test_text_is_cut_into_blocks_that_fit():
     keys = [f"score/TYPE{i}" for i in range(7)]
     line = Line(Row("some name", "fit", [], [], [1]), [], [dict.fromkeys(keys, 0.5)])
-    printed = list(table_lines([line], type_columns([line]), width=40))
+    printed = list(study_lines([line], type_columns([line]), width=40))
     assert max(map(len, printed)) <= 40
     assert printed.count("") == 1
     assert sum(row.split().count("50.00") for row in printed) == 7
     assert all(row.startswith(("some name ", "  ")) for row in printed if row)
-    wide = list(table_lines([line], type_columns([line]), width=200))
+    wide = list(study_lines([line], type_columns([line]), width=200))
     assert len(wide) == 2
     head, *_ = markdown_lines([line], type_columns([line]))
     assert [text.strip() for text in head.split("|")[2:-1]] == [f"TYPE{i}" for i in range(7)]

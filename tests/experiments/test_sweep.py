@@ -14,8 +14,8 @@ from structperc.experiments.experiment import Run
 from structperc.experiments.grid import grid_row, grid_rows, parse_grid, short_keys, split_values
 from structperc.experiments.sweep_figure import plot_sweep
 from structperc.experiments.sweep_outcome import best_of
-from structperc.experiments.sweep_table import points_of, table_lines
-from structperc.experiments.trial import Training, complaint
+from structperc.experiments.sweep_table import points_of, sweep_lines
+from structperc.experiments.trial import Training, failure_line
 
 KEY = "model.features.init_args.cutoff"
 
@@ -76,7 +76,7 @@ def test_folders_can_be_folders_and_tell_points_apart():
     ],
 )
 def test_complaints(log, code, line):
-    assert complaint(log, code) == line
+    assert failure_line(log, code) == line
 
 
 def made_up(scores, seeds=(None,)):
@@ -108,7 +108,7 @@ def test_a_point_with_a_failure_is_not_chosen(tmp_path):
 
 
 def test_table_has_means_and_failures():
-    rows = [line.split() for line in table_lines(made_up({"0.1": [0.5, 0.75], "10": [0.5, None]}, [1, 2]))]
+    rows = [line.split() for line in sweep_lines(made_up({"0.1": [0.5, 0.75], "10": [0.5, None]}, [1, 2]))]
     assert rows[0] == ["C", "dev", "score", "sentences", "epochs", "seconds", "std"]
     assert rows[1] == ["0.1", "62.50", "31.25", "2.0", "0.5", f"{100 * math.sqrt(2 * 0.125**2):.2f}"]
     assert rows[2] == ["10", "failed:", "diverged"]

@@ -18,10 +18,10 @@ from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures
 from structperc.guided.context import UNKNOWN
 from structperc.guided.templates import OFFSETS
-from structperc.inspection.decision_page import page_lines
+from structperc.inspection.decision_order import decisions
+from structperc.inspection.decision_page import decision_html
 from structperc.inspection.decision_steps import Decided, Step
 from structperc.inspection.decision_text import NOTES, decision_lines, step_rows
-from structperc.inspection.decisions import decisions
 from structperc.scorers import SparseLinear
 from structperc.taggers.guided_tagger import GuidedTagger
 from structperc.taggers.tagger import Tagger
@@ -213,7 +213,7 @@ def test_gold_need_not_be_known_to_the_tagger(drawn, dev):
 def test_page_holds_the_decisions(tagger):
     corpus = corpus_of(AGATHA, [], ["book"], label=[["NNP", "VBD", "WDT", "NN", "JJ"], [], ["NN"]])
     found = decisions(tagger, corpus)
-    page = Page(page_lines(found, "title", NOTES))
+    page = Page(decision_html(found, "title", NOTES))
     assert [page.seen.count(tag) for tag in ("section", "ol", "table", "li")] == [3, 2, 2, 6]
     assert all(note in page.text for note in NOTES)
     for one in found:
@@ -225,7 +225,7 @@ def test_page_holds_the_decisions(tagger):
 
 
 def test_page_needs_nothing_else(tagger):
-    lines = "".join(page_lines(decisions(tagger, corpus_of(AGATHA)), "title"))
+    lines = "".join(decision_html(decisions(tagger, corpus_of(AGATHA)), "title"))
     page = Page([lines])
     assert not {"script", "link", "img", "iframe"} & set(page.seen)
     assert not {"src", "href", "style"} & {name for name, _ in page.attributes}
@@ -236,7 +236,7 @@ def test_page_needs_nothing_else(tagger):
 def test_page_escapes_all_text():
     bad = "<b>&\"'</b>"
     step = Step(1, 0, bad, bad + bad, 1.0, [bad], [bad])
-    page = Page(page_lines([Decided(0, bad, [bad], ["<b>"], [step])], bad, [bad]))
+    page = Page(decision_html([Decided(0, bad, [bad], ["<b>"], [step])], bad, [bad]))
     assert "b" not in page.seen
     # title twice, note, headline, token and label, left, token, right, label and twice the first one
     assert "".join(page.text).count(bad) == 12

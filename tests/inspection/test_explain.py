@@ -17,9 +17,9 @@ from structperc.data.segments import Span, spans
 from structperc.data.synthetic import synthetic_corpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.inspection.explain import explain, explain_changed, summarise
-from structperc.inspection.explanation import Change, Sentence
-from structperc.inspection.explanation_page import page_lines
+from structperc.inspection.explaining import explain, explain_changed, summarise
+from structperc.inspection.explanation import Change, ChangedSentence
+from structperc.inspection.explanation_page import explanation_html
 from structperc.inspection.explanation_text import context, explanation_lines, legend, score_rows
 from structperc.inspection.marked_text import marked_lines, tints
 from structperc.nonlocal_features import (
@@ -426,7 +426,7 @@ def test_same_on_cuda():
 
 
 def test_page_holds_the_explanations(changed):
-    page = Page(page_lines(changed, "title", ["a summary"]))
+    page = Page(explanation_html(changed, "title", ["a summary"]))
     text = "".join(page.text)
     assert page.seen.count("section") == page.seen.count("table") == len(changed)
     assert page.seen.count("strong") == sum(len(one.changes) for one in changed)
@@ -438,7 +438,7 @@ def test_page_holds_the_explanations(changed):
 
 
 def test_page_needs_nothing_else(changed):
-    lines = "".join(page_lines(changed, "title"))
+    lines = "".join(explanation_html(changed, "title"))
     page = Page([lines])
     assert not {"script", "link", "img", "iframe"} & set(page.seen)
     assert not {"src", "style"} & {name for name, _ in page.attributes}
@@ -451,21 +451,21 @@ def test_page_escapes_all_text(worked):
     bad = "<b>&\"'</b>"
     change = Change(bad, [bad, bad, bad], [Span(bad, 1, 2)], [], [Span(bad, 1, 2)])
     term = worked.terms[0]._replace(name=bad)
-    sentence = Sentence(change.words, [Span(bad, 0, 1)], [change])
-    page = Page(page_lines([worked._replace(place=bad, sentences=[sentence], terms=[term])], bad, [bad]))
+    sentence = ChangedSentence(change.words, [Span(bad, 0, 1)], [change])
+    page = Page(explanation_html([worked._replace(place=bad, sentences=[sentence], terms=[term])], bad, [bad]))
     assert "b" not in page.seen
     assert "".join(page.text).count(bad) == 19
 
 
 def test_page_has_an_index_of_several_documents(changed):
-    page = Page(page_lines(changed, "title"))
+    page = Page(explanation_html(changed, "title"))
     targets = [value for name, value in page.attributes if name == "id"]
     links = [value for name, value in page.attributes if name == "href"]
     assert len(set(targets)) == len(targets)
     wanted = [f"#document-{one.row + 1}" for one in changed]
     assert [link for link in links if link != "#index"] == wanted
     assert {link.removeprefix("#") for link in links} == set(targets)
-    assert "href" not in {name for name, _ in Page(page_lines(changed[:1], "title")).attributes}
+    assert "href" not in {name for name, _ in Page(explanation_html(changed[:1], "title")).attributes}
 
 
 def test_page_shows_the_document_with_its_segments(worked):
@@ -485,13 +485,13 @@ def test_a_change_of_boundaries_names_the_words():
         Change("", words, [one], [whole], None),
         Change("", words, [Span("LOC", 3, 4)], [], None),
     ]
-    sentence = Sentence(words, [whole], changes)
-    text = "".join(Page(marked_lines([sentence, Sentence([], [], [])], {"PER": 0, "LOC": 1})).text)
+    sentence = ChangedSentence(words, [whole], changes)
+    text = "".join(Page(marked_lines([sentence, ChangedSentence([], [], [])], {"PER": 0, "LOC": 1})).text)
     assert text.split("\n")[1:3] == ["Ann LeePER Ann PER of RomeLOC none", ""]
 
 
 def test_page_of_nothing():
-    assert "section" not in Page(page_lines([], "title")).seen
+    assert "section" not in Page(explanation_html([], "title")).seen
 
 
 # -- the command ----------------------------------------------------------------------------------------------

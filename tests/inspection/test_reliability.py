@@ -17,7 +17,7 @@ from structperc.data.segments import spans
 from structperc.data.synthetic import synthetic_corpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.inspection.reliability import reliability
+from structperc.inspection.model_reliability import reliability
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger

@@ -14,8 +14,8 @@ from structperc.data.labels import LabelSet
 from structperc.data.lexicon import LowerCaseLexicon
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from structperc.inspection.ranked_weights import weights
 from structperc.inspection.weight_tables import title
-from structperc.inspection.weights import weights
 from structperc.inspection.weights_text import weight_lines
 from structperc.nonlocal_features import (
     ConjunctionConsistency,

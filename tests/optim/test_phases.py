@@ -11,7 +11,7 @@ from jsonargparse import ArgumentParser
 from torch.optim import Optimizer
 
 from structperc.optim import GPD, LBFGS, Perceptron, Phases, QuickProp
-from structperc.taggers.checkpoints import serve
+from structperc.taggers.checkpoints import serve_checkpoint
 
 FIRST, THEN = partial(GPD, lr=0.02, decay_steps=5), partial(QuickProp, lr=0.02)
 
@@ -118,7 +118,7 @@ def test_resume_is_exact_in_either_phase(stop):
     run(p, phases, range(stop))
     q, state = torch.nn.Parameter(p.detach().clone()), phases.state_dict()
     served = {"state_dict": {"w": p.detach().clone()}, "optimizer_states": [state]}
-    serve(served, ["w"])
+    serve_checkpoint(served, ["w"])
     with phases.served():
         assert torch.equal(served["state_dict"]["w"], p.detach())
     resumed = Phases([q], partial(GPD, lr=0.02, decay_steps=5, average=True), 3, THEN)

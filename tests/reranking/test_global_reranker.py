@@ -29,10 +29,10 @@ from structperc.criteria import Exponential, Likelihood, Margin
 from structperc.criteria import Perceptron as Mistakes
 from structperc.data.lexicon import LowerCaseLexicon
 from structperc.errors import InputError
-from structperc.inspection.explain import explain, explain_changed
+from structperc.inspection.explaining import explain, explain_changed
 from structperc.inspection.nbest import nbest_scores
+from structperc.inspection.ranked_weights import weights
 from structperc.inspection.weight_tables import title
-from structperc.inspection.weights import weights
 from structperc.metrics import SegmentF1
 from structperc.nonlocal_features import (
     GlobalFeature,

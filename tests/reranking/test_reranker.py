@@ -19,7 +19,7 @@ from structperc.criteria import Hinge, Likelihood, LocalAndNonlocal, Margin
 from structperc.data.segments import spans
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.inspection.explain import explain
+from structperc.inspection.explaining import explain
 from structperc.inspection.nbest import nbest_scores
 from structperc.metrics import Evaluation
 from structperc.nonlocal_features import ConjunctionConsistency, PhraseConsistency

@@ -12,9 +12,9 @@ from structperc.batching.sources import Synthetic
 from structperc.chain import KBest, kbest, marginals
 from structperc.cli import main
 from structperc.criteria import LocalLikelihood
-from structperc.inspection.explain import explain
+from structperc.inspection.explaining import explain
+from structperc.inspection.model_reliability import reliability
 from structperc.inspection.nbest import nbest_scores
-from structperc.inspection.reliability import reliability
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.reranking.jackknife import list_candidates
 from structperc.taggers.tagger import Tagger

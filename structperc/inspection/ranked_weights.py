@@ -33,7 +33,7 @@ class Sums(NamedTuple):
     mass: float  # sum of absolute values
 
 
-class Column(NamedTuple):
+class LabelWeights(NamedTuple):
     """The sums and the largest weights of one label or label pair."""
 
     sums: Sums
@@ -46,7 +46,7 @@ class Group(NamedTuple):
 
     sums: Sums
     largest: list[Weight]  # by absolute value; of a non-local feature with a few names all, also those that are 0
-    columns: list[Column]  # by label or label pair; none for a non-local feature
+    columns: list[LabelWeights]  # by label or label pair; none for a non-local feature
     templates: list[Sums]  # most mass first; none where there are no templates
 
     @property
@@ -88,7 +88,7 @@ def _all(table: WeightTable) -> list[Weight]:
     return _named(table, table.weights.flatten().abs().argsort(descending=True, stable=True))
 
 
-def _columns(table: WeightTable, top: int) -> list[Column]:
+def _columns(table: WeightTable, top: int) -> list[LabelWeights]:
     """Highest and lowest of each column, their features named all at once."""
     R, C = table.weights.shape
     size = min(top, R)
@@ -101,7 +101,7 @@ def _columns(table: WeightTable, top: int) -> list[Column]:
     for c, name in enumerate(table.columns):
         high, low = (found[start : start + size] for start in (2 * size * c, 2 * size * c + size))
         above, below = [w for w in high if w.value > 0], [w for w in low if w.value < 0]
-        columns.append(Column(Sums(name, R, nonzero[c], mass[c]), above, below))
+        columns.append(LabelWeights(Sums(name, R, nonzero[c], mass[c]), above, below))
     return columns
 
 

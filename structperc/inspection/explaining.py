@@ -19,7 +19,7 @@ def explain(tagger: LatticeTagger, corpus: Corpus, row: int, n: int = 100) -> Ex
 
     Raises InputError for n < 1, a row that is not there, and a tagger without non-local features.
     """
-    check(tagger, n)
+    check_explainable(tagger, n)
     if not 0 <= row < len(corpus):
         raise InputError(f"document {row + 1} is not among the {len(corpus)} of {corpus.name}; choose 1..{len(corpus)}")
     batch = tagger.encode(corpus.stretch(row, row + 1))[[0]]
@@ -33,7 +33,7 @@ def explain_changed(
 
     Raises InputError as `explain` does.
     """
-    check(tagger, n)
+    check_explainable(tagger, n)
     rows = tagger.encode(corpus)
     for row in bar(range(len(corpus)), "explaining", show=progress):
         batch = rows[[row]]
@@ -50,7 +50,7 @@ def summarise(explanations: Sequence[Explanation], corpus: Corpus) -> Summary:
     return Summary(len(corpus), len(explanations), verdicts if known else None, len(changes))
 
 
-def check(tagger: LatticeTagger, n: int) -> None:
+def check_explainable(tagger: LatticeTagger, n: int) -> None:
     """Raise InputError for n < 1, and for a tagger without non-local features or whose scores are votes."""
     if n < 1:
         raise InputError(f"--n must be >= 1, got {n}")
