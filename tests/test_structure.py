@@ -1,6 +1,7 @@
 """The folders are stages of one flow: imports point upstream; the core needs neither Lightning nor datasets."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -193,6 +194,18 @@ def test_the_block_works(module):
     done = import_blocked([module])
     assert done.returncode != 0
     assert "is blocked" in done.stderr
+
+
+def test_prefixes_of_labels_are_known_in_one_place():
+    """Whatever asks how a label begins asks `data.tags`, which knows letters, and what stands after them."""
+    texts = {
+        (name, node.value)
+        for name, path in zip(NAMES, FILES, strict=True)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert ("data.tags", "BILOU") in texts
+    assert [(name, text) for name, text in texts if re.fullmatch("[BIESLU]-", text)] == []
 
 
 def questions(tree: ast.AST) -> list[str]:

@@ -12,7 +12,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.words import word_numbers
 from structperc.features import FeatureExtractor
-from structperc.ragged import Ragged
+from structperc.ragged import Ragged, spread
 from structperc.structures import Batch, Words, padded_places
 
 
@@ -85,11 +85,7 @@ def _transposed(batch: Batch) -> Batch:
 def _sentences(corpus: Corpus) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(N,) each: number of a token's sentence within its sequence; 1 where a sentence begins; 1 where one ends."""
     lengths = np.diff(corpus.sentences)
-    sentence = np.repeat(np.arange(len(lengths)), lengths)
-    first = np.diff(sentence, prepend=-1) > 0
-    last = np.diff(sentence, append=len(lengths)) > 0
-    return (
-        sentence - sentence[np.repeat(corpus.starts[:-1], corpus.lengths)],
-        first.astype(np.int64),
-        last.astype(np.int64),
-    )
+    sentence, place = (x.numpy() for x in spread(torch.from_numpy(lengths)))
+    sequence, _ = spread(torch.from_numpy(corpus.lengths))
+    number = sentence - sentence[corpus.starts[sequence]]
+    return number, (place == 0).astype(np.int64), (place == lengths[sentence] - 1).astype(np.int64)

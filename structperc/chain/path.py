@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structperc.chain.recursion import array, full_precision, narrowed
+from structperc.chain.recursion import array, full_precision, live, narrowed
 from structperc.errors import InputError
 from structperc.structures import Lattice
 
@@ -21,17 +21,17 @@ def path_score(lattice: Lattice, labels: Tensor, rows: Tensor | None = None) -> 
     steps = torch.arange(lattice.unary.shape[1], device=device)
     if rows is None:
         rows = torch.arange(len(labels), device=device).view(-1, *[1] * (labels.dim() - 2))
-    entries = _entries(lattice, *(array(x) for x in (lattice.lengths.to(device), labels, rows, steps)))
+    entries = _entries(lattice, *(array(x) for x in (live(lattice), labels, rows, steps)))
     return _Sum.apply(lattice.unary, lattice.edge, *(torch.as_tensor(x) for x in entries))
 
 
-def _entries(lattice: Lattice, lengths: Any, labels: Any, rows: Any, steps: Any) -> tuple[Any, Any, Any]:
+def _entries(lattice: Lattice, real: Any, labels: Any, rows: Any, steps: Any) -> tuple[Any, Any, Any]:
     """Where labels stand in the flattened unary table, pairs of them in that of edges, and which tokens are real.
 
-    On tensors or on arrays.
+    real (B, T) bool. On tensors or on arrays.
     """
     _, T, L = lattice.unary.shape
-    real = lengths[rows][..., None] > steps
+    real = real[rows]
     labels = labels * real
     _check(labels, rows, L)
     token = rows[..., None] * T + steps

@@ -128,6 +128,20 @@ class Corpus:
             lines=None if self.lines is None else self.lines[a:b],
         )
 
+    def subset(self, keep: np.ndarray) -> "Corpus":
+        """Return the sequences where keep (S,) bool is true, in their order, without sentences that are empty."""
+        tokens = np.repeat(keep, self.lengths)
+        before = _to_boundaries(tokens)  # tokens kept before each boundary
+        kept = np.flatnonzero(tokens).tolist()
+        return replace(
+            self,
+            columns={role: [values[i] for i in kept] for role, values in self.columns.items()},
+            starts=_to_boundaries(self.lengths[keep]),
+            sentences=np.unique(before[self.sentences]),
+            documents=self.documents[keep],
+            lines=None if self.lines is None else self.lines[tokens],
+        )
+
     def where(self, token: int) -> str:
         """Place of a token for messages: "file:line", or sentence and token where lines are not known."""
         if self.lines is not None:

@@ -37,6 +37,7 @@ from structperc.data.patterns import (
     render,
 )
 from structperc.data.rows import rows
+from structperc.data.tags import BEGIN, read_tag
 from structperc.errors import InputError
 
 CLASSES = ("PER", "LOC", "ORG")  # of an ambiguous name
@@ -91,7 +92,7 @@ def local_ceiling(corpus: Dataset) -> float:
     """
     columns = Corpus.from_dataset(corpus).columns
     tokens = zip(columns["label"], columns["evidence"], strict=True)
-    kinds = [evidence for label, evidence in tokens if label.startswith("B-")]
+    kinds = [evidence for label, evidence in tokens if read_tag(label).prefix == BEGIN]
     local = kinds.count("local")
     return (local + (len(kinds) - local) / len(CLASSES)) / len(kinds)
 

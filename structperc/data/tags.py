@@ -47,6 +47,11 @@ def read_tag(label: str, scheme: str | None = None) -> Tag:
     return Tag(letters[letter], kind)
 
 
+def named_type(label: str) -> str | None:
+    """Return the type that a label of any scheme names, None for "O"; labels without a hyphen name themselves."""
+    return None if label == "O" else label.partition("-")[2] or label
+
+
 def follows(previous: Tag, tag: Tag, scheme: str) -> bool:
     """Whether the scheme allows a tag after the previous one; NO_TAG stands before the first and after the last."""
     same = previous.type == tag.type

@@ -8,6 +8,7 @@ from structperc.encoders.base import TokenEmbedder, check_share
 from structperc.encoders.strings import KnownStrings
 from structperc.errors import InputError
 from structperc.ragged import Ragged
+from structperc.structures import real_tokens
 
 
 class CharCNN(TokenEmbedder):
@@ -64,8 +65,7 @@ class CharCNN(TokenEmbedder):
     def forward(self, numbers: Ragged) -> Tensor:
         """Return the vectors (n, D) of n words."""
         counts = numbers.counts
-        places = torch.arange(max(1, int(counts.max())) if len(counts) else 1, device=counts.device)
-        real = places < counts[:, None]
+        real = real_tokens(counts, max(1, int(counts.max())) if len(counts) else 1)  # of characters
         ids = numbers.ids.new_zeros(real.shape).masked_scatter(real, numbers.ids)
         vectors = nn.functional.dropout(nn.functional.embedding(ids, self.table), self.dropout, self.training)
         found = self.filters((vectors * real[:, :, None]).transpose(1, 2))

@@ -9,8 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from structperc.features.templates import TemplatePart
+from structperc.ragged import spread
 
 
 class DistinctStrings(NamedTuple):
@@ -54,8 +56,8 @@ class View:
         self.tokens = int(starts[-1])
         self.columns, self.codes, self.starts = columns, codes, starts
         self._numbers, self._reach = numbers, reach
-        self._before = np.arange(self.tokens) - np.repeat(starts[:-1], lengths)
-        self._after = np.repeat(lengths, lengths) - 1 - self._before
+        sequence, self._before = (x.numpy() for x in spread(torch.from_numpy(lengths)))
+        self._after = lengths[sequence] - 1 - self._before
 
     def numbers(self, part: TemplatePart) -> np.ndarray:
         """Return what stands `part.offset` tokens from each token, an index into `codes`; (N,) int32."""

@@ -134,7 +134,7 @@ class _Training:
         parts, rows, seconds = [], [], 0.0
         for fold in range(self.plan.folds):
             held = fold_of == fold
-            lists, spent = self._fold(cache, subset(corpus, ~held), subset(corpus, held), fold, n)
+            lists, spent = self._fold(cache, corpus.subset(~held), corpus.subset(held), fold, n)
             parts.append(lists)
             rows.append(np.flatnonzero(held))
             seconds += spent
@@ -237,21 +237,6 @@ def fold_numbers(documents: np.ndarray, folds: int, seed: int) -> np.ndarray:
     fold = np.empty(len(ids), np.int64)
     fold[np.random.default_rng(seed).permutation(len(ids))] = np.arange(len(ids)) % folds
     return fold[which]
-
-
-def subset(corpus: Corpus, keep: np.ndarray) -> Corpus:
-    """Return the sequences of a corpus where keep (S,) bool is true, in their order, without empty sentences."""
-    tokens = np.repeat(keep, corpus.lengths)
-    before = np.append(0, np.cumsum(tokens))  # tokens kept before each boundary
-    kept = np.flatnonzero(tokens).tolist()
-    return Corpus(
-        columns={role: [values[i] for i in kept] for role, values in corpus.columns.items()},
-        starts=np.append(0, np.cumsum(corpus.lengths[keep])),
-        sentences=np.unique(before[corpus.sentences]),
-        documents=corpus.documents[keep],
-        name=corpus.name,
-        lines=None if corpus.lines is None else corpus.lines[tokens],
-    )
 
 
 def fresh(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) -> Tagger:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from structperc.data.conll import read_conll, write_conll
 from structperc.data.corpus import Corpus
+from structperc.data.tags import named_type
 from structperc.errors import InputError
 
 SentenceStrings = list[list[str]]  # by sentence
@@ -84,9 +85,8 @@ def gold_column(path: str, encoding: str = "utf-8") -> tuple[SentenceStrings, Se
     return words, gold
 
 
-def _types(labels: SentenceStrings) -> set[str]:
-    """What labels but O name, whatever their scheme; labels without segments name themselves."""
-    return {label.partition("-")[2] or label for sentence in labels for label in sentence} - {"O"}
+def _types(labels: SentenceStrings) -> set[str | None]:
+    return {named_type(label) for sentence in labels for label in sentence} - {None}
 
 
 def read_predictions(path: str, encoding: str = "utf-8") -> tuple[SentenceStrings, SentenceStrings, SentenceStrings]:

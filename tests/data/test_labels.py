@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from structperc.data.labels import LabelSet
 from structperc.data.segments import Span, convert, first_violation, repair, segment_boundaries, spans
-from structperc.data.tags import BEGIN, INSIDE, OUTSIDE, SCHEMES
+from structperc.data.tags import BEGIN, INSIDE, OUTSIDE, SCHEMES, named_type
 from structperc.errors import InputError
 from structperc.structures import real_tokens
 
@@ -265,3 +265,8 @@ def test_the_core_of_the_stage_needs_no_datasets():
         "sys.exit(any(name in sys.modules for name in ('datasets', 'pyarrow', 'pytorch_lightning')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_type_that_a_label_of_any_scheme_names():
+    labels = ["O", "B-PER", "I-PER", "S-creative-work", "B", "NN", "NN-", "B-O"]
+    assert list(map(named_type, labels)) == [None, "PER", "PER", "creative-work", "B", "NN", "NN-", "O"]

@@ -19,7 +19,7 @@ from structperc.optim import LBFGS, Perceptron
 from structperc.reranking import CandidateLists
 from structperc.reranking import jackknife as module
 from structperc.reranking.bayes_point import BayesPoint
-from structperc.reranking.jackknife import JackKnife, TrainingPart, fold_numbers, subset
+from structperc.reranking.jackknife import JackKnife, TrainingPart, fold_numbers
 from structperc.reranking.lists import TENSORS
 from structperc.scorers import SparseLinear
 from structperc.taggers.averaging import AveragedWeights
@@ -90,7 +90,7 @@ def test_sentences_of_a_document_stay_together():
 def test_subset_holds_what_it_should(unit):
     corpus = make_data(unit=unit).corpus("train")
     keep = np.random.default_rng(0).random(len(corpus)) < 0.4
-    part = subset(corpus, keep)
+    part = corpus.subset(keep)
     texts = [corpus.columns["word"][a:b] for a, b in zip(corpus.starts[:-1], corpus.starts[1:], strict=True)]
     kept = [text for text, k in zip(texts, keep, strict=True) if k]
     assert [part.columns["word"][a:b] for a, b in zip(part.starts[:-1], part.starts[1:], strict=True)] == kept
@@ -105,12 +105,12 @@ def test_subset_keeps_empty_sequences_and_lines():
     rows = [{"word": words} for words in (["a", "b"], [], ["c"], [])]
     corpus = Corpus.from_sentences(rows)
     corpus = Corpus(corpus.columns, corpus.starts, corpus.sentences, corpus.documents, "x", np.array([3, 4, 9]))
-    part = subset(corpus, np.array([False, True, True, True]))
+    part = corpus.subset(np.array([False, True, True, True]))
     assert part.lengths.tolist() == [0, 1, 0]
     assert part.sentences_of(part.columns["word"]) == [["c"]]
     assert part.where(0) == "x:9"
     assert part.starts.dtype == part.sentences.dtype == np.int64
-    assert subset(corpus, np.zeros(4, bool)).tokens == 0
+    assert corpus.subset(np.zeros(4, bool)).tokens == 0
 
 
 # -- lists ----------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def test_lists_are_the_k_best_of_the_fold_models(tmp_path):
     assert models.lists.lengths.tolist() == corpus.lengths.tolist()
     fold_of = fold_numbers(corpus.documents, FOLDS, plan.seed)
     for fold in range(FOLDS):
-        seen = subset(corpus, fold_of != fold)
+        seen = corpus.subset(fold_of != fold)
         tagger, trainer = by_hand(make_first(), seen, models.tagger.labels, data)
         with trainer.optimizers[0].averaged(), torch.no_grad():
             for row in np.flatnonzero(fold_of == fold):

@@ -31,7 +31,7 @@ from structperc.optim import Perceptron
 from structperc.reranking import Boosting, FirstScore, LocalFeatures, VotedPerceptron, jackknife
 from structperc.reranking.bayes_point import seed_all
 from structperc.reranking.global_reranker import GlobalReranker
-from structperc.reranking.jackknife import JackKnife, TrainingPart, fold_numbers, subset
+from structperc.reranking.jackknife import JackKnife, TrainingPart, fold_numbers
 from structperc.reranking.lists import TENSORS
 from structperc.reranking.reranker import Reranker
 from structperc.scorers import Neural, SparseLinear, Sum
@@ -154,9 +154,9 @@ def test_first_models_are_those_of_a_plain_trainer(made, data):
     corpus = data.corpus("train")
     fold_of = fold_numbers(corpus.documents, FOLDS, 1)
     for fold, (tagger, held, _) in enumerate(seen):
-        own = by_hand(subset(corpus, fold_of != fold), models.tagger.labels, data, fold)
+        own = by_hand(corpus.subset(fold_of != fold), models.tagger.labels, data, fold)
         assert_same(tagger.state_dict(), own.state_dict())
-        assert held.columns["word"] == subset(corpus, fold_of == fold).columns["word"]
+        assert held.columns["word"] == corpus.subset(fold_of == fold).columns["word"]
     assert_same(models.tagger.state_dict(), by_hand(corpus, models.tagger.labels, data, FOLDS).state_dict())
 
 

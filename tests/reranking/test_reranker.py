@@ -217,7 +217,7 @@ def test_decoding_takes_the_best_total_among_the_first_models_candidates(reranke
 
 def data_part(data, row):
     corpus = data.corpus("dev")
-    return jackknife.subset(corpus, torch.arange(len(corpus)).eq(row).numpy())
+    return corpus.subset(torch.arange(len(corpus)).eq(row).numpy())
 
 
 def test_what_a_document_gets_does_not_depend_on_its_batch(reranker, data):
@@ -252,7 +252,7 @@ def test_fewer_labellings_than_candidates(cache, data):
 def test_lists_with_missing_candidates_train(cache):
     """Sentences of one token have fewer labellings than the list has places."""
     data = Synthetic(unit="document", train=7, dev=1, test=1)
-    short = jackknife.subset(data.corpus("train"), torch.ones(7).bool().numpy())
+    short = data.corpus("train").subset(torch.ones(7).bool().numpy())
     kept = torch.zeros(short.tokens).bool()
     kept[torch.from_numpy(short.starts[:-1])] = True
     columns = {role: [v for v, k in zip(values, kept, strict=True) if k] for role, values in short.columns.items()}
