@@ -1,5 +1,6 @@
 """Structured prediction over sequences, room by room in the order of the data flow.
 
+ragged              lists of ids of different lengths in one tensor
 structures          every tensor that passes from one room to another
 data                files, hub data sets, the embedded corpus -> sequences with labels of a tag scheme
 features            tokens -> feature ids
@@ -56,6 +57,7 @@ __all__ = [
     "InputError",
 ]
 _ROOMS = (
+    "ragged",
     "structures",
     "data",
     "features",

@@ -3,7 +3,7 @@
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Any
 
 import pytorch_lightning as pl
 from datasets import Dataset
@@ -15,14 +15,14 @@ from structperc.batching.sampler import LengthBatches
 from structperc.data.corpus import Corpus
 from structperc.data.holdout import held_out
 from structperc.data.normalise import check_types, read_rows, rename_types
-from structperc.data.reading import Reading
+from structperc.data.reading import Reading, Unit
+from structperc.data.tags import Scheme
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean
 from structperc.structures import Batch
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
-Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU", "none"]
 SPLITS = ("train", "dev", "test")
 UNMARKED = "(-DOCSTART- or newdoc lines) in it; set data.unit: sentence"
 
@@ -56,7 +56,7 @@ class SequenceData(pl.LightningDataModule, ABC):
 
     def __init__(
         self,
-        unit: Literal["sentence", "document"] = "sentence",
+        unit: Unit = "sentence",
         scheme: Scheme = "IOB2",
         labels: Scheme | None = None,
         strict: bool = False,

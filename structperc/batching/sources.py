@@ -5,11 +5,12 @@ from typing import Any, Literal
 
 from datasets import Dataset
 
-from structperc.batching.sequence_data import Scheme, SequenceData, check_splits
+from structperc.batching.sequence_data import SequenceData, check_splits
 from structperc.data.conll import DOCSTART, read_conll
 from structperc.data.conllu import read_conllu
 from structperc.data.hub import read_hub
 from structperc.data.synthetic import synthetic_splits
+from structperc.data.tags import Scheme
 from structperc.data.text import expand
 
 

@@ -4,17 +4,17 @@ import argparse
 
 from structperc.commands.command import CommandParser
 from structperc.commands.saved_model import add_model
-from structperc.data.reading import Reading
-
-UNITS = ("sentence", "document")
-SCHEMES = ("IOB1", "IOB2", "IOBES", "BILOU")
+from structperc.data.reading import UNITS, Reading
+from structperc.data.tags import SEGMENT_SCHEMES
 
 
 def add_labelled_file(parser: CommandParser, several: bool = False) -> None:
     """Add the arguments of one model, or of several, and of a file that may have gold labels."""
     add_model(parser, several)
     add_file(parser, "gold is `label`; default: those the model reads, then others, gold last")
-    parser.add_argument("--labels", choices=SCHEMES, help="tag scheme of gold in the file; default: the model's")
+    parser.add_argument(
+        "--labels", choices=SEGMENT_SCHEMES, help="tag scheme of gold in the file; default: the model's"
+    )
 
 
 def add_file(parser: CommandParser, columns: str) -> None:

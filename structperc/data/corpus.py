@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from structperc.data.reading import UNITS
 from structperc.errors import InputError
 
 if TYPE_CHECKING:
     import datasets
 
 Value = TypeVar("Value")
-UNITS = ("sentence", "document")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,10 @@
 """How a file of columns is to be read, as far as a user says so."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
+
+Unit = Literal["sentence", "document"]  # what one sequence is
+UNITS = get_args(Unit)
 
 
 class Reading(NamedTuple):

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from structperc.data.segments import convert, first_violation, repair
-from structperc.data.tags import SCHEMES
+from structperc.data.tags import SEGMENT_SCHEMES
 from structperc.errors import InputError
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -20,7 +20,7 @@ def fitting_schemes(sentences: Sentences) -> list[str]:
     has only after a segment of the same type, and a segment of one token tells IOB2, IOBES and BILOU apart, as does
     the end of a longer one.
     """
-    return [scheme for scheme in SCHEMES if scheme != "none" and _fits(sentences, scheme)]
+    return [scheme for scheme in SEGMENT_SCHEMES if _fits(sentences, scheme)]
 
 
 def common_scheme(predictions: Mapping[str, Sentences]) -> str:
@@ -29,7 +29,7 @@ def common_scheme(predictions: Mapping[str, Sentences]) -> str:
     InputError for one whose labels fit another scheme than those of the others.
     """
     fitting = {name: fitting_schemes(sentences) for name, sentences in predictions.items()}
-    shared = [scheme for scheme in SCHEMES if all(scheme in own for own in fitting.values())]
+    shared = [scheme for scheme in SEGMENT_SCHEMES if all(scheme in own for own in fitting.values())]
     if USUAL in shared or not any(fitting.values()):
         return USUAL
     if shared:

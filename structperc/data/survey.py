@@ -15,7 +15,7 @@ from structperc.data.not_columns import check_columns
 from structperc.data.reading import Reading
 from structperc.data.schemes import USUAL, fitting_schemes
 from structperc.data.segments import repair, spans
-from structperc.data.tags import SCHEMES
+from structperc.data.tags import SEGMENT_SCHEMES
 from structperc.data.text import read_lines
 from structperc.errors import InputError
 
@@ -117,7 +117,7 @@ def _of_corpus(file: str, roles: list[str], tags: str | None, corpus: Corpus, sc
 def best_scheme(sentences: Sequence[Sequence[str]]) -> str:
     """The scheme in which the fewest labels are illegal, of several the usual one; none where they are no segments."""
     distinct = set(chain.from_iterable(sentences))
-    possible = [scheme for scheme in SCHEMES if scheme != "none" and _has_all(scheme, distinct)]
+    possible = [scheme for scheme in SEGMENT_SCHEMES if _has_all(scheme, distinct)]
     if not possible or distinct == {"O"}:
         return USUAL if distinct == {"O"} else "none"
     if fitting := fitting_schemes(sentences):
@@ -155,4 +155,4 @@ def _holds_segments(column: Sequence[str]) -> bool:
     distinct = set(column)
     if len(distinct) > MOST_LABELS or not distinct - {"O"}:
         return False
-    return any(_has_all(scheme, distinct) for scheme in SCHEMES if scheme != "none")
+    return any(_has_all(scheme, distinct) for scheme in SEGMENT_SCHEMES)

@@ -7,10 +7,11 @@ and after the last token. `opens` says how any labelling is read: where a segmen
 """
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from structperc.errors import InputError
 
+Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU", "none"]  # none: labels that are no segments
 OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
 
 # Letter -> meaning of its prefix, in the order in which the labels of a type are listed.
@@ -21,6 +22,7 @@ SCHEMES: dict[str, dict[str, int]] = {
     "BILOU": {"B": BEGIN, "I": INSIDE, "L": END, "U": SINGLE},
     "none": {},
 }
+SEGMENT_SCHEMES = tuple(scheme for scheme in SCHEMES if scheme != "none")
 _LETTERS = {letter: prefix for letters in SCHEMES.values() for letter, prefix in letters.items()}
 
 

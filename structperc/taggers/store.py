@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import pytorch_lightning as pl
 import torch
@@ -14,7 +14,8 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from structperc.data.labels import LabelSet
 from structperc.data.output import complaints
-from structperc.data.tags import SCHEMES
+from structperc.data.reading import Unit
+from structperc.data.tags import Scheme
 from structperc.data.typed import check_value
 from structperc.data.unfinished import whole_folder
 from structperc.errors import InputError
@@ -28,8 +29,8 @@ SPARE = 100  # weights that a model may have beside those that are saved
 LEARNING = "criterion."  # what criteria keep in mind is of checkpoints, not of saved models
 ENTRIES = {
     "labels": list[str],
-    "scheme": Literal[*SCHEMES],
-    "unit": Literal["sentence", "document"],
+    "scheme": Scheme,
+    "unit": Unit,
     "features": dict[str, Any],
 }
 

@@ -2,6 +2,7 @@ import json
 import subprocess
 import sys
 from itertools import pairwise, product
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from structperc.data.labels import LabelSet
 from structperc.data.segments import Span, convert, first_violation, repair, segment_boundaries, spans
-from structperc.data.tags import BEGIN, INSIDE, OUTSIDE, SCHEMES, named_type
+from structperc.data.tags import BEGIN, INSIDE, OUTSIDE, SCHEMES, Scheme, named_type
 from structperc.errors import InputError
 from structperc.structures import real_tokens
 
@@ -255,7 +256,7 @@ def test_label_sets_that_make_no_sense(names, scheme):
 
 
 def test_all_schemes_are_tested():
-    assert set(SCHEMES) == {*SEGMENT_SCHEMES, "none"}
+    assert set(SCHEMES) == {*SEGMENT_SCHEMES, "none"} == set(get_args(Scheme))
 
 
 def test_the_core_of_the_stage_needs_no_datasets():
