@@ -14,17 +14,15 @@ from pathlib import Path
 import pycrfsuite
 import torch
 
-from structperc.batching.encoded import FixedBatches
-from structperc.batching.sequence_data import SequenceData
-from structperc.batching.sources import Conll, Synthetic
+from structperc.batching import FixedBatches, SequenceData
 from structperc.chain import KBest
 from structperc.criteria import Likelihood, Prior
-from structperc.data.labels import LabelSet
+from structperc.data import Conll, LabelSet, Synthetic
 from structperc.features import FeatureExtractor
 from structperc.optim import LBFGS
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
-from structperc.taggers.tagger import Tagger
+from structperc.taggers import Tagger
 
 TEMPLATES = ["suzuki2006_chunking"]
 C = 1.0

@@ -16,19 +16,16 @@ from pathlib import Path
 import pycrfsuite
 import pytorch_lightning as pl
 
-from structperc.batching.encoded import EncodedCorpus
-from structperc.batching.sampler import LengthBatches
-from structperc.batching.sequence_data import SequenceData
-from structperc.batching.sources import Conll, Synthetic
+from structperc.batching import EncodedCorpus, LengthBatches, SequenceData
 from structperc.chain import KBest
 from structperc.criteria import Perceptron as PerceptronCriterion
-from structperc.data.labels import LabelSet
+from structperc.data import Conll, LabelSet, Synthetic
 from structperc.features import FeatureExtractor
 from structperc.metrics import compare
 from structperc.optim import Perceptron
 from structperc.scorers import SparseLinear
-from structperc.taggers.tagger import Tagger
-from structperc.training.report import evaluate
+from structperc.taggers import Tagger
+from structperc.training import evaluate
 
 TEMPLATES = ["kazama2007"]
 BATCH_SIZES = (16, 32, 64)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from structperc.data.corpus import Corpus
+from structperc.data import Corpus
 from structperc.features import FeatureExtractor, Gazetteer
 from structperc.features.attributes import surface_attribute
 from structperc.features.gazetteers import TAGS

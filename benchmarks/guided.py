@@ -12,11 +12,8 @@ from pathlib import Path
 
 import torch
 
-from structperc.batching.encoded import EncodedCorpus
-from structperc.batching.sampler import LengthBatches
-from structperc.batching.sequence_data import SequenceData
-from structperc.batching.sources import Conll, Synthetic
-from structperc.data.labels import LabelSet
+from structperc.batching import EncodedCorpus, LengthBatches, SequenceData
+from structperc.data import Conll, LabelSet, Synthetic
 from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures, GuidedModel, Updates
 from structperc.ragged import Ragged

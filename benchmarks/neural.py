@@ -12,15 +12,14 @@ from torch import nn
 from torchcrf import CRF
 
 from benchmarks.timing import interleaved
-from structperc.batching.sampler import LengthBatches
-from structperc.batching.sequence_data import SequenceData
-from structperc.batching.sources import Conll, Synthetic
+from structperc.batching import LengthBatches, SequenceData
 from structperc.chain import KBest
 from structperc.criteria import Likelihood
+from structperc.data import Conll, Synthetic
 from structperc.encoders import BiLSTM, CharCNN, WordEmbedding
 from structperc.scorers import Neural
 from structperc.structures import Batch
-from structperc.taggers.tagger import Tagger
+from structperc.taggers import Tagger
 
 
 def run(smoke: bool) -> list[dict]:

@@ -21,11 +21,10 @@ from tqdm import tqdm
 
 from benchmarks.__main__ import hardware
 from benchmarks.pos_taggers import TAGGERS, Strings, Task, column
-from structperc.batching.sources import Conll, Synthetic
-from structperc.data.conll import write_conll
+from structperc.data import Conll, Synthetic, write_conll
 from structperc.errors import InputError
 from structperc.metrics import compare_all
-from structperc.training.overlays import read_configuration
+from structperc.training import read_configuration
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 CORPORA = {"ud_ewt": "UD English EWT, XPOS", "wsj": "the WSJ sample", "embedded": "the embedded corpus"}

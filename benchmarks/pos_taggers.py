@@ -24,10 +24,9 @@ from typing import NamedTuple
 import pycrfsuite
 from nltk.tag.perceptron import PerceptronTagger
 
-from structperc.batching.sources import Conll
-from structperc.data.corpus import Corpus
+from structperc.data import Conll, Corpus
 from structperc.features import FeatureExtractor
-from structperc.training import program
+from structperc.training import run as run_program
 
 AFFIXES = 9
 SHAPES: dict[str, Callable[[str], bool]] = {"number": str.isdigit, "uppercase": str.isupper, "hyphen": "-".__eq__}
@@ -148,7 +147,7 @@ def fit(task: Task, iterations: int, config: str) -> Trained:
             "trainer.default_root_dir": folder,
             "trainer.accelerator": "cpu",
         }
-        done = program.run(["fit", *(f"--{name}={value}" for name, value in options.items())])
+        done = run_program(["fit", *(f"--{name}={value}" for name, value in options.items())])
     return Trained(done.model.label, done.seconds)
 
 

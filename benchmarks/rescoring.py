@@ -7,14 +7,12 @@ of a real model, and lists the candidates of the development documents. Decoding
 import os
 from pathlib import Path
 
-from structperc.batching.sampler import LengthBatches
-from structperc.batching.sequence_data import SequenceData
-from structperc.batching.sources import Conll, Synthetic
+from structperc.batching import LengthBatches, SequenceData
 from structperc.chain import KBest
 from structperc.criteria import LocalAndNonlocal
-from structperc.data.labels import LabelSet
+from structperc.data import Conll, Corpus, LabelSet, Synthetic
 from structperc.features import FeatureExtractor
-from structperc.inspection.nbest import Seconds, nbest_scores
+from structperc.inspection import nbest_scores
 from structperc.nonlocal_features import (
     ConjunctionConsistency,
     MajorityPhrase,
@@ -23,7 +21,7 @@ from structperc.nonlocal_features import (
     SubphraseConsistency,
 )
 from structperc.scorers import SparseLinear
-from structperc.taggers.tagger import Tagger
+from structperc.taggers import Tagger
 
 FEATURES = (PhraseConsistency, SubphraseConsistency, MajorityPhrase, MajoritySuperphrase, ConjunctionConsistency)
 
@@ -35,10 +33,11 @@ def run(smoke: bool) -> list[dict]:
     dev = data.corpus("dev")
     nbest_scores(tagger, dev, [20], progress=False)
     size = f"{len(dev)} documents, {dev.tokens} tokens of {name}"
-    return [_row(nbest_scores(tagger, dev, [n], not smoke).seconds, n, size) for n in ((20,) if smoke else (100, 6400))]
+    return [_row(tagger, dev, n, not smoke, size) for n in ((20,) if smoke else (100, 6400))]
 
 
-def _row(seconds: Seconds, n: int, size: str) -> dict:
+def _row(tagger: Tagger, dev: Corpus, n: int, progress: bool, size: str) -> dict:
+    seconds = nbest_scores(tagger, dev, [n], progress).seconds
     return {
         "what": f"non-local scores, n' = {n}, share of decoding",
         "size": size,

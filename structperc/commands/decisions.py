@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> None:
     from structperc.data.output import write_lines
     from structperc.inspection.decision_order import decisions
     from structperc.inspection.decision_page import decision_html
-    from structperc.inspection.decision_text import NOTES, decision_lines
+    from structperc.inspection.decision_text import decision_lines, decision_notes
     from structperc.inspection.reading import read_corpus
     from structperc.reports.writing import check_targets
 
@@ -39,10 +39,10 @@ def run(arguments: list[str]) -> None:
     found = decisions(tagger, corpus, [number - 1 for number in numbers])
     for one in found:
         print("\n".join([*decision_lines(one), ""]))
-    for line in NOTES:
+    for line in decision_notes():
         print(line)
     if options.html is not None:
-        write_lines(options.html, decision_html(found, f"{options.model}: {options.file}", NOTES))
+        write_lines(options.html, decision_html(found, f"{options.model}: {options.file}", decision_notes()))
 
 
 DECISIONS = Command("decisions", "MODEL FILE", "in which order a guided tagger decided", run)

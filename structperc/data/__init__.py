@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from structperc.data.normalise import normalise_labels, rename_types
     from structperc.data.reading import Reading
     from structperc.data.segments import Span, spans
-    from structperc.data.synthetic import synthetic_splits
+    from structperc.data.synthetic import local_ceiling, synthetic_splits
 
 __all__ = [
     "read_conll",
@@ -46,6 +46,7 @@ __all__ = [
     "read_conllu",
     "read_hub",
     "synthetic_splits",
+    "local_ceiling",
     "Reading",
     "Corpus",
     "normalise_labels",
@@ -62,7 +63,7 @@ __getattr__ = on_first_use(  # label sets need torch, sources datasets, data mod
         "structperc.data.conll": ["read_conll", "write_conll"],
         "structperc.data.conllu": ["read_conllu"],
         "structperc.data.hub": ["read_hub"],
-        "structperc.data.synthetic": ["synthetic_splits"],
+        "structperc.data.synthetic": ["synthetic_splits", "local_ceiling"],
         "structperc.data.reading": ["Reading"],
         "structperc.data.corpus": ["Corpus"],
         "structperc.data.labels": ["LabelSet"],

@@ -10,11 +10,40 @@ decision_order.py      in which order a guided tagger decides (decision_steps.py
 reading.py             the file that a model is looked at with
 """
 
+from typing import TYPE_CHECKING
+
 from structperc.inspection.decision_order import decisions
-from structperc.inspection.explaining import explain
+from structperc.inspection.decision_page import decision_html
+from structperc.inspection.decision_text import decision_lines, decision_notes
+from structperc.inspection.explaining import explain, explain_changed, summarise
+from structperc.inspection.explanation_page import explanation_html
+from structperc.inspection.explanation_text import explanation_lines
 from structperc.inspection.model_reliability import reliability
 from structperc.inspection.nbest import nbest_scores
+from structperc.inspection.nbest_text import list_lines
 from structperc.inspection.ranked_weights import weights
 from structperc.inspection.reading import read_corpus
+from structperc.on_first_use import on_first_use
 
-__all__ = ["weights", "nbest_scores", "reliability", "explain", "decisions", "read_corpus"]
+if TYPE_CHECKING:
+    from structperc.inspection.reliability_figure import plot_reliability
+
+__all__ = [
+    "weights",
+    "nbest_scores",
+    "list_lines",
+    "reliability",
+    "plot_reliability",
+    "explain",
+    "explain_changed",
+    "summarise",
+    "explanation_lines",
+    "explanation_html",
+    "decisions",
+    "decision_lines",
+    "decision_html",
+    "decision_notes",
+    "read_corpus",
+]
+
+__getattr__ = on_first_use(__name__, {"structperc.inspection.reliability_figure": ["plot_reliability"]})  # matplotlib

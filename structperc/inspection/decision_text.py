@@ -16,6 +16,11 @@ NOTES = (
 SIDES = {"step": ">", "left": ">", "U": ">"}  # how columns are aligned; others to the left
 
 
+def decision_notes() -> tuple[str, ...]:
+    """Return lines that say what the columns and words of tables and pages of decisions mean."""
+    return NOTES
+
+
 def decision_lines(decided: Decided) -> Iterator[str]:
     """Yield text about a sentence: its words with the numbers of their steps, then a table with a line per step."""
     yield decision_headline(decided)

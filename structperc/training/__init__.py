@@ -11,6 +11,36 @@ notices.py                                 what Lightning says to programmers al
 report.py, predictions.py                  what is written at the end
 """
 
+from typing import TYPE_CHECKING
+
+from structperc.on_first_use import on_first_use
+from structperc.training.cost import parameters
+from structperc.training.notices import quieten
+from structperc.training.overlays import read_configuration
+from structperc.training.report import evaluate, results_table
 from structperc.training.stopping import StopWhenSettled
 
-__all__ = ["StopWhenSettled"]
+if TYPE_CHECKING:
+    from structperc.training.program import serve
+    from structperc.training.rounds import boosting_rounds, dev_scores, plot_rounds
+
+__all__ = [
+    "read_configuration",
+    "quieten",
+    "StopWhenSettled",
+    "serve",
+    "evaluate",
+    "results_table",
+    "parameters",
+    "boosting_rounds",
+    "dev_scores",
+    "plot_rounds",
+]
+
+__getattr__ = on_first_use(  # these need parsers of options, or matplotlib
+    __name__,
+    {
+        "structperc.training.program": ["serve"],
+        "structperc.training.rounds": ["boosting_rounds", "dev_scores", "plot_rounds"],
+    },
+)

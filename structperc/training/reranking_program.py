@@ -8,7 +8,7 @@ from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.reranker import Reranker
 from structperc.reranking.second_model import SecondModel
 from structperc.training.program import Program, train
-from structperc.training.rounds import FIGURE, TABLE, rounds, write_rounds
+from structperc.training.rounds import FIGURE, TABLE, boosting_rounds, write_rounds
 
 COMMANDS = ("fit", "validate", "test", "predict")
 
@@ -37,7 +37,7 @@ class RerankingProgram(Program):
         model = self.model
         if not (isinstance(model, GlobalReranker) and isinstance(model.ranker, Boosting)):
             return super().after_fit()
-        write_rounds(self.folder, rounds(model), model.ranker.rounds)
+        write_rounds(self.folder, boosting_rounds(model), model.ranker.rounds)
         super().after_fit()  # which ends with what says that the run is complete
         print(f"rounds: {self.folder / TABLE}, {FIGURE}")
         return None

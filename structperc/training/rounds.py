@@ -28,7 +28,7 @@ class Round(NamedTuple):
     pairs: int  # of a correct and another candidate which the feature tells apart
 
 
-def rounds(model: GlobalReranker) -> list[Round]:
+def boosting_rounds(model: GlobalReranker) -> list[Round]:
     """Return the rounds so far of a re-ranker that boosting trains; call this before `settle` renumbers its strings."""
     ranker = model.ranker
     assert isinstance(ranker, Boosting)

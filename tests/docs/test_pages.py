@@ -10,7 +10,7 @@ import structperc
 from structperc.experiments.draft import draft
 
 # Code of extending, migration, tagging, export_and_devices and README runs in tests of its own.
-RUN = ("architecture", "data", "features", "search", "optimizers", "evaluation", "loading")
+RUN = ("architecture", "data", "features", "search", "optimizers", "evaluation", "loading", "reranking")
 OVERLAYS = ("data", "features", "neural", "tagging", "training_criteria", "optimizers", "extending", "migration")
 BEFORE = {("training_criteria", number): (1, 4) if number in (5, 6) else (1,) for number in range(2, 8)}
 

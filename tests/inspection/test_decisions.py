@@ -21,7 +21,7 @@ from structperc.guided.templates import OFFSETS
 from structperc.inspection.decision_order import decisions
 from structperc.inspection.decision_page import decision_html
 from structperc.inspection.decision_steps import Decided, Step
-from structperc.inspection.decision_text import NOTES, decision_lines, step_rows
+from structperc.inspection.decision_text import decision_lines, decision_notes, step_rows
 from structperc.scorers import SparseLinear
 from structperc.taggers.guided_tagger import GuidedTagger
 from structperc.taggers.tagger import Tagger
@@ -213,9 +213,9 @@ def test_gold_need_not_be_known_to_the_tagger(drawn, dev):
 def test_page_holds_the_decisions(tagger):
     corpus = corpus_of(AGATHA, [], ["book"], label=[["NNP", "VBD", "WDT", "NN", "JJ"], [], ["NN"]])
     found = decisions(tagger, corpus)
-    page = Page(decision_html(found, "title", NOTES))
+    page = Page(decision_html(found, "title", decision_notes()))
     assert [page.seen.count(tag) for tag in ("section", "ol", "table", "li")] == [3, 2, 2, 6]
-    assert all(note in page.text for note in NOTES)
+    assert all(note in page.text for note in decision_notes())
     for one in found:
         assert all(cell in page.text for row in step_rows(one) for cell in row if cell and one.steps)
     shades = [value for name, value in page.attributes if name == "class" and re.fullmatch(r"s\d", value)]
@@ -279,7 +279,7 @@ def test_decisions_of_a_file(run, model, file):
         ("2", f"{file}:7", "90", "1"),
         ("3", f"{file}:9", "135", "2"),
     ]
-    assert text.splitlines()[-len(NOTES) :] == list(NOTES)
+    assert text.splitlines()[-len(decision_notes()) :] == list(decision_notes())
     assert "wrong (WDT)" in text
     assert "correct" not in "".join(run("decisions", model, file, "--columns", "word").splitlines()[:2])
     assert re.findall(r"^sentence (\d)", run("decisions", model, file, "--n", 2), re.MULTILINE) == ["1", "2"]
@@ -292,7 +292,7 @@ def test_decisions_as_a_page(run, model, file, tmp_path):
     assert run("decisions", model, file, "--html", tmp_path / "page.html") == run("decisions", model, file)
     page = Page([(tmp_path / "page.html").read_text(encoding="utf-8")])
     assert page.seen.count("section") == 3
-    assert all(note in page.text for note in NOTES)
+    assert all(note in page.text for note in decision_notes())
 
 
 def test_tag_writes_the_order_before_the_label(run, model, file, tmp_path):

@@ -12,9 +12,9 @@ from structperc.training.rounds import (
     SHOWN,
     TABLE,
     Round,
+    boosting_rounds,
     dev_scores,
     plot_rounds,
-    rounds,
     totals,
     write_rounds,
 )
@@ -43,7 +43,7 @@ def pairs_of(made, data):
 
 
 def test_rounds_are_those_of_the_strings(boosted, data):
-    made, ranker = rounds(boosted), boosted.ranker
+    made, ranker = boosting_rounds(boosted), boosted.ranker
     assert [one.number for one in made] == list(range(1, 17))
     history = (ranker.steps, ranker.losses, ranker.touched)
     assert [one[2:] for one in made] == list(zip(*(values.tolist() for values in history), strict=True))
@@ -70,7 +70,7 @@ def test_weights_after_all_rounds():
 
 
 def test_files_hold_the_rounds(boosted, tmp_path):
-    made = rounds(boosted)
+    made = boosting_rounds(boosted)
     write_rounds(tmp_path, made, 8)
     with open(tmp_path / TABLE, newline="", encoding="utf-8") as file:
         head, *rows = csv.reader(file)
