@@ -26,7 +26,7 @@ from nltk.tag.perceptron import PerceptronTagger
 
 from structperc.data import Conll, Corpus
 from structperc.features import FeatureExtractor
-from structperc.training import run as run_program
+from structperc.training.program import run as run_program
 
 AFFIXES = 9
 SHAPES: dict[str, Callable[[str], bool]] = {"number": str.isdigit, "uppercase": str.isupper, "hyphen": "-".__eq__}

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,9 +60,14 @@ for name in sys.argv[1:]:
 """
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported(path: Path) -> Iterator[tuple[int, str]]:
     """(line, "stage" or "stage.module...") of every import from this package, wherever it stands in the file."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -101,15 +107,15 @@ def test_every_folder_and_file_is_in_a_room():
     assert {room(name) for name in NAMES} <= RANK.keys()
 
 
-@pytest.mark.parametrize(("path", "name"), zip(FILES, NAMES, strict=True), ids=NAMES)
-def test_imports_point_upstream(path, name):
-    own = RANK[room(name)]
+def test_imports_point_upstream():
     wrong = [
         f"{path.relative_to(PACKAGE.parent)}:{line} imports {other}"
+        for path, name in zip(FILES, NAMES, strict=True)
         for line, other in imported(path)
-        if RANK.get(room(other), len(ROOMS)) > own or (RANK[room(other)] == own and room(other) != room(name))
+        if RANK.get(room(other), len(ROOMS)) > RANK[room(name)]
+        or (RANK[room(other)] == RANK[room(name)] and room(other) != room(name))
     ]
-    assert not wrong
+    assert wrong == []
 
 
 def modules_imported(path: Path) -> set[str]:
@@ -119,7 +125,7 @@ def modules_imported(path: Path) -> set[str]:
     """
     known = {name.removesuffix(".__init__"): name for name in NAMES}
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             asked = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -262,11 +268,14 @@ def test_files_are_named_after_what_they_hold():
     assert not {path.stem for path in [*FILES, *PACKAGE.rglob("*/")]} & vague
 
 
-@pytest.mark.parametrize("path", FILES, ids=NAMES)
-def test_public_names_are_documented(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    bare = [name for name, node in documented(tree) if not ast.get_docstring(node)]  # type: ignore[arg-type]
-    assert not bare
+def test_public_names_are_documented():
+    bare = [
+        f"{path.relative_to(PACKAGE.parent)}: {name}"
+        for path in FILES
+        for name, node in documented(parsed(path))
+        if not ast.get_docstring(node)  # type: ignore[arg-type]
+    ]
+    assert bare == []
 
 
 def test_the_package_gives_its_names_and_stages_on_first_use():
