@@ -1,4 +1,4 @@
-"""python -m structperc."""
+"""The program as a module: python -m structperc runs the command line."""
 
 import sys
 

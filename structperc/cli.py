@@ -1,4 +1,4 @@
-"""The command line: dispatches to a command."""
+"""The command line, which hands each command its arguments."""
 
 import os
 import sys
@@ -14,8 +14,9 @@ from structperc.version import __version__
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; -> exit status (0 fine, 1 interrupted, 2 bad input or a file that cannot be used, 70 a bug).
+    """Run one command and return the exit status.
 
+    The status is 0 for success, 1 if interrupted, 2 for bad input or a file that cannot be used, and 70 for a bug.
     Every complaint is one line on standard error; with --debug anywhere, after the traceback.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def dispatch(arguments: list[str]) -> None:
-    """Dispatches to a command. InputError for an unknown one."""
+    """Run the command that the first argument names with the others. Raises InputError for an unknown one."""
     first, rest = (arguments or ["--help"])[0], arguments[1:]
     if first == "help" and rest:
         first, rest = rest[0], ["--help"]
@@ -49,7 +50,7 @@ def dispatch(arguments: list[str]) -> None:
 
 
 def overview() -> str:
-    """All commands."""
+    """Return the text of `structperc --help`, which lists all commands."""
     lines = [f"  {command.name:<11} {command.arguments:<23} {command.summary}" for command in COMMANDS]
     ends = ["structperc help COMMAND says more, structperc --version which one this is.", "--debug shows tracebacks."]
     return "\n".join(["usage: structperc COMMAND ...", "", *lines, "", *ends])

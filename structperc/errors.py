@@ -1,4 +1,4 @@
-"""The one error for what a user can mend: bad files, fields and options."""
+"""The one error for what a user can correct: bad files, fields and options."""
 
 
 class InputError(ValueError):

@@ -1,4 +1,4 @@
-"""Where classes of this library were found before their rooms named them: saved models and configurations say so."""
+"""The former paths of classes, from before rooms named them: saved models and configurations may still hold these."""
 
 ROOMS = {
     "structperc.features": (
@@ -102,6 +102,6 @@ _ROOM_OF = {module: room for room, modules in ROOMS.items() for module in module
 
 
 def present_name(path: str) -> str:
-    """The public path of a class, from one that named its file; other paths as they are."""
+    """Return the public path of a class whose former path named its file; other paths are returned as they are."""
     module, _, name = path.rpartition(".")
     return f"{_ROOM_OF[module]}.{name}" if module in _ROOM_OF else path

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first used: what needs more packages waits for that."""
+"""Names of a package that are imported when they are first used, so that no more packages are loaded than needed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -6,9 +6,9 @@ from typing import Any
 
 
 def on_first_use(package: str, places: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package for the names that its modules have, {dotted module: names}.
+    """Return the `__getattr__` of a package for names of its modules, {dotted module: names}.
 
-    It raises AttributeError for other names.
+    The function raises AttributeError for other names.
     """
     modules = {name: module for module, names in places.items() for name in names}
 

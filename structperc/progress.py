@@ -1,4 +1,4 @@
-"""Progress bars: how they look, and where they are shown, for all that takes its time."""
+"""Progress bars: how they look, and where they are shown, for all work that takes more than two seconds."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -21,13 +21,13 @@ def show_bars(shown: bool | None) -> None:
 def bar(
     of: Iterable[Any] | None = None, what: str = "", total: int | None = None, show: bool = True, **look: Any
 ) -> tqdm:
-    """A bar on standard error, of one line at most, that shows itself after two seconds and leaves nothing behind.
+    """Return a progress bar on standard error, which appears after two seconds and leaves nothing behind.
 
     Args:
-        of: what it goes through; None: the caller updates it.
-        what: is being done.
+        of: what is iterated over; None: the caller updates the bar.
+        what: the name of the work, shown beside the bar.
         total: number of steps, where `of` has no length.
-        show: False where it should not be seen in any case.
+        show: False where the bar should not be seen in any case.
         look: other options of tqdm.
     """
     shown = _shown.get() if show else False
@@ -37,7 +37,10 @@ def bar(
 
 @contextmanager
 def their_bars(on: bool, disable: Callable[[], None], enable: Callable[[], None]) -> Iterator[None]:
-    """Within the block another library's bars, which are on or not, are off where ours are not seen."""
+    """Turn another library's bars off within the block where ours are not shown.
+
+    `on` says whether they were on before.
+    """
     shown = _shown.get()
     hide = on and not (sys.stderr.isatty() if shown is None else shown)
     if hide:

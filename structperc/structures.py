@@ -14,7 +14,7 @@ from structperc.ragged import Ragged
 
 
 class Words(NamedTuple):
-    """Which words of a batch are equal or look alike; equal ones have equal numbers, in any batch. 0 in the padding."""
+    """Numbers of the words of a batch, equal for words that are equal or look alike, in any batch; 0 in the padding."""
 
     exact: Tensor  # (B, T) int64, number of the word
     folded: Tensor  # (B, T) int64, number of the case-folded word
@@ -23,7 +23,7 @@ class Words(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Sequences as scorers and non-local features read them."""
+    """The sequences of a mini-batch as scorers and non-local features read them."""
 
     nodes: Ragged  # features of (token, label), a list for each of the n real tokens in row-major order of (B, T)
     edges: Ragged | None  # features of (token, previous label, label); None when no template asks
@@ -69,7 +69,7 @@ class Scored(NamedTuple):
 
 
 def real_tokens(lengths: Tensor, T: int) -> Tensor:
-    """lengths (B,) int64 -> (B, T) bool on their device: True for the tokens of each sequence, False in the padding."""
+    """Return a mask (B, T) bool, True for the tokens of each sequence of lengths (B,) int64, False in the padding."""
     return torch.arange(T, device=lengths.device) < lengths.unsqueeze(1)
 
 

@@ -1,4 +1,4 @@
-"""SIGTERM, by which systems ask a process to end, is heard as Ctrl-C is."""
+"""SIGTERM, by which systems ask a process to end, treated as Ctrl-C is."""
 
 import signal
 import threading
@@ -9,7 +9,7 @@ from types import FrameType
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Within the block SIGTERM raises KeyboardInterrupt, unless somebody else listens to it already."""
+    """Let SIGTERM raise KeyboardInterrupt within the block, unless another handler is installed already."""
     here = threading.current_thread() is threading.main_thread()
     if not here or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield

@@ -1,4 +1,4 @@
-"""What is impossible: -inf in the lattice, so that every search, sum and criterion sees the same constraints.
+"""Constraints: -inf in the lattice, so that every search, sum and criterion sees the same impossible labellings.
 
 There is one way to constrain: make a lattice. Gradients flow to the scores that stay legal.
 """
@@ -60,5 +60,5 @@ class Constraints(nn.Module):
             self.register_buffer(name, mask, persistent=False)
 
     def forward(self, lattice: Lattice, first: Tensor | None = None, last: Tensor | None = None) -> Lattice:
-        """-> Lattice with what the tag scheme forbids at -inf; `first` and `last` as in `constrain`."""
+        """Return the Lattice with what the tag scheme forbids at -inf; `first` and `last` are as in `constrain`."""
         return constrain(lattice, self.start, self.transition, self.end, first, last)

@@ -28,10 +28,10 @@ class Halves(NamedTuple):
 
 
 def exportable_viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
-    """-> scores (B,), labels (B, T) int64 with 0 in the padding, of a lattice with T >= 1; no gradients.
+    """Return scores (B,) and labels (B, T) int64, 0 in the padding, of a lattice with T >= 1, without gradients.
 
-    Equal to `viterbi` bit for bit: it decides ties as that does, scores -inf with labels 0 where no labelling is
-    legal, and 0 where there is no token. Outside of exported programs `viterbi` is the faster one.
+    They equal those of `viterbi` bit for bit: ties are decided as there, scores are -inf with labels 0 where no
+    labelling is legal, and 0 where there is no token. Outside of exported programs `viterbi` is the faster one.
     """
     lattice = Lattice(full_precision(lattice.unary.detach()), full_precision(lattice.edge.detach()), lattice.lengths)
     halves = _halves(lattice)
@@ -115,5 +115,5 @@ class ExportableViterbi(nn.Module):
     """`exportable_viterbi` as a module of tensors, to be exported by itself or called after a scorer."""
 
     def forward(self, unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """unary (B, T, L), edge (B, T, L, L) or (1, 1, L, L), lengths (B,) -> scores (B,), labels (B, T)."""
+        """Return scores (B,), labels (B, T) from unary (B, T, L), edge (B, T, L, L) or (1, 1, L, L), lengths (B,)."""
         return exportable_viterbi(Lattice(unary, edge, lengths))

@@ -20,7 +20,7 @@ CACHED = 2**17  # labels scored at a time: long lists are scored in parts that s
 
 @torch.no_grad()
 def kbest(lattice: Lattice, k: int) -> Candidates:
-    """The k best labellings of each sequence, best first, none twice; no gradients, `path_score` has them.
+    """Return the k best labellings of each sequence, best first, none twice; without gradients, which `path_score` has.
 
     Backward best scores turn each edge into the loss it costs against the best continuation, at least 0, so
     that the best continuation of any prefix is free. Going forwards, only the k prefixes of smallest loss are

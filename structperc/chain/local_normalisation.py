@@ -1,4 +1,4 @@
-"""Each label's probability given the one before: the chain of a maximum-entropy tagger."""
+"""Local normalisation: each label's probability given the one before, the chain of a maximum-entropy tagger."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from structperc.structures import Lattice
 
 
 def locally_normalised(lattice: Lattice) -> Lattice:
-    """The lattice whose path scores are log p(y | x) = sum over t of log p(y_t | y_{t-1}, x). Ratnaparkhi 1996.
+    """Return the lattice whose path scores are log p(y | x) = sum over t of log p(y_t | y_{t-1}, x). Ratnaparkhi 1996.
 
     p(y_0 = j) is the softmax over j of unary[0, j], p(y_t = j | y_{t-1} = i) that of unary[t, j] + edge[t, i, j].
     A log-sum over what may follow label i at t - 1 depends on t and i alone: it is taken off unary[t - 1, i], and the

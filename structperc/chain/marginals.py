@@ -11,7 +11,7 @@ from structperc.structures import Lattice
 
 
 def log_partition(lattice: Lattice) -> Tensor:
-    """log Z = log sum over labellings y of exp(score of y) -> (B,); 0 for an empty sequence.
+    """Return log Z (B,), the log of the sum of exp(score of y) over all labellings y; 0 for an empty sequence.
 
     Differentiable once (RuntimeError under create_graph=True): the gradients are the marginals, computed by
     forward-backward and not through the loop. Without any legal labelling log Z = -inf and the gradient is 0.
@@ -74,7 +74,7 @@ def _expected_by_logs(
 
 @torch.no_grad()
 def marginals(lattice: Lattice) -> Tensor:
-    """p(y_t = y | x) -> (B, T, L); 0 where impossible, in the padding, and without a legal labelling."""
+    """Return p(y_t = y | x) as (B, T, L); it is 0 where impossible, in the padding, and without a legal labelling."""
     found = forward_sums(lattice)
     nodes = None if found is None else node_probabilities(found)
     if found is None or nodes is None:
@@ -84,15 +84,15 @@ def marginals(lattice: Lattice) -> Tensor:
 
 @torch.no_grad()
 def edge_marginals(lattice: Lattice) -> Tensor:
-    """p(y_{t-1} = i, y_t = j | x) -> (B, T, L, L); 0 at t = 0 and in the padding."""
+    """Return p(y_{t-1} = i, y_t = j | x) as (B, T, L, L); it is 0 at t = 0 and in the padding."""
     return _edge_probabilities(lattice, *before_and_after(lattice, torch.logsumexp))
 
 
 @torch.no_grad()
 def entropy(lattice: Lattice) -> Tensor:
-    """H(y | x) in nats -> (B,), a sum of conditional entropies and so no difference of large numbers.
+    """Return the entropy H(y | x) in nats (B,), a sum of conditional entropies and so no difference of large numbers.
 
-    0 for an empty sequence and for one without any legal labelling.
+    It is 0 for an empty sequence and for one without any legal labelling.
     """
     before, after = before_and_after(lattice, torch.logsumexp)
     first, later = _conditionals(lattice, after)
@@ -102,7 +102,7 @@ def entropy(lattice: Lattice) -> Tensor:
 
 @torch.no_grad()
 def sample(lattice: Lattice, n: int, generator: torch.Generator | None = None) -> Tensor:
-    """n labellings of each sequence, drawn independently from p(y | x) -> (B, n, T) int64, 0 in the padding.
+    """Return n labellings of each sequence, drawn independently from p(y | x): (B, n, T) int64, 0 in the padding.
 
     Backward filtering, forward sampling; a draw is the argmax of log-probabilities plus Gumbel noise.
     A sequence without any legal labelling gets labels 0.
@@ -143,7 +143,7 @@ def _edge_probabilities(lattice: Lattice, before: Tensor, after: Tensor) -> Tens
 
 
 def normalised(scores: Tensor, real: Tensor) -> Tensor:
-    """exp(scores) over its sum along the last dimension; 0 where nothing is possible and in the padding."""
+    """Return exp(scores) over its sum along the last dimension; 0 where nothing is possible and in the padding."""
     possible = real & (scores.amax(-1) > -torch.inf)
     return scores.where(possible.unsqueeze(-1), 0).softmax(-1).where(possible.unsqueeze(-1), 0)
 

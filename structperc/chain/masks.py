@@ -1,4 +1,4 @@
-"""Any boolean mask (holes, left padding, [CLS]) to lengths, and results back into their places."""
+"""Boolean masks of any form (holes, left padding, [CLS]) turned into lengths, and results put back in their places."""
 
 from torch import Tensor
 
@@ -19,7 +19,7 @@ def compact(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def scatter(values: Tensor, mask: Tensor, fill: float = 0) -> Tensor:
-    """The inverse of `compact`: values (B, T', ...) -> (B, T, ...) with `fill` where the mask is False."""
+    """Put values (B, T', ...) back where `compact` took them: (B, T, ...), with `fill` where the mask is False."""
     scattered = values.new_full((*mask.shape, *values.shape[2:]), fill)
     scattered[mask] = values[real_tokens(mask.sum(1), values.shape[1])]
     return scattered

@@ -11,9 +11,9 @@ from structperc.structures import Lattice
 
 
 def max_marginals(lattice: Lattice) -> Tensor:
-    """m[b, t, y] = best score of a labelling of sequence b with label y at token t -> (B, T, L).
+    """Return m (B, T, L), m[b, t, y] the best score of a labelling of sequence b that has label y at token t.
 
-    -inf where there is none, and in the padding. To rounding, max_y m[b, t, y] is the Viterbi score at every
+    It is -inf where there is none, and in the padding. To rounding, max_y m[b, t, y] is the Viterbi score at every
     t, and the second best labelling scores max over t and y != v_t of m[b, t, y], v being the best labelling.
 
     Differentiable once: the gradient of an entry is that of the score of its labelling, the lowest labels among
@@ -25,10 +25,10 @@ def max_marginals(lattice: Lattice) -> Tensor:
 
 
 def best_before_and_after(lattice: Lattice) -> tuple[Tensor, Tensor]:
-    """-> two of (B, T, L): best score of all before and of all after each label, its own unary score excluded.
+    """Return two tensors (B, T, L): the best score of all before and of all after each label, its own unary excluded.
 
-    0 at the ends and in the padding, -inf where nothing is possible. Differentiable once: the gradient of an entry
-    is that of the score of its best prefix or suffix, the lowest label among equals at each step, and never NaN.
+    They are 0 at the ends and in the padding, -inf where nothing is possible. Differentiable once: the gradient of an
+    entry is that of the score of its best prefix or suffix, the lowest label among equals at each step, and never NaN.
     No labelling is kept: gradients are pushed back along the best labels, many labellings at once.
     """
     before, after = _BestBeforeAndAfter.apply(*narrowed(lattice))

@@ -1,4 +1,4 @@
-"""Whether lists of candidates fit into memory, asked before they are made."""
+"""The check whether lists of candidates fit into memory, before they are made."""
 
 from pathlib import Path
 
@@ -14,7 +14,10 @@ _GROUP = Path("/sys/fs/cgroup")
 
 
 def check_memory(k: int, shape: torch.Size, device: torch.device) -> None:
-    """InputError where lists of k candidates need more than there is; `shape` (B, T, L) is that of unary scores."""
+    """Raise InputError if lists of k candidates need more memory than there is.
+
+    `shape` (B, T, L) is that of unary scores.
+    """
     B, T, L = shape
     needed = k * B * (T * PLACE + L * CHOICE)
     if needed < SMALL:
@@ -27,7 +30,7 @@ def check_memory(k: int, shape: torch.Size, device: torch.device) -> None:
 
 
 def free_memory(device: torch.device) -> int | None:
-    """Bytes that are free on a device; None where it is not known."""
+    """Return the bytes that are free on a device, or None where the number is not known."""
     if device.type == "cuda":
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + unused

@@ -11,7 +11,7 @@ from structperc.structures import Lattice
 
 
 def path_score(lattice: Lattice, labels: Tensor, rows: Tensor | None = None) -> Tensor:
-    """Sum of unary and edge scores along labellings: labels (B, T) -> (B,), labels (B, K, T) -> (B, K).
+    """Return the sums of unary and edge scores along labellings: labels (B, T) -> (B,), labels (B, K, T) -> (B, K).
 
     With `rows` (S,) the labels are (S, T) and labelling s belongs to sequence rows[s] -> (S,).
     Labels in the padding are ignored. Gradients flow to the gathered entries only. Half precision is summed

@@ -23,7 +23,7 @@ SMALL = 2**14  # additions per step up to which numpy is faster: a call costs it
 
 
 class Walk(NamedTuple):
-    """Sequences read token by token in D directions at once, packed step after step.
+    """The order in which sequences are read token by token, in D directions at once, packed step after step.
 
     Sequences are in the order of the walk, longest first; tokens too: all first, then all second ones, ...
     """
@@ -35,7 +35,7 @@ class Walk(NamedTuple):
 
     @property
     def edges(self) -> Tensor:
-        """(D, N) where the edge between a token and the one a step before stands; not read at the first step."""
+        """The places (D, N) of the edges between each token and the one a step before; not read at the first step."""
         later = torch.arange(self.tokens.shape[1], device=self.tokens.device) >= sum(self.sizes[:1])
         return torch.stack([at if sign > 0 else at + later for at, sign in zip(self.tokens, self.signs, strict=True)])
 
@@ -56,7 +56,10 @@ def both_ways(lattice: Lattice) -> Walk:
 
 
 def walk(lattice: Lattice, counts: np.ndarray, signs: list[int]) -> Walk:
-    """The first counts (B,) tokens in each direction; counts must not fall where the lengths rise."""
+    """Return the walk over the first counts (B,) tokens in each direction.
+
+    The counts must not fall where the lengths rise.
+    """
     lengths, T = lattice.lengths.cpu().numpy(), lattice.unary.shape[1]
     order = (-lengths).argsort(kind="stable")
     alive = counts[order] > np.arange(T)[:, None]
@@ -70,13 +73,16 @@ def walk(lattice: Lattice, counts: np.ndarray, signs: list[int]) -> Walk:
 
 
 def pack_unary(lattice: Lattice, walk: Walk) -> Tensor:
-    """-> (L, D, N), float32 or float64."""
+    """Return the unary scores (L, D, N) of the tokens of a walk, float32 or float64."""
     rows = torch.embedding(lattice.unary.flatten(0, 1), walk.tokens)
     return full_precision(rows).permute(2, 0, 1).contiguous()
 
 
 def pack_edge(lattice: Lattice, walk: Walk) -> Tensor:
-    """-> (D, N, L, L), label by label one step before; (D, 1, L, L) when one matrix serves all tokens."""
+    """Return the edge scores (D, N, L, L) of a walk, or (D, 1, L, L) when one matrix serves all tokens.
+
+    The last dimension is the label one step before.
+    """
     if is_stationary(lattice.edge):
         packed = [full_precision(lattice.edge[0, :1])] * len(walk.signs)
     else:
@@ -85,7 +91,7 @@ def pack_edge(lattice: Lattice, walk: Walk) -> Tensor:
 
 
 def recurse(unary: Tensor, edge: Tensor, sizes: list[int], reduce: Reduce) -> Tensor:
-    """-> (L, D, N), what arrives at each label from the steps before, its own unary score excluded.
+    """Return what arrives at each label from the steps before, (L, D, N), its own unary score excluded.
 
     a_0 = 0 and a_k(j) = reduce_i ( a_{k-1}(i) + u_{k-1}(i) + e_k(j, i) ).
     The sequences are the last dimension, so that additions and reductions run along them.
@@ -143,12 +149,12 @@ def _by_step(edge: Tensor, sizes: list[int]) -> list[Tensor]:
 
 
 def completions(lattice: Lattice, reduce: Reduce) -> Tensor:
-    """-> (B, T, L), reduction over all after each label, its own unary score excluded; 0 in the padding."""
+    """Return the reduction over all after each label, (B, T, L), its own unary score excluded; 0 in the padding."""
     return _reduced(lattice, backwards(lattice), reduce)[0]
 
 
 def before_and_after(lattice: Lattice, reduce: Reduce) -> tuple[Tensor, Tensor]:
-    """-> two of (B, T, L): reduction over all before and all after each label, its own unary score excluded.
+    """Return two tensors (B, T, L): the reductions over all before and all after each label, its own unary excluded.
 
     `before + unary + after` is the max-marginal (amax) or the unnormalised log-marginal (logsumexp).
     0 in the padding.
@@ -167,38 +173,41 @@ def _reduced(lattice: Lattice, walk: Walk, reduce: Reduce) -> Tensor:
 
 
 def edges_at(lattice: Lattice, places: Tensor) -> Tensor:
-    """-> (N, L, L), the edge scores at places (N,) of the flattened (B * T), float32 or float64."""
+    """Return the edge scores (N, L, L) at places (N,) of the flattened (B * T), float32 or float64."""
     if is_stationary(lattice.edge):
         return full_precision(lattice.edge[0, 0]).expand(len(places), -1, -1)
     return full_precision(lattice.edge.flatten(0, 1).index_select(0, places))
 
 
 def every_edge(lattice: Lattice) -> Tensor:
-    """-> (B, T, L, L), an expanded view of a stationary matrix."""
+    """Return the edge scores (B, T, L, L); those of a stationary matrix are an expanded view."""
     return lattice.edge.expand(*lattice.unary.shape, -1)
 
 
 def narrowed(lattice: Lattice) -> Lattice:
-    """An expanded view of one transition matrix as the (1, 1, L, L) it is: so large is its gradient, too."""
+    """Return the lattice with an expanded view of one transition matrix replaced by the matrix, (1, 1, L, L).
+
+    So large is its gradient then, too.
+    """
     expanded = is_stationary(lattice.edge) and lattice.edge.shape[:2] != (1, 1)
     return lattice._replace(edge=lattice.edge[:1, :1]) if expanded else lattice
 
 
 def array(x: Tensor) -> Any:
-    """As an array on a CPU, where a numpy call costs a third of a torch call; the tensor elsewhere and in an export."""
+    """Return x as an array on a CPU, where a numpy call costs a third of a torch call; elsewhere the tensor itself."""
     return x.numpy() if x.is_cpu and not torch.compiler.is_exporting() else x
 
 
 def live(lattice: Lattice) -> Tensor:
-    """-> (B, T) bool, True at real tokens."""
+    """Return a mask (B, T) bool, True at real tokens."""
     return real_tokens(lattice.lengths.to(lattice.unary.device), lattice.unary.shape[1])
 
 
 def full_precision(x: Tensor) -> Tensor:
-    """Half precision is upcast to float32: sums over a sequence lose the score in bfloat16."""
+    """Return half precision as float32, since a sum over a sequence in bfloat16 loses the score; others unchanged."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def is_stationary(edge: Tensor) -> bool:
-    """Whether one transition matrix serves all sequences and tokens."""
+    """Return whether one transition matrix serves all sequences and tokens."""
     return edge.numel() > 0 and all(edge.stride(d) == 0 or edge.shape[d] == 1 for d in (0, 1))

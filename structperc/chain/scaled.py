@@ -27,7 +27,7 @@ SMALL = 2**17  # products per step up to which numpy is faster: a call costs it 
 
 
 class ForwardSums(NamedTuple):
-    """Sums over the labellings up to each of the N real tokens, packed as in the walk."""
+    """The sums over the labellings up to each of the N real tokens, packed as in the walk."""
 
     walk: Walk
     unary: Tensor  # (N, L) exp(score - highest score of the token)
@@ -37,7 +37,7 @@ class ForwardSums(NamedTuple):
 
 
 def forward_sums(lattice: Lattice) -> ForwardSums | None:
-    """Forward sums; None for an edge that is not stationary, and where products might underflow."""
+    """Return forward sums; None for an edge that is not stationary, and where products might underflow."""
     if not is_stationary(lattice.edge) or lattice.unary.device.type == "mps":  # which has no float64
         return None
     walk = forwards(lattice)
@@ -57,14 +57,14 @@ def forward_sums(lattice: Lattice) -> ForwardSums | None:
 
 
 def log_sum(lattice: Lattice, found: ForwardSums) -> Tensor:
-    """-> (B,) float64, log of the sum over all labellings; 0 for an empty sequence."""
+    """Return the log of the sum over all labellings, (B,) float64; 0 for an empty sequence."""
     return unpacked(lattice, found, found.logs).sum((1, 2))
 
 
 def node_probabilities(found: ForwardSums) -> Tensor | None:
-    """-> (N, L) float64, packed; None where products might underflow on the way back.
+    """Return the probability of each label at each token, (N, L) float64, packed; None if products might underflow.
 
-    Labels of a token sum to 1; 0 where impossible and without a legal labelling.
+    Labels of a token sum to 1; they are 0 where impossible and without a legal labelling.
     """
     suffixes = torch.ones_like(found.sums)
     _sum_suffixes(*_arrays(found.walk, suffixes, found.unary, found.edge))
@@ -75,7 +75,7 @@ def node_probabilities(found: ForwardSums) -> Tensor | None:
 
 
 def pair_sums(found: ForwardSums, nodes: Tensor) -> Tensor:
-    """Node probabilities (N, L), weighted at will -> (L, L), pair probabilities, weighted alike, summed over tokens.
+    """Return pair probabilities summed over tokens, (L, L), from node probabilities (N, L), both weighted alike.
 
     p(i, j) = sums(i) edge(i, j) / arriving(j) * p(j): the label before given this one, times this one. The edge
     comes in after the sum over tokens, which is a product of matrices.
@@ -86,7 +86,7 @@ def pair_sums(found: ForwardSums, nodes: Tensor) -> Tensor:
 
 
 def unpacked(lattice: Lattice, found: ForwardSums, values: Tensor) -> Tensor:
-    """(N, M) -> (B, T, M), 0 in the padding."""
+    """Return packed values (N, M) as (B, T, M), 0 in the padding."""
     B, T, _ = lattice.unary.shape
     result = values.new_zeros(B * T, values.shape[1])
     return result.index_copy_(0, found.walk.tokens[0], values).view(B, T, values.shape[1])

@@ -18,7 +18,10 @@ from structperc.structures import Lattice
 
 
 class Segments(NamedTuple):
-    """Segment s is the tokens starts[s] <= t < ends[s] of sequence rows[s], at least one, all real."""
+    """S segments of a batch: segment s is the tokens starts[s] <= t < ends[s] of sequence rows[s].
+
+    Each has at least one token, and all its tokens are real.
+    """
 
     rows: Tensor  # (S,) int64
     starts: Tensor  # (S,) int64
@@ -28,7 +31,7 @@ class Segments(NamedTuple):
 def score_with(
     lattice: Lattice, labels: Tensor, segments: Segments, passes: tuple[Tensor, Tensor] | None = None
 ) -> Tensor:
-    """Score of the best labelling that agrees with `labels` (B, T) on the segment -> (S,); -inf where there is none.
+    """Return the score (S,) of the best labelling that agrees with `labels` (B, T) on each segment; -inf if none does.
 
     Differentiable once: the gradient is that of the score of the labelling that `best_with` finds, without keeping
     any labelling. `passes` is `best_before_and_after(lattice)`, given where several scores share it. Raises
@@ -47,7 +50,7 @@ def score_with(
 def score_without(
     lattice: Lattice, labels: Tensor, segments: Segments, passes: tuple[Tensor, Tensor] | None = None
 ) -> Tensor:
-    """Score of the best labelling that differs from `labels` (B, T) in the segment -> (S,); -inf where there is none.
+    """Return the score (S,) of the best labelling that differs from `labels` (B, T) in each segment; -inf if none does.
 
     As `score_with`; the labelling is that of `best_without`: the first token among equals, then the lowest label.
     """
@@ -61,7 +64,7 @@ def score_without(
 
 @torch.no_grad()
 def best_with(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
-    """Best labelling that agrees with `labels` (B, T) on the segment -> scores (S,), labellings (S, T).
+    """Return scores (S,) and labellings (S, T): the best one that agrees with `labels` (B, T) on each segment.
 
     -inf and labels 0 where there is none. `path_score(lattice, labellings, segments.rows)` has the gradients.
     """
@@ -78,7 +81,7 @@ def best_with(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Ten
 
 @torch.no_grad()
 def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
-    """Best labelling that differs from `labels` (B, T) in the segment -> scores (S,), labellings (S, T).
+    """Return scores (S,) and labellings (S, T): the best one that differs from `labels` (B, T) in each segment.
 
     Its score is the largest max-marginal of another label at a token of the segment. -inf and labels 0 where
     there is none. `path_score(lattice, labellings, segments.rows)` has the gradients.
@@ -94,9 +97,9 @@ def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[
 
 @torch.no_grad()
 def segment_marginals(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
-    """Probability that exactly these labels (B, T) stand on the segment -> (S,).
+    """Return the probability (S,) that exactly these labels (B, T) stand on each segment.
 
-    p(first label) times the conditional probabilities of the next ones, so that long sums never meet.
+    It is p(first label) times the conditional probabilities of the next ones, so that long sums never meet.
     """
     _check(lattice, labels, segments)
     before, after = before_and_after(lattice, torch.logsumexp)

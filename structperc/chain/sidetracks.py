@@ -40,7 +40,7 @@ class Forks(NamedTuple):
 
 
 def every_token(lattice: Lattice) -> Forks:
-    """All tokens as forks, whatever the number of labellings."""
+    """Return all tokens as forks, whatever the number of labellings."""
     walk = forwards(lattice)
     onward = (full_precision(lattice.unary) + completions(lattice, torch.amax)).flatten(0, 1)
     onward = onward.index_select(0, walk.tokens[0])
@@ -52,7 +52,7 @@ def every_token(lattice: Lattice) -> Forks:
 
 
 def forks(lattice: Lattice, k: int) -> Forks:
-    """The forks of the k >= 2 best labellings, for B, T >= 1. A sequence without a legal labelling has one."""
+    """Return the forks of the k >= 2 best labellings, for B, T >= 1; a sequence without a legal labelling has one."""
     lattice = _levelled(lattice)
     before, after = before_and_after(lattice, torch.amax)
     real = live(lattice)
@@ -77,7 +77,7 @@ def forks(lattice: Lattice, k: int) -> Forks:
 
 
 def at_every_token(found: Forks, at_forks: Tensor) -> Tensor:
-    """Labels (B, W, S or T) at the forks -> labels (B, W, T) at all tokens."""
+    """Return labels (B, W, T) at all tokens, from labels (B, W, S or T) at the forks."""
     if found.labels is None or found.number is None:
         return at_forks
     B, T, L = found.labels.shape

@@ -10,7 +10,7 @@ from structperc.structures import Lattice
 
 @torch.no_grad()
 def viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
-    """-> scores (B,), labels (B, T) int64 with 0 in the padding; no gradients, `path_score` has them.
+    """Return scores (B,) and labels (B, T) int64, 0 in the padding; without gradients, which `path_score` has.
 
     Each sequence is searched from both ends at the same time, which halves the number of dependent steps; the
     two searches meet at token length // 2. No back-pointers: the predecessor is the argmax over L candidates,
@@ -79,5 +79,5 @@ class Viterbi(nn.Module):
     """The best labelling of a lattice: `viterbi`, as a module."""
 
     def forward(self, lattice: Lattice) -> tuple[Tensor, Tensor]:
-        """-> scores (B,), labels (B, T)."""
+        """Return the score (B,) and the labels (B, T) of the best labelling."""
         return viterbi(lattice)

@@ -10,7 +10,7 @@ from structperc.structures import Lattice, Scored
 
 
 class Criterion(nn.Module, ABC):
-    """forward(scored) -> losses (B,), one per sequence; the tagger sums them.
+    """Base of criteria: forward(scored) -> losses (B,), one per sequence; the tagger sums them.
 
     Losses are differentiable through the scores of chosen paths only, never through a maximum: ties would
     split the gradient. A sequence that asks for no update still gives an attached zero.
@@ -25,41 +25,42 @@ class Criterion(nn.Module, ABC):
         """Learn what the labels mean; most criteria compare scores alone and need not."""
 
     def reads(self, lattice: Lattice) -> Lattice:
-        """The lattice whose path scores count, in training and everywhere else; here the scorer's own.
+        """Return the lattice whose path scores count, in training and everywhere else; by default the scorer's own.
 
         It is given after constraints, and what is impossible stays so.
         """
         return lattice
 
     def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
-        """The lattice that training searches for candidates; here the one whose scores count."""
+        """Return the lattice that training searches for candidates; by default the one whose scores count."""
         return lattice
 
     @abstractmethod
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """-> losses (B,), and for which sequences the loss changes weights (B,) bool."""
+        """Return losses (B,), and for which sequences the loss changes weights (B,) bool."""
 
     def forward(self, scored: Scored) -> Tensor:
-        """-> losses (B,)."""
+        """Return the losses (B,) of the sequences."""
         return self.judge(scored)[0]
 
 
 class RivalCriterion(Criterion):
-    """loss = [asks] * (s(rival) - s(gold)); with step 1 its gradient step is Phi(gold) - Phi(rival).
+    """Base of criteria that compare gold with one rival: loss = [asks] * (s(rival) - s(gold)).
 
-    A subclass says which candidate is the rival, and at which gap it asks for an update.
+    With step 1 its gradient step is Phi(gold) - Phi(rival). A subclass says which candidate is the rival, and at which
+    gap it asks for an update.
     """
 
     @abstractmethod
     def rival(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """-> index among the candidates (B,) int64, and whether that is a rival at all (B,) bool."""
+        """Return an index among the candidates (B,) int64, and whether that is a rival at all (B,) bool."""
 
     @abstractmethod
     def asks(self, gap: Tensor) -> Tensor:
-        """gap (B,) = s(gold) - s(rival), without gradients -> (B,) bool."""
+        """Return whether gap (B,) = s(gold) - s(rival), without gradients, asks for an update: (B,) bool."""
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """-> losses (B,), 0 where no update is asked for; updates asked for (B,) bool."""
+        """Return losses (B,), 0 where no update is asked for, and where one is asked for (B,) bool."""
         check_candidates(self, scored)
         rival, exists = self.rival(scored)
         gap = total_gap(scored, rival)
@@ -77,26 +78,26 @@ def check_candidates(criterion: Criterion, scored: Scored) -> None:
 
 
 def is_gold(scored: Scored) -> Tensor:
-    """-> (B, K) bool, True where the candidate equals gold at every real token; both are 0 in the padding."""
+    """Return (B, K) bool, True where the candidate equals gold at every real token; both are 0 in the padding."""
     return (scored.candidates.labels == scored.gold[:, None]).all(-1)
 
 
 def best(scored: Scored, among: Tensor) -> Tensor:
-    """Index (B,) of the candidate of highest total score among (B, K) bool; the earlier one on ties."""
+    """Return the index (B,) of the candidate of highest total score among (B, K) bool; the earlier one on ties."""
     return highest(scored.candidate_scores + scored.candidate_nonlocal, among & scored.candidates.valid)
 
 
 def highest(scores: Tensor, among: Tensor) -> Tensor:
-    """Index (B,) of the highest of the scores (B, K) among (B, K) bool; the earlier one on ties."""
+    """Return the index (B,) of the highest of the scores (B, K) among (B, K) bool; the earlier one on ties."""
     return scores.detach().masked_fill(~among, -torch.inf).argmax(1)
 
 
 def local_gap(scored: Scored, rival: Tensor) -> Tensor:
-    """-> (B,) local score of gold less that of the candidate `rival` (B,)."""
+    """Return the local score of gold less that of the candidate `rival` (B,), as (B,)."""
     return scored.gold_scores - scored.candidate_scores.gather(1, rival[:, None]).squeeze(1)
 
 
 def total_gap(scored: Scored, rival: Tensor) -> Tensor:
-    """-> (B,) total score of gold less that of the candidate `rival` (B,)."""
+    """Return the total score of gold less that of the candidate `rival` (B,), as (B,)."""
     nonlocal_gap = scored.gold_nonlocal - scored.candidate_nonlocal.gather(1, rival[:, None]).squeeze(1)
     return local_gap(scored, rival) + nonlocal_gap

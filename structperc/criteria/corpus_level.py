@@ -50,24 +50,24 @@ class CorpusCriterion(Criterion):
 
     @abstractmethod
     def counts(self, scored: Scored) -> Tensor:
-        """-> (B, S) soft counts of each sequence, differentiable."""
+        """Return the soft counts (B, S) of each sequence, differentiable."""
 
     @abstractmethod
     def objective(self, totals: Tensor) -> Tensor:
-        """Counts of the corpus (S,) -> what is minimised, a differentiable scalar."""
+        """Return what is minimised, a differentiable scalar, from the counts of the corpus (S,)."""
 
     def defined(self, totals: Tensor) -> bool:
-        """Whether the objective has a value at these totals (S,); batches before it has ask for no update."""
+        """Return whether the objective has a value at these totals (S,); batches before it has ask for no update."""
         return True
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """-> losses (B,), and which sequences count (B,) bool. Training remembers the counts while totals is None."""
+        """Return losses (B,), and which sequences count (B,) bool. Training keeps the counts while totals is None."""
         counts = self.counts(scored)
         rates = self.rates(self.estimate(counts.detach()) if self.totals is None else self.totals)
         return counts @ rates.to(counts), (counts.detach() != 0).any(1) & rates.any()
 
     def rates(self, totals: Tensor) -> Tensor:
-        """d objective / d totals (S,) -> (S,), a constant; 0 where the objective is not defined."""
+        """Return d objective / d totals (S,) at totals (S,), a constant; 0 where the objective is not defined."""
         if not self.defined(totals):
             return torch.zeros_like(totals)
         with torch.enable_grad():
@@ -75,7 +75,7 @@ class CorpusCriterion(Criterion):
             return torch.autograd.grad(self.objective(totals), totals)[0]
 
     def estimate(self, counts: Tensor) -> Tensor:
-        """Counts of a batch (B, S) -> totals (S,) float64 as recent batches and this one suggest them."""
+        """Return totals (S,) float64 as recent batches and the counts (B, S) of this one suggest them."""
         recent = self.memory * self.recent + counts.double().sum(0)
         size = self.memory * self.recent_size + len(counts)
         if self.training:

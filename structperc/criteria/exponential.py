@@ -20,7 +20,7 @@ class Exponential(Criterion):
     rivals_needed = 2
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """-> losses (B,) >= 0; sequences with a rival change weights (B,) bool."""
+        """Return losses (B,) >= 0, and which sequences have a rival and so change weights (B,) bool."""
         check_candidates(self, scored)
         rivals = scored.candidates.valid & ~is_gold(scored)
         gold = scored.gold_scores + scored.gold_nonlocal

@@ -29,19 +29,19 @@ class Hinge(Criterion):
         self.cost = cost
 
     def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
-        """Adds `cost` to every label that is not gold's."""
+        """Return the lattice with `cost` added to every label that is not gold's."""
         right = torch.nn.functional.one_hot(gold, lattice.unary.shape[-1]).bool()
         return lattice._replace(unary=lattice.unary + self.cost * ~right)
 
     def costs(self, scored: Scored) -> Tensor:
-        """-> (B, K), the cost of each candidate."""
+        """Return the cost of each candidate, (B, K)."""
         T = scored.gold.shape[1]
         live = real_tokens(scored.lattice.lengths, T)
         wrong = (scored.candidates.labels != scored.gold[:, None]) & live[:, None]
         return self.cost * wrong.sum(-1).to(scored.gold_scores.dtype)
 
     def violations(self, scored: Scored) -> Tensor:
-        """-> (B,) s(rival) + cost(rival) - s(gold), differentiable."""
+        """Return s(rival) + cost(rival) - s(gold), (B,), differentiable."""
         costs = self.costs(scored)
         augmented = scored._replace(candidate_scores=scored.candidate_scores + costs)
         rival = best(augmented, torch.ones_like(scored.candidates.valid))[:, None]
@@ -49,7 +49,7 @@ class Hinge(Criterion):
         return total.gather(1, rival).squeeze(1) - scored.gold_scores - scored.gold_nonlocal
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """-> losses (B,) >= 0, and where they are positive."""
+        """Return losses (B,) >= 0, and where they are positive."""
         violations = self.violations(scored)
         acts = violations.detach() > 0
         return torch.where(acts, violations, 0.0), acts

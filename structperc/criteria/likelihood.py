@@ -1,4 +1,4 @@
-"""Negative conditional log-likelihood: the CRF criterion."""
+"""Negative conditional log-likelihood: the criterion of conditional random fields (CRF)."""
 
 import torch
 from torch import Tensor
@@ -18,6 +18,6 @@ class Likelihood(Criterion):
     rivals_needed = 0
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """-> losses (B,) >= 0; every sequence changes weights."""
+        """Return losses (B,) >= 0; every sequence changes weights."""
         losses = log_partition(scored.lattice) - scored.gold_scores
         return losses, torch.ones_like(losses, dtype=torch.bool)

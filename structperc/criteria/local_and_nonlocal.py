@@ -58,7 +58,7 @@ class LocalAndNonlocal(Criterion):
         self.C, self.C_local, self.local, self.first = C, C_local, local, first
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """-> losses (B,), 0 where neither acts; where one of them acts (B,) bool."""
+        """Return losses (B,), 0 where neither (A) nor (B) acts, and where one of them acts (B,) bool."""
         check_candidates(self, scored)
         valid = scored.candidates.valid
         gold = is_gold(scored) & valid

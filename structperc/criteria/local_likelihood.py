@@ -24,10 +24,10 @@ class LocalLikelihood(Criterion):
     rivals_needed = 0
 
     def reads(self, lattice: Lattice) -> Lattice:
-        """-> the lattice whose path scores are log-probabilities."""
+        """Return the lattice whose path scores are log-probabilities."""
         return locally_normalised(lattice)
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """-> losses (B,) >= 0; every sequence changes weights."""
+        """Return losses (B,) >= 0; every sequence changes weights."""
         losses = -scored.gold_scores
         return losses, torch.ones_like(losses, dtype=torch.bool)

@@ -34,7 +34,7 @@ class MCE(Criterion):
         self.of_lattice = not self.rivals_needed
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """-> losses (B,), and where gold has a rival (B,) bool."""
+        """Return losses (B,), and where gold has a rival (B,) bool."""
         check_candidates(self, scored)
         d, exists = self.measure(scored)
         return torch.where(exists, self.smoothing(d), 0.0), exists

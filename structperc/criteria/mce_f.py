@@ -67,13 +67,13 @@ class MCEF(CorpusCriterion):
         self.gamma, self.smoothing, self.units = gamma, smoothing or Sigmoid(), units or Segmentwise()
 
     def allocate(self, labels: LabelSet) -> None:
-        """Take the labels whose segments are counted. InputError when they have none."""
+        """Take the labels whose segments are counted. Raises InputError when they have none."""
         if not labels.type_names:
             raise InputError("MCEF counts segments, but the labels have none: use MCE")
         self.labels = labels
 
     def counts(self, scored: Scored) -> Tensor:
-        """-> (B, 3), TP, FN and FP of each sequence."""
+        """Return TP, FN and FP of each sequence, (B, 3)."""
         check_candidates(self, scored)
         gold, made_up = self._units(scored)
         d = _misclassification(scored.lattice, scored.gold, _joined(gold, made_up))
@@ -89,7 +89,7 @@ class MCEF(CorpusCriterion):
         )
 
     def objective(self, totals: Tensor) -> Tensor:
-        """TP, FN and FP of the corpus (3,) -> scalar, Eq. 16."""
+        """Return the objective of Eq. 16, a scalar, from TP, FN and FP of the corpus (3,)."""
         if not self.defined(totals):
             raise InputError("MCEF: the training data have no segment to find: check data.scheme and the label column")
         found, missed, made_up = totals
@@ -97,7 +97,7 @@ class MCEF(CorpusCriterion):
         return (self.gamma**2 * missed + made_up) / ((self.gamma**2 + 1) * found)
 
     def defined(self, totals: Tensor) -> bool:
-        """Whether there is a gold unit: to find or to miss."""
+        """Return whether there is a gold unit that can be found or missed."""
         return bool(totals[0] + totals[1] > 0)
 
     def _units(self, scored: Scored) -> tuple[Segments, Segments]:

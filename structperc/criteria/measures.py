@@ -13,13 +13,16 @@ from structperc.structures import Scored
 
 
 class Measure(nn.Module, ABC):
-    """forward(scored) -> d (B,), differentiable, and whether gold has a rival at all (B,) bool; d is 0 without."""
+    """Base of measures: forward(scored) -> d (B,), differentiable, and whether gold has a rival (B,) bool.
+
+    Without a rival d is 0.
+    """
 
     rivals_needed = 0  # candidates the search must deliver per sequence
 
     @abstractmethod
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """-> d (B,), exists (B,) bool."""
+        """Return d (B,), and whether gold has a rival (B,) bool."""
 
 
 class Strongest(Measure):
@@ -31,7 +34,7 @@ class Strongest(Measure):
     rivals_needed = 2
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """-> d (B,), exists (B,) bool."""
+        """Return d (B,) for the strongest rival, and whether gold has a rival (B,) bool."""
         others = scored.candidates.valid & ~is_gold(scored)
         exists = others.any(1)
         return torch.where(exists, -total_gap(scored, best(scored, others)), 0.0), exists
@@ -61,7 +64,7 @@ class SoftMax(Measure):
         self.psi, self.normalised = psi, normalised
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """-> d (B,), exists (B,) bool."""
+        """Return d (B,) for the soft maximum of all rivals, and whether gold has a rival (B,) bool."""
         total = log_rivals(scored.lattice, scored.gold, self.psi)
         exists = total.detach() > -torch.inf
         if self.normalised:
@@ -96,7 +99,7 @@ class PowerMean(PowerMeasure):
     """
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """-> d (B,), exists (B,) bool."""
+        """Return d (B,) for the power mean of the rivals, and whether gold has a rival (B,) bool."""
         leads, exists = _leads(scored)
         gold = -torch.cat([torch.zeros_like(leads[:, :1]), leads], 1).logsumexp(1)
         return torch.where(exists, (_log_mean(leads, self.psi) + gold).exp() - gold.exp(), 0.0), exists
@@ -111,7 +114,7 @@ class PowerRatio(PowerMeasure):
     """
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """-> d (B,), exists (B,) bool."""
+        """Return d (B,) for the power ratio of the rivals, and whether gold has a rival (B,) bool."""
         leads, exists = _leads(scored)
         log = _log_mean(leads, self.psi)
         most = math.log(torch.finfo(log.dtype).max) / 2

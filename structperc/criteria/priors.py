@@ -1,4 +1,4 @@
-"""What keeps weights small: the negative logarithm of their prior, up to a constant."""
+"""Priors, which keep weights small: the negative logarithm of their density, up to a constant."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -34,7 +34,7 @@ class Prior(nn.Module):
         self.C, self.phi = C, phi
 
     def forward(self, parameters: Iterable[Tensor]) -> Tensor:
-        """-> () float64, differentiable once; 0 for no parameters."""
+        """Return the penalty of all parameters, () float64, differentiable once; 0 for no parameters."""
         total = torch.zeros((), dtype=torch.float64)
         for weights in parameters:
             total = _Power.apply(weights, self.phi).to(total.device) + total

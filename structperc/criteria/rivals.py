@@ -15,9 +15,10 @@ from structperc.structures import Lattice
 
 
 def log_rivals(lattice: Lattice, gold: Tensor, psi: float) -> Tensor:
-    """log sum over y != y* of exp(psi (s(y) - s(y*))) -> (B,), gold (B, T) int64 and legal; differentiable once.
+    """Return the log (B,) of the sum over y != y* of exp(psi (s(y) - s(y*))), gold (B, T) int64 and legal.
 
-    -inf, without a gradient, where gold is the only legal labelling, and for empty sequences.
+    Differentiable once. It is -inf, without a gradient, where gold is the only legal labelling, and for empty
+    sequences.
     """
     lattice, gold = narrowed(lattice), gold.where(live(lattice), 0)
     scaled = lattice._replace(unary=psi * full_precision(lattice.unary), edge=psi * full_precision(lattice.edge))
@@ -29,7 +30,10 @@ def log_rivals(lattice: Lattice, gold: Tensor, psi: float) -> Tensor:
 
 @torch.no_grad()
 def log_number_of_rivals(lattice: Lattice) -> Tensor:
-    """log of the number of legal labellings but one -> (B,) float64; log(L^T - 1) where all are legal, -inf for 0."""
+    """Return the log of the number of legal labellings but one, (B,) float64; log(L^T - 1) if all are legal.
+
+    It is -inf where there is no rival.
+    """
     unary, edge, lengths = narrowed(lattice)
     number = log_partition(Lattice(_free(unary), _free(edge), lengths))
     return number + torch.log(-torch.expm1(-number))

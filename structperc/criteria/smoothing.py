@@ -9,7 +9,7 @@ from structperc.errors import InputError
 
 
 class Smoothing(nn.Module, ABC):
-    """forward(d) -> l(d), element by element, growing with d. Suzuki, McDermott & Isozaki 2006, Eq. 8.
+    """Base of smoothings: forward(d) -> l(d), element by element, growing with d. Suzuki et al. 2006, Eq. 8.
 
     Args:
         alpha: steepness; the larger, the closer to the step.
@@ -27,18 +27,18 @@ class Smoothing(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, d: Tensor) -> Tensor:
-        """-> l(d), as d; infinite d have the limit, and no slope where l levels out."""
+        """Return l(d), of the shape of d; infinite d have the limit, and no slope where l levels out."""
 
 
 class Sigmoid(Smoothing):
     """l_sig = 1 / (1 + exp(-alpha d - beta)), between 0 and 1: what is wrong beyond hope weighs no more."""
 
     def forward(self, d: Tensor) -> Tensor:
-        """-> l_sig(d); its derivative is alpha l (1 - l)."""
+        """Return l_sig(d); its derivative is alpha l (1 - l)."""
         return torch.sigmoid(self.alpha * d + self.beta)
 
     def complement(self, d: Tensor) -> Tensor:
-        """-> 1 - l_sig(d), which keeps its digits where l_sig rounds to 1."""
+        """Return 1 - l_sig(d), which keeps its digits where l_sig rounds to 1."""
         return torch.sigmoid(-self.alpha * d - self.beta)
 
 
@@ -46,6 +46,6 @@ class Logistic(Smoothing):
     """l_log = log(1 + exp(alpha d + beta)) / alpha: without bound, convex in d; the derivative is l_sig."""
 
     def forward(self, d: Tensor) -> Tensor:
-        """-> l_log(d)."""
+        """Return l_log(d), which is computed without overflow; its derivative is l_sig."""
         # not softplus, which leaves out the small term of large sums
         return -nn.functional.logsigmoid(-self.alpha * d - self.beta) / self.alpha

@@ -24,11 +24,11 @@ class TokenLikelihood(Criterion):
     rivals_needed = 0
 
     def reads(self, lattice: Lattice) -> Lattice:
-        """-> the lattice whose path scores are log-probabilities; what is impossible at a token stays so."""
+        """Return the lattice whose path scores are log-probabilities; what is impossible at a token stays so."""
         unary = log_softmax(full_precision(lattice.unary), 2)
         return lattice._replace(unary=unary, edge=unary.new_zeros(1, 1, *lattice.edge.shape[2:]))
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """-> losses (B,) >= 0; every sequence changes weights."""
+        """Return losses (B,) >= 0; every sequence changes weights."""
         losses = -scored.gold_scores
         return losses, torch.ones_like(losses, dtype=torch.bool)

@@ -34,14 +34,14 @@ def read_conll(
     encoding: str = "utf-8",
     progress: bool = True,
 ) -> Dataset:
-    """A CoNLL file -> rows of sentences (see `rows`), labels as they stand in the file.
+    """Return a CoNLL file as rows of sentences (see `rows`), with labels as they stand in the file.
 
     `columns` names the roles of the fields in their order, None or "_" for a field to skip, or maps each role
     to its position, negative from the right; further fields are ignored. Lines with `docstart` as first field
     open a document and are dropped; in a file without any each sentence is its own document. With `comments`,
     lines that begin with "#" are dropped where a sentence could begin.
 
-    InputError with file:line for a line with more or fewer fields than the first token line, too few for
+    Raises InputError with file:line for a line with more or fewer fields than the first token line, too few for
     `columns`, or not in the encoding; with the path for a missing or empty file.
     """
     lines = read_lines(path, encoding)
@@ -57,7 +57,7 @@ def conll_rows(
     docstart: str | None = DOCSTART,
     progress: bool = True,
 ) -> Dataset:
-    """As `read_conll`, for lines that are there already; `name` is that of their file."""
+    """Return rows of sentences as `read_conll` does, for lines that are read already; `name` is that of their file."""
     if broken := next((number for number, line in enumerate(lines, 1) if "\r" in line), None):
         raise InputError(f"{name}:{broken}: a carriage return inside a line; end all lines of the file alike")
     numbers: list[int] = []
@@ -80,12 +80,12 @@ def conll_rows(
 
 
 def field_count(lines: Iterable[str], docstart: str | None = DOCSTART) -> int:
-    """Number of fields of the first line with a token; 0 where there is none."""
+    """Return the number of fields of the first line with a token; 0 where there is none."""
     return next((len(block[0][1]) for block in _blocks(lines, docstart, comments=False) if block), 0)
 
 
 def with_fields(lines: Sequence[str], added: Mapping[int, Sequence[str]], docstart: str = DOCSTART) -> Iterator[str]:
-    """Lines as they stand, with further fields after the tokens of those that are numbered, from 1, in `added`.
+    """Yield lines as they stand, with further fields after the tokens of the lines numbered, from 1, in `added`.
 
     What separates fields in a line, tabs or spaces, separates these, too. Lines that open documents get as many.
     """
@@ -104,7 +104,7 @@ def write_conll(
     predicted: Sequence[str] | None = None,
     docstart: str = DOCSTART,
 ) -> None:
-    """Writes `conll_lines` as UTF-8; the file appears under its name only when it is complete."""
+    """Write `conll_lines` as UTF-8; the file appears under its name only when it is complete."""
     write_lines(path, conll_lines(corpus, roles, predicted, docstart))
 
 
@@ -114,9 +114,9 @@ def conll_lines(
     predicted: Sequence[str] | None = None,
     docstart: str = DOCSTART,
 ) -> Iterator[str]:
-    """Lines of a CoNLL file: the columns of the roles (all by default), `predicted` (N labels) as the last.
+    """Yield the lines of a CoNLL file: the columns of the roles (all by default), and last `predicted` (N labels).
 
-    Documents are opened by a `docstart` line unless each sentence is its own document. InputError for a role
+    Documents are opened by a `docstart` line unless each sentence is its own document. Raises InputError for a role
     that the corpus lacks, another number of predictions than N, and values that no field can hold.
     """
     chosen = _chosen(corpus, corpus.columns if roles is None else roles, predicted)

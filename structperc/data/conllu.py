@@ -14,14 +14,14 @@ _EMPTY_NODE = re.compile(r"([0-9]{1,9})\.[0-9]+")
 
 
 def read_conllu(path: str | Path, label: str = "upos", encoding: str = "utf-8") -> Dataset:
-    """A CoNLL-U file -> rows of sentences: `word` (FORM), `upos`, `xpos` and one of these two as `label`.
+    """Return a CoNLL-U file as rows of sentences: `word` (FORM), `upos`, `xpos` and one of these two as `label`.
 
     Multiword ranges (1-2) and empty nodes (1.1) are skipped; "# newdoc" opens a document, without any each
     sentence is its own document; other comments are dropped. A file whose labels are all "_" is an unlabelled one:
     there is no `label`.
 
-    InputError with file:line for lines without 10 fields between tabs or out of order, and words whose form or tags
-    are empty; with the path for a missing or empty file.
+    Raises InputError with file:line for lines without 10 fields between tabs or out of order, and words whose form or
+    tags are empty; with the path for a missing or empty file.
     """
     if label not in ("upos", "xpos"):
         raise InputError(f"label must be upos or xpos, not {label!r}")

@@ -1,4 +1,4 @@
-"""Sentences or documents as flat columns of strings: what features are extracted from."""
+"""Corpora: sentences or documents as flat columns of strings, from which features are extracted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -45,10 +45,10 @@ class Corpus:
         unit: str = "sentence",
         name: str = "corpus",
     ) -> "Corpus":
-        """From one {role: strings} per sentence. Without `documents` each sentence is its own document.
+        """Return a corpus of sentences, each {role: strings}. Without `documents` each sentence is its own document.
 
-        InputError when sentences differ in their roles, columns of a sentence in their length, or there is another
-        number of documents.
+        Raises InputError when sentences differ in their roles, columns of a sentence in their length, or there is
+        another number of documents.
         """
         if documents is not None and len(documents) != len(sentences):
             raise InputError(f"{name}: {len(documents)} document ids for {len(sentences)} sentences")
@@ -63,9 +63,9 @@ class Corpus:
 
     @classmethod
     def from_dataset(cls, rows: "datasets.Dataset", unit: str = "sentence", name: str = "corpus") -> "Corpus":
-        """From rows of sentences: all their columns of string lists, and `document` and `line` if present.
+        """Return a corpus of rows of sentences: all columns of string lists, and `document` and `line` if present.
 
-        With unit "document" the rows of a document, which must be neighbours, make one sequence. InputError
+        With unit "document" the rows of a document, which must be neighbours, make one sequence. Raises InputError
         when columns of a row differ in length, or documents are asked for and there is no such column.
         """
         table = rows.with_format("arrow")[:]
@@ -81,7 +81,7 @@ class Corpus:
 
     @classmethod
     def concat(cls, parts: Sequence["Corpus"]) -> "Corpus":
-        """One corpus after the other; document ids are renumbered so that parts share none."""
+        """Return one corpus after the other; document ids are renumbered so that parts share none."""
         roles = list(parts[0].columns)
         for part in parts:
             if set(part.columns) != set(roles):
@@ -99,12 +99,12 @@ class Corpus:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens of the whole corpus, N."""
+        """The number of tokens of the whole corpus, N."""
         return int(self.starts[-1])
 
     @property
     def lengths(self) -> np.ndarray:
-        """(S,) int64: how many tokens each sequence has."""
+        """The number of tokens of each sequence, (S,) int64."""
         return np.diff(self.starts)
 
     def replace_column(self, role: str, values: Sequence[str]) -> "Corpus":
@@ -112,11 +112,11 @@ class Corpus:
         return replace(self, columns={**self.columns, role: list(values)})
 
     def sentences_of(self, flat: Sequence[Value]) -> list[list[Value]]:
-        """Values of all N tokens, cut at the sentence boundaries."""
+        """Return values of all N tokens, cut at the boundaries of sentences."""
         return [list(flat[a:b]) for a, b in pairwise(self.sentences.tolist())]
 
     def stretch(self, first: int, stop: int) -> "Corpus":
-        """The sequences first, ..., stop - 1, at least one, as a corpus of the same name."""
+        """Return the sequences first, ..., stop - 1, at least one, as a corpus of the same name."""
         a, b = int(self.starts[first]), int(self.starts[stop])
         inside = (self.sentences >= a) & (self.sentences <= b)
         return replace(
@@ -143,7 +143,7 @@ class Corpus:
         )
 
     def where(self, token: int) -> str:
-        """Place of a token for messages: "file:line", or sentence and token where lines are not known."""
+        """Return the place of a token for messages: "file:line", or sentence and token where lines are not known."""
         if self.lines is not None:
             return f"{self.name}:{self.lines[token]}"
         sentence = int(np.searchsorted(self.sentences, token, side="right")) - 1

@@ -5,7 +5,10 @@ from structperc.errors import InputError
 
 
 def held_out(corpus: Corpus, number: int) -> tuple[Corpus, Corpus]:
-    """-> the corpus without its last `number` >= 1 sequences, and these. InputError unless the former has any."""
+    """Return the corpus without its last `number` >= 1 sequences, and these.
+
+    Raises InputError if nothing would be left.
+    """
     kept = len(corpus) - number
     if kept < 1:
         raise InputError(f"data.holdout is {number}, but {corpus.name} has {len(corpus)} sequences: hold out fewer")

@@ -27,13 +27,13 @@ def read_hub(
     config: str | None = None,
     label_names: Mapping[str, Sequence[str]] | None = None,
 ) -> Dataset:
-    """A split of the data set `hub` ("owner/name") -> rows of sentences; of documents the hub knows nothing.
+    """Return a split of the data set `hub` ("owner/name") as rows of sentences; the hub has no documents.
 
     `columns` maps each role to a column of the data set. Columns of class labels become the names that the
     data set gives them; a column of bare numbers needs its names, in their order, in `label_names[role]`.
 
-    InputError at once when the hub does not answer. With HF_HUB_OFFLINE=1 the copy loaded last is read,
-    whatever its revision. InputError too for unknown ids, revisions, splits and columns, and numbers without
+    Raises InputError at once when the hub does not answer. With HF_HUB_OFFLINE=1 the copy loaded last is read,
+    whatever its revision. InputError is also raised for unknown ids, revisions, splits and columns, and numbers without
     names.
     """
     data = _load(hub, config, split, revision)

@@ -1,4 +1,4 @@
-"""`LabelSet`: the labels of a task by number, and the masks of what their scheme allows."""
+"""Label sets: the labels of a task by number, and masks of what their scheme allows."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -31,9 +31,9 @@ class LabelSet:
 
     @classmethod
     def from_corpus(cls, labels: Iterable[str], scheme: str) -> "LabelSet":
-        """Every label that the scheme offers for the types seen, so that no legal labelling is out of reach.
+        """Return every label that the scheme offers for the types seen, so that any legal labelling can be predicted.
 
-        O first, then by type in alphabetical order; without a scheme the names seen, sorted.
+        O comes first, then labels by type in alphabetical order; without a scheme the names seen are sorted.
         """
         check_scheme(scheme)
         seen = set(labels)
@@ -47,13 +47,13 @@ class LabelSet:
         return len(self.names)
 
     def index(self, name: str) -> int:
-        """The id of a label, which is its position in `names`. InputError for an unknown one."""
+        """Return the id of a label, which is its position in `names`. Raises InputError for an unknown one."""
         return int(self.encode([name])[0])
 
     def encode(self, labels: Sequence[str], where: str | Callable[[int], str] = "labels") -> np.ndarray:
-        """Label names -> (n,) int64 ids.
+        """Return the ids (n,) int64 of n label names.
 
-        InputError for an unknown label; `where` (a file name, or a function from the position to "file:line",
+        Raises InputError for an unknown label; `where` (a file name, or a function from the position to "file:line",
         such as `Corpus.where`) opens its message.
         """
         ids = self._ids
@@ -67,7 +67,7 @@ class LabelSet:
             raise InputError(f"{place}: unknown label {label!r}; {known}; {advice}") from None
 
     def decode(self, ids: Sequence[int] | np.ndarray | Tensor) -> list[str]:
-        """(n,) ids -> label names. ValueError for ids outside 0 <= id < L."""
+        """Return the names of n labels, given as ids (n,). Raises ValueError for ids outside 0 <= id < L."""
         numbers = np.asarray(ids, dtype=np.int64)
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(self):
             raise ValueError(f"ids of {len(self)} labels cannot be {numbers.min()}..{numbers.max()}")
@@ -75,38 +75,38 @@ class LabelSet:
 
     @cached_property
     def start(self) -> Tensor:
-        """(L,) bool: whether each label may be the first of a sentence."""
+        """Mask (L,) bool: whether each label may be the first of a sentence."""
         return torch.tensor([follows(NO_TAG, tag, self.scheme) for tag in self._tags])
 
     @cached_property
     def transition(self) -> Tensor:
-        """(L, L) bool: whether the label of the column may follow that of the row."""
+        """Mask (L, L) bool: whether the label of the column may follow that of the row."""
         return torch.tensor([[follows(p, tag, self.scheme) for tag in self._tags] for p in self._tags])
 
     @cached_property
     def end(self) -> Tensor:
-        """(L,) bool: whether each label may be the last of a sentence."""
+        """Mask (L,) bool: whether each label may be the last of a sentence."""
         return torch.tensor([follows(tag, NO_TAG, self.scheme) for tag in self._tags])
 
     @cached_property
     def prefixes(self) -> Tensor:
-        """(L,) int64: what the prefix of each label means: OUTSIDE, BEGIN, INSIDE, END or SINGLE."""
+        """The meaning of the prefix of each label, (L,) int64: OUTSIDE, BEGIN, INSIDE, END or SINGLE."""
         return torch.tensor([tag.prefix for tag in self._tags])
 
     @cached_property
     def type_names(self) -> tuple[str, ...]:
-        """Segment types in alphabetical order; empty without a scheme."""
+        """The segment types in alphabetical order; empty without a scheme."""
         return tuple(sorted({tag.type for tag in self._tags if tag.type is not None}))
 
     @cached_property
     def types(self) -> Tensor:
-        """(L,) int64: position of the label's type in `type_names`, -1 outside."""
+        """The position of each label's type in `type_names`, (L,) int64, -1 outside of segments."""
         position = {kind: i for i, kind in enumerate(self.type_names)}
         return torch.tensor([-1 if tag.type is None else position[tag.type] for tag in self._tags])
 
     @cached_property
     def opening(self) -> Tensor:
-        """(L, L) bool: whether the label of the column begins a segment after that of the row, legally or not."""
+        """Mask (L, L) bool: whether the label of the column begins a segment after that of the row, legally or not."""
         return torch.tensor([[opens(p, tag) for tag in self._tags] for p in self._tags])
 
     @cached_property

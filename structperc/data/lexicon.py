@@ -50,7 +50,7 @@ class LowerCaseLexicon(nn.Module):
         return lexicon
 
     def read(self, words: Iterable[str]) -> None:
-        """Read the text, or the words where there is none. InputError for a file that cannot be read."""
+        """Read the text, or the words where there is no text. Raises InputError for a file that cannot be read."""
         if self.text is None:
             found = _lower_cased(words)
         else:
@@ -59,7 +59,7 @@ class LowerCaseLexicon(nn.Module):
         self._set, self.words = None, torch.from_numpy(found.copy()).to(self.words.device)
 
     def forward(self, folded: Tensor) -> Tensor:
-        """Hashes (...) int64 of case-folded words, such as `Words.folded` -> which are in the lexicon (...) bool."""
+        """Return whether words are in the lexicon, (...) bool, from hashes (...) int64 such as `Words.folded`."""
         places = torch.searchsorted(self.words, folded.contiguous())
         return pad(self.words, (0, 1), value=-1)[places] == folded  # -1 is no hash
 

@@ -36,11 +36,11 @@ def read_rows(rows: "Dataset", name: str, reading: Reading, scheme: str, unmarke
 
 
 def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = False) -> tuple[Corpus, int]:
-    """Column `label` of scheme `source` -> corpus with labels of scheme `target`, number of labels repaired.
+    """Return the corpus with labels of scheme `target` in place of `source`, and how many of them were repaired.
 
-    Sentence by sentence, illegal sequences are read as conlleval reads them (I after O or after another type
-    opens a segment). InputError with the place of a label that is not of the scheme at all or, if strict,
-    that is illegal where it stands.
+    Sentence by sentence, illegal sequences are read as conlleval reads them (I after O or after another type opens a
+    segment). Raises InputError with the place of a label that is not of the scheme at all or, if strict, that is
+    illegal where it stands.
     """
     if "label" not in corpus.columns:
         raise InputError(f"{corpus.name}: no column 'label' among {list(corpus.columns)}")
@@ -58,16 +58,16 @@ def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = Fa
 
 
 def rename_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> Corpus:
-    """Column `label` of `scheme`, legal -> the same segments, their types called `types[type]` where that is given.
+    """Return the corpus with the same segments, whose types are renamed by `types`; labels are legal in `scheme`.
 
-    Several types of one new name are merged; neighbouring segments stay apart. InputError for scheme "none".
+    Several types of one new name are merged; neighbouring segments stay apart. Raises InputError for scheme "none".
     """
     sentences = corpus.sentences_of(corpus.columns["label"])
     return corpus.replace_column("label", [label for s in sentences for label in rename(s, scheme, types)])
 
 
 def check_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> None:
-    """InputError for a type of `types` that no segment of the corpus has."""
+    """Raise InputError for a type of `types` that no segment of the corpus has."""
     known = LabelSet.from_corpus(corpus.columns["label"], scheme).type_names
     for name in types:
         if name not in known:

@@ -13,7 +13,7 @@ _ENDS_SENTENCE = re.compile(r"\w.*[.!?…]['\"”’»)]*\s*$")
 
 
 def check_columns(lines: Sequence[str], needed: int, name: str) -> None:
-    """InputError for lines, of the file `name`, that need not be columns; for files whose columns nobody names.
+    """Raise InputError for lines of the file `name` that are probably no columns; for files whose columns nobody names.
 
     Refused are JSON objects and, where lines have more than the `needed` fields, what running text has in common with
     few column files: lines that stand alone, between empty ones, and lines of which all end as sentences do. So are

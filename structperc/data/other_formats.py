@@ -1,4 +1,4 @@
-"""Files that are no text in the encoding asked for: what they are, by what only they have."""
+"""Files that are no text in the encoding asked for: which format they have, by marks that no other format has."""
 
 import re
 
@@ -32,16 +32,19 @@ WIDE = (  # first bytes of texts with two or four bytes for each character
 
 
 def known_format(data: bytes) -> str | None:
-    """What a file is that opens with these bytes, and what to do about it; None for what is not known.
+    """Return what a file is that opens with these bytes, and what to do about it; None for an unknown format.
 
-    To be asked about files that cannot be text: a text may open with any of these letters.
+    This is to be asked about files that cannot be text: a text may open with any of these letters.
     """
     found = (name for opening, name in FORMATS if re.match(opening, data[:HEAD], re.DOTALL))
     return next(found, None)
 
 
 def wide_encoding(data: bytes) -> str | None:
-    """utf-16 or utf-32, by the mark at the beginning or, in texts of mostly Latin letters, by the zeros between."""
+    """Return utf-16 or utf-32, by the mark at the beginning or, in mostly Latin texts, by the zeros between.
+
+    Or None.
+    """
     for mark, encoding in WIDE:
         if data.startswith(mark):
             return encoding

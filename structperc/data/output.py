@@ -12,7 +12,7 @@ from structperc.errors import InputError
 
 
 def check_target(path: str | Path) -> None:
-    """InputError for what cannot be written to: an empty name, a folder, what is in no folder or is protected.
+    """Raise InputError for a path that cannot be written to: an empty name, a folder, a missing or protected folder.
 
     Nothing is opened: a full disk shows only when it is written to.
     """
@@ -30,18 +30,18 @@ def check_target(path: str | Path) -> None:
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Writes lines (with their ends) as UTF-8. InputError as of `opened`."""
+    """Write lines (with their ends) as UTF-8. Raises InputError as `opened` does."""
     with opened(path) as file:
         file.writelines(line.encode("utf-8", "surrogateescape") for line in lines)
 
 
 @contextlib.contextmanager
 def opened(path: str | Path) -> Iterator[BinaryIO]:
-    """What to write bytes into.
+    """Open a file for bytes within the block.
 
     A regular file, or the one that a link leads to, is replaced when all is written and keeps its permissions; when
     that fails it stays what it was. Pipes, devices, and files that are standard output are written to directly.
-    InputError, naming path and reason, for what `check_target` refuses and for failures on the way.
+    Raises InputError, naming path and reason, for what `check_target` refuses and for failures on the way.
     """
     check_target(path)
     with complaints(path):
@@ -73,7 +73,7 @@ def _standard_streams() -> Iterator[os.stat_result]:
 
 @contextlib.contextmanager
 def complaints(path: str | Path) -> Iterator[None]:
-    """Errors of the file system as InputErrors, but for a reader of a pipe who has seen enough."""
+    """Turn errors of the file system within the block into InputErrors, except a pipe closed by its reader."""
     try:
         yield
     except BrokenPipeError:

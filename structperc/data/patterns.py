@@ -7,7 +7,7 @@ SentenceColumns = dict[str, list[str]]
 
 
 class Mention(NamedTuple):
-    """A name as it stands in a sentence; `evidence` says what decides its type."""
+    """A name as it appears in a sentence; `evidence` says what decides its type."""
 
     words: tuple[str, ...]
     type: str
@@ -16,7 +16,7 @@ class Mention(NamedTuple):
 
 
 def render(pattern: str, chance: random.Random, **names: Mention) -> SentenceColumns:
-    """Pattern with its slots filled -> columns `word`, `pos`, `chunk`, `label` and `evidence`."""
+    """Return a pattern with its slots filled: columns `word`, `pos`, `chunk`, `label` and `evidence`."""
     sentence: SentenceColumns = {"word": [], "pos": [], "label": [], "evidence": []}
     for piece in pattern.split():
         for token in _tokens(piece, chance, names):

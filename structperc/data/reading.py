@@ -1,4 +1,4 @@
-"""How a file of columns is to be read, as far as a user says so."""
+"""Options of how a file of columns is to be read, as far as a user gives them."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args

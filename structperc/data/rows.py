@@ -13,7 +13,7 @@ def rows(
     documents: Sequence[int],
     lines: Sequence[int] | None = None,
 ) -> Dataset:
-    """Flat columns of N strings, R + 1 sentence boundaries and R document ids -> data set of R rows.
+    """Return a data set of R rows from flat columns of N strings, R + 1 sentence boundaries and R document ids.
 
     A row holds `document` (int64 id), `sentence` (int64 position), a list of strings for each role and, with
     `lines`, the list of line numbers of its tokens. The rows live in memory: there is no cache to go stale.

@@ -1,4 +1,4 @@
-"""Which tag scheme labels are of, where nobody says."""
+"""The tag scheme of labels, found where none is given."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ USUAL = "IOB2"
 
 
 def fitting_schemes(sentences: Sentences) -> list[str]:
-    """The schemes of segments in which all sentences are legal; every one of them where there is no segment.
+    """Return the schemes of segments in which all sentences are legal; all schemes if there is no segment.
 
     With a segment there is one at most: each scheme but IOB1 begins every segment with a letter (B, S or U) that IOB1
     has only after a segment of the same type, and a segment of one token tells IOB2, IOBES and BILOU apart, as does
@@ -24,9 +24,9 @@ def fitting_schemes(sentences: Sentences) -> list[str]:
 
 
 def common_scheme(predictions: Mapping[str, Sentences]) -> str:
-    """The scheme of what several systems, by name, predicted: the one that fits all, else IOB2.
+    """Return the scheme of what several systems, by name, predicted: the one that fits all, else IOB2.
 
-    InputError for one whose labels fit another scheme than those of the others.
+    Raises InputError for a system whose labels fit another scheme than those of the others.
     """
     fitting = {name: fitting_schemes(sentences) for name, sentences in predictions.items()}
     shared = [scheme for scheme in SEGMENT_SCHEMES if all(scheme in own for own in fitting.values())]
@@ -41,7 +41,7 @@ def common_scheme(predictions: Mapping[str, Sentences]) -> str:
 
 
 def check_labels(sentences: Sentences, name: str, scheme: str) -> None:
-    """InputError, naming the file, for a label that the scheme does not have; where it stands does not matter."""
+    """Raise InputError, naming the file, for a label that the scheme does not have, wherever it stands."""
     for label in dict.fromkeys(label for sentence in sentences for label in sentence):
         try:
             first_violation([label], scheme)
@@ -50,11 +50,11 @@ def check_labels(sentences: Sentences, name: str, scheme: str) -> None:
 
 
 def in_scheme(sentences: Sentences, name: str, target: str, source: str | None = None) -> Sentences:
-    """Gold labels of a file, by name, in the target scheme; `source` is that of the file.
+    """Return gold labels of a file, by name, in the target scheme; `source` is that of the file.
 
     Without a source, labels that are legal in the target scheme stay, others are of the one scheme that fits. Labels
-    illegal in a source that is given are repaired as `repair` does, and counted in a warning. InputError for labels
-    that fit no scheme, and for those that the source does not have.
+    illegal in a source that is given are repaired as `repair` does, and counted in a warning. Raises InputError for
+    labels that fit no scheme, and for those that the source does not have.
     """
     if target == "none" and source in (None, "none"):
         return sentences

@@ -23,7 +23,7 @@ class Span(NamedTuple):
 
 
 def spans(labels: Sequence[str]) -> list[Span]:
-    """Segments of a labelling in any segment scheme, by the rule of the conlleval script.
+    """Return the segments of a labelling in any segment scheme, by the rule of the conlleval script.
 
     A segment opens at B and S (U), after O, after E (L) and S (U), and wherever the type changes: so an I
     after O or after another type opens one, and no sequence of labels is beyond reading. Differs: the script
@@ -41,7 +41,7 @@ def spans(labels: Sequence[str]) -> list[Span]:
 
 
 def convert(labels: Sequence[str], source: str, target: str) -> list[str]:
-    """The same segments in the target scheme; "none" converts only to itself."""
+    """Return labels of the same segments in the target scheme; "none" converts only to itself."""
     check_scheme(source)
     check_scheme(target)
     if source == target == "none":
@@ -54,9 +54,10 @@ def convert(labels: Sequence[str], source: str, target: str) -> list[str]:
 
 
 def first_violation(labels: Sequence[str], scheme: str) -> int | None:
-    """Index of the first label that may not follow its predecessor, or of a last label that may not be last.
+    """Return the index of the first label that may not follow its predecessor, or of a last label that may not be last.
 
-    None for a legal labelling. InputError when a label is none of the scheme's at all ("S-PER" in IOB2).
+    The result is None for a legal labelling. Raises InputError when a label is none of the scheme's at all ("S-PER" in
+    IOB2).
     """
     check_scheme(scheme)
     if scheme == "none":
@@ -71,7 +72,7 @@ def first_violation(labels: Sequence[str], scheme: str) -> int | None:
 
 
 def repair(labels: Sequence[str], scheme: str) -> tuple[list[str], int]:
-    """The legal labelling of the segments that conlleval reads, and how many labels differ from the given."""
+    """Return the legal labelling of the segments that conlleval reads, and how many labels differ from those given."""
     if first_violation(labels, scheme) is None:
         return list(labels), 0
     legal = convert(labels, scheme, scheme)
@@ -79,9 +80,10 @@ def repair(labels: Sequence[str], scheme: str) -> tuple[list[str], int]:
 
 
 def rename(labels: Sequence[str], scheme: str, names: Mapping[str, str]) -> list[str]:
-    """The same segments, their types called `names[type]` where that is given; the labels are of the scheme.
+    """Return labels of the same segments, their types called `names[type]` where that is given.
 
-    Neighbours whose types become one stay apart. InputError for "none", which has no segments.
+    The labels must be of the scheme. Neighbours whose types become one stay apart. Raises InputError for "none", which
+    has no segments.
     """
     if scheme == "none":
         raise InputError("scheme 'none' has no segments whose types could be renamed")
@@ -91,7 +93,7 @@ def rename(labels: Sequence[str], scheme: str, names: Mapping[str, str]) -> list
 
 
 def segment_boundaries(labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Tensor, Tensor]:
-    """First and last tokens of all segments: `spans` of each sentence, for whole batches of label ids.
+    """Return masks of the first and of the last tokens of all segments: `spans` for whole batches of label ids.
 
     labels (..., T) int64; real (..., T) bool, False in the padding, which may hold anything; starts (..., T) bool,
     the first tokens of sentences, that of each row among them -> two (..., T) bool. The n-th True of a row in the one
@@ -105,9 +107,9 @@ def segment_boundaries(labels: Tensor, real: Tensor, starts: Tensor, label_set: 
 
 
 def opening_tokens(labels: Tensor, label_set: LabelSet) -> Tensor:
-    """Tokens whose label begins a segment after the label before, (..., T) int64 -> (..., T) bool.
+    """Return whether the label of each token begins a segment after the label before, (..., T) int64 -> (..., T) bool.
 
-    The first of each row has no label before; what is said of it means nothing.
+    The first token of each row has no label before; its value has no meaning.
     """
     return label_set.opening.flatten().to(labels.device)[shift(labels, 1, 0) * len(label_set) + labels]
 
@@ -129,7 +131,7 @@ def _encode_spans(segments: Iterable[Span], length: int, scheme: str) -> list[st
 
 
 def shift(values: Tensor, by: int, fill: int | bool) -> Tensor:
-    """values (..., T) moved by one to the right (by = 1) or left (by = -1), the gap filled; T may be 0."""
+    """Return values (..., T) moved by one to the right (by = 1) or left (by = -1), the gap filled; T may be 0."""
     moved = values.roll(by, -1)
     moved[..., slice(0, 1) if by > 0 else slice(-1, None)] = fill
     return moved

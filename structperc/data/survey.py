@@ -1,4 +1,4 @@
-"""What a labelled file holds, found by looking at it: its columns, which of them is the label, the scheme of that."""
+"""The survey of a labelled file: its columns, which of them is the label, and the scheme of the labels."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,7 +24,10 @@ AS_IT_IS = Reading()
 
 
 class Survey(NamedTuple):
-    """A file. Its corpus, of sentences, has a column for each role but "_": `word`, perhaps `label`, and others."""
+    """What a file holds; the corpus, of sentences, has a column for each role but "_".
+
+    These are `word`, perhaps `label`, and others.
+    """
 
     file: str
     roles: list[str]  # of the file's columns, in their order
@@ -41,7 +44,7 @@ class Survey(NamedTuple):
 
     @property
     def documents(self) -> int:
-        """Number of documents, where the file marks them; else 0."""
+        """The number of documents, where the file marks them; else 0."""
         found = len(np.unique(self.corpus.documents))
         return found if found < len(self.corpus) else 0
 
@@ -52,12 +55,12 @@ class Survey(NamedTuple):
         return f"sentences: {len(self.corpus):,}, tokens: {self.corpus.tokens:,}, documents: {documents}"
 
     def line(self, token: int) -> int:
-        """The line of the file on which a token stands."""
+        """Return the line of the file on which a token stands."""
         assert self.corpus.lines is not None
         return int(self.corpus.lines[token])
 
     def types(self) -> tuple[Counter[str], Counter[str]]:
-        """How many segments there are of each type, and how many tokens in them."""
+        """Return how many segments there are of each type, and how many tokens in them."""
         segments: Counter[str] = Counter()
         tokens: Counter[str] = Counter()
         for labels in self.corpus.sentences_of(self.repaired):
@@ -67,16 +70,16 @@ class Survey(NamedTuple):
         return segments, tokens
 
     def counts(self, role: str) -> Counter[str]:
-        """How often each string stands in a column."""
+        """Return how often each string occurs in a column."""
         return Counter(self.corpus.columns[role])
 
 
 def survey(file: str, reading: Reading = AS_IT_IS) -> Survey:
-    """Looks at a file of columns, or at a treebank in CoNLL-U.
+    """Look at a file of columns, or at a treebank in CoNLL-U, and return what it holds.
 
     Unless `reading` names the columns, the word is the first of them that is no number, and the label the last one
-    after it that holds labels of segments, or the very last one. InputError as of the readers of such files, and for
-    labels that are not of the scheme that `reading` names.
+    after it that holds labels of segments, or the very last one. Raises InputError as the readers of such files do, and
+    for labels that are not of the scheme that `reading` names.
     """
     lines = read_lines(file, reading.encoding)
     if not reading.columns and _is_treebank(lines):
@@ -115,7 +118,10 @@ def _of_corpus(file: str, roles: list[str], tags: str | None, corpus: Corpus, sc
 
 
 def best_scheme(sentences: Sequence[Sequence[str]]) -> str:
-    """The scheme in which the fewest labels are illegal, of several the usual one; none where they are no segments."""
+    """Return the scheme in which the fewest labels are illegal, of several the usual one.
+
+    "none" if there are no segments.
+    """
     distinct = set(chain.from_iterable(sentences))
     possible = [scheme for scheme in SEGMENT_SCHEMES if _has_all(scheme, distinct)]
     if not possible or distinct == {"O"}:

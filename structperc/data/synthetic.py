@@ -55,7 +55,7 @@ def synthetic_splits(
     ambiguity: float = 0.5,
     unseen: float = 0.3,
 ) -> dict[str, Dataset]:
-    """{"train", "dev", "test"} -> rows of so many documents, each split with names of its own."""
+    """Return {"train", "dev", "test"} with rows of so many documents; each split has names of its own."""
     sizes = {"train": train, "dev": dev, "test": test}
     return {
         split: synthetic_corpus(seed, size, ambiguity=ambiguity, unseen=unseen, inventory=number)
@@ -66,10 +66,10 @@ def synthetic_splits(
 def synthetic_corpus(
     seed: int = 0, documents: int = 300, *, ambiguity: float = 0.5, unseen: float = 0.3, inventory: int = 0
 ) -> Dataset:
-    """Rows of sentences with the columns `word`, `pos`, `chunk`, `label` (IOB2) and `evidence`.
+    """Return rows of sentences with the columns `word`, `pos`, `chunk`, `label` (IOB2) and `evidence`.
 
     `ambiguity` is the a of the module's text, `unseen` the share of names that no other `inventory` has.
-    Equal arguments give equal rows. InputError for options out of range.
+    Equal arguments give equal rows. Raises InputError for options out of range.
     """
     _check(documents, ambiguity, unseen, inventory)
     chance = random.Random(f"{seed} {inventory}")
@@ -86,9 +86,9 @@ def synthetic_corpus(
 
 
 def local_ceiling(corpus: Dataset) -> float:
-    """Highest expected segment F1 within two tokens to either side, from the generator's own record.
+    """Return the highest expected segment F1 within two tokens to either side, from the generator's own record.
 
-    Names that are decided locally are right, of the others one in three is.
+    Names that are decided locally are counted as right, of the others one in three.
     """
     columns = Corpus.from_dataset(corpus).columns
     tokens = zip(columns["label"], columns["evidence"], strict=True)

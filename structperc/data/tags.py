@@ -27,7 +27,7 @@ _LETTERS = {letter: prefix for letters in SCHEMES.values() for letter, prefix in
 
 
 class Tag(NamedTuple):
-    """A label of a segment scheme, divided."""
+    """A label of a segment scheme, divided into prefix and type."""
 
     prefix: int  # OUTSIDE, BEGIN, INSIDE, END or SINGLE
     type: str | None  # None outside
@@ -38,7 +38,7 @@ NO_TAG = Tag(OUTSIDE, None)
 
 @lru_cache(maxsize=4096)
 def read_tag(label: str, scheme: str | None = None) -> Tag:
-    """Splits a label on its first hyphen; without a scheme, letters of any scheme are understood."""
+    """Divide a label at its first hyphen; without a scheme, letters of any scheme are understood."""
     letters = _LETTERS if scheme is None else SCHEMES[scheme]
     if label == "O":
         return NO_TAG
@@ -55,7 +55,10 @@ def named_type(label: str) -> str | None:
 
 
 def follows(previous: Tag, tag: Tag, scheme: str) -> bool:
-    """Whether the scheme allows a tag after the previous one; NO_TAG stands before the first and after the last."""
+    """Return whether the scheme allows a tag after the previous one.
+
+    NO_TAG stands before the first and after the last.
+    """
     same = previous.type == tag.type
     if scheme == "none":
         return True
@@ -69,7 +72,7 @@ def follows(previous: Tag, tag: Tag, scheme: str) -> bool:
 
 
 def opens(previous: Tag, tag: Tag) -> bool:
-    """Whether a tag begins a segment after the previous one, allowed or not: the rule of the conlleval script.
+    """Return whether a tag begins a segment after the previous one, allowed or not, by the rule of conlleval.
 
     It does at B and at S (U), after O, after E (L) and S (U), and wherever the type changes.
     """
@@ -79,11 +82,11 @@ def opens(previous: Tag, tag: Tag) -> bool:
 
 
 def label_of(letter: str, kind: str) -> str:
-    """The label of a letter and a type, which may be empty."""
+    """Return the label of a letter and a type, which may be empty."""
     return f"{letter}-{kind}" if kind else letter
 
 
 def check_scheme(scheme: str) -> None:
-    """InputError for a name that is none of SCHEMES."""
+    """Raise InputError for a name that is none of SCHEMES."""
     if scheme not in SCHEMES:
         raise InputError(f"unknown label scheme {scheme!r}; choose one of {', '.join(SCHEMES)}")

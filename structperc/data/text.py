@@ -9,7 +9,10 @@ from structperc.errors import InputError
 
 
 def expand(path: str | Path) -> Path:
-    """A path with environment variables ("$DATA/train.txt") and "~" filled in. InputError for one that is not set."""
+    """Return a path with environment variables ("$DATA/train.txt") and "~" filled in.
+
+    Raises InputError for a variable that is not set.
+    """
     filled = os.path.expandvars(str(path))
     if "$" in filled:
         raise InputError(f"{path}: environment variable not set; set it or write the path without it")

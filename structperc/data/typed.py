@@ -1,4 +1,4 @@
-"""Plain JSON values against type hints: what comes from a file is what its reader takes it for."""
+"""Checks of plain JSON values against type hints, so that a file holds what its reader takes it for."""
 
 from collections.abc import Mapping, Sequence
 from types import NoneType, UnionType
@@ -10,7 +10,7 @@ SHOWN = 60  # characters of a wrong value in a message
 
 
 def conforms(value: Any, hint: Any) -> bool:
-    """Whether a JSON value is of a type.
+    """Return whether a JSON value is of a type.
 
     Hints are Any, None, bool, int, float, str, Literal, lists and sequences, dictionaries and mappings with strings as
     keys, and unions of these; nothing is of another type. True and False are no numbers, a whole number is a float,
@@ -33,7 +33,7 @@ def conforms(value: Any, hint: Any) -> bool:
 
 
 def check_value(value: Any, hint: Any, place: str) -> None:
-    """InputError that names the place where a value is not of a type."""
+    """Raise InputError that names the place if a value is not of a type."""
     if not conforms(value, hint):
         shown = repr(value)
         shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
@@ -41,7 +41,7 @@ def check_value(value: Any, hint: Any, place: str) -> None:
 
 
 def check_fields(value: Any, hints: Mapping[str, Any], place: str) -> None:
-    """InputError unless a value is a dictionary with just these keys, each of its type."""
+    """Raise InputError unless a value is a dictionary with just these keys, each of its type."""
     if not isinstance(value, dict):
         check_value(value, dict, place)
     for name, hint in hints.items():

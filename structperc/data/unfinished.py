@@ -19,7 +19,7 @@ OLD = "old"  # in the folder that is to replace another one: the other one, for 
 
 
 def unfinished(path: Path) -> Path:
-    """Where this process writes what is to be `path`; nothing is there."""
+    """Return the path where this process writes what is to become `path`; it does not exist yet."""
     remove_unfinished(path.parent)
     part = path.with_name(f".{path.name}.{HOST}.{os.getpid()}.part")
     remove(part)  # of an earlier process of this number
@@ -27,7 +27,7 @@ def unfinished(path: Path) -> Path:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Removes what is unfinished in a folder and was left there by processes of this host that are gone."""
+    """Remove unfinished files and folders that ended processes of this host have left in a folder."""
     with suppress(OSError):  # of a folder that is not there, or not ours to change
         for entry in [*os.scandir(folder)]:
             found = NAME.fullmatch(entry.name)
@@ -46,7 +46,7 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def whole_file(target: Path) -> Iterator[Path]:
-    """The name of a file to be written; then it is the target. On an error nothing changes."""
+    """Yield the name of a file to be written, which then becomes the target. On an error nothing changes."""
     part = unfinished(target)
     try:
         yield part
@@ -58,7 +58,7 @@ def whole_file(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_folder(target: Path) -> Iterator[Path]:
-    """A new folder to be filled; then it is the target, in place of what was there. On an error nothing changes."""
+    """Yield a new folder to be filled, which then replaces the target. On an error nothing changes."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = unfinished(target)
     fresh, old = part / "new", part / OLD

@@ -1,4 +1,4 @@
-"""Words as numbers: which are equal, which look alike. What features of whole labellings compare."""
+"""Words as numbers, by which features of whole labellings see which words are equal or look alike."""
 
 import hashlib
 import re
@@ -12,10 +12,10 @@ QUOTES = frozenset(('"', "``", "''", "“", "”"))
 
 
 def word_hashes(words: Iterable[str]) -> np.ndarray:
-    """-> (n,) int64 in 1 .. 2**63 - 1; equal words have equal numbers, in every corpus and process.
+    """Return the hashes of words, (n,) int64 in 1 .. 2**63 - 1; equal words have equal numbers everywhere.
 
-    63 bits of BLAKE2b, each distinct word hashed once. Among a million distinct words two share a number with
-    a probability of about 5e-8.
+    They are 63 bits of BLAKE2b; each distinct word is hashed once. Among a million distinct words two share a number
+    with a probability of about 5e-8.
     """
     listed = list(words)
     numbers = {word: _number(word) for word in set(listed)}
@@ -23,7 +23,7 @@ def word_hashes(words: Iterable[str]) -> np.ndarray:
 
 
 def word_numbers(words: Sequence[str]) -> np.ndarray:
-    """-> (4, n) int64: the numbers of each word in the order of `Words`, found once for each distinct word."""
+    """Return the numbers (4, n) int64 of each word in the order of `Words`, found once for each distinct word."""
     distinct = list(dict.fromkeys(words))
     position = {word: i for i, word in enumerate(distinct)}
     table = np.stack(
@@ -38,17 +38,17 @@ def word_numbers(words: Sequence[str]) -> np.ndarray:
 
 
 def word_shape(word: str) -> str:
-    """Character types with repetitions left out: Animal becomes Aa, G.M. becomes A.A., 1996 becomes 0."""
+    """Return the character types with repetitions left out: Animal becomes Aa, G.M. becomes A.A., 1996 becomes 0."""
     return _RUN.sub(r"\1", character_types(word))
 
 
 def character_types(word: str) -> str:
-    """A-Z become A, a-z become a, 0-9 become 0; every other character stays itself."""
+    """Return the word with A-Z replaced by A, a-z by a and 0-9 by 0; every other character stays itself."""
     return _DIGIT.sub("0", _LOWER.sub("a", _UPPER.sub("A", word)))
 
 
 def word_kind(word: str) -> int:
-    """LOWER, UPPER or DIGIT when the first character is such, QUOTE for a double quotation mark, else 0."""
+    """Return LOWER, UPPER or DIGIT by the first character, QUOTE for a double quotation mark, else 0."""
     first = word[:1]
     return LOWER * first.islower() | UPPER * first.isupper() | DIGIT * first.isdigit() | QUOTE * (word in QUOTES)
 

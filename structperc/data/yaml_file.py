@@ -18,20 +18,20 @@ MOST = 100_000  # values that aliases may add to those of a text
 
 
 def read_yaml(path: str | Path) -> Any:
-    """The value of a file; None of an empty one. InputError as of `read_lines` and `parse_yaml`."""
+    """Return the value of a file, None for an empty one. Raises InputError as `read_lines` and `parse_yaml` do."""
     return parse_yaml("\n".join(read_lines(path)), str(path))
 
 
 def parse_yaml(text: str, name: str) -> Any:
-    """The value of a text. InputError, which begins with the name and the line, for what is not YAML or too strict."""
+    """Return the value of a text. Raises InputError, with the name and the line, for what is not YAML as read here."""
     with _complaints(text, name):
         return load_yaml(text)
 
 
 def read_node(path: str | Path) -> yaml.Node | None:
-    """The tree of a file; merge keys (<<) are replaced by what they stand for. None and InputError as of `read_yaml`.
+    """Return the tree of a file, in which merge keys (<<) are replaced by what they stand for; None for an empty file.
 
-    Each part knows its file and line, which `place` says.
+    Each part knows its file and line, which `place` says. Raises InputError as `read_yaml` does.
     """
     text = "\n".join(read_lines(path))
     with _complaints(text, str(path)), _yaml_errors():
@@ -42,7 +42,7 @@ def read_node(path: str | Path) -> yaml.Node | None:
 
 
 def load_yaml(text: str) -> Any:
-    """The value of a text. yaml.YAMLError for what is not YAML, doubled keys and too many aliases."""
+    """Return the value of a text. Raises yaml.YAMLError for what is not YAML, doubled keys and too many aliases."""
     with _yaml_errors():
         node = _node(text)
         return None if node is None else node_value(node)
@@ -88,7 +88,7 @@ def _yaml_errors() -> Iterator[None]:
 
 
 def find_key(node: yaml.Node | None, keys: Sequence[str], between: Sequence[str] = ()) -> yaml.Node | None:
-    """The last of some keys, each within the one before; None for a tree without them.
+    """Return the node of the last of some keys, each within the one before; None for a tree without them.
 
     Levels with a name of `between` may stand between two of the keys.
     """
@@ -105,7 +105,7 @@ def find_key(node: yaml.Node | None, keys: Sequence[str], between: Sequence[str]
 
 
 def place(node: yaml.Node) -> str:
-    """ "file:line" of a part of a tree."""
+    """Return "file:line" of a part of a tree."""
     return f"{node.start_mark.name}:{node.start_mark.line + 1}"
 
 

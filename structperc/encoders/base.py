@@ -1,4 +1,4 @@
-"""The contract of what turns text into vectors: learn a vocabulary, read text as numbers, embed the numbers."""
+"""The contract of modules that turn text into vectors: learn a vocabulary, read text as numbers, embed the numbers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -26,18 +26,18 @@ class TextModule(nn.Module, ABC):
     n_inputs = 1  # how many Ragged `read` gives
 
     def learn(self, corpus: Corpus) -> None:
-        """Take from the training data what is needed to read text; here nothing."""
+        """Take from the training data what is needed to read text; by default nothing."""
 
     @abstractmethod
     def read(self, corpus: Corpus) -> list[Ragged]:
-        """Numbers of the tokens of a corpus, one Ragged for each of the module's inputs."""
+        """Return the numbers of the tokens of a corpus, one Ragged for each of the module's inputs."""
 
     def places(self) -> list[str]:
-        """Files and folders, as options name them, from which `learn` takes something; here none."""
+        """Return the files and folders, as options name them, from which `learn` takes something; by default none."""
         return []
 
     def learned(self) -> Any:
-        """What `learn` has found, as plain JSON types; None where there is nothing to keep."""
+        """Return what `learn` has found, as plain JSON types; None where there is nothing to keep."""
         return None
 
     def relearn(self, learned: Any) -> None:
@@ -45,7 +45,10 @@ class TextModule(nn.Module, ABC):
 
 
 class TokenEmbedder(TextModule):
-    """forward(numbers) -> vectors (n, D) of the n real tokens of a batch, each seen by itself; one input."""
+    """Base of token embedders: forward(numbers) -> vectors (n, D) of the n real tokens, each seen by itself.
+
+    A token embedder has one input.
+    """
 
     @abstractmethod
     def forward(self, numbers: Ragged) -> Tensor:
@@ -53,7 +56,10 @@ class TokenEmbedder(TextModule):
 
 
 class Encoder(TextModule):
-    """forward(batch) -> vectors (B, T, D) in context. `batch.inputs` are this encoder's own; 0 in the padding."""
+    """Base of encoders: forward(batch) -> vectors (B, T, D) in context, 0 in the padding.
+
+    `batch.inputs` are this encoder's own.
+    """
 
     @abstractmethod
     def forward(self, batch: Batch) -> Tensor:
@@ -124,7 +130,7 @@ def padded_vectors(vectors: Tensor, batch: Batch) -> Tensor:
 
 
 def variational_dropout(vectors: Tensor, share: float, training: bool) -> Tensor:
-    """Drops the same components at all tokens of a sequence. Gal & Ghahramani 2016.
+    """Drop the same components at all tokens of a sequence. Gal & Ghahramani 2016.
 
     vectors (B, T, D) -> (B, T, D); what stays is scaled by 1 / (1 - share).
     """
@@ -135,6 +141,6 @@ def variational_dropout(vectors: Tensor, share: float, training: bool) -> Tensor
 
 
 def check_share(name: str, share: float) -> None:
-    """InputError unless 0 <= share < 1."""
+    """Raise InputError unless 0 <= share < 1."""
     if not 0 <= share < 1:
         raise InputError(f"{name} must be >= 0 and < 1, got {share}: it is a share of what is dropped")

@@ -1,4 +1,4 @@
-"""Recurrent networks in both directions."""
+"""The bidirectional LSTM: recurrent networks in both directions."""
 
 import torch
 from torch import Tensor, nn

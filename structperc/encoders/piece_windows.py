@@ -13,14 +13,14 @@ from structperc.ragged import spread
 
 
 class PieceWindows(NamedTuple):
-    """W windows: window w has the words first[w], ..., stop[w] - 1."""
+    """W windows over the words of a batch: window w has the words first[w], ..., stop[w] - 1."""
 
     first: np.ndarray  # (W,) int64
     stop: np.ndarray  # (W,) int64
 
     @classmethod
     def over(cls, offsets: np.ndarray, lengths: np.ndarray, room: int, overlap: int) -> "PieceWindows":
-        """Windows of at most `room` pieces; neighbours share at most `overlap` pieces, which are less than `room`.
+        """Return windows of at most `room` pieces; neighbours share at most `overlap` pieces, fewer than `room`.
 
         offsets (N + 1,) int64, lengths (B,) int64 words of each sequence. A sequence that fits is one window, an empty
         one none. The last window of a longer sequence begins as early as it can, so it may share more.
@@ -31,7 +31,7 @@ class PieceWindows(NamedTuple):
         return cls(*np.array(spans, dtype=np.int64).reshape(-1, 2).T)
 
     def seats(self, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """-> of each word the window (N,) in which it is farthest from a boundary, and how many pieces stand before it.
+        """Return for each word the window (N,) where it is farthest from a boundary, and how many pieces precede it.
 
         The distance is that to the nearer boundary of the window, in pieces; among equal ones the first window counts.
         """
@@ -43,8 +43,10 @@ class PieceWindows(NamedTuple):
         return window[best], before[best]
 
     def layout(self, offsets: np.ndarray, opening: int, closing: int) -> np.ndarray:
-        """-> (W, P) int64, what stands where: a piece, one of `opening` special tokens before all pieces, of `closing`
-        after them, or padding on the right. They are numbered in this order, the padding is the last number.
+        """Return what stands at each of the P places of each window, (W, P) int64.
+
+        That is a piece, one of `opening` special tokens before all pieces, of `closing` after them, or padding on the
+        right. They are numbered in this order, the padding is the last number.
         """
         pieces = (offsets[self.stop] - offsets[self.first])[:, None]
         place = np.arange(pieces.max(initial=0) + opening + closing) - opening

@@ -31,7 +31,7 @@ def check_installed() -> None:
 
 
 def load_pretrained(model: str, revision: str | None = None) -> "tuple[nn.Module, PreTrainedTokenizerFast]":
-    """-> network in float32, tokenizer. `model` is a local folder or a hub id; only for an id the network is asked.
+    """Return a network in float32 and its tokenizer. `model` is a local folder, or an id that is looked for on the hub.
 
     Raises:
         InputError: what looks like a path but is no folder, a model or revision that cannot be had, one with a decoder
@@ -71,15 +71,15 @@ def _place(model: str) -> str:
 
 
 def config_of(network: Any) -> dict[str, Any]:
-    """The configuration of a network as plain JSON types, without the place that it came from."""
+    """Return the configuration of a network as plain JSON types, without the place that it came from."""
     config = json.loads(network.config.to_json_string(use_diff=False))
     return {option: value for option, value in config.items() if option != "_name_or_path"}
 
 
 def unlearned(config: dict[str, Any]) -> nn.Module:
-    """A network of this configuration with weights that mean nothing, in float32, as `load_pretrained` gives it.
+    """Return a network of this configuration with meaningless weights, in float32, as `load_pretrained` gives it.
 
-    InputError for a configuration that would have something fetched, or code run that is not the library's own.
+    Raises InputError for a configuration that would have something fetched, or code run that is not the library's own.
     """
     from transformers import AutoConfig, AutoModel
 
@@ -102,7 +102,7 @@ def _set(config: Any) -> Iterator[str]:
 
 
 def positions(network: Any) -> int | None:
-    """How many pieces the network can tell apart by their places; None when there is no limit.
+    """Return how many pieces the network can tell apart by their places; None when there is no limit.
 
     Networks of the RoBERTa family number them from after the padding's number.
     """

@@ -13,7 +13,7 @@ UNKNOWN = 0  # of strings that are not in the vocabulary
 
 
 class KnownStrings:
-    """Numbers 1, 2, ... of known strings; every other string is UNKNOWN."""
+    """The numbers 1, 2, ... of known strings; every other string is UNKNOWN."""
 
     def __init__(self, known: Sequence[str]) -> None:
         self.known = list(known)
@@ -21,12 +21,18 @@ class KnownStrings:
 
     @classmethod
     def frequent(cls, strings: Iterable[str], cutoff: int) -> "KnownStrings":
-        """The strings that occur `cutoff` times or more, most frequent first, equally frequent ones in their order."""
+        """Return the strings that occur at least `cutoff` times, most frequent first.
+
+        Equally frequent ones keep their order.
+        """
         return cls([string for string, count in Counter(strings).most_common() if count >= cutoff])
 
     @classmethod
     def from_json(cls, known: Any, place: str) -> "KnownStrings":
-        """Those that were `known` before; InputError, naming the place, for anything but different strings."""
+        """Return the strings that were known before.
+
+        Raises InputError with the place for anything but different strings.
+        """
         check_value(known, list[str], place)
         if len(set(known)) < len(known):
             raise InputError(f"{place}: a string stands twice")

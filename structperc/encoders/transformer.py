@@ -99,18 +99,18 @@ class Transformer(Encoder):
         self._begin(network, {**learned, "closing": closing})
 
     def places(self) -> list[str]:
-        """The folder of the network, where `model` names one, so that saved models know what they read."""
+        """Return the folder of the network, where `model` names one, so that saved models know what they read."""
         return [self.model]
 
     def learned(self) -> dict[str, Any] | None:
-        """Configuration of the network, the tokenizer as its own JSON, and ids of tokens that it adds."""
+        """Return the configuration of the network, the tokenizer as its own JSON, and ids of tokens that it adds."""
         if self.network is None:
             return None
         ids = {"unknown": self.unknown, "opening": self.opening, "closing": self.closing}
         return {"config": config_of(self.network), "tokenizer": self.tokenizer.to_str(), **ids}
 
     def relearn(self, learned: dict[str, Any]) -> None:
-        """The network without its weights. InputError for anything that `learned` does not give."""
+        """Make the network without its weights. Raises InputError for anything that `learned` does not give."""
         check_fields(learned, LEARNED, "Transformer")
         self._begin(unlearned(learned["config"]), learned)
 
@@ -140,7 +140,7 @@ class Transformer(Encoder):
         return size - special
 
     def train(self, mode: bool = True) -> Self:
-        """As of all modules; a frozen network has no dropout."""
+        """Set the mode as in all modules, but leave a frozen network in evaluation mode, without dropout."""
         super().train(mode)
         if self.frozen and self.network is not None:
             self.network.eval()
@@ -149,7 +149,7 @@ class Transformer(Encoder):
     # -- words -> pieces -------------------------------------------------------------------------------------
 
     def read(self, corpus: Corpus) -> list[Ragged]:
-        """The pieces of each word, at least one and no more than a window has room for."""
+        """Return one or more pieces for each word, but no more than a window has room for."""
         words = corpus.columns["word"]
         known = list(dict.fromkeys(words))
         written = [[f" {word}" if self.spaced and word[:1].strip() else word] for word in known]

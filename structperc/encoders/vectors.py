@@ -19,14 +19,15 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 def read_vectors(path: str) -> tuple[list[str], Tensor]:
-    """-> V words and their vectors (V, D) float32; of a word that is there twice the first vector.
+    """Return V words and their vectors (V, D) float32; of a word that is there twice the first vector.
 
     A name that ends in .safetensors is read as `write_vectors` writes it, any other as text: a word and D numbers per
     line, separated by white space (the word by one space, so that it may have others inside), with or without
     a first line of two counts; a warning says where more were counted than there are. Environment variables in the
     path are expanded.
 
-    InputError, naming the line, for a file that is missing, empty, has lines of unequal width or no finite numbers.
+    Raises InputError, naming the line, for a file that is missing, empty, has lines of unequal width or no finite
+    numbers.
     """
     file = expand(path)
     if not file.is_file():

@@ -71,7 +71,7 @@ class WordEmbedding(TokenEmbedder):
         self._begin(known, table)
 
     def places(self) -> list[str]:
-        """The file of vectors, where one is given."""
+        """Return the file of vectors, where one is given."""
         return [] if self.path is None else [self.path]
 
     def learned(self) -> list[str]:

@@ -36,87 +36,90 @@ def suffix(length: int) -> Attribute:
 
 
 def two_digits(token: str) -> str:
-    """`2d`: two digits and nothing else, as in 96."""
+    """Flag words of two digits and nothing else, as 96: `2d`."""
     return _flag(len(token) == 2 and token.isdigit())
 
 
 def four_digits(token: str) -> str:
-    """`4d`: four digits and nothing else, as in 1996."""
+    """Flag words of four digits and nothing else, as 1996: `4d`."""
     return _flag(len(token) == 4 and token.isdigit())
 
 
 def digit_and_letter(token: str) -> str:
-    """`d&a`: a digit and a letter, as in A8956-67."""
+    """Flag words with a digit and a letter, as A8956-67: `d&a`."""
     return _flag(_has_digit(token) and any(map(str.isalpha, token)))
 
 
 def digit_and_hyphen(token: str) -> str:
-    """`d&-`: a digit and a hyphen, as in 09-96."""
+    """Flag words with a digit and a hyphen, as 09-96: `d&-`."""
     return _flag("-" in token and _has_digit(token))
 
 
 def digit_and_slash(token: str) -> str:
-    """`d&/`: a digit and a slash, as in 11/9/89."""
+    """Flag words with a digit and a slash, as 11/9/89: `d&/`."""
     return _flag("/" in token and _has_digit(token))
 
 
 def digit_and_comma(token: str) -> str:
-    """`d&,`: a digit and a comma, as in 23,000.00."""
+    """Flag words with a digit and a comma, as 23,000.00: `d&,`."""
     return _flag("," in token and _has_digit(token))
 
 
 def digit_and_period(token: str) -> str:
-    """`d&.`: a digit and a period, as in 1.00."""
+    """Flag words with a digit and a period, as 1.00: `d&.`."""
     return _flag("." in token and _has_digit(token))
 
 
 def other_number(token: str) -> str:
-    """`n`: digits and nothing else, but not two or four of them, as in 456789."""
+    """Flag words of digits and nothing else, but not two or four of them, as 456789: `n`."""
     return _flag(len(token) not in (2, 4) and token.isdigit())
 
 
 def initial_capital(token: str) -> str:
-    """`ic`: the first character is a capital, as in Sally."""
+    """Flag words whose first character is a capital, as Sally: `ic`."""
     return _flag(token[:1].isupper())
 
 
 def all_capitals(token: str) -> str:
-    """`ac`: at least one letter, and every letter is a capital, as in BBN, U.S. and F-16."""
+    """Flag words with at least one letter in which every letter is a capital, as BBN, U.S. and F-16: `ac`."""
     return _flag(token.isupper())
 
 
 def all_lower_case(token: str) -> str:
-    """`l`: at least one letter, and every letter is lower case, as in can and mid-1990s."""
+    """Flag words with at least one letter in which every letter is lower case, as can and mid-1990s: `l`."""
     return _flag(token.islower())
 
 
 def capital_and_period(token: str) -> str:
-    """`cp`: one capital and a period, as in M."""
+    """Flag words of one capital and a period, as M.: `cp`."""
     return _flag(len(token) == 2 and token[0].isupper() and token[1] == ".")
 
 
 def character_classes(token: str) -> str:
-    """`pattern`: A-Z becomes A, a-z becomes a, 0-9 becomes 0, the rest - (Suzuki et al. 2006, 5.2)."""
+    """Return the word with A for A-Z, a for a-z, 0 for 0-9 and - for the rest (Suzuki et al. 2006, 5.2): `pattern`."""
     return _OTHER.sub("-", character_types(token))
 
 
 def shape(token: str) -> str:
-    """`shape`: like `pattern` but others are kept and runs collapsed, G.M. becomes A.A. (Collins 2002)."""
+    """Return the word's shape: like `pattern`, but others stay and runs become one, G.M. becomes A.A.: `shape`.
+
+    The shape is that of Collins (2002).
+    """
     return word_shape(token)
 
 
 def has_number(token: str) -> str:
-    """`has_number`: a digit anywhere (Ratnaparkhi 1996)."""
+    """Flag words with a digit anywhere (Ratnaparkhi 1996): `has_number`."""
     return _flag(_has_digit(token))
 
 
 def has_uppercase(token: str) -> str:
-    """`has_uppercase`: a capital anywhere (Ratnaparkhi 1996)."""
+    """Flag words with a capital anywhere (Ratnaparkhi 1996): `has_uppercase`."""
     return _flag(any(map(str.isupper, token)))
 
 
 def has_hyphen(token: str) -> str:
-    """`has_hyphen`: a hyphen anywhere (Ratnaparkhi 1996)."""
+    """Flag words with a hyphen anywhere (Ratnaparkhi 1996): `has_hyphen`."""
     return _flag("-" in token)
 
 

@@ -1,4 +1,4 @@
-"""Feature ids of a whole corpus, and the cut of a mini-batch out of them."""
+"""Feature ids of a whole corpus, from which mini-batches are cut."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -101,12 +101,12 @@ class FeatureExtractor:
 
     @property
     def columns(self) -> list[str]:
-        """Roles of the corpus columns that the templates look at, the word first."""
+        """The roles of the corpus columns that the templates look at, the word first."""
         return self._sources.columns
 
     @property
     def n_node_features(self) -> int:
-        """Number of node features."""
+        """The number of node features, known after `fit`."""
         return len(self._index("node"))
 
     @property

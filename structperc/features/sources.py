@@ -1,4 +1,4 @@
-"""Where attributes come from: the word, a gazetteer, word clusters, or a column of the corpus."""
+"""The sources of attributes: the word, a gazetteer, word clusters, or a column of the corpus."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -50,7 +50,7 @@ class Sources:
 
     @property
     def columns(self) -> list[str]:
-        """Roles of the columns that `read` needs, the word first."""
+        """The roles of the columns that `read` needs, the word first."""
         roles = ["word", *(source.column for source in self._sources.values())]
         return [role for role in dict.fromkeys(roles) if role not in self._gazetteers]
 

@@ -16,7 +16,7 @@ from structperc.ragged import spread
 
 
 class DistinctStrings(NamedTuple):
-    """The strings of one column."""
+    """The distinct strings of one column, and the number of the string at each token."""
 
     distinct: list[str]
     numbers: np.ndarray  # (N,) int32, 2 * reach + index into `distinct`

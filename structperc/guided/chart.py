@@ -103,7 +103,7 @@ class Chart:
         self.queue.put(places, U[:, 0])
 
     def hypotheses(self, places: Tensor) -> Hypotheses:
-        """All hypotheses of the candidates at places (N,). Notes their contexts and where they end."""
+        """Return all hypotheses of the candidates at places (N,), and note their contexts and where they end."""
         beside = torch.stack([self.spans[places - 1], self.spans[places + 1]], 1)
         self.contexts[places] = beside
         outer = torch.stack([self.ends[beside[:, 0], 0], self.ends[beside[:, 1], 1]], 1)
@@ -116,12 +116,12 @@ class Chart:
         return Hypotheses(owner, left, right, joined(before, OPEN, after), U, U + V[owner, left, right].unsqueeze(1))
 
     def accept(self, places: Tensor) -> None:
-        """Make candidates, at most one of each sentence, spans of P, in place of their contexts."""
+        """Turn candidates, at most one of each sentence, into spans of P that take the place of their contexts."""
         self.spans[self.ends[places]] = places.unsqueeze(1)
         self.queue.put(places, -torch.inf)
 
     def complete(self, places: Tensor) -> Tensor:
-        """Tell which spans are whole sentences."""
+        """Tell which of the spans (n,) are whole sentences, (n,) bool."""
         first, last = self.ends[places].unbind(1)
         return last - first + 1 == self.lengths[self.sentence(places)]
 
@@ -131,12 +131,12 @@ class Chart:
         return Actions(self.token[places], label, self.windows(places, left, right))
 
     def windows(self, places: Tensor, left: Tensor, right: Tensor) -> Tensor:
-        """Labels (n, 4) next to the last actions of spans (n,) in the context states left and right (n,)."""
+        """Return the labels (n, 4) next to the last actions of spans (n,) in the context states left and right (n,)."""
         before, after = self.contexts[places].unbind(1)
         return torch.cat([self.interfaces[before, left, 2:], self.interfaces[after, right, :2]], 1)
 
     def trace(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Spans (n,) -> places (m,) of all their tokens, and states (m,) that their best hypotheses went through."""
+        """Return the places (m,) of all tokens of spans (n,), and the states (m,) along their best hypotheses."""
         states = torch.zeros_like(self.spans)
         found = [places]
         while len(found[-1]):

@@ -59,7 +59,7 @@ class ContextFeatures(nn.Module):
         self.table = nn.Parameter(torch.zeros(rows, n_labels))
 
     def keys(self, words: Tensor) -> Tensor:
-        """Numbers of the words (B, T), 0 in the padding -> numbers of what each template sees of them (B, T, F)."""
+        """Return the numbers (B, T, F) of what each template sees of the words (B, T), which are 0 in the padding."""
         seeds = word_hashes(map(str, self.parsed)).tolist()
         columns = [
             combined(torch.full_like(words, seed), *(_shifted(words, i) for i in template.words))
@@ -68,7 +68,7 @@ class ContextFeatures(nn.Module):
         return torch.stack(columns, -1) if columns else words.new_zeros(*words.shape, 0)
 
     def rows(self, windows: Tensor, keys: Tensor) -> Tensor:
-        """Windows (n, 4), keys (n, F) -> rows (n, F) of the table, 0 where a template does not fire."""
+        """Return the rows (n, F) of the table for windows (n, 4) and keys (n, F); 0 where a template does not fire."""
         labels = windows.double().masked_fill(windows == UNKNOWN, -(2.0**52))  # whatever else is seen, the sum is < 0
         found = labels @ self.radix.double().T
         numbers = found.clamp(min=0).long()
@@ -76,7 +76,7 @@ class ContextFeatures(nn.Module):
         return (torch.cat([numbers[:, : self.exact], hashes], 1) + self.first).where(found >= 0, 0)
 
     def forward(self, windows: Tensor, keys: Tensor) -> Tensor:
-        """Windows (n, 4), keys (n, F) -> sums of the rows that fire (n, L)."""
+        """Return the sums (n, L) of the rows that fire for windows (n, 4) and keys (n, F)."""
         rows = self.rows(windows, keys)
         offsets = torch.arange(len(rows) + 1, device=rows.device) * rows.shape[1]
         return bag_sum(self.table, Ragged(rows.flatten(), offsets))

@@ -10,7 +10,7 @@ from structperc.guided.rules import Rule
 
 
 class Progress(NamedTuple):
-    """What is counted while some sentences are learned from once."""
+    """What is counted while the sentences of a lesson are visited once."""
 
     updates: int
     decisions: int  # how often a candidate was chosen: accepted tokens, and the choices that were not accepted
@@ -23,7 +23,7 @@ def learn(lesson: Lesson, rule: Rule, move: Callable[[Update, int], None]) -> Pr
     All sentences choose a candidate each, then the weights move by the sum of their updates, then come the next
     choices. With one sentence that is the paper's algorithm. With several, a candidate is scored by the weights of
     the moment at which it is made: a sentence whose choice was not accepted makes all its queue anew, one whose
-    choice was accepted the candidates next to the new span.
+    choice was accepted the candidates next to the new span. Returns what was counted.
     """
     chart = lesson.chart
     active = chart.lengths.nonzero()[:, 0]

@@ -1,4 +1,4 @@
-"""What learning knows more than inference: gold, and which states hold gold's own hypothesis."""
+"""What learning knows beyond inference: gold labels, and which states hold gold's own hypothesis."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from structperc.guided.templates import OFFSETS
 
 
 class Update(NamedTuple):
-    """Features of actions to promote, and of as many to demote."""
+    """The features of actions to promote, and of as many actions to demote."""
 
     gold: Actions
     rival: Actions

@@ -71,7 +71,10 @@ class GuidedModel(nn.Module):
 
     @torch.no_grad()
     def learn(self, batch: Batch, updates: Updates) -> Progress:
-        """Visit the sentences of a batch once and move the weights. InputError for a batch without gold labels."""
+        """Visit the sentences of a batch once and move the weights.
+
+        Raises InputError for a batch without gold labels.
+        """
         if batch.gold is None:
             raise InputError("GuidedModel: there is nothing to learn from a batch without gold labels")
         nodes, keys = batch.nodes, self._keys(batch)

@@ -1,4 +1,4 @@
-"""Which candidate of each sentence comes next."""
+"""The queue of candidates, which says which one of each sentence comes next."""
 
 import math
 
@@ -32,7 +32,10 @@ class Queue:
         self.highest.view(-1)[changed] = self.scores[changed].amax(1)
 
     def best(self, sentences: Tensor) -> Tensor:
-        """Sentences (n,) in which candidates wait -> the place of highest score in each; of equal ones the first."""
+        """Return the place of the highest score in each of the sentences (n,), of equal ones the first.
+
+        Each of the sentences must have a candidate that waits.
+        """
         block = sentences * self.blocks + self.highest[sentences].max(1).indices
         return block * self.block + self.scores[block].max(1).indices
 

@@ -1,4 +1,4 @@
-"""When learning accepts a chosen candidate, and when it changes the weights."""
+"""Rules of learning: when a chosen candidate is accepted, and when the weights are changed."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from structperc.guided.states import first_best
 
 
 class Verdict(NamedTuple):
-    """What becomes of the chosen candidates (A,) of A sentences."""
+    """The decision on the chosen candidates (A,) of A sentences, and the update that follows from it."""
 
     accepted: Tensor  # (A,) bool; the queues of the other sentences are made anew
     corrected: Tensor  # (A,) bool, which make an update

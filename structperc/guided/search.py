@@ -26,7 +26,7 @@ class Decisions(NamedTuple):
 
 
 def decide(chart: Chart) -> Decisions:
-    """Label all sentences of a new chart, which advance together, by a token each step.
+    """Label all sentences of a new chart, which advance together by one token each step, and return the decisions.
 
     Of candidates whose top hypotheses' actions score equal that of the first token comes next; for equal hypotheses
     see `states.best_states`.

@@ -13,7 +13,7 @@ OPEN = -2  # in place of the label of the action, as long as it can be any
 
 
 def joined(left: Tensor, label: Tensor | int, right: Tensor) -> Tensor:
-    """Interfaces of left context, label and right context -> those of the span that they make, (..., 4)."""
+    """Return the interfaces (..., 4) of the span that left context, label and right context make together."""
     l1, l2, _, l4 = left.unbind(-1)
     r1, _, r3, r4 = right.unbind(-1)
     alone_left, alone_right = l1 == UNKNOWN, r1 == UNKNOWN
@@ -26,7 +26,7 @@ def joined(left: Tensor, label: Tensor | int, right: Tensor) -> Tensor:
 
 
 def best_states(scores: Tensor, interfaces: Tensor, owner: Tensor, N: int, beam: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The `beam` best states of N candidates, each with its best hypothesis.
+    """Return the `beam` best states of N candidates, each with its best hypothesis.
 
     scores (M, L) of the hypotheses: M combinations of contexts, each with all labels. interfaces (M, 4) of the
     combinations, OPEN where an action puts its label. owner (M,): their candidates, 0 <= owner < N, ascending.
@@ -52,7 +52,10 @@ def best_states(scores: Tensor, interfaces: Tensor, owner: Tensor, N: int, beam:
 
 
 def first_best(scores: Tensor, owner: Tensor, N: int) -> tuple[Tensor, Tensor]:
-    """Scores (M,) of rows with owners 0 <= owner < N -> the highest of each, and the first row that has it, (N,)."""
+    """Return the highest score of each owner and the first row that has it, (N,) each.
+
+    scores (M,) belong to rows whose owners (M,) are 0 <= owner < N.
+    """
     best = scores.new_full((N,), -torch.inf).scatter_reduce_(0, owner, scores, "amax")
     rows = torch.arange(len(owner), device=owner.device)
     rows = rows.where(scores == best[owner], len(owner))

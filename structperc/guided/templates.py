@@ -37,9 +37,9 @@ _PART = re.compile(r"([tw])\[([+-]?[0-9]{1,3})\]")
 
 
 def parse_context(items: Iterable[object]) -> tuple[ContextTemplate, ...]:
-    """Templates of a list of items, in order, each once.
+    """Return the templates of a list of items, in order, each once.
 
-    An item is a template such as "t[-1] w[0]" or the name of a list in `SETS`. InputError naming the item.
+    An item is a template such as "t[-1] w[0]" or the name of a list in `SETS`. Raises InputError, which names the item.
     """
     if isinstance(items, str | dict):
         raise InputError(f"context: expected a list of templates, got {items!r}; put it in brackets")

@@ -1,4 +1,4 @@
-"""What moves the weights of a guided model."""
+"""The optimizer of guided learning: it moves the weights of a guided model by whole numbers and averages them."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -39,9 +39,9 @@ class Updates(AveragedOptimizer):
             add(state["sums"], change, amount * group["steps"])
 
     def count(self, decisions: int) -> None:
-        """So many decisions have been made with what came of the last ones."""
+        """Count decisions that were made with the present weights, for their average."""
         self.param_groups[0]["steps"] += decisions
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Nothing is left to do when a mini-batch has been learned; -> what the closure gives, if there is one."""
+        """Return what the closure gives, if there is one: the weights have already moved when a mini-batch is done."""
         return None if closure is None else closure()

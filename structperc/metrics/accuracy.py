@@ -10,7 +10,10 @@ from structperc.metrics.sentences import right_sentences, sentence_boundaries
 
 
 def token_counts(predicted: Tensor, gold: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """predicted (B, T), gold (B, T), lengths (B,) -> right tokens, all tokens; () int64 each."""
+    """Return how many tokens are labelled correctly, and how many there are; () int64 each.
+
+    predicted (B, T), gold (B, T), lengths (B,): all int64.
+    """
     real = sentence_boundaries(lengths, gold.shape[1]).real
     return ((predicted == gold) & real).sum(), real.sum()
 
@@ -18,10 +21,10 @@ def token_counts(predicted: Tensor, gold: Tensor, lengths: Tensor) -> tuple[Tens
 def sentence_counts(
     predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """predicted (B, T), gold (B, T), lengths (B,) -> sentences without a wrong token, all; () int64 each.
+    """Return how many sentences have no wrong token, and how many there are; () int64 each.
 
-    `sentences` (B, T) says which tokens of a document make a sentence, as in `sentence_boundaries`; without it
-    each sequence is one. Sentences without tokens are not counted.
+    predicted (B, T), gold (B, T), lengths (B,): all int64. `sentences` (B, T) says which tokens of a document make a
+    sentence, as in `sentence_boundaries`; without it each sequence is one. Sentences without tokens are not counted.
     """
     boundaries = sentence_boundaries(lengths, gold.shape[1], sentences)
     return right_sentences(predicted == gold, boundaries).sum(), boundaries.first.sum()
@@ -40,7 +43,7 @@ class _Accuracy(Metric):
 
 
 class TokenAccuracy(_Accuracy):
-    """Share of tokens whose label is right; compute() -> () float64, 0.0 of nothing."""
+    """Share of tokens whose label is correct; compute() -> () float64, 0.0 where there is no token."""
 
     tokens: Tensor
     right_tokens: Tensor
@@ -51,18 +54,18 @@ class TokenAccuracy(_Accuracy):
             self.add_state(name, torch.zeros((), dtype=torch.int64), "sum")
 
     def update(self, predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
-        """predicted (B, T), gold (B, T), lengths (B,); sentences change nothing."""
+        """Count the tokens of predicted (B, T) against gold (B, T), lengths (B,); `sentences` make no difference."""
         right, total = token_counts(predicted, gold, lengths)
         self.right_tokens = self.right_tokens + right
         self.tokens = self.tokens + total
 
     def compute(self) -> Tensor:
-        """-> share in 0..1, () float64."""
+        """Return the share of correct tokens in 0..1, () float64."""
         return self.right_tokens.double() / self.tokens.clamp(min=1)
 
 
 class SentenceAccuracy(_Accuracy):
-    """Share of sentences without a wrong token; compute() -> () float64, 0.0 of nothing."""
+    """Share of sentences without a wrong token; compute() -> () float64, 0.0 where there is no sentence."""
 
     sentences: Tensor
     right_sentences: Tensor
@@ -73,11 +76,11 @@ class SentenceAccuracy(_Accuracy):
             self.add_state(name, torch.zeros((), dtype=torch.int64), "sum")
 
     def update(self, predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
-        """predicted (B, T), gold (B, T), lengths (B,), sentences (B, T) or None; see `sentence_counts`."""
+        """Count the sentences of predicted (B, T) against gold (B, T), lengths (B,); see `sentence_counts`."""
         right, total = sentence_counts(predicted, gold, lengths, sentences)
         self.right_sentences = self.right_sentences + right
         self.sentences = self.sentences + total
 
     def compute(self) -> Tensor:
-        """-> share in 0..1, () float64."""
+        """Return the share of sentences without a wrong token in 0..1, () float64."""
         return self.right_sentences.double() / self.sentences.clamp(min=1)

@@ -26,11 +26,11 @@ class Comparisons(NamedTuple):
     gamma: float = 1.0  # of the F measure
 
     def pairs(self) -> list[Pair]:
-        """Compare each system with all that come after it."""
+        """The comparisons of each system with all that come after it."""
         return [Pair(a.name, b.name, *a.against(b)) for a, b in combinations(self.systems, 2)]
 
     def columns(self) -> dict[str, list[float]]:
-        """{name of the score: shares in 0..1, one per system}."""
+        """The scores of all systems by name, as shares in 0..1, one per system."""
         tokens, sentences = zip(*(system.accuracies for system in self.systems), strict=True)
         accuracies = {"tokens": list(tokens), "sentences": list(sentences)}
         segments = [system.segments for system in self.systems if system.segments is not None]
@@ -44,7 +44,7 @@ class Comparisons(NamedTuple):
         }
 
     def table(self) -> str:
-        """Scores in per cent (tokens and sentences: accuracy), then the tests."""
+        """Return a table of scores in per cent (tokens and sentences: accuracy), then the tests."""
         tests = ["McNemar, only right:", *self._tests()]
         return "\n".join([*self._scores(), "", *tests])
 
@@ -67,9 +67,9 @@ class Comparisons(NamedTuple):
 def compare_all(
     gold: Labels, predictions: Sequence[Labels], names: Sequence[str], scheme: str = "IOB2", gamma: float = 1.0
 ) -> Comparisons:
-    """Sentences of labels of the same text, gold and as several systems predicted them -> Comparisons.
+    """Return the comparisons of several systems on one text, from sentences of labels, gold and predicted.
 
-    InputError as of `compare`.
+    Raises InputError as `compare` does.
     """
     check_gamma(gamma)
     return Comparisons(list(judged(gold, predictions, scheme, names)), gamma)

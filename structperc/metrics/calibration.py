@@ -1,4 +1,4 @@
-"""Do confidences keep their word? Of what is said with confidence 0.8, a share of 0.8 should be right."""
+"""Calibration: of what is said with confidence 0.8, a share of 0.8 should be right."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ MOST = 10_000  # bins
 
 
 class Bin(NamedTuple):
-    """Decisions with low < confidence <= high; the first bin holds confidence 0, too."""
+    """The decisions with low < confidence <= high; the first bin holds confidence 0, too."""
 
     low: float
     high: float
@@ -22,17 +22,17 @@ class Bin(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        """Share of the decisions that are right; 0.0 without any."""
+        """The share of the decisions that are right; 0.0 without any."""
         return self.right / max(self.n, 1)
 
     @property
     def confidence(self) -> float:
-        """Mean confidence of the decisions; 0.0 without any."""
+        """The mean confidence of the decisions; 0.0 without any."""
         return self.total / max(self.n, 1)
 
 
 class Reliability(NamedTuple):
-    """Confidence against accuracy, bin by bin and in all. Everything is 0.0 of nothing."""
+    """Confidence against accuracy, bin by bin and in all; every number is 0.0 where there are no decisions."""
 
     bins: list[Bin]
     squares: float  # sum of (confidence - right)^2
@@ -45,20 +45,24 @@ class Reliability(NamedTuple):
 
     @property
     def ece(self) -> float:
-        """Expected calibration error, Eq. 3 of Guo et al. 2017: sum over bins of |accuracy - confidence| n_m / n."""
+        """The expected calibration error, Eq. 3 of Guo et al.
+
+        2017: sum over bins of |accuracy - confidence| n_m / n.
+        """
         return sum(abs(one.right - one.total) for one in self.bins) / max(self.all.n, 1)
 
     @property
     def brier(self) -> float:
-        """Mean squared difference of confidence and being right, 1 or 0 (Brier 1950)."""
+        """The mean squared difference of confidence and being right, 1 or 0 (Brier 1950)."""
         return self.squares / max(self.all.n, 1)
 
 
 def bin_sums(confidence: Tensor, right: Tensor, bins: int) -> tuple[Tensor, Tensor]:
-    """confidence (n,) in 0..1, right (n,) bool -> counts (2, bins) int64, sums (2, bins) float64.
+    """Return the counts (2, bins) int64 and the sums (2, bins) float64 of decisions, bin by bin.
 
-    Counts are those of all decisions and of the right ones, sums those of confidence and of
-    (confidence - right)^2. Bin m of 0..bins-1 holds m / bins < confidence <= (m + 1) / bins, as in Guo et al. 2017.
+    confidence (n,) is in 0..1, right (n,) bool. Counts are those of all decisions and of the right ones, sums those of
+    confidence and of (confidence - right)^2. Bin m of 0..bins-1 holds m / bins < confidence <= (m + 1) / bins, as in
+    Guo et al. 2017.
     """
     confidence = confidence.double()
     place = ((confidence * bins).ceil().long() - 1).clamp(0, bins - 1)
@@ -70,7 +74,7 @@ def bin_sums(confidence: Tensor, right: Tensor, bins: int) -> tuple[Tensor, Tens
 
 
 class Calibration(Metric):
-    """Confidences of decisions against whether they are right; sums over batches and processes.
+    """Confidences of decisions against whether they are right, summed over batches and processes.
 
     compute() -> Reliability.
 
@@ -94,13 +98,13 @@ class Calibration(Metric):
         self.add_state("sums", torch.zeros(2, bins, dtype=torch.float64), "sum")
 
     def update(self, confidence: Tensor, right: Tensor) -> None:
-        """confidence (n,) in 0..1, right (n,) bool; see `bin_sums`."""
+        """Add decisions with confidence (n,) in 0..1 that are right, (n,) bool, or not; see `bin_sums`."""
         counts, sums = bin_sums(confidence, right, self.n_bins)
         self.counts = self.counts + counts
         self.sums = self.sums + sums
 
     def compute(self) -> Reliability:
-        """-> Reliability of everything seen since the last reset."""
+        """Return the Reliability of everything seen since the last reset."""
         n, (counts, right), (total, squares) = self.n_bins, self.counts.tolist(), self.sums.tolist()
         rows = zip(counts, right, total, strict=True)
         return Reliability([Bin(m / n, (m + 1) / n, *row) for m, row in enumerate(rows)], sum(squares))

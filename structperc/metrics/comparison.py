@@ -19,7 +19,7 @@ class Comparison(NamedTuple):
     gamma: float = 1.0  # of the F measure
 
     def rows(self) -> list[tuple[str, float, float]]:
-        """(name of the score, of A, of B), shares in 0..1."""
+        """The scores as (name, score of A, score of B), shares in 0..1."""
         rows = [(f"{name} accuracy", m.accuracy_a, m.accuracy_b) for name, m in self._tests()]
         if self.segments is None:
             return rows
@@ -30,7 +30,7 @@ class Comparison(NamedTuple):
         return [*micro, *types, *rows]
 
     def table(self) -> str:
-        """Scores and differences in per cent, then the tests."""
+        """Return a table of scores and differences in per cent, then the tests."""
         a, b = self.names
         width = max(10, len(a), len(b)) + 2
         scores = [["", a, b, "difference"]]
@@ -52,10 +52,10 @@ def compare(
     names: tuple[str, str] = ("A", "B"),
     gamma: float = 1.0,
 ) -> Comparison:
-    """Sentences of labels of the same text, gold and as two systems predicted them -> Comparison.
+    """Return the comparison of two systems on one text, from sentences of labels, gold and predicted by either.
 
-    Scheme "none" leaves segments out. InputError for labels that are not of the scheme, for texts whose sentences
-    differ in number or length, and for gamma <= 0.
+    Scheme "none" leaves segments out. Raises InputError for labels that are not of the scheme, for texts whose
+    sentences differ in number or length, and for gamma <= 0.
     """
     check_gamma(gamma)
     first, second = judged(gold, (a, b), scheme, names)

@@ -1,4 +1,4 @@
-"""How sure a lattice is of a labelling: probabilities of its labels and of its segments."""
+"""Confidence of a lattice in a labelling: probabilities of its labels and of its segments."""
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from structperc.structures import Lattice
 
 @torch.no_grad()
 def token_confidence(lattice: Lattice, labels: Tensor) -> Tensor:
-    """p(y_t = label | x) of labels (B, T) int64 -> (B, T); the padding of labels holds some label."""
+    """Return the probabilities p(y_t = label | x) (B, T) of labels (B, T) int64, whose padding holds some label."""
     return marginals(lattice).gather(2, labels.unsqueeze(2)).squeeze(2)
 
 
@@ -19,13 +19,12 @@ def token_confidence(lattice: Lattice, labels: Tensor) -> Tensor:
 def segment_confidence(
     lattice: Lattice, labels: Tensor, segments: Segments, boundaries: SentenceBoundaries, label_set: LabelSet
 ) -> Tensor:
-    """Probability that a labelling has exactly these segments of labels (B, T): same type, first and last token.
+    """Return the probability (S,), in 0..1, that a labelling has exactly these segments of labels (B, T).
 
-    p(the labels on the segment) times the conditional probabilities that neither neighbour belongs to it; a chain
-    knows no more of the two sides than their next labels. In the lattice of a constrained tagger it is exact for
-    IOB2, IOBES and BILOU, where a segment is written in one way only; in IOB1 it leaves out the other way.
-
-    -> (S,), in 0..1.
+    A segment has the same type, first and last token. The result is p(the labels on the segment) times the conditional
+    probabilities that neither neighbour belongs to it; a chain knows no more of the two sides than their next labels.
+    In the lattice of a constrained tagger it is exact for IOB2, IOBES and BILOU, where a segment is written in one way
+    only; in IOB1 it leaves out the other way.
     """
     rows, starts, ends = segments
     if not len(rows):

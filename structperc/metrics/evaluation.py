@@ -29,7 +29,10 @@ class Evaluation(MetricCollection):
         self.gamma = gamma
 
     def compute(self) -> dict[str, float]:
-        """-> shares in 0..1; `score`, to choose models by: segment F_gamma, or token accuracy without segments."""
+        """Return the scores by name, shares in 0..1.
+
+        `score`, by which models are chosen, is the F_gamma of segments, or token accuracy where there are no segments.
+        """
         tokens, sentences = float(self["tokens"].compute()), float(self["sentences"].compute())
         shares = {"token_accuracy": tokens, "sentence_accuracy": sentences}
         if "segments" not in self:
@@ -38,7 +41,10 @@ class Evaluation(MetricCollection):
         return {"score": segments.f(self.gamma), "precision": segments.precision, "recall": segments.recall, **shares}
 
     def table(self) -> str:
-        """The table of segments, which names the accuracy of tokens, or that alone; the accuracy of sentences."""
+        """Return the table of segments, which includes token accuracy, or this alone.
+
+        Then the accuracy of sentences.
+        """
         if "segments" in self:
             first = self["segments"].compute().table(self.gamma)
         else:

@@ -1,4 +1,4 @@
-"""How good a list of k best labellings could be: the F1 of a re-ranker that always chooses best."""
+"""The quality of lists of k best labellings: the F1 of a re-ranker that always makes the best choice."""
 
 from typing import Any
 
@@ -13,10 +13,10 @@ from structperc.structures import Candidates
 def oracle(
     candidates: Candidates, gold: Tensor, lengths: Tensor, labels: LabelSet, sentences: Tensor | None = None
 ) -> Tensor:
-    """Candidates (B, K, T), gold (B, T), lengths (B,) -> (B,) int64, the candidate of highest segment F1.
+    """Return the candidate of highest segment F1, (B,) int64, among candidates (B, K, T) against gold (B, T).
 
     Of equals it is the one with the fewest segments (without a gold segment all have F1 = 0, and an empty
-    candidate is perfect), then the better ranked one. `sentences` (B, T) or None as in `segment_counts`.
+    candidate is perfect), then the better ranked one. `sentences` (B, T) or None is as in `segment_counts`.
     """
     counts = segment_counts(candidates.labels, gold, lengths, labels, sentences)
     correct, found, wanted = (count.sum(-1) for count in (counts.correct, counts.found, counts.gold))
@@ -29,7 +29,7 @@ def oracle(
 class OracleF1(SegmentF1):
     """Segment F1 of the best candidate of each sequence, its counts summed over the corpus.
 
-    compute() -> SegmentScores, as of `SegmentF1`.
+    compute() -> SegmentScores, as for `SegmentF1`.
     """
 
     sequences: Tensor
@@ -42,7 +42,7 @@ class OracleF1(SegmentF1):
     def update(  # type: ignore[override]
         self, candidates: Candidates, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None
     ) -> None:
-        """Candidates (B, K, T), gold (B, T), lengths (B,), sentences (B, T) or None; see `oracle`."""
+        """Count the segments of the best of candidates (B, K, T) against gold (B, T), lengths (B,); see `oracle`."""
         choice = oracle(candidates, gold, lengths, self.labels, sentences)
         rows = torch.arange(len(choice), device=choice.device)
         self.sequences = self.sequences + len(choice)

@@ -16,7 +16,7 @@ from structperc.metrics.sentences import SentenceBoundaries, sentence_boundaries
 
 
 class SegmentCounts(NamedTuple):
-    """Counts of each sequence (B), or of each candidate (B, K)."""
+    """The counts of segments of each sequence (B), or of each candidate (B, K)."""
 
     correct: Tensor  # (B, types) or (B, K, types) int64, same type, first and last token as a gold segment
     found: Tensor  # (B, types) or (B, K, types) int64, predicted segments
@@ -27,7 +27,7 @@ class SegmentCounts(NamedTuple):
 def segment_counts(
     predicted: Tensor, gold: Tensor, lengths: Tensor, labels: LabelSet, sentences: Tensor | None = None
 ) -> SegmentCounts:
-    """predicted (B, T) or (B, K, T), gold (B, T), lengths (B,), all int64 -> SegmentCounts.
+    """Return counts of predicted (B, T) or (B, K, T) against gold (B, T) with lengths (B,), all int64.
 
     A segment opens at B, after O and wherever the type changes, so an I after O opens one; it also opens at S
     (U) and after S and E (L), where the script, made for IOB, may read on. No segment crosses the boundary of a
@@ -54,14 +54,17 @@ def segment_counts(
 
 
 class OpenedSegments(NamedTuple):
-    """The segments of labellings, each where it opens."""
+    """The segments of labellings, each noted at the token where it opens."""
 
     kind: Tensor  # (..., T) type of the segment that opens here, -1 where none does
     end: Tensor  # (..., T) last token of the segment that opens here
 
 
 def opened_segments(ids: Tensor, boundaries: SentenceBoundaries, labels: LabelSet) -> OpenedSegments:
-    """Segments of labels (..., T) int64 as `segment_boundaries` reads them; the padding holds some label."""
+    """Return the segments of labels (..., T) int64 as `segment_boundaries` reads them.
+
+    The padding must hold some label.
+    """
     kind = torch.where(boundaries.real, labels.types.to(ids.device)[ids], -1)
     first, last = segment_boundaries(ids, boundaries.real, boundaries.first, labels)
     T = ids.shape[-1]
@@ -89,7 +92,10 @@ def _improper(ids: Tensor, boundaries: SentenceBoundaries, labels: LabelSet) -> 
 
 
 class SegmentScore(NamedTuple):
-    """Integer counts, divided when asked. What has no denominator is 0.0, empty against empty too."""
+    """Integer counts, divided when a score is asked for.
+
+    A score without a denominator is 0.0, empty against empty too.
+    """
 
     correct: int
     found: int
@@ -97,26 +103,26 @@ class SegmentScore(NamedTuple):
 
     @property
     def precision(self) -> float:
-        """Share of the predicted segments that are correct."""
+        """The share of the predicted segments that are correct."""
         return self.correct / max(self.found, 1)
 
     @property
     def recall(self) -> float:
-        """Share of the gold segments that are found."""
+        """The share of the gold segments that are found."""
         return self.correct / max(self.gold, 1)
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of both: 2 correct / (found + gold)."""
+        """The harmonic mean of precision and recall: 2 correct / (found + gold)."""
         return 2 * self.correct / max(self.found + self.gold, 1)
 
     def f(self, gamma: float = 1.0) -> float:
-        """F_gamma, see `f_measure`; InputError for gamma <= 0."""
+        """Return F_gamma, see `f_measure`. Raises InputError for gamma <= 0."""
         return f_measure(*self, gamma=gamma)
 
 
 class SegmentScores(NamedTuple):
-    """Counts of a corpus, per type and in all. Types that nobody saw count 0 and are not in the table."""
+    """Counts of a corpus, per type and in all; types without any segment count 0 and are not in the table."""
 
     types: dict[str, SegmentScore]
     n_improper: int
@@ -125,36 +131,39 @@ class SegmentScores(NamedTuple):
 
     @property
     def total(self) -> SegmentScore:
-        """Sums over types: scores are micro averages."""
+        """The sums of counts over all types, so that scores are micro averages."""
         scores = self.types.values()
         return SegmentScore(sum(s.correct for s in scores), sum(s.found for s in scores), sum(s.gold for s in scores))
 
     @property
     def f1(self) -> float:
-        """F1 of all segments, in 0..1."""
+        """The F1 of all segments, in 0..1."""
         return self.total.f1
 
     def f(self, gamma: float = 1.0) -> float:
-        """F_gamma of all segments, in 0..1; see `f_measure`."""
+        """Return the F_gamma of all segments, in 0..1; see `f_measure`."""
         return self.total.f(gamma)
 
     @property
     def precision(self) -> float:
-        """Precision of all segments, in 0..1."""
+        """The precision of all segments, in 0..1."""
         return self.total.precision
 
     @property
     def recall(self) -> float:
-        """Recall of all segments, in 0..1."""
+        """The recall of all segments, in 0..1."""
         return self.total.recall
 
     @property
     def seen(self) -> dict[str, SegmentScore]:
-        """Types with a gold or a predicted segment."""
+        """The types with a gold or a predicted segment, with their counts."""
         return {name: score for name, score in self.types.items() if score.found or score.gold}
 
     def table(self, gamma: float = 1.0) -> str:
-        """The lines that conlleval prints, and one with the number of improper labels; F_gamma is FB and gamma."""
+        """Return the lines that conlleval prints, and one with the number of improper labels.
+
+        F_gamma is FB and gamma.
+        """
         correct, found, gold = self.total
         accuracy = 100 * self.correct_tokens / max(self.tokens, 1)
         lines = [
@@ -194,7 +203,7 @@ class SegmentF1(Metric):
             self.add_state(name, torch.zeros((), dtype=torch.int64), "sum")
 
     def update(self, predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
-        """predicted (B, T), gold (B, T), lengths (B,), sentences (B, T) or None; see `segment_counts`."""
+        """Count the segments of predicted (B, T) against gold (B, T), lengths (B,); see `segment_counts`."""
         *counts, improper = segment_counts(predicted, gold, lengths, self.labels, sentences)
         correct, total = token_counts(predicted, gold, lengths)
         self.segments = self.segments + torch.stack([count.sum(0) for count in counts])
@@ -203,17 +212,20 @@ class SegmentF1(Metric):
         self.tokens = self.tokens + total
 
     def compute(self) -> SegmentScores:
-        """-> SegmentScores of everything seen since the last reset."""
+        """Return the SegmentScores of everything seen since the last reset."""
         scores = [SegmentScore(*counts) for counts in self.segments.t().tolist()]
         types = dict(zip(self.labels.type_names, scores, strict=True))
         return SegmentScores(types, int(self.improper), int(self.tokens), int(self.correct_tokens))
 
     def table(self) -> str:
-        """Text as conlleval prints it; see `SegmentScores.table`."""
+        """Return text as conlleval prints it; see `SegmentScores.table`."""
         return self.compute().table()
 
     def plot(self, val: SegmentScores | Sequence[SegmentScores] | None = None, ax: Any = None) -> Any:
-        """Bars of F1 per type and in all -> (figure, axes); with a sequence of results one bar for each."""
+        """Draw bars of F1 per type and in all, with one bar for each of a sequence of results.
+
+        Return figure and axes.
+        """
         from matplotlib import pyplot as plt
 
         results = [val or self.compute()] if val is None or isinstance(val, SegmentScores) else list(val)

@@ -1,4 +1,4 @@
-"""Where sentences begin and end inside the sequences of a batch, which may be whole documents."""
+"""The places where sentences begin and end inside the sequences of a batch, which may be whole documents."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from structperc.structures import real_tokens
 
 
 class SentenceBoundaries(NamedTuple):
-    """Real tokens, and the first and last one of each sentence."""
+    """The real tokens, and the first and last one of each sentence, as masks."""
 
     real: Tensor  # (B, T) bool, False in the padding
     first: Tensor  # (B, T) bool
@@ -18,7 +18,7 @@ class SentenceBoundaries(NamedTuple):
 
 
 def sentence_boundaries(lengths: Tensor, T: int, sentences: Tensor | None = None) -> SentenceBoundaries:
-    """lengths (B,) int64 and sentences (B, T) int64, a number per token -> boundaries.
+    """Return the boundaries of sentences, from lengths (B,) int64 and sentences (B, T) int64, a number per token.
 
     A sentence begins wherever the number changes; it may be an index within the document or the corpus.
     Without numbers each sequence is one sentence. Sentences without tokens do not exist here.
@@ -33,7 +33,7 @@ def sentence_boundaries(lengths: Tensor, T: int, sentences: Tensor | None = None
 
 
 def right_sentences(right: Tensor, boundaries: SentenceBoundaries) -> Tensor:
-    """right (B, T) bool, per token -> (R,) bool, in row-major order: are all tokens of the sentence right."""
+    """Return whether all tokens of each sentence are right, (R,) bool in row-major order, from right (B, T) bool."""
     sentence = boundaries.first[boundaries.real].cumsum(0) - 1
     wrong = ~right[boundaries.real]
     answer = boundaries.first.new_ones(int(boundaries.first.sum()))

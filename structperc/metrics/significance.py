@@ -1,4 +1,4 @@
-"""Do two systems differ by more than chance? McNemar's test on paired right and wrong answers."""
+"""McNemar's test on paired right and wrong answers: whether two systems differ by more than chance."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 class McNemar(NamedTuple):
-    """How many items both systems, one alone or none got right, and the two-sided p-value."""
+    """The numbers of items that both systems, one alone or none got right, and the two-sided p-value."""
 
     both: int
     only_a: int
@@ -17,21 +17,21 @@ class McNemar(NamedTuple):
 
     @property
     def accuracy_a(self) -> float:
-        """Share of items that A got right; 0.0 without any."""
+        """The share of items that A got right; 0.0 without any items."""
         return (self.both + self.only_a) / max(sum(self[:4]), 1)
 
     @property
     def accuracy_b(self) -> float:
-        """Share of items that B got right; 0.0 without any."""
+        """The share of items that B got right; 0.0 without any items."""
         return (self.both + self.only_b) / max(sum(self[:4]), 1)
 
 
 def mcnemar(a: Tensor, b: Tensor) -> McNemar:
-    """a (n,) bool, b (n,) bool: did the systems get item i right -> McNemar.
+    """Return the test of two systems; a (n,) bool and b (n,) bool say which items each of them got right.
 
     McNemar 1947 in its exact form, at any number of items: under the hypothesis of equal systems, each item
-    that one alone got right is either's with probability 1/2, so only_a is binomial. Nothing to tell the
-    systems apart: p = 1. Tokens of one sentence are not independent, as the test takes them to be; the
+    that one alone got right is either's with probability 1/2, so only_a is binomial. With nothing to tell the
+    systems apart p = 1. Tokens of one sentence are not independent, as the test takes them to be; the
     test on sentences is the more careful one.
     """
     only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())

@@ -1,4 +1,4 @@
-"""What one system got right of a text that others label, too."""
+"""What one system got right in a text that other systems label, too."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -17,7 +17,7 @@ Labels = Sequence[Sequence[str]]  # sentences of label names
 
 
 class System(NamedTuple):
-    """N tokens in R sentences, in the order of the text; sentences without tokens are not counted."""
+    """What a system got right: N tokens in R sentences, in the order of the text; empty sentences are not counted."""
 
     name: str
     segments: SegmentScores | None  # None when the labels are no segments
@@ -26,18 +26,18 @@ class System(NamedTuple):
 
     @property
     def accuracies(self) -> tuple[float, float]:
-        """Shares of tokens and of sentences that are right."""
+        """The shares of tokens and of sentences that are right."""
         return float(self.tokens.double().mean()), float(self.sentences.double().mean())
 
     def against(self, other: "System") -> tuple[McNemar, McNemar]:
-        """McNemar's tests over tokens and over sentences."""
+        """Return McNemar's tests against another system, over tokens and over sentences."""
         return mcnemar(self.tokens, other.tokens), mcnemar(self.sentences, other.sentences)
 
 
 def judged(gold: Labels, predictions: Sequence[Labels], scheme: str, names: Sequence[str]) -> Iterator[System]:
-    """Sentences of labels of one text, gold and as several systems predicted them -> a System for each.
+    """Yield a System for each of several predictions of one text; labels are given sentence by sentence.
 
-    Scheme "none" leaves segments out. InputError for labels that are not of the scheme, and for texts whose
+    Scheme "none" leaves segments out. Raises InputError for labels that are not of the scheme, and for texts whose
     sentences differ in number or length.
     """
     for name, predicted in zip(names, predictions, strict=True):

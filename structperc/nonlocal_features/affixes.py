@@ -27,7 +27,10 @@ class Prefixes(EntityFeature):
 
 
 class LexiconPrefixes(LexiconFeature):
-    """The same with g: PF2=g_s, PF2=g_s g_s+1, ..., PF2=g_s ... g_e."""
+    """Shapes with the lexicon's flag (g) of the first n words for each n: PF2=g_s, PF2=g_s g_s+1, ..., PF2=g_s ...
+
+    G_e.
+    """
 
     template = "PF2"
 
@@ -55,7 +58,7 @@ class Suffixes(EntityFeature):
 
 
 class LexiconSuffixes(LexiconFeature):
-    """The same with g: SF2=g_e, SF2=g_e g_e-1, ..., SF2=g_e ... g_s."""
+    """Shapes with the lexicon's flag (g) of the last n words for each n, backwards: SF2=g_e, ..., SF2=g_e ... g_s."""
 
     template = "SF2"
 
@@ -70,14 +73,17 @@ class LexiconSuffixes(LexiconFeature):
 
 
 def prefixes(shapes: Tensor, segments: CandidateSegments) -> Anchored:
-    """Strings of the first 1, 2, ... of the shapes (B, T) in each segment."""
+    """Return the strings of the first 1, 2, ... of the shapes (B, T) in each segment."""
     spans, part = spread(segments.spans.ends - segments.spans.starts)
     starts = segments.spans.starts[spans]
     return Anchored(spans, part, Hashes(shapes)(starts, starts + part + 1))
 
 
 def suffixes(shapes: Tensor, segments: CandidateSegments) -> Anchored:
-    """Strings of the last 1, 2, ... of the shapes (B, T); their numbers are read forwards, which says the same."""
+    """Return the strings of the last 1, 2, ... of the shapes (B, T) in each segment.
+
+    Their numbers are read forwards, which says the same.
+    """
     spans, part = spread(segments.spans.ends - segments.spans.starts)
     ends = segments.spans.ends[spans]
     return Anchored(spans, part, Hashes(shapes)(ends - part - 1, ends))

@@ -25,14 +25,17 @@ class NonlocalFeature(nn.Module, ABC):
 
     @abstractmethod
     def names(self, types: Sequence[str]) -> list[str]:
-        """Names of the F counts for these segment types, such as "phrase(LOC,PER)"."""
+        """Return the names of the F counts for these segment types, such as "phrase(LOC,PER)"."""
 
     @abstractmethod
     def counts(self, segments: CandidateSegments) -> Tensor:
-        """-> (B * K, F) float32, dense or sparse; rows of labellings that are not valid may hold anything finite."""
+        """Return the counts of all labellings, (B * K, F) float32, dense or sparse.
+
+        Rows of labellings that are not valid may hold anything finite.
+        """
 
     def allocate(self, labels: LabelSet) -> None:
-        """Create the weights, all zero. InputError for labels without segments."""
+        """Create the weights, all zero. Raises InputError for labels without segments."""
         if not labels.type_names:
             raise InputError(
                 f"{type(self).__name__} needs segment labels, such as B-PER, and there are none; remove it"
@@ -40,7 +43,10 @@ class NonlocalFeature(nn.Module, ABC):
         self.weight = nn.Parameter(torch.zeros(len(self.names(labels.type_names))))
 
     def forward(self, segments: CandidateSegments) -> Tensor:
-        """-> scores (B, K), in full precision. InputError when `counts` has another shape than `names` says."""
+        """Return the scores (B, K) in full precision.
+
+        Raises InputError if `counts` has another shape than `names` says.
+        """
         with torch.autocast(self.weight.device.type, enabled=False):
             with torch.no_grad():
                 counts = self.counts(segments)
@@ -54,15 +60,15 @@ class NonlocalFeature(nn.Module, ABC):
 
 
 def ordered_pairs(name: str, types: Sequence[str]) -> list[str]:
-    """Names of counts of pairs (first, second) of types, second fastest: column first * C + second."""
+    """Return names of counts of pairs (first, second) of types, second fastest: column first * C + second."""
     return [f"{name}({a},{b})" for a, b in product(types, repeat=2)]
 
 
 def unordered_pairs(name: str, types: Sequence[str]) -> list[str]:
-    """Names of counts of pairs of types in any order, in the columns of `unordered_column`."""
+    """Return names of counts of pairs of types in any order, in the columns of `unordered_column`."""
     return [f"{name}({a},{b})" for a, b in combinations_with_replacement(types, 2)]
 
 
 def unordered_column(a: Tensor, b: Tensor, C: int) -> Tensor:
-    """Column of pairs of types a <= b < C: (0, 0), (0, 1), ... (1, 1), (1, 2), ..."""
+    """Return the column of pairs of types a <= b < C in the order (0, 0), (0, 1), ..., (1, 1), (1, 2), ..."""
     return a * (2 * C - a - 1) // 2 + b

@@ -38,11 +38,11 @@ class ConjunctionConsistency(NonlocalFeature):
         self.register_buffer("connecting", hashes, persistent=False)
 
     def names(self, types: Sequence[str]) -> list[str]:
-        """C (C + 1) / 2 names, such as "conjunction(LOC,PER)"."""
+        """Return C (C + 1) / 2 names, such as "conjunction(LOC,PER)"."""
         return unordered_pairs("conjunction", types)
 
     def counts(self, segments: CandidateSegments) -> Tensor:
-        """-> (B * K, C (C + 1) / 2)."""
+        """Return the number of pairs of each kind in each labelling, (B * K, C (C + 1) / 2)."""
         C = len(segments.label_set.type_names)
         connects = torch.isin(segments.batch.words.folded, self.connecting)
         text = expressions(segments, connects)
@@ -78,7 +78,7 @@ def find_chains(spans: Spans, connects: Tensor, C: int) -> Chains:
 
 
 def expressions(segments: CandidateSegments, connects: Tensor) -> Text:
-    """The text of runs of tokens that may be segments, and of connectors (B, T) between them, at least one."""
+    """Return the text of runs of tokens that may be segments, and of connectors (B, T) between them, at least one."""
     kept = segments.possible | bridges(connects, segments.possible)
     run = (~kept).flatten().cumsum(0).view_as(kept)
     connected = torch.zeros(kept.numel() + 1, dtype=torch.bool, device=kept.device)
@@ -92,7 +92,7 @@ def expressions(segments: CandidateSegments, connects: Tensor) -> Text:
 
 
 def bridges(connects: Tensor, possible: Tensor) -> Tensor:
-    """Runs of connectors (B, T), themselves no segments, between two tokens that may be segments (B, T)."""
+    """Find the runs of connectors (B, T), themselves no segments, between two tokens that may be segments (B, T)."""
     T = connects.shape[1]
     t = torch.arange(T, device=connects.device)
     connects = connects & ~possible

@@ -24,7 +24,7 @@ class WholeEntity(EntityFeature):
 
 
 class ShapesOfEntity(EntityFeature):
-    """The shapes of its words: FF=f_s f_s+1 ... f_e."""
+    """The shapes of the words of an entity: FF=f_s f_s+1 ... f_e."""
 
     template = "FF"
 
@@ -38,7 +38,7 @@ class ShapesOfEntity(EntityFeature):
 
 
 class LexiconShapes(LexiconFeature):
-    """The same with a flag for words that are usually in lower case: GF=g_s g_s+1 ... g_e."""
+    """The shapes of an entity's words, with a flag for words usually in lower case: GF=g_s g_s+1 ... g_e."""
 
     template = "GF"
 

@@ -1,4 +1,4 @@
-"""Templates that are anchored on entities."""
+"""The base of templates that are anchored on entities."""
 
 from abc import abstractmethod
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from structperc.nonlocal_features.segments import CandidateSegments
 
 
 class Anchored(NamedTuple):
-    """Strings of the segments of a batch."""
+    """The strings of the segments of a batch, by number."""
 
     spans: Tensor  # (A,) int64, which of `CandidateSegments.spans`
     parts: Tensor  # (A,) int64, which string of the template
@@ -52,7 +52,7 @@ class LexiconFeature(EntityFeature):
 
 
 def side_by_side(numbers: list[Tensor]) -> Anchored:
-    """Numbers (E,) of part 0, 1, ... of each segment."""
+    """Return the strings of segments, from the numbers (E,) of part 0, 1, ... of each segment."""
     columns = torch.stack(numbers, 1)
     E, P = columns.shape
     spans = torch.arange(E, device=columns.device)

@@ -63,7 +63,7 @@ class GlobalFeature(NonlocalFeature):
     def string(
         self, words: Sequence[str], labels: Sequence[str], start: int, end: int, type_name: str, part: int
     ) -> str:
-        """The string that occurs in a sentence, as the paper writes it, such as "WE=Gen Xer/PER".
+        """Return the string that occurs in a sentence, as the paper writes it, such as "WE=Gen Xer/PER".
 
         words, labels: those of the sentence.
         start, end: tokens it is about, counted from the first of the sentence, which `Occurrences` does not do.
@@ -74,7 +74,10 @@ class GlobalFeature(NonlocalFeature):
         return f"{spelled}/{type_name}" if self.typed and type_name else spelled
 
     def key(self, numbers: Tensor, parts: Tensor | int, types: Tensor, segments: CandidateSegments) -> Tensor:
-        """Numbers of strings without template, part and type (-1 for none) -> numbers with them, int64."""
+        """Return numbers of strings, int64, that include template, part and type, from numbers that do not.
+
+        A type of -1 stands for none.
+        """
         type_numbers = name_numbers((*segments.label_set.type_names, None)).to(types.device)
         template = int(word_hashes([self.template])[0])
         return combined(numbers, parts, type_numbers[types] if self.typed else 0, template)
@@ -88,9 +91,10 @@ class GlobalFeature(NonlocalFeature):
                 part.read(words)
 
     def learn(self, keys: Tensor, strings: Sequence[str] | None = None) -> None:
-        """Take these strings (F,) as features, given by number, ascending; their weights are zero.
+        """Take the strings of these numbers (F,), ascending, as features; their weights are zero.
 
-        strings: their names, where they are known. InputError when keys are not ascending or names are not F.
+        `strings` are their names, where they are known. Raises InputError when keys are not ascending or names are not
+        F.
         """
         if not (keys[1:] > keys[:-1]).all():
             raise InputError(f"{self.template}: the keys of a vocabulary must ascend, without repetition")
@@ -101,7 +105,7 @@ class GlobalFeature(NonlocalFeature):
         self.weight = nn.Parameter(self.weight.new_zeros(len(keys)), self.weight.requires_grad)
 
     def prune(self, keep: Tensor) -> None:
-        """Forget the strings for which keep (F,) bool is False. InputError for another shape."""
+        """Forget the strings for which keep (F,) bool is False. Raises InputError for another shape."""
         if keep.shape != self.keys.shape:
             raise InputError(f"{self.template}: keep has shape {tuple(keep.shape)}, not {tuple(self.keys.shape)}")
         keep = keep.to(self.keys.device)
@@ -111,7 +115,7 @@ class GlobalFeature(NonlocalFeature):
         self.weight = nn.Parameter(self.weight.detach()[keep], self.weight.requires_grad)
 
     def names(self, types: Sequence[str]) -> list[str]:
-        """The F strings, or the template and the number where they are not known, such as "WE#00c0ffee00c0ffee"."""
+        """Return the F strings, or template and number of those that are not known, such as "WE#00c0ffee00c0ffee"."""
         if self.strings is not None:
             return list(self.strings)
         return [f"{self.template}#{key % 2**64:016x}" for key in self.keys.tolist()]
@@ -119,7 +123,7 @@ class GlobalFeature(NonlocalFeature):
     # -- known strings ---------------------------------------------------------------------------------------
 
     def found(self, segments: CandidateSegments) -> tuple[Tensor, Tensor]:
-        """The features of each labelling: b * K + k (N,) int64, ascending, and 0 <= feature < F (N,), once each."""
+        """Return the features of labellings: b * K + k (N,) int64, ascending, and 0 <= feature < F (N,), once each."""
         found, F = self.occurrences(segments), len(self.keys)
         if not F:
             return found.labellings[:0], found.keys[:0]
@@ -129,7 +133,7 @@ class GlobalFeature(NonlocalFeature):
         return pairs // F, pairs % F
 
     def counts(self, segments: CandidateSegments) -> Tensor:
-        """-> (B * K, F) float32, sparse, of ones."""
+        """Return which features each labelling has, (B * K, F) float32, sparse, of ones."""
         places = torch.stack(self.found(segments))
         ones = torch.ones_like(places[0], dtype=torch.float32)
         size = segments.valid.numel(), len(self.keys)
@@ -145,6 +149,6 @@ class GlobalFeature(NonlocalFeature):
 
 @lru_cache(maxsize=64)
 def name_numbers(names: tuple[str | None, ...]) -> Tensor:
-    """Names, None for nothing -> (n,) int64, 0 for nothing."""
+    """Return numbers (n,) int64 of names; None, which stands for no name, has the number 0."""
     numbers = [0 if name is None else int(word_hashes([name])[0]) for name in names]
     return torch.tensor(numbers, device="cpu")  # kept for others, whatever device is the default now

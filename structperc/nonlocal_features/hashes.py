@@ -33,7 +33,7 @@ class Hashes:
 
 
 def combined(first: Tensor, *others: Tensor | int) -> Tensor:
-    """Tuples of numbers, given as columns that broadcast -> a number of each, int64.
+    """Return a number, int64, for each tuple of numbers, given as columns that broadcast.
 
     Tuples of the same length that differ share a number about as rarely as random numbers of 64 bits do.
     """

@@ -1,4 +1,4 @@
-"""Entities by the class that most of some others have."""
+"""What the majority features share: entities counted by their own class and the class of most others."""
 
 import torch
 from torch import Tensor

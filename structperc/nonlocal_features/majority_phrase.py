@@ -1,4 +1,4 @@
-"""Same words, and the class that most of them have."""
+"""Majority phrase consistency: entities with the same words, and the class that most of them have."""
 
 from collections.abc import Sequence
 
@@ -19,11 +19,11 @@ class MajorityPhrase(StringFeature):
     """
 
     def names(self, types: Sequence[str]) -> list[str]:
-        """C * C names, the majority second, such as "majority_phrase(LOC,ORG)"."""
+        """Return C * C names, the majority second, such as "majority_phrase(LOC,ORG)"."""
         return ordered_pairs(self.named("majority_phrase"), types)
 
     def counts(self, segments: CandidateSegments) -> Tensor:
-        """-> (B * K, C * C)."""
+        """Return the number of entities of each kind in each labelling, (B * K, C * C)."""
         pairs = self.strings(segments).alike
         others = pairs.held.index_select(0, pairs.b).sub_((pairs.a == pairs.b).float().unsqueeze(1))
         return majority_counts(segments, pairs, pairs.a, pairs.types[pairs.b], others)

@@ -1,4 +1,4 @@
-"""The words of one entity within those of others, and the class that most of these have."""
+"""Majority super-phrase consistency: the words of an entity within others, and the class that most of these have."""
 
 from collections.abc import Sequence
 
@@ -18,11 +18,11 @@ class MajoritySuperphrase(StringFeature):
     """
 
     def names(self, types: Sequence[str]) -> list[str]:
-        """C * C names, the majority second, such as "majority_superphrase(LOC,ORG)"."""
+        """Return C * C names, the majority second, such as "majority_superphrase(LOC,ORG)"."""
         return ordered_pairs(self.named("majority_superphrase"), types)
 
     def counts(self, segments: CandidateSegments) -> Tensor:
-        """-> (B * K, C * C)."""
+        """Return the number of entities of each kind in each labelling, (B * K, C * C)."""
         pairs = self.strings(segments).within
         C = len(segments.label_set.type_names)
         ballots, of_pairs = (pairs.a * C + pairs.types[pairs.b]).unique(return_inverse=True)

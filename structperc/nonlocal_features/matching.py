@@ -24,7 +24,7 @@ class StringFeature(NonlocalFeature):
         self.match = match
 
     def strings(self, segments: CandidateSegments) -> Strings:
-        """The strings of the segments, compared as `match` says."""
+        """Return the strings of the segments, compared as `match` says."""
         return segments.exact if self.match == "exact" else segments.folded
 
     def named(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Same words, same class."""
+"""Phrase consistency: entities with the same words tend to have the same class."""
 
 from collections.abc import Sequence
 
@@ -18,11 +18,11 @@ class PhraseConsistency(StringFeature):
     """
 
     def names(self, types: Sequence[str]) -> list[str]:
-        """C (C + 1) / 2 names, such as "phrase(LOC,PER)"."""
+        """Return C (C + 1) / 2 names, such as "phrase(LOC,PER)"."""
         return unordered_pairs(self.named("phrase"), types)
 
     def counts(self, segments: CandidateSegments) -> Tensor:
-        """-> (B * K, C (C + 1) / 2)."""
+        """Return the number of pairs of each kind in each labelling, (B * K, C (C + 1) / 2)."""
         pairs = self.strings(segments).alike
         unordered = (pairs.a <= pairs.b).nonzero().squeeze(1)
         a, b = pairs.a[unordered], pairs.b[unordered]

@@ -18,17 +18,20 @@ NULL = "NULL"
 
 
 def lexicon_shapes(words: Words, lexicon: LowerCaseLexicon) -> Tensor:
-    """Number what g says of each token: the word's shape and whether it is usually in lower case, (B, T) int64."""
+    """Return a number for g of each token, (B, T) int64: the word's shape and whether it is usually in lower case."""
     return combined(words.shapes, lexicon(words.folded).long())
 
 
 def lexicon_shape(word: str, lexicon: LowerCaseLexicon) -> str:
-    """The shape of a word and 1 if it is in the lexicon, else 0: g of Animal is Aa1."""
+    """Return the shape of a word and 1 if it is in the lexicon, else 0: g of Animal is Aa1."""
     return f"{word_shape(word)}{int(word in lexicon)}"
 
 
 def shifted(numbers: Tensor, places: Tensor, by: int | Tensor, segments: CandidateSegments) -> Tensor:
-    """numbers (B, T) of the tokens `by` (n,) to the right of places b * T + t (n,), 0 outside of their sentence."""
+    """Return the numbers (B, T) of the tokens `by` (n,) to the right of places b * T + t (n,).
+
+    Outside of their sentence the result is 0.
+    """
     target = (places + by).clamp(0, numbers.numel() - 1)
     same = (segments.sentences[target] == segments.sentences[places]) & (target == places + by)
     return numbers.flatten()[target].where(same, 0)

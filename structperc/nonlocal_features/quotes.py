@@ -42,7 +42,10 @@ class QuoteFeature(GlobalFeature):
         self.lexicon = lexicon or LowerCaseLexicon()
 
     def listed(self, numbers: list[Tensor], types: Tensor, quotes: Quotes, segments: CandidateSegments) -> Occurrences:
-        """Numbers (Q, K) of part 0, 1 and types (Q, K), -1 for none, of quotes (Q,) in all labellings."""
+        """Return the occurrences of quotes (Q,), from numbers (Q, K) of part 0, 1 and types (Q, K) in all labellings.
+
+        A type of -1 stands for none.
+        """
         K, T = segments.valid.shape[1], segments.possible.shape[1]
         keys = torch.stack([self.key(part, i, types, segments) for i, part in enumerate(numbers)], 2)
         q, k, part = segments.valid[quotes.opens // T].unsqueeze(2).expand_as(keys).nonzero().unbind(1)
@@ -158,7 +161,7 @@ def find_quotes(segments: CandidateSegments) -> Quotes:
 
 
 def entity_types(quotes: Quotes, segments: CandidateSegments) -> Tensor:
-    """Type of the entity from the word after the first mark to the last word, -1 for none -> (Q, K) int64."""
+    """Return the type (Q, K) int64 of the entity from the word after the first mark to the last word, -1 for none."""
     K, spans, holders = segments.valid.shape[1], segments.spans, segments.holders
     starts, ends = pad(quotes.opens + 1, (0, 1), value=-1), pad(quotes.lasts + 1, (0, 1), value=-1)
     quote = torch.searchsorted(starts[:-1], spans.starts)

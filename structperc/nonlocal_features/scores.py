@@ -14,7 +14,10 @@ from structperc.structures import Batch
 def nonlocal_scores(
     features: Iterable[NonlocalFeature], batch: Batch, labels: Tensor, valid: Tensor, label_set: LabelSet
 ) -> Tensor:
-    """labels (B, K, T) int64, valid (B, K) bool -> (B, K), summed over the features; zeros without any."""
+    """Return the scores (B, K) of labels (B, K, T) int64, valid (B, K) bool, summed over the features.
+
+    Zeros without any.
+    """
     scores, features = valid.new_zeros(valid.shape, dtype=torch.float32), list(features)
     if not features:
         return scores

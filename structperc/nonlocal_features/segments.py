@@ -19,7 +19,7 @@ PLACES = 2**22  # segments x labellings that are compared at a time: 32 MiB
 
 @dataclass(frozen=True)
 class CandidateSegments:
-    """The segments of K labellings of each of B sequences, and what features ask about them."""
+    """The segments of K labellings of each of B sequences, and the questions that features ask about them."""
 
     batch: Batch
     label_set: LabelSet
@@ -31,12 +31,12 @@ class CandidateSegments:
 
     @cached_property
     def exact(self) -> Strings:
-        """Which segments have the same words."""
+        """The strings of the segments, which are equal where segments have the same words."""
         return Strings(self.batch.words.exact, self.text, self.spans, len(self.label_set.type_names))
 
     @cached_property
     def folded(self) -> Strings:
-        """Which segments have the same words in upper or lower case."""
+        """The strings of the segments, which are equal where segments have the same words but for their case."""
         return Strings(self.batch.words.folded, self.text, self.spans, len(self.label_set.type_names))
 
     @cached_property

@@ -11,7 +11,7 @@ from structperc.nonlocal_features.text import Text
 
 
 class Spans(NamedTuple):
-    """Segments in the order of the text, copy after copy."""
+    """The segments of a text in its order, copy after copy."""
 
     starts: Tensor  # (E,) int64, b * T + t of the first token
     ends: Tensor  # (E,) int64, b * T + t after the last token

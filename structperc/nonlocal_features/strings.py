@@ -1,4 +1,4 @@
-"""Which segments have the same words, and which have the words of others within."""
+"""The strings of words of segments: which segments have the same words, and which have the words of others within."""
 
 from functools import cached_property
 from typing import NamedTuple
@@ -41,13 +41,13 @@ class Strings:
 
     @cached_property
     def alike(self) -> NamePairs:
-        """All (a, b) of one string, also (b, a) and (a, a), that one labelling may have."""
+        """All pairs of names (a, b) of one string that one labelling may have, also (b, a) and (a, a)."""
         strings = torch.arange(len(self.numbers), device=self.numbers.device)
         return self._pairs(strings, strings)
 
     @cached_property
     def within(self) -> NamePairs:
-        """All (a, b) where the string of a is a proper contiguous part of that of b, and that one labelling may have.
+        """All pairs of names (a, b) that one labelling may have, with the string of a a proper part of that of b.
 
         Looks up the parts that are as long as some string: work O(words of all strings * different lengths).
         """

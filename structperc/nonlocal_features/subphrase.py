@@ -1,4 +1,4 @@
-"""The words of one entity within those of another."""
+"""Sub-phrase consistency: the words of one entity within those of another."""
 
 from collections.abc import Sequence
 
@@ -18,11 +18,11 @@ class SubphraseConsistency(StringFeature):
     """
 
     def names(self, types: Sequence[str]) -> list[str]:
-        """C * C names, the class of the part first, such as "subphrase(LOC,ORG)"."""
+        """Return C * C names, the class of the part first, such as "subphrase(LOC,ORG)"."""
         return ordered_pairs(self.named("subphrase"), types)
 
     def counts(self, segments: CandidateSegments) -> Tensor:
-        """-> (B * K, C * C)."""
+        """Return the number of pairs of each kind in each labelling, (B * K, C * C)."""
         a, b, rows, types, held = self.strings(segments).within
         columns = types[a] * len(segments.label_set.type_names) + types[b]
         products = held.index_select(0, a).mul_(held.index_select(0, b))

@@ -1,4 +1,4 @@
-"""Which strings of a template candidate lists have: collected batch by batch, kept as sorted arrays."""
+"""The strings of a template that candidate lists have, collected batch by batch and kept as sorted arrays."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -14,7 +14,7 @@ PENDING = 2**18  # keys of batches that wait until they are merged, unless so ma
 
 
 class Instances(NamedTuple):
-    """One place where each of F strings occurs."""
+    """One place for each of F strings, at which it occurs."""
 
     rows: Tensor  # (F,) int32, sequence of the corpus
     candidates: Tensor  # (F,) int32, the candidate k that has it
@@ -44,7 +44,7 @@ class Vocabulary:
         self._waiting: list[_Known] = []
 
     def add(self, occurrences: Occurrences, rows: Tensor, K: int) -> None:
-        """Count the sequences rows (B,) of the corpus, each given once, with K candidates each."""
+        """Count the strings of sequences rows (B,) of the corpus, each given once, with K candidates each."""
         found = Occurrences(*(values.cpu() for values in occurrences))
         keys, inverse = found.keys.unique(return_inverse=True)
         B = max(1, len(rows))
@@ -59,12 +59,12 @@ class Vocabulary:
             self._merge()
 
     def keys(self, min_sequences: int = 1) -> Tensor:
-        """The strings (F,) int64 that at least so many sequences have, ascending."""
+        """Return the strings (F,) int64 that at least so many sequences have, ascending."""
         self._merge()
         return self._known.keys[self._known.sequences >= min_sequences]
 
     def examples(self, keys: Tensor) -> Instances:
-        """One occurrence of each of these strings (F,). InputError for one that was not seen."""
+        """Return one occurrence of each of these strings (F,). Raises InputError for one that was not seen."""
         self._merge()
         keys = keys.cpu()
         places = torch.searchsorted(self._known.keys, keys)
@@ -93,7 +93,7 @@ def spell(
     labels: Callable[[int, int], Sequence[str]],
     types: Sequence[str],
 ) -> list[str]:
-    """The strings of a template, spelled as they are in examples (F,).
+    """Return the strings of a template, spelled as they are in examples (F,).
 
     labels(row, k): label names of the candidate k of a sequence of the corpus. types: `LabelSet.type_names`.
     """

@@ -31,7 +31,10 @@ class AveragedOptimizer(ServedWeights):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update. Gradients may be dense or sparse COO; a parameter without a gradient stays as it is."""
+        """Make one update, and return what the closure gives.
+
+        Gradients may be dense or sparse COO; a parameter without a gradient stays as it is.
+        """
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -55,7 +58,10 @@ class AveragedOptimizer(ServedWeights):
             add(state["sums"], change, -size * group["steps"])
 
     def averaged(self) -> AbstractContextManager[None]:
-        """Within the block the parameters hold their averages; afterwards, also on an error, the raw weights."""
+        """Put the averages into the parameters within the block.
+
+        Afterwards, also on an error, they hold the raw weights.
+        """
         return self.served()
 
     def _served(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
@@ -64,7 +70,10 @@ class AveragedOptimizer(ServedWeights):
 
 
 def lazy_average(weights: Tensor, sums: Tensor, steps: int) -> Tensor:
-    """Average of the weights over all steps, in the dtype of `weights`: w_N - sums / N. In parts that fit the cache."""
+    """Return the average of the weights over all steps, w_N - sums / N, in the dtype of `weights`.
+
+    It is computed in parts that fit the cache.
+    """
     average = torch.empty(weights.shape, dtype=weights.dtype, device=weights.device)
     for part, last, own in zip(*(x.flatten().split(2**17) for x in (average, weights, sums)), strict=True):
         part.copy_(last.double() - own / steps)
@@ -72,7 +81,10 @@ def lazy_average(weights: Tensor, sums: Tensor, steps: int) -> Tensor:
 
 
 def nonzero_entries(grad: Tensor) -> tuple[Tensor, Tensor]:
-    """Sparse COO gradient of a contiguous parameter -> places in the flattened parameter, values; both flat."""
+    """Return places in the flattened parameter and values, both flat, of a sparse COO gradient.
+
+    The parameter must be contiguous.
+    """
     (places, *others), values = grad._indices().unbind(), grad._values()
     for size, index in zip(grad.shape[1:], others, strict=False):
         places = index.add(places, alpha=size)
@@ -83,7 +95,7 @@ def nonzero_entries(grad: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def add(target: Tensor, change: Tensor | tuple[Tensor, Tensor], scale: float) -> None:
-    """target += scale * change in place, in target's precision; `change` is dense or (places, values)."""
+    """Add scale * change to target in place, in target's precision; `change` is dense or (places, values)."""
     if isinstance(change, Tensor):
         target.add_(change.to(target.dtype), alpha=scale)
     else:
@@ -92,7 +104,7 @@ def add(target: Tensor, change: Tensor | tuple[Tensor, Tensor], scale: float) ->
 
 
 def squared_norm(grads: Iterable[Tensor]) -> float:
-    """Sum of squares over all gradients, in float64."""
+    """Return the sum of squares over all gradients, in float64."""
     total = 0.0
     for grad in grads:
         values = grad.coalesce().values() if grad.is_sparse else grad

@@ -44,7 +44,10 @@ class FullBatch(ServedWeights):
 
     @property
     def finished(self) -> str | None:
-        """Why there is nothing left to do, in plain words; None while there is. Further steps change nothing."""
+        """The reason why there is nothing left to do, in plain words; None while there is.
+
+        Further steps change nothing.
+        """
         return self.param_groups[0]["finished"]
 
     @property
@@ -66,10 +69,11 @@ class FullBatch(ServedWeights):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One evaluation: calls the closure, which returns the objective and leaves its gradient in p.grad, once.
+        """Make one evaluation and the step that follows from it; return what the closure returned.
 
-        -> what the closure returned. RuntimeError without a closure. Diverged when objective or gradient are not
-        finite; the parameters hold the best weights by then.
+        The closure is called once: it returns the objective and leaves its gradient in p.grad. Raises RuntimeError
+        without a closure, and Diverged when objective or gradient are not finite; the parameters hold the best weights
+        by then.
         """
         if closure is None:
             raise RuntimeError(f"{type(self).__name__} needs the objective: call step(closure)")
@@ -150,23 +154,23 @@ class FullBatch(ServedWeights):
 
 
 def flat_gradient(p: Tensor) -> Tensor:
-    """-> dense gradient of the parameter, flattened; zeros where there is none."""
+    """Return the dense gradient of the parameter, flattened; zeros where there is none."""
     if p.grad is None:
         return torch.zeros_like(p).reshape(-1)
     return (p.grad.to_dense() if p.grad.is_sparse else p.grad).reshape(-1)
 
 
 def check_finite(value: float | Tensor, where: str, advice: str, what: str = "objective") -> None:
-    """Diverged, with `where` it happened and the `advice` what to change, unless the value is finite everywhere."""
+    """Raise Diverged, with `where` it happened and `advice` what to change, unless the value is finite everywhere."""
     if not (value.isfinite().all() if isinstance(value, Tensor) else math.isfinite(value)):
         kind = "not finite" if isinstance(value, Tensor) and value.numel() > 1 else float(value)
         raise Diverged(f"{where}: the {what} is {kind}: {advice}")
 
 
 def settled(values: list[float], value: float, period: int, tolerance: float) -> bool:
-    """Adds an objective to the last `period` ones, in place; whether it fell by too little over them.
+    """Add an objective to the last `period` ones, in place; return whether it fell by too little over them.
 
-    The rule of CRFsuite's L-BFGS: (f[k - period] - f[k]) / |f[k]| < tolerance.
+    The rule is that of CRFsuite's L-BFGS: (f[k - period] - f[k]) / |f[k]| < tolerance.
     """
     values.append(value)
     if len(values) <= period:

@@ -1,4 +1,4 @@
-"""What training asks an optimizer beyond torch's contract, and the answers of one that knows nothing of it."""
+"""What training asks of an optimizer beyond torch's contract, and the answers for one that does not know of it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,12 +22,15 @@ class Learner:
 
     @property
     def finishes(self) -> bool:
-        """Whether there will be an end by itself, at which `finished` says why."""
+        """Whether the optimizer will come to an end by itself, at which `finished` says why."""
         return False
 
     @property
     def finished(self) -> str | None:
-        """Why there is nothing left to do, in plain words; None while there is. Further steps change nothing."""
+        """The reason why there is nothing left to do, in plain words; None while there is.
+
+        Further steps change nothing.
+        """
         return None
 
     @property
@@ -37,14 +40,14 @@ class Learner:
 
     @property
     def advice(self) -> str:
-        """What to change when training diverges."""
+        """The advice what to change when training diverges."""
         return "set a smaller lr of the optimizer"
 
     def begin_epoch(self, epoch: int) -> None:
-        """To be called at the start of every epoch, counted from 0, on the optimizer itself (not on a wrapper)."""
+        """Take note of the epoch, from 0, that begins; this is called on the optimizer itself, not on a wrapper."""
 
     def swap_in(self) -> dict[Tensor, Tensor]:
-        """Put the served weights into the parameters; -> what `restore` needs to put the raw weights back."""
+        """Put the served weights into the parameters; return what `restore` needs to put the raw weights back."""
         return {}
 
     @staticmethod
@@ -56,7 +59,7 @@ class Learner:
 
     @contextmanager
     def served(self) -> Iterator[None]:
-        """Within the block the parameters hold the served weights; afterwards, also on an error, the raw ones."""
+        """Let the parameters hold the served weights within the block; afterwards, also on an error, the raw ones."""
         raw = self.swap_in()
         try:
             yield
@@ -65,5 +68,5 @@ class Learner:
 
 
 def learner(optimizer: Optimizer) -> Learner:
-    """The optimizer itself where it is a Learner, else the answers of one that knows nothing of this."""
+    """Return the optimizer itself if it is a Learner, else the answers for one that knows nothing of this."""
     return optimizer if isinstance(optimizer, Learner) else Learner()

@@ -9,7 +9,10 @@ CHUNK = 2**15  # numbers of a vector that are float64 at a time
 
 
 def inner(rows: Tensor, columns: Sequence[Tensor]) -> Tensor:
-    """rows (R, n), columns C times (n,) -> inner products (R, C) in float64, on the CPU; one pass over the rows."""
+    """Return inner products (R, C) in float64, on the CPU, of rows (R, n) and C columns (n,).
+
+    One pass over the rows.
+    """
     total = torch.zeros(len(rows), len(columns), dtype=torch.float64, device=rows.device)
     for start in range(0, rows.shape[1], CHUNK):
         part = slice(start, start + CHUNK)
@@ -18,7 +21,7 @@ def inner(rows: Tensor, columns: Sequence[Tensor]) -> Tensor:
 
 
 def dot(a: Tensor, b: Tensor) -> float:
-    """a (n,), b (n,) -> their inner product."""
+    """Return the inner product of a (n,) and b (n,), added in float64."""
     return float(inner(a[None], [b]))
 
 
@@ -41,11 +44,11 @@ class LimitedMemory:
 
     @property
     def size(self) -> int:
-        """How many pairs are kept."""
+        """The number of pairs that are kept."""
         return min(self.pairs, len(self.vectors) // 2)
 
     def remember(self, s: Tensor, y: Tensor) -> bool:
-        """Takes a pair (n,), (n,), the oldest one gives way; False where s.y is not safely above 0: not taken.
+        """Take a pair (n,), (n,) in place of the oldest one; return False, and take none, unless s.y is safely above 0.
 
         Without s.y > 0 the inverse Hessian would not stay positive definite (Nocedal & Wright 2006, §6.1).
         """
@@ -62,7 +65,7 @@ class LimitedMemory:
         return True
 
     def inverse_times(self, v: Tensor) -> Tensor:
-        """-> inverse Hessian times v, (n,); v itself where nothing is remembered."""
+        """Return the inverse Hessian times v, (n,); v itself where nothing is remembered."""
         if not self.size:
             return v.clone()
         used = self.vectors[: 2 * self.size]

@@ -11,7 +11,7 @@ Probe = tuple[float, float, float]  # step, value, slope
 
 
 class Outcome(Enum):
-    """What a trial led to."""
+    """The result of a trial of a line search."""
 
     ACCEPTED = "accepted"
     AGAIN = "again"  # another step is to be tried
@@ -54,7 +54,7 @@ class StrongWolfe:
             self.low = (0.0, self.value, self.slope)
 
     def observe(self, value: float, slope: float) -> Outcome:
-        """Takes phi and phi' at `step`; on AGAIN `step` is the next one to try."""
+        """Take phi and phi' at `step`, and return what follows; on AGAIN `step` is the next one to try."""
         self.trials += 1
         trial = (self.step, value, slope)
         if self.last:
@@ -115,14 +115,14 @@ class StrongWolfe:
 
 
 def extrapolated(before: Probe, trial: Probe) -> float:
-    """The next step to try where phi still falls at the last one: by the cubic, at most ten times as far."""
+    """Return the next step to try where phi still falls at the last one: by the cubic, at most ten times as far."""
     least, most = trial[0] + 0.01 * (trial[0] - before[0]), 10 * trial[0]
     step = cubic_minimum(before, trial)
     return most if step is None or step <= trial[0] else min(max(step, least), most)
 
 
 def cubic_minimum(a: Probe, b: Probe) -> float | None:
-    """Where the cubic through both values and slopes has its minimum; None where it has none. N&W 2006, (3.59)."""
+    """Return where the cubic through both values and slopes has its minimum, or None. N&W 2006, (3.59)."""
     (t0, f0, s0), (t1, f1, s1) = a, b
     d1 = s0 + s1 - 3 * (f0 - f1) / (t0 - t1)
     square = d1 * d1 - s0 * s1
@@ -153,7 +153,7 @@ class Backtracking:
     trials: int = 0
 
     def observe(self, value: float, promise: float) -> Outcome:
-        """Takes phi at `step` and the change, below 0, that the slope at 0 promises for it."""
+        """Take phi at `step` and the change, below 0, that the slope at 0 promises for it; return what follows."""
         self.trials += 1
         if promise < 0 and value <= self.value + self.c1 * promise + self.noise:
             return Outcome.ACCEPTED

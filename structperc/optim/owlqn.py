@@ -83,7 +83,10 @@ class OWLQN(QuasiNewton):
 
 
 def pseudo_gradient(point: Tensor, gradient: Tensor, strength: float) -> Tensor:
-    """Of f + strength * |w|_1 at w = point (n,), f having that gradient (n,) -> (n,). Andrew & Gao 2007, Eq. 4."""
+    """Return the pseudo-gradient (n,) of f + strength * |w|_1 at w = point (n,). Andrew & Gao 2007, Eq. 4.
+
+    `gradient` (n,) is that of f.
+    """
     smooth = gradient + strength * point.sign()
     at_zero = gradient.sign() * (gradient.abs() - strength).clamp(min=0)
     return torch.where(point == 0, at_zero, smooth)

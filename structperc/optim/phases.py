@@ -1,4 +1,4 @@
-"""One optimizer after another."""
+"""An optimizer that is made of two, one after the other."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -62,21 +62,24 @@ class Phases(ServedWeights):
 
     @property
     def finished(self) -> str | None:
-        """Why the second optimizer has nothing left to do; None while there is something to do."""
+        """The reason why the second optimizer has nothing left to do; None while there is something to do."""
         return learner(self.active).finished if self.phase else None
 
     @property
     def news(self) -> str | None:
-        """One line about the last step, of optimizers that give one."""
+        """One line about the last step; None of optimizers that give none."""
         return learner(self.active).news
 
     @property
     def advice(self) -> str:
-        """What to change when training diverges."""
+        """The advice of the active optimizer what to change when training diverges."""
         return learner(self.active).advice
 
     def begin_epoch(self, epoch: int) -> None:
-        """To be called at the start of every epoch, counted from 0, on the optimizer itself (not on a wrapper)."""
+        """Choose the active optimizer for the epoch, from 0, that begins.
+
+        Called on the optimizer itself, not on a wrapper.
+        """
         over = epoch >= self.epochs or learner(self.active).finished is not None
         if self.phase == 0 and over:
             learner(self.active).swap_in()
@@ -91,7 +94,7 @@ class Phases(ServedWeights):
         return self.active._served(p, group) if isinstance(self.active, ServedWeights) else None
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of the active optimizer, and which it is: the other one has none, or none of use."""
+        """Return the state of the active optimizer, and which it is: the other one has none, or none of use."""
         return {**self.active.state_dict(), "phase": self.phase}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -107,5 +110,5 @@ class Phases(ServedWeights):
 
 
 def copies(params: list[Any]) -> list[Any]:
-    """Groups as new dicts: optimizers write their options into those they get."""
+    """Return groups as new dicts, since optimizers write their options into those they get."""
     return [dict(p) if isinstance(p, dict) else p for p in params]

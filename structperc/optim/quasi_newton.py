@@ -169,5 +169,5 @@ class QuasiNewton(FullBatch):
 
 
 def norm(vector: Tensor) -> float:
-    """-> Euclidean length of the vector (n,)."""
+    """Return the Euclidean length of the vector (n,)."""
     return math.sqrt(dot(vector, vector))

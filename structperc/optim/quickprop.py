@@ -1,4 +1,4 @@
-"""QuickProp: a parabola per weight."""
+"""QuickProp: a step to the minimum of a parabola for each weight."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -96,7 +96,7 @@ class QuickProp(FullBatch):
 
 
 def quickprop_step(slope: Tensor, before: Tensor, step: Tensor, lr: float, growth: float) -> Tensor:
-    """slope S (n,), the one before S' (n,) and the step d' (n,) between -> next step (n,)."""
+    """Return the next step (n,) from the slope S (n,), the one before S' (n,) and the step d' (n,) between."""
     downhill = slope * step.sign()  # below 0 where S asks for the direction of d'
     flat = downhill <= growth / (1 + growth) * before * step.sign()
     parabola = torch.where(flat, growth, slope / (before - slope)).clamp_(-growth, growth)

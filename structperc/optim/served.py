@@ -1,4 +1,4 @@
-"""Weights to look at may be others than weights to learn with: one protocol for optimizers that tell them apart."""
+"""Optimizers that serve other weights than those they learn with, such as averages: one protocol for all of them."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -23,7 +23,7 @@ class ServedWeights(Optimizer, Learner, ABC):
 
     @torch.no_grad()
     def swap_in(self) -> dict[Tensor, Tensor]:
-        """Put the served weights into the parameters; -> what `restore` needs to put the raw weights back."""
+        """Put the served weights into the parameters; return what `restore` needs to put the raw weights back."""
         raw = {}
         for group in self.param_groups:
             for p in group["params"]:
@@ -34,7 +34,7 @@ class ServedWeights(Optimizer, Learner, ABC):
         return raw
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As torch's, but tensors come back as copies in the dtype they had: torch casts them to the parameter's."""
+        """Load a state, whose tensors keep the dtype they had: torch would cast them to that of the parameter."""
         super().load_state_dict({**state_dict, "state": {}})
         for group, saved in zip(self.param_groups, state_dict["param_groups"], strict=True):
             for p, key in zip(group["params"], saved["params"], strict=True):

@@ -1,4 +1,4 @@
-"""The contract of a scorer, and what it has in common with all that holds local weights."""
+"""The contract of a scorer, and what it has in common with everything that holds local weights."""
 
 from abc import ABC, abstractmethod
 
@@ -23,7 +23,7 @@ class LocalWeights(nn.Module, ABC):
 
 
 class Scorer(LocalWeights):
-    """forward(batch) -> Lattice."""
+    """Base of scorers: forward(batch) -> Lattice."""
 
     n_inputs = 0  # how many of `batch.inputs` it reads
 
@@ -31,9 +31,9 @@ class Scorer(LocalWeights):
         """Take from the training data what is needed to read text beside feature ids; most take nothing."""
 
     def read(self, corpus: Corpus) -> list[Ragged]:
-        """What the scorer finds in `batch.inputs`; most look at feature ids alone."""
+        """Return what the scorer finds in `batch.inputs`; most look at feature ids alone and return nothing."""
         return []
 
     @abstractmethod
     def forward(self, batch: Batch) -> Lattice:
-        """-> Lattice of unary (B, T, L) and edge (B, T, L, L) or (1, 1, L, L)."""
+        """Return the Lattice of a batch: unary (B, T, L) and edge (B, T, L, L) or (1, 1, L, L)."""

@@ -42,7 +42,7 @@ class Neural(Scorer):
         self.transition = nn.Parameter(torch.zeros(n_labels, n_labels)) if self.transitions else None
 
     def forward(self, batch: Batch) -> Lattice:
-        """-> Lattice of unary (B, T, L) and edge (1, 1, L, L)."""
+        """Return the Lattice of a batch: unary (B, T, L) and edge (1, 1, L, L)."""
         unary = self.head(self.encoder(batch)).float()
         L = unary.shape[2]
         edge = unary.new_zeros(L, L) if self.transition is None else self.transition

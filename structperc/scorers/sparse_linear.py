@@ -37,7 +37,7 @@ class SparseLinear(Scorer):
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
         """Create the weight tables once features and labels are known: (n_node, L), (n_edge, L*L), (L, L).
 
-        InputError without any node feature.
+        Raises InputError if there is no node feature.
         """
         if not n_node:
             raise InputError(
@@ -48,7 +48,10 @@ class SparseLinear(Scorer):
         self.transition = nn.Parameter(torch.zeros(n_labels, n_labels)) if self.transitions else None
 
     def forward(self, batch: Batch) -> Lattice:
-        """-> Lattice of unary (B, T, L) and edge (B, T, L, L), or (1, 1, L, L) without edge features; 0 in padding."""
+        """Return the Lattice of a batch, with zeros in the padding.
+
+        Its unary scores are (B, T, L), its edge scores (B, T, L, L), or (1, 1, L, L) without edge features.
+        """
         node, lengths = self.node, batch.lengths.cpu()
         B, T, L = len(lengths), int(lengths.max()) if len(lengths) else 0, node.shape[1]
         (real,) = real_tokens(lengths, T).numpy().ravel().nonzero()

@@ -56,7 +56,7 @@ class Sum(Scorer):
             scorer.allocate(n_node, n_edge, n_labels)
 
     def forward(self, batch: Batch) -> Lattice:
-        """-> Lattice of unary (B, T, L) and edge (B, T, L, L), or (1, 1, L, L) where all have such."""
+        """Return the sum of all parts' lattices: unary (B, T, L), edge (B, T, L, L) or, if all have such, (1, 1, L, L)."""
         ends = list(accumulate((scorer.n_inputs for scorer in self.parts), initial=0))
         cut = [batch._replace(inputs=batch.inputs[a:b]) for a, b in pairwise(ends)]
         found = [scorer(part) for scorer, part in zip(self.parts, cut, strict=True)]
