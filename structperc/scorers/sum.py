@@ -56,7 +56,10 @@ class Sum(Scorer):
             scorer.allocate(n_node, n_edge, n_labels)
 
     def forward(self, batch: Batch) -> Lattice:
-        """Return the sum of all parts' lattices: unary (B, T, L), edge (B, T, L, L) or, if all have such, (1, 1, L, L)."""
+        """Return the sum of the lattices of all scorers.
+
+        Its unary scores are (B, T, L), its edge scores (B, T, L, L), or (1, 1, L, L) where all scorers have such.
+        """
         ends = list(accumulate((scorer.n_inputs for scorer in self.parts), initial=0))
         cut = [batch._replace(inputs=batch.inputs[a:b]) for a, b in pairwise(ends)]
         found = [scorer(part) for scorer, part in zip(self.parts, cut, strict=True)]
