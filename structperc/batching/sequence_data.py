@@ -131,7 +131,7 @@ class SequenceData(pl.LightningDataModule, ABC):
         return corpus
 
     def _renamed(self, split: str, corpus: Corpus) -> Corpus:
-        """Types by their new names. InputError for a name that the training data does not have."""
+        """Types by their new names. Raises InputError for a name that the training data does not have."""
         if not self.types or "label" not in corpus.columns:
             return corpus
         if split == "train":

@@ -21,7 +21,7 @@ class Corpus:
     """N tokens in R sentences in S sequences; a sequence is a sentence or a whole document.
 
     Sequence s is the tokens starts[s]:starts[s+1], sentence r the tokens sentences[r]:sentences[r+1].
-    InputError when there is no column `word` or a column does not have N values.
+    Raises InputError when there is no column `word` or a column does not have N values.
     """
 
     columns: dict[str, list[str]]  # role -> N strings

@@ -16,7 +16,7 @@ from structperc.errors import InputError
 class LabelSet:
     """The labels of a task, their ids (positions in `names`) and what their scheme allows.
 
-    InputError for an unknown scheme, doubled or missing names, and names that the scheme does not have.
+    Raises InputError for an unknown scheme, doubled or missing names, and names that the scheme does not have.
     """
 
     names: tuple[str, ...]

@@ -17,11 +17,7 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 def read_rows(rows: "Dataset", name: str, reading: Reading, scheme: str, unmarked: str, strict: bool = False) -> Corpus:
-    """Rows of sentences -> the corpus of the unit that `reading` names, its labels, if there are any, of `scheme`.
-
-    Labels that are illegal in the tag scheme that `reading` names are repaired and counted in a warning. InputError,
-    saying `unmarked`, for documents in rows without marks of documents, and as of `normalise_labels`.
-    """
+    """Return rows of sentences as a corpus of the unit that `reading` names, whose labels, if any, are of `scheme`."""
     assert reading.unit is not None
     assert reading.labels is not None
     corpus = Corpus.from_dataset(rows, reading.unit, name)

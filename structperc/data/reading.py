@@ -16,5 +16,5 @@ class Reading(NamedTuple):
     encoding: str = "utf-8"
 
     def or_else(self, unit: str, labels: str) -> "Reading":
-        """The same with this unit and this tag scheme where none is named."""
+        """Return the same options with this unit and this tag scheme where none is named."""
         return self._replace(unit=self.unit or unit, labels=self.labels or labels)

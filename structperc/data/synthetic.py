@@ -128,7 +128,7 @@ class _Names:
         return list(drawn)
 
     def marked(self, kind: str) -> Mention:
-        """A name whose class shows in its form."""
+        """Return a name whose class shows in its form."""
         stem, ending = self.stem(kind), self.chance.choice(_ENDINGS[kind])
         if kind == "PER":
             return Mention((self.chance.choice(_GIVEN), stem + ending), kind)
@@ -137,7 +137,7 @@ class _Names:
         return Mention((stem + ending,), kind, pos="JJ" if kind == "MISC" else "NNP")
 
     def long(self, name: str, kind: str) -> Mention:
-        """An ambiguous name inside a longer one that shows its class."""
+        """Return an ambiguous name inside a longer one that shows its class."""
         if kind == "PER":
             return Mention((self.chance.choice(_GIVEN), name), kind)
         return Mention((name, "Valley" if kind == "LOC" else "Corp."), kind)

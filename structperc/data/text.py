@@ -23,13 +23,13 @@ def expand(path: str | Path) -> Path:
 
 
 def read_lines(path: str | Path, encoding: str | None = None) -> list[str]:
-    r"""Lines of a file, ended by \n or \r\n, or all of them by \r; a byte-order mark is dropped.
+    r"""Return the lines of a file, ended by \n or \r\n, or all of them by \r; a byte-order mark is dropped.
 
     The path goes through `expand`. Without an encoding the file must be UTF-8; messages advise to set one only where
     one was given.
 
-    InputError for a path that cannot be read (nothing else is tried), with file:line for bytes that are not in the
-    encoding, and for files that are no text but something known, such as packed ones.
+    Raises InputError for a path that cannot be read (nothing else is tried), with file:line for bytes that are not in
+    the encoding, and for files that are no text but something known, such as packed ones.
     """
     path = expand(path)
     data = _bytes(path)
@@ -70,7 +70,7 @@ def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
 
 
 def _refuse_known(path: Path, data: bytes, encoding: str | None) -> None:
-    """InputError for what is known and no text, or a text in another encoding that shows."""
+    """Raise InputError for what is known and no text, or a text in another encoding that shows."""
     if found := known_format(data):
         raise InputError(f"{path}: this is {found}")
     wide = wide_encoding(data)

@@ -76,7 +76,7 @@ def _row(name: Any, given: Any, file: str, seeds: list[int], options: list[str])
 
 
 def _check_start(row: Row, above: Sequence[Row], where: str) -> None:
-    """InputError unless the models that a row starts from are trained before it."""
+    """Raise InputError unless the models that a row starts from are trained before it."""
     if row.init_from is None:
         return
     if row.command != "fit":

@@ -123,7 +123,7 @@ def row_identity(row: Row) -> dict[str, Any]:
 
 
 def _failures(done: Sequence[Run], folder: Path) -> Iterator[str]:
-    """How many runs failed. InputError when all did."""
+    """How many runs failed. Raises InputError when all did."""
     failed = [run for run in done if run.training.error is not None]
     if len(failed) == len(done):
         raise InputError(f"study: no run succeeded; {failed[0].name}: {failed[0].training.error} (see {folder})")

@@ -32,7 +32,7 @@ class Significance:
     def __call__(self, runs: Sequence[Run]) -> list[dict[str, float]]:
         """For each run `p_tokens` and `p_sentences`, if it and its partner have predictions; none of the baseline.
 
-        InputError for predictions of different texts.
+        Raises InputError for predictions of different texts.
         """
         own = [run for run in runs if run.row.name == self.baseline]
         return [{} if run in own else self._test(run, partner(run, own)) for run in runs]

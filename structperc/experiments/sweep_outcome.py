@@ -42,7 +42,7 @@ class Plan(NamedTuple):
         return [f"--data.holdout={self.holdout}"] if self.holdout else []
 
     def identity(self) -> dict[str, Any]:
-        """What all trainings of a sweep share; further values and seeds may be added to one."""
+        """Return what all trainings of a sweep share; further values and seeds may be added to one."""
         return identity(self.configs, options=self.options, holdout=self.holdout, keys=list(self.grid))
 
 
@@ -80,7 +80,7 @@ def sweep(
 
 
 def _checked(plan: Plan) -> Path:
-    """The root of the configuration's runs. InputError for what fit would refuse, as far as that shows at once."""
+    """The root of the configuration's runs. Raises InputError for what fit would refuse, if that shows at once."""
     root = None
     for row in bar(plan.rows, "checking"):
         try:

@@ -18,8 +18,8 @@ class Clusters:
     mapping from word to path. A word is looked up as it stands and, with `lower_case`, down-cased if that
     fails.
 
-    InputError for a file or mapping without words; with file:line for a line of another form, and for a word that has
-    two paths.
+    Raises InputError for a file or mapping without words; with file:line for a line of another form, and for a word
+    that has two paths.
     """
 
     def __init__(self, paths: str | Path | Mapping[str, str], lower_case: bool = True) -> None:

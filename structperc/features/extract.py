@@ -87,11 +87,11 @@ class FeatureExtractor:
         return cls(node, edge, cutoff, gazetteers, clusters, progress)
 
     def fit(self, corpus: Corpus) -> None:
-        """Count the features of a training corpus and freeze the index. InputError for a missing column."""
+        """Count the features of a training corpus and freeze the index. Raises InputError for a missing column."""
         self._fit(corpus, self._sources.read(corpus))
 
     def encode(self, corpus: Corpus) -> EncodedFeatures:
-        """Return the feature ids of a corpus. InputError for a missing column."""
+        """Return the feature ids of a corpus. Raises InputError for a missing column."""
         self._index("node")  # before anything is read
         return self._encode(self._view(corpus, self._sources.read(corpus)))
 
@@ -157,7 +157,7 @@ class FeatureExtractor:
     def from_state(cls, strings: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "FeatureExtractor":
         """Rebuild a fitted extractor from `state_dict_json` and `state_arrays`.
 
-        InputError for a state that is none of these, and for what does not fit together; no file is read.
+        Raises InputError for a state that is none of these, and for what does not fit together; no file is read.
         """
         check_fields(strings, STATE, "features")
         gazetteers = {

@@ -69,7 +69,7 @@ class FeatureIndex:
         keys: np.ndarray,
         sizes: np.ndarray,
     ) -> "FeatureIndex":
-        """Rebuild an index from `to_arrays`; InputError for arrays that are not of these templates."""
+        """Rebuild an index from `to_arrays`; raises InputError for arrays that are not of these templates."""
         if keys.dtype != np.int64 or sizes.dtype != np.int64 or keys.ndim != 1 or sizes.shape != (len(templates),):
             raise InputError(f"features: keys and their numbers of {len(templates)} templates are due, as int64")
         if (sizes < 0).any() or sizes.sum() != len(keys):

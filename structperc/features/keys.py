@@ -15,7 +15,7 @@ TABLE = 1 << 18  # key spaces up to this size are counted and looked up in a tab
 
 
 def radices(template: Template, vocabularies: Mapping[str, ValueCodes]) -> tuple[int, ...]:
-    """Return the number of codes of each part; InputError if 63 bits cannot tell their combinations apart."""
+    """Return the number of codes of each part; raises InputError if 63 bits cannot tell their combinations apart."""
     sizes = tuple(len(vocabularies[part.attribute]) for part in template)
     if prod(sizes) >= 1 << 63:
         raise InputError(f"template {template_name(template)!r} joins too many values; take a part out")

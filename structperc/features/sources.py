@@ -33,7 +33,7 @@ class Sources:
     """Finds the values of attributes.
 
     A name is looked for among the surface attributes, the gazetteers, the clusters (c4, c10, ...) and the
-    columns of a corpus, in this order. InputError for a list that no template uses or whose name is taken.
+    columns of a corpus, in this order. Raises InputError for a list that no template uses or whose name is taken.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Sources:
         return [role for role in dict.fromkeys(roles) if role not in self._gazetteers]
 
     def read(self, corpus: Corpus) -> Attributes:
-        """Return the values of all attributes; InputError when the corpus lacks a column."""
+        """Return the values of all attributes; raises InputError when the corpus lacks a column."""
         words = number_strings(corpus.columns["word"], self._reach)
         columns = {"word": words}
         for role, _ in self._sources.values():

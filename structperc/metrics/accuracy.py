@@ -38,7 +38,7 @@ class _Accuracy(Metric):
     plot_upper_bound = 1.0
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
-        """-> (figure, axes) with the value, or with a line through a sequence of values."""
+        """Draw the value, or a line through a sequence of values; return figure and axes."""
         return self._plot(val, ax)
 
 

@@ -26,11 +26,11 @@ class Comparisons(NamedTuple):
     gamma: float = 1.0  # of the F measure
 
     def pairs(self) -> list[Pair]:
-        """The comparisons of each system with all that come after it."""
+        """Return the comparisons of each system with all that come after it."""
         return [Pair(a.name, b.name, *a.against(b)) for a, b in combinations(self.systems, 2)]
 
     def columns(self) -> dict[str, list[float]]:
-        """The scores of all systems by name, as shares in 0..1, one per system."""
+        """Return the scores of all systems by name, as shares in 0..1, one per system."""
         tokens, sentences = zip(*(system.accuracies for system in self.systems), strict=True)
         accuracies = {"tokens": list(tokens), "sentences": list(sentences)}
         segments = [system.segments for system in self.systems if system.segments is not None]

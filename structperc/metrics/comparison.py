@@ -19,7 +19,7 @@ class Comparison(NamedTuple):
     gamma: float = 1.0  # of the F measure
 
     def rows(self) -> list[tuple[str, float, float]]:
-        """The scores as (name, score of A, score of B), shares in 0..1."""
+        """Return the scores as (name, score of A, score of B), shares in 0..1."""
         rows = [(f"{name} accuracy", m.accuracy_a, m.accuracy_b) for name, m in self._tests()]
         if self.segments is None:
             return rows

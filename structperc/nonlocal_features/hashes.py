@@ -28,7 +28,7 @@ class Hashes:
         return (self.sums[ends] - self.sums[starts]) * self.inverse_powers[starts]
 
     def of_rows(self, starts: Tensor, ends: Tensor) -> Tensor:
-        """The same, but equal strings of two sequences have different numbers."""
+        """Return numbers of strings as a call does, but equal strings of two sequences have different numbers."""
         return self(starts, ends) + starts // self.T * ROW
 
 

@@ -36,7 +36,9 @@ Weights = dict[str, Tensor]  # by parameter name
 def bayes_point(
     tagger: LossTagger, data: SequenceData, passes: int = 10, processes: int = 1, show: bool = False
 ) -> Weights:
-    """-> {name: mean of a parameter's final weights over `passes` single passes}; Kazama & Torisawa 2007, §4.3.
+    """Return the mean of each parameter's final weights, by name, over several single passes.
+
+    This is the Bayes-point initialisation of Kazama & Torisawa 2007, §4.3.
 
     Each pass starts from the present weights (the paper: zeros, which is what a new tagger has), takes the
     training steps of one epoch with an optimizer of its own, and hands over its last weights, not their average

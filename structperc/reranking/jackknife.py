@@ -130,7 +130,7 @@ class _Training:
         self.labels = LabelSet.from_corpus(data.corpus("train").columns["label"], data.scheme)
 
     def lists(self, cache: ListCache, corpus: Corpus, fold_of: np.ndarray, n: int) -> tuple[CandidateLists, float]:
-        """-> lists of all sequences in the order of the corpus, seconds of all folds."""
+        """Return lists of all sequences in the order of the corpus, and the seconds of all folds."""
         parts, rows, seconds = [], [], 0.0
         for fold in range(self.plan.folds):
             held = fold_of == fold
@@ -155,7 +155,7 @@ class _Training:
         return lists, seconds
 
     def final(self, cache: ListCache, corpus: Corpus) -> tuple[Tagger, float]:
-        """-> the first model of all training data, always as the cache gives it; seconds of its training."""
+        """Return the first model of all training data, always as the cache gives it, and the seconds of training."""
         kept = cache.tagger()
         if kept is not None:
             logger.info("first model: taken from %s", cache.folder)
@@ -169,7 +169,7 @@ class _Training:
         return kept
 
     def trained(self, corpus: Corpus, number: int) -> Tagger:
-        """A new first model after its training; all that is random in it comes from the seed and the number."""
+        """Return a new first model after its training; all that is random in it comes from the seed and the number."""
         gc.collect()  # the tagger before this one and its trainer refer to each other
         seed_all(self.plan.seed, number)
         tagger = fresh(self.first, corpus, self.labels, self.data.unit)

@@ -128,7 +128,7 @@ class Ranker(nn.Module, ABC):
         self._check_history()
 
     def _check_history(self) -> None:
-        """InputError unless what a loaded state says about its learning fits together; here it says nothing."""
+        """Raise InputError unless what a loaded state says about its learning fits together; here it says nothing."""
 
 
 def within(ids: Tensor, n_features: int) -> bool:
@@ -137,7 +137,7 @@ def within(ids: Tensor, n_features: int) -> bool:
 
 
 def _check(examples: Examples) -> None:
-    """InputError unless some correct candidate can be told from others."""
+    """Raise InputError unless some correct candidate can be told from others."""
     several = examples.valid.sum(1) > 1
     if not several.any():
         raise InputError("lists hold one candidate each: set search.k >= 2")

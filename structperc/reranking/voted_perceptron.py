@@ -65,7 +65,7 @@ class VotedPerceptron(Ranker):
 
     @property
     def updates(self) -> ListUpdates:
-        """All weight vectors so far."""
+        """All weight vectors so far, as the list of updates between them."""
         features = Ragged(self.update_ids, self.update_offsets)
         return ListUpdates(features, self.update_signs, self.update_first, self.survival)
 

@@ -27,7 +27,7 @@ class ListUpdates(NamedTuple):
         return torch.cat([self.first.new_zeros(1), self.first.cpu().cumsum(0).to(self.first)])
 
     def to(self, device: torch.device) -> "ListUpdates":
-        """The same updates on another device."""
+        """Return the same updates on another device."""
         ids, offsets = self.features.ids.to(device), self.features.offsets.to(device)
         return ListUpdates(Ragged(ids, offsets), *(x.to(device) for x in self[1:]))
 

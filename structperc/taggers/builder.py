@@ -131,7 +131,7 @@ def _element(hint: Any) -> Any:
 
 
 def _modules(hint: Any, place: str) -> tuple[type, ...]:
-    """The classes of modules that a place takes. InputError when it takes none."""
+    """The classes of modules that a place takes. Raises InputError when it takes none."""
     taken = tuple(one for one in _alternatives(hint) if isinstance(one, type) and issubclass(one, nn.Module))
     if hint is Any:
         return (nn.Module,)

@@ -58,7 +58,7 @@ def read_folder(folder: Path, device: str = "cpu") -> tuple[dict[str, Any], dict
 
 
 def _check_format(config: Any) -> None:
-    """InputError unless this version can read the configuration."""
+    """Raise InputError unless this version can read the configuration."""
     if not isinstance(config, dict) or "format" not in config:
         raise InputError(f"{CONFIG} is no configuration of a model (it has no 'format')")
     if type(config["format"]) is not int or config["format"] not in READ:

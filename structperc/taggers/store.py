@@ -144,7 +144,7 @@ class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
 
 
 def _kind(config: dict[str, Any], wanted: type[SavedTagger], build: Builder) -> type[SavedTagger]:
-    """The class that was saved, `wanted` where none is named. InputError when it is no `wanted`."""
+    """The class that was saved, `wanted` where none is named. Raises InputError when it is no `wanted`."""
     if "class" not in config:
         return wanted
     kind = build.find(config["class"], SavedTagger, "class")
@@ -194,7 +194,7 @@ def _at_most(tensors: int) -> Iterator[None]:
 
 
 def _check_weights(tagger: SavedTagger, weights: dict[str, Tensor]) -> None:
-    """InputError unless weights have the names, sizes and types of the tagger's state."""
+    """Raise InputError unless weights have the names, sizes and types of the tagger's state."""
     state = {name: t for name, t in tagger.state_dict().items() if not name.startswith(LEARNING)}
     if missing := state.keys() - weights.keys():
         raise InputError(f"there are no weights {min(missing)}")

@@ -163,7 +163,7 @@ class Program(LightningCLI):
         return trainer
 
     def _run_subcommand(self, subcommand: str) -> None:
-        """As of LightningCLI. InputError for a checkpoint that is whole but is not one of this configuration."""
+        """As of LightningCLI. Raises InputError for a checkpoint that is whole but is not one of this configuration."""
         try:
             super()._run_subcommand(subcommand)
         except Exception as error:

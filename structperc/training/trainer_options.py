@@ -41,7 +41,7 @@ def options_named(options: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _check_numbers(options: Mapping[str, Any]) -> None:
-    """InputError for numbers that are too small or too large, and for an option that sequences do not go with."""
+    """Raise InputError for numbers that are too small or too large, and for an option that sequences do not go with."""
     for name, least in LEAST.items():
         value = options.get(name)
         if value is not None and value < least:
