@@ -9,7 +9,7 @@ from fuzz.command_lines import GOOD
 from fuzz.outcome import FINE
 
 CASES = 2000
-QUICK = 4  # of each kind
+QUICK = 3  # of each kind
 BLOCK = 100  # cases of one test
 
 

@@ -2,6 +2,7 @@
 
 import logging
 from functools import partial
+from shutil import copytree
 
 import numpy as np
 import pytest
@@ -48,6 +49,20 @@ def make_plan(tmp_path, **options):
 def assert_same_lists(a, b):
     for name in TENSORS:
         assert torch.equal(getattr(a, name), getattr(b, name)), name
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """First models and lists as they are made without a cache, and the folder of the cache that they leave."""
+    folder = tmp_path_factory.mktemp("whole")
+    return make_plan(folder)(make_first(), make_data(), N, **TRAINER), folder / "cache"
+
+
+@pytest.fixture
+def cached(whole, tmp_path):
+    """A plan whose cache has the lists of `whole`."""
+    copytree(whole[1], tmp_path / "cache")
+    return make_plan(tmp_path)
 
 
 def files(plan):
@@ -137,10 +152,9 @@ def assert_listed(listed, tagger, batch, n):
     assert listed.candidates.valid.all()
 
 
-def test_lists_are_the_k_best_of_the_fold_models(tmp_path):
-    plan, data = make_plan(tmp_path), make_data()
+def test_lists_are_the_k_best_of_the_fold_models(whole, tmp_path):
+    (models, _), plan, data = whole, make_plan(tmp_path), make_data()
     corpus = data.corpus("train")
-    models = plan(make_first(), data, N, **TRAINER)
     assert models.lists.lengths.tolist() == corpus.lengths.tolist()
     fold_of = fold_numbers(corpus.documents, FOLDS, plan.seed)
     for fold in range(FOLDS):
@@ -181,9 +195,8 @@ def test_first_models_have_not_seen_what_they_list(tmp_path, monkeypatch):
     assert {f"w[0]=only{row}" for row in range(len(corpus))} <= final
 
 
-def test_the_final_first_model_has_the_averaged_weights_of_all_training_data(tmp_path):
-    data = make_data()
-    models = make_plan(tmp_path)(make_first(), data, N, **TRAINER)
+def test_the_final_first_model_has_the_averaged_weights_of_all_training_data(whole):
+    (models, _), data = whole, make_data()
     tagger, trainer = by_hand(make_first(), data.corpus("train"), models.tagger.labels, data)
     with trainer.optimizers[0].averaged():
         assert torch.equal(models.tagger.scorer.node, tagger.scorer.node)
@@ -244,8 +257,8 @@ def test_callbacks_are_copied_for_each_training(tmp_path):
     assert watch.epochs == 0
 
 
-def test_trainings_start_from_their_bayes_point(tmp_path):
-    plain = make_plan(tmp_path)(make_first(), make_data(), N, **TRAINER)
+def test_trainings_start_from_their_bayes_point(whole, cached, tmp_path):
+    plain, _ = whole
     started = make_plan(tmp_path, callbacks=[BayesPoint(passes=2)])(make_first(), make_data(), N, **TRAINER)
     assert not torch.equal(plain.tagger.scorer.node, started.tagger.scorer.node)
     assert len(list((tmp_path / "cache").iterdir())) == 2
@@ -304,18 +317,16 @@ def test_a_folder_does_not_depend_on_other_splits_or_on_what_was_trained(tmp_pat
     assert make_plan(tmp_path / "elsewhere").fingerprint(first, data, N) == name
 
 
-def test_lists_of_another_configuration_are_not_used(tmp_path, trainings):
-    make_plan(tmp_path)(make_first(), make_data(), N, **TRAINER)
-    make_plan(tmp_path)(make_first(criterion=Margin(C=6)), make_data(), N, **TRAINER)
-    assert len(trainings) == 2 * (FOLDS + 1)
+def test_lists_of_another_configuration_are_not_used(cached, trainings):
+    cached(make_first(), make_data(), N, **TRAINER)
+    assert not trainings
+    cached(make_first(criterion=Margin(C=6)), make_data(), N, **TRAINER)
+    assert len(trainings) == FOLDS + 1
 
 
 @pytest.mark.parametrize("done", range(FOLDS + 1))
-def test_an_interrupted_run_goes_on(tmp_path, trainings, monkeypatch, done):
+def test_an_interrupted_run_goes_on(whole, tmp_path, trainings, monkeypatch, done):
     data = make_data()
-    whole = make_plan(tmp_path / "whole")(make_first(), data, N, **TRAINER)
-    trainings.clear()
-
     trained = module._Training.trained
 
     def interrupted(self, corpus, number):
@@ -330,42 +341,34 @@ def test_an_interrupted_run_goes_on(tmp_path, trainings, monkeypatch, done):
     assert len(trainings) == done
     finished = make_plan(tmp_path)(make_first(), data, N, **TRAINER)
     assert len(trainings) == FOLDS + 1
-    assert_same_lists(finished.lists, whole.lists)
-    assert torch.equal(finished.tagger.scorer.node, whole.tagger.scorer.node)
+    assert_same_lists(finished.lists, whole[0].lists)
+    assert torch.equal(finished.tagger.scorer.node, whole[0].tagger.scorer.node)
 
 
 @pytest.mark.parametrize("damaged", ["fold-2.safetensors", "first/model.safetensors", "first/model.json", "first.json"])
-def test_what_is_damaged_is_made_anew_and_said(tmp_path, trainings, caplog, damaged):
-    plan = make_plan(tmp_path)
-    made = plan(make_first(), make_data(), N, **TRAINER)
-    folder = files(plan)["first"].parent
+def test_what_is_damaged_is_made_anew_and_said(whole, cached, trainings, caplog, damaged):
+    folder = files(cached)["first"].parent
     (folder / damaged).write_bytes((folder / damaged).read_bytes()[:-1] + b"]")
-    trainings.clear()
-    again = plan(make_first(), make_data(), N, **TRAINER)
+    again = cached(make_first(), make_data(), N, **TRAINER)
     assert len(trainings) == 1
     assert "anew" in caplog.text
-    assert_same_lists(again.lists, made.lists)
+    assert_same_lists(again.lists, whole[0].lists)
     trainings.clear()
-    plan(make_first(), make_data(), N, **TRAINER)
+    cached(make_first(), make_data(), N, **TRAINER)
     assert not trainings
 
 
-def test_lists_of_other_sequences_are_made_anew(tmp_path, trainings, caplog):
-    plan = make_plan(tmp_path)
-    plan(make_first(), make_data(), N, **TRAINER)
-    kept = files(plan)
+def test_lists_of_other_sequences_are_made_anew(cached, trainings, caplog):
+    kept = files(cached)
     lists, about = CandidateLists.load(kept["fold-1.safetensors"])
     lists.take(torch.arange(len(lists)).flip(0)).save(kept["fold-1.safetensors"], about)
-    trainings.clear()
-    plan(make_first(), make_data(), N, **TRAINER)
+    cached(make_first(), make_data(), N, **TRAINER)
     assert len(trainings) == 1
     assert "other sequences" in caplog.text
 
 
-def test_nothing_but_safetensors_and_json(tmp_path):
-    plan = make_plan(tmp_path)
-    plan(make_first(), make_data(), N, **TRAINER)
-    assert {path.suffix for path in files(plan)["first"].parent.rglob("*") if path.is_file()} == {
+def test_nothing_but_safetensors_and_json(cached):
+    assert {path.suffix for path in files(cached)["first"].parent.rglob("*") if path.is_file()} == {
         ".safetensors",
         ".json",
     }

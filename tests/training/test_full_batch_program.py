@@ -81,13 +81,13 @@ def map_model(make_runs):
 
 def test_lbfgs_converges_and_the_model_has_the_lowest_objective(runs, caplog):
     with caplog.at_level("INFO", logger="pytorch_lightning.structperc"):
-        options = ["--trainer.max_epochs=300", "--model.optimizer.tolerance=1e-6"]
+        options = ["--trainer.max_epochs=300", "--model.optimizer.tolerance=1e-4"]
         assert runs("fit", *FULL, *MAP, *LBFGS, *LOWEST, *options) == 0
     run = runs.root / "1"
     epochs = json.loads((run / "results.json").read_text())["epochs"]
     values = logged(run, "train/objective")
     assert epochs == len(values) < 300
-    assert f"epoch {epochs}: converged: in 10 iterations the objective fell by less than 1e-06" in caplog.messages
+    assert f"epoch {epochs}: converged: in 10 iterations the objective fell by less than 0.0001" in caplog.messages
     assert values[-1] < values[0] / 10
     assert objective(run / "model", 1) == pytest.approx(min(values), rel=1e-5)
 
