@@ -9,7 +9,7 @@ from torch import Tensor
 
 from structperc.criteria import Perceptron
 from structperc.errors import InputError
-from structperc.ragged import Ragged
+from structperc.ragged import Ragged, boundaries
 from structperc.reranking.examples import Examples
 from structperc.reranking.ranker import Ranker, within
 from structperc.reranking.votes import ListUpdates, Votes
@@ -87,7 +87,8 @@ class VotedPerceptron(Ranker):
 
     def _append(self, survival: list[int], made: list["Difference"]) -> None:
         """Survival of the present vector and of those that came after it, and the updates that made these."""
-        ends = int(self.update_offsets[-1]) + np.cumsum([len(update.ids) for update in made], dtype=np.int64)
+        counts = torch.tensor([len(update.ids) for update in made], dtype=torch.int64)
+        ends = int(self.update_offsets[-1]) + boundaries(counts)[1:]
         ids, signs = (np.concatenate([np.zeros(0, np.int64), *(x[i] for x in made)]) for i in range(2))
         first = [update.first for update in made]
         self._extend(update_ids=ids, update_signs=signs, update_offsets=ends, update_first=first, mistakes=[len(made)])
