@@ -37,7 +37,7 @@ def run(smoke: bool) -> list[dict]:
     data, name = _data(smoke)
     features = FeatureExtractor(TEMPLATES, progress=False)
     features.fit(data.corpus("train"))
-    labels = LabelSet.from_corpus(data.corpus("train").columns["label"], data.scheme)
+    labels = data.label_set()
     taggers = [_tagger(features, labels) for _ in range(len(BATCH_SIZES) + 1)]
     data.encode(taggers[0].encode, "fit")
     sides = [

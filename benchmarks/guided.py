@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from structperc.batching import EncodedCorpus, LengthBatches, SequenceData
-from structperc.data import Conll, LabelSet, Synthetic
+from structperc.data import Conll, Synthetic
 from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures, GuidedModel, Updates
 from structperc.ragged import Ragged
@@ -51,7 +51,7 @@ def _corpus(smoke: bool) -> list[dict]:
     data, name = _data(smoke)
     features = FeatureExtractor(["shen2007"], progress=False)
     features.fit(data.corpus("train"))
-    labels = LabelSet.from_corpus(data.corpus("train").columns["label"], data.scheme)
+    labels = data.label_set()
     train, dev = (EncodedCorpus(data.corpus(split), features, labels) for split in ("train", "dev"))
     model = _model(features.n_node_features, len(labels))
     updates = Updates(model.parameters())

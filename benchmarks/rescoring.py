@@ -10,7 +10,7 @@ from pathlib import Path
 from structperc.batching import LengthBatches, SequenceData
 from structperc.chain import KBest
 from structperc.criteria import LocalAndNonlocal
-from structperc.data import Conll, Corpus, LabelSet, Synthetic
+from structperc.data import Conll, Corpus, Synthetic
 from structperc.features import FeatureExtractor
 from structperc.inspection import nbest_scores
 from structperc.nonlocal_features import (
@@ -55,7 +55,7 @@ def _trained(data: SequenceData) -> Tagger:
     features.fit(train)
     added = [feature() for feature in FEATURES]
     tagger = Tagger(features, SparseLinear(False), LocalAndNonlocal(100), KBest(20), nonlocal_features=added)
-    tagger.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
+    tagger.allocate(data.label_set())
     rows, optimizer = tagger.encode(train), tagger.configure_optimizers()
     tagger.on_train_epoch_start()
     for batch in LengthBatches(rows.corpus.lengths, 8, shuffle=True):

@@ -11,7 +11,6 @@ from torch import Tensor
 from structperc.batching.encoded import EncodedCorpus
 from structperc.batching.sequence_data import SequenceData
 from structperc.chain import KBest
-from structperc.data.labels import LabelSet
 from structperc.data.rows import rows
 from structperc.features import FeatureExtractor
 from structperc.optim import FullBatch, Learner
@@ -56,7 +55,7 @@ def make_tagger(data, criterion, optimizer=torch.optim.SGD, *, k=2, edge=(), spa
     features = FeatureExtractor(NODE, edge, cutoff=1, progress=False)
     features.fit(data.corpus("train"))
     tagger = Tagger(features, SparseLinear(sparse_grad=sparse_grad), criterion, KBest(k), optimizer, **options)
-    tagger.allocate(LabelSet.from_corpus(data.corpus("train").columns["label"], data.scheme))
+    tagger.allocate(data.label_set())
     torch.manual_seed(seed)
     for p in tagger.parameters():
         torch.nn.init.normal_(p)

@@ -14,6 +14,7 @@ from structperc.batching.processes import share
 from structperc.batching.sampler import LengthBatches
 from structperc.data.corpus import Corpus
 from structperc.data.holdout import held_out
+from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_types, read_rows, rename_types
 from structperc.data.reading import Reading, Unit
 from structperc.data.tags import Scheme
@@ -101,6 +102,10 @@ class SequenceData(pl.LightningDataModule, ABC):
         if split == "train":
             self._check_labels(corpus)
         return corpus
+
+    def label_set(self) -> LabelSet:
+        """Return all labels that `scheme` has for the training data. Raises InputError as `corpus` does."""
+        return LabelSet.from_corpus(self.corpus("train").columns["label"], self.scheme)
 
     def _check_labels(self, corpus: Corpus) -> None:
         if "label" not in corpus.columns:

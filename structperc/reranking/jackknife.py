@@ -127,7 +127,7 @@ class _Training:
 
     def __init__(self, plan: JackKnife, first: Tagger, data: SequenceData, options: dict[str, Any]) -> None:
         self.plan, self.first, self.data, self.options = plan, first, data, options
-        self.labels = LabelSet.from_corpus(data.corpus("train").columns["label"], data.scheme)
+        self.labels = data.label_set()
 
     def lists(self, cache: ListCache, corpus: Corpus, fold_of: np.ndarray, n: int) -> tuple[CandidateLists, float]:
         """Return lists of all sequences in the order of the corpus, and the seconds of all folds."""

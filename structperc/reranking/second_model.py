@@ -127,7 +127,7 @@ class SecondModel(LatticeTagger):
         self.read_text(data)
         self.check_unit(data.unit)
         corpus = data.corpus("train")
-        labels = LabelSet.from_corpus(corpus.columns["label"], data.scheme)
+        labels = data.label_set()
         for split in ("dev", "test"):
             if data.has(split):
                 _check_labels(data, split, labels)
@@ -155,7 +155,7 @@ class SecondModel(LatticeTagger):
         train = data.corpus("train")
         self.first.scorer.learn(train)
         self.features.fit(train)
-        self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
+        self.allocate(data.label_set())
 
     def check_data(self, data: SequenceData, stage: str) -> None:
         """Raise InputError if training is to begin without lists of the training data."""

@@ -74,7 +74,7 @@ class GuidedTagger(SequenceTagger):
         """Take features and labels from the training data, and create the weights."""
         train = data.corpus("train")
         self.features.fit(train)
-        self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
+        self.allocate(data.label_set())
 
     def check_data(self, data: SequenceData, stage: str) -> None:
         """Accept any data: `check_unit` says all there is to say about them."""

@@ -10,7 +10,6 @@ from torch.optim import Optimizer
 from structperc.batching.sequence_data import SequenceData
 from structperc.chain import KBest, path_score
 from structperc.criteria import Criterion, Prior
-from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import NonlocalFeature
@@ -114,7 +113,7 @@ class Tagger(LossTagger):
         train = data.corpus("train")
         self.scorer.learn(train)
         self.features.fit(train)
-        self.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
+        self.allocate(data.label_set())
 
     def check_data(self, data: SequenceData, stage: str) -> None:
         """Accept any data: a tagger has no demands beside those of `check_unit`."""

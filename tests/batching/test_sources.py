@@ -36,6 +36,12 @@ def test_documents_in_another_scheme(folder):
     assert corpus.lengths.tolist() == [4, 1]
 
 
+def test_label_sets_have_all_labels_of_the_scheme(folder):
+    names = conll(folder, scheme="IOBES").label_set().names
+    assert names == ("O", *(f"{letter}-{kind}" for kind in ("LOC", "PER") for letter in "BIES"))
+    assert conll(folder, scheme="IOB2").label_set().scheme == "IOB2"
+
+
 def test_sentences(folder):
     corpus = conll(folder).corpus("train")
     assert corpus.columns["label"] == ["B-PER", "B-PER", "O", "B-LOC", "B-PER"]

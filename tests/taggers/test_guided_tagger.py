@@ -6,7 +6,6 @@ import torch
 from structperc.batching.sources import Synthetic
 from structperc.cli import main
 from structperc.commands.tagging import tag_file
-from structperc.data.labels import LabelSet
 from structperc.data.reading import Reading
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -131,7 +130,7 @@ def test_without_averages_the_last_weights_count():
     data = Synthetic(train=4, dev=1, test=1, batch_size=4)
     made = GuidedTagger(FeatureExtractor(["w[0]"], cutoff=1), ContextFeatures(["t[-1]"]), 1, average=False)
     made.features.fit(data.corpus("train"))
-    made.allocate(LabelSet.from_corpus(data.corpus("train").columns["label"], data.scheme))
+    made.allocate(data.label_set())
     optimizer = made.configure_optimizers()
     made.guided.learn(made.encode(data.corpus("train"))[[0, 1, 2, 3]], optimizer)
     raw = weights(made)

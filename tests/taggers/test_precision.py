@@ -84,7 +84,7 @@ def tagger_of(criterion, n=9):
     features = FeatureExtractor(NODE, (), cutoff=1, progress=False)
     features.fit(data.corpus("train"))
     tagger = Tagger(features, Half(), criterion, KBest(3))
-    tagger.allocate(LabelSet.from_corpus(data.corpus("train").columns["label"], data.scheme))
+    tagger.allocate(data.label_set())
     torch.manual_seed(4)
     for p in tagger.parameters():
         nn.init.normal_(p, std=0.5)
