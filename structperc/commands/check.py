@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> None:
         for line in (*file_lines(one), ""):
             print(line)
     for other in surveys[1:]:
-        for line in comparison(surveys[0], other):
+        for line in comparison_lines(surveys[0], other):
             print(line)
 
 
@@ -104,13 +104,13 @@ def repetitions(found: "Survey") -> Iterator[str]:
     if repeated:
         further = sum(len(at) - 1 for at in repeated.values())
         yield f"  sentences that stand more than once: {len(repeated):,}, {further:,} further times"
-        yield from examples((f"lines {at[0]} and {at[1]}", words) for words, at in repeated.items())
+        yield from place_lines((f"lines {at[0]} and {at[1]}", words) for words, at in repeated.items())
 
 
 # -- two files ------------------------------------------------------------------------------------------------
 
 
-def comparison(first: "Survey", other: "Survey") -> Iterator[str]:
+def comparison_lines(first: "Survey", other: "Survey") -> Iterator[str]:
     """Yield lines about what a file has in common with the first one, and what only one of them has."""
     here, there = Path(other.file), Path(first.file)
     named = (here.name, there.name) if here.name != there.name else (here, there)
@@ -118,7 +118,7 @@ def comparison(first: "Survey", other: "Survey") -> Iterator[str]:
     before = sentences(first)
     shared = {words: at for words, at in sentences(other).items() if words in before}
     yield f"  sentences that stand in both: {sum(map(len, shared.values())):,} of {len(other.corpus):,}"
-    yield from examples((f"line {at[0]}, there {before[words][0]}", words) for words, at in shared.items())
+    yield from place_lines((f"line {at[0]}, there {before[words][0]}", words) for words, at in shared.items())
     known = set(first.corpus.columns["word"])
     new = sum(word not in known for word in other.corpus.columns["word"])
     yield f"  words that are new: {new / other.corpus.tokens:.1%} of the tokens"
@@ -151,7 +151,7 @@ def sentences(found: "Survey") -> dict[tuple[str, ...], list[int]]:
 # -- lines ----------------------------------------------------------------------------------------------------
 
 
-def examples(found: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
+def place_lines(found: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
     """Yield the first few places, with the words that stand there."""
     for place, words in islice(found, SHOWN):
         yield cut(f"    {place}: {' '.join(words)}")

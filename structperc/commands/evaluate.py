@@ -37,7 +37,7 @@ def run(arguments: list[str]) -> None:
     print(found.table())
     if options.json is not None:
         about = {"model": options.model, "file": options.file}
-        write_json(Path(options.json), {**about, **summary(found, corpus)})
+        write_json(Path(options.json), {**about, **score_record(found, corpus)})
 
 
 def scores(tagger: "SequenceTagger", corpus: "Corpus") -> "Evaluation":
@@ -53,7 +53,7 @@ def scores(tagger: "SequenceTagger", corpus: "Corpus") -> "Evaluation":
     return evaluation
 
 
-def summary(found: "Evaluation", corpus: "Corpus") -> dict[str, Any]:
+def score_record(found: "Evaluation", corpus: "Corpus") -> dict[str, Any]:
     """Return scores, scores by type and the size of the corpus, as plain JSON types."""
     from structperc.training.report import by_type
 

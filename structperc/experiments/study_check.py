@@ -36,7 +36,7 @@ def check_study(study: Study) -> Task:
             source = _source(program)
             if source not in read:
                 read[source] = digests(program.datamodule, study.split)
-            tasks.append(Task(*read[source], measure(program)))
+            tasks.append(Task(*read[source], score_name(program)))
             _check_same(tasks[0], tasks[-1], study.split)
         except InputError as error:
             raise InputError(f"{study.file}: rows.{row.name}: {error}") from None
@@ -63,7 +63,7 @@ def digests(data: SequenceData, split: str) -> tuple[str, str]:
     return _digest(sentences), _digest(corpus.columns["label"])
 
 
-def measure(program: Program) -> str:
+def score_name(program: Program) -> str:
     """Return the name of a program's score: "accuracy" if labels are no segments, else "F1" or the F of its gamma."""
     return "accuracy" if program.datamodule.scheme == "none" else f"F{program.model.gamma:g}"
 

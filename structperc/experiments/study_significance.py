@@ -10,7 +10,7 @@ from structperc.metrics.systems import System, judged
 from structperc.training.predictions import read_predictions
 
 
-class Judged(NamedTuple):
+class JudgedRun(NamedTuple):
     """What a run got right, token by token, and a hash that tells on which text."""
 
     text: int  # hash of words and gold labels
@@ -27,7 +27,7 @@ class Significance:
 
     def __init__(self, split: str, baseline: str) -> None:
         self.split, self.baseline = split, baseline
-        self._known: dict[Path, Judged] = {}
+        self._known: dict[Path, JudgedRun] = {}
 
     def __call__(self, runs: Sequence[Run]) -> list[dict[str, float]]:
         """For each run `p_tokens` and `p_sentences`, if it and its partner have predictions; none of the baseline.
@@ -49,7 +49,7 @@ class Significance:
         tokens, sentences = base.system.against(one.system)
         return {"p_tokens": tokens.p, "p_sentences": sentences.p}
 
-    def _judged(self, run: Run | None) -> Judged | None:
+    def _judged(self, run: Run | None) -> JudgedRun | None:
         """None for a run that failed, or has words that no column file can hold, and so no predictions."""
         if run is None or run.training.run is None:
             return None
@@ -59,7 +59,7 @@ class Significance:
                 return None
             words, gold, predicted = read_predictions(str(path))
             (system,) = judged(gold, [predicted], "none", [run.training.run])
-            self._known[path] = Judged(hash((str(words), str(gold))), system)
+            self._known[path] = JudgedRun(hash((str(words), str(gold))), system)
         return self._known[path]
 
 

@@ -75,7 +75,7 @@ def sweep(
     plan = Plan([*configs], parse_grid(grids), holdout, [*dict.fromkeys(seeds or ())], [*options])
     runs = _checked(plan)
     yield from run_experiment(
-        Best(plan, Path(root) if root is not None else runs / f"sweep-{'-'.join(short_keys(plan.grid))}")
+        BestOfGrid(plan, Path(root) if root is not None else runs / f"sweep-{'-'.join(short_keys(plan.grid))}")
     )
 
 
@@ -96,7 +96,7 @@ def _checked(plan: Plan) -> Path:
     return root
 
 
-class Best(Experiment):
+class BestOfGrid(Experiment):
     """The experiment of a grid, whose outcome is the best row, trained on all data.
 
     Args:

@@ -64,7 +64,7 @@ def bayes_point(
         RuntimeError: a pass failed in its process; the notes hold the traceback.
     """
     check_numbers(passes, processes)
-    start = {name: weights.clone() for name, weights in learned(tagger).items()}
+    start = {name: weights.clone() for name, weights in learning_parameters(tagger).items()}
     sums = {name: torch.zeros_like(weights, dtype=torch.float64) for name, weights in start.items()}
     work = partial(one_pass, tagger, data, start)
     run = partial(forked, processes=processes) if may_fork(tagger) and min(passes, processes) > 1 else serial
@@ -120,14 +120,14 @@ def may_fork(tagger: LossTagger) -> bool:
     return "fork" in get_all_start_methods() and tagger.device.type == "cpu" and not torch.cuda.is_initialized()
 
 
-def learned(module: nn.Module) -> Weights:
+def learning_parameters(module: nn.Module) -> Weights:
     """Return the parameters that learn, by name and without their gradients; they share memory with the module's."""
     return {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
 
 
 def write(module: nn.Module, weights: Weights) -> None:
     """Write weights into the parameters in place, so that optimizers made before keep them."""
-    for name, own in learned(module).items():
+    for name, own in learning_parameters(module).items():
         own.copy_(weights[name])
 
 
@@ -141,8 +141,8 @@ def one_pass(tagger: LossTagger, data: SequenceData, start: Weights, number: int
     tagger.on_train_epoch_start()
     optimizer = tagger.configure_optimizers()
     for batch in batches(data, FIRST + number):
-        step(tagger, optimizer, tagger.transfer_batch_to_device(batch, tagger.device, 0))
-    return learned(tagger)
+        take_step(tagger, optimizer, tagger.transfer_batch_to_device(batch, tagger.device, 0))
+    return learning_parameters(tagger)
 
 
 def batches(data: SequenceData, epoch: int) -> Iterator[Batch]:
@@ -153,7 +153,7 @@ def batches(data: SequenceData, epoch: int) -> Iterator[Batch]:
     return iter(loader)
 
 
-def step(tagger: LossTagger, optimizer: Optimizer, batch: Batch) -> None:
+def take_step(tagger: LossTagger, optimizer: Optimizer, batch: Batch) -> None:
     """Take one training step as the trainer does."""
 
     def closure() -> Tensor:

@@ -29,7 +29,7 @@ from structperc.nonlocal_features import PhraseConsistency
 from structperc.optim import PassiveAggressive
 from structperc.optim import Perceptron as Additive
 from structperc.reranking import bayes_point as module
-from structperc.reranking.bayes_point import BayesPoint, bayes_point, forked, learned, write
+from structperc.reranking.bayes_point import BayesPoint, bayes_point, forked, learning_parameters, write
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 
@@ -79,7 +79,7 @@ def prepared(data, criterion=None, optimizer=Additive, cls=Tagger, sparse=True, 
 
 
 def weights_of(tagger):
-    return {name: w.clone() for name, w in learned(tagger).items()}
+    return {name: w.clone() for name, w in learning_parameters(tagger).items()}
 
 
 def assert_same(a, b):
@@ -171,7 +171,7 @@ def test_processes_change_nothing(data, name):
 def test_starts_from_the_present_weights_and_leaves_them(data, processes):
     taggers = [prepared(data), prepared(data, sparse=False)]
     torch.manual_seed(1)
-    start = {name: torch.randint(-2, 3, w.shape).float() for name, w in learned(taggers[0]).items()}
+    start = {name: torch.randint(-2, 3, w.shape).float() for name, w in learning_parameters(taggers[0]).items()}
     for tagger in taggers:
         write(tagger, start)
     assert_same(bayes_point(taggers[0], data, 2, processes), naive_bayes_point(taggers[1], data, 2))
@@ -399,7 +399,7 @@ def test_an_interruption_restores_weights_and_leaves_no_process(data, processes,
     with pytest.raises(KeyboardInterrupt):
         bayes_point(tagger, data, 4, processes)
     assert not passes()
-    assert not any(w.any() for w in learned(tagger).values())
+    assert not any(w.any() for w in learning_parameters(tagger).values())
     assert torch.get_num_threads() == 2
 
 
@@ -481,10 +481,10 @@ def test_the_average_is_over_the_steps_from_the_start(data, tmp_path):
     naive.on_train_epoch_start()
     history = list(naive_steps(naive, data, 0, 1.0))
     for name, final in history[-1].items():
-        torch.testing.assert_close(learned(tagger)[name], final)
+        torch.testing.assert_close(learning_parameters(tagger)[name], final)
     assert int(trainer.callback_metrics["train/updates"]) == int(naive._updates)
     with trainer.optimizers[0].averaged():
-        for name, w in learned(tagger).items():
+        for name, w in learning_parameters(tagger).items():
             torch.testing.assert_close(w, torch.stack([step[name] for step in history]).double().mean(0).float())
 
 
