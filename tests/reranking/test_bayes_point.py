@@ -497,7 +497,7 @@ def test_an_optimizer_may_be_made_before_or_after(data):
     for tagger, optimizer in ((before, early), (after, late)):
         tagger.on_train_epoch_start()
         for batch in data.train_dataloader():
-            module.step(tagger, optimizer, batch)
+            module.take_step(tagger, optimizer, batch)
         optimizer.swap_in()
     assert_same(weights_of(before), weights_of(after))
 
