@@ -2,19 +2,15 @@
 
 import json
 import os
-from functools import cache, wraps
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from structperc.batching import sources
 from structperc.data.text import expand
 from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
 from structperc.experiments.draft import draft
 from structperc.experiments.study_file import read_study
-from structperc.features import Clusters, Gazetteer
 from structperc.taggers.tagger import Tagger
 from structperc.training.overlays import KEY, read_configuration
 from structperc.training.program import Program
@@ -27,36 +23,9 @@ NAMES = [str(path.relative_to(CONFIGS).with_suffix("")) for path in FILES]
 CORPORA = "${STRUCTPERC_DATA}"
 CPU = "--trainer.accelerator=cpu"
 
+pytestmark = pytest.mark.usefixtures("parts_made_once")
 each_config = pytest.mark.parametrize("path", FILES, ids=NAMES)
 each_study = pytest.mark.parametrize("path", STUDIES, ids=[path.stem for path in STUDIES])
-
-
-@pytest.fixture(scope="module", autouse=True)
-def shared():
-    """What experiments have in common is made once: parsers, gazetteers, clusters and embedded corpora."""
-    with pytest.MonkeyPatch.context() as patch:
-        for kind in (Gazetteer, Clusters):
-            patch.setattr(kind, "__init__", once(kind.__init__, lambda self, *args: (type(self), *args)))
-        patch.setattr(Program, "setup_parser", once(Program.setup_parser, lambda self, *args: type(self)))
-        patch.setattr(sources, "synthetic_splits", cache(sources.synthetic_splits))
-        patch.setattr(Program, "config_dump", {}, raising=False)  # which a checkpoint would hold
-        yield
-
-
-def once(method, key_of):
-    """The method of objects that get what it has made of the first one with the same key."""
-    known: dict[Any, dict[str, Any]] = {}
-
-    @wraps(method)
-    def shared(self, *args, **options):
-        key = key_of(self, *args, *options.items())
-        if key not in known:
-            before = set(vars(self))
-            method(self, *args, **options)
-            known[key] = {name: value for name, value in vars(self).items() if name not in before}
-        vars(self).update(known[key])
-
-    return shared
 
 
 def test_there_are_configurations():

@@ -4,6 +4,7 @@ import os
 import re
 from argparse import Action
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from types import NoneType
 from typing import Any, NoReturn, get_args, get_type_hints
 
@@ -21,8 +22,13 @@ Seed = restricted_number_type("Seed", int, [(">=", 0), ("<", 2**32)])  # what Nu
 STRICT = "strict yaml"  # how the parser reads values: as it would by itself, if `load_yaml` takes them
 
 
-def _value(text: str) -> Any:
+@lru_cache(1000)  # the parser reads each value several times, and configurations have values in common
+def _check_strict(text: str) -> None:
     load_yaml(text)
+
+
+def _value(text: str) -> Any:
+    _check_strict(text)
     return get_loader("yaml")(text)
 
 

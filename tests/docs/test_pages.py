@@ -22,6 +22,7 @@ def test_code_runs_and_prints_what_it_says(page, ran):
     assert ran(page)
 
 
+@pytest.mark.usefixtures("parts_made_once")
 @pytest.mark.parametrize(("page", "number"), [(page, n) for page in OVERLAYS for n in range(len(blocks(page, "yaml")))])
 def test_configurations_are_accepted_and_built(page, number, here):
     """Each as an overlay to the quickstart, with the blocks of the page that it says it comes after."""
