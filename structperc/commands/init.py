@@ -113,7 +113,7 @@ def data_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[
 
 
 def extra(found: "Survey") -> list[str]:
-    """Return the columns before the label that can make features besides words: few different strings, but not one."""
+    """Return the columns before the label that can make features besides words: those of a few different strings."""
     if found.tags:
         return []
     named = [role for role in found.roles[: found.roles.index("label")] if role not in ("word", "_")]

@@ -79,7 +79,7 @@ class ListFeatures:
         return Examples.concat(parts).take(torch.cat(rows).argsort())
 
     def spell(self, feature: GlobalFeature, keys: Tensor) -> list[str]:
-        """Return the strings of keys (F,) that are in the lists, whether or not they are in the vocabulary still."""
+        """Return the strings of keys (F,) that occur in the lists, including those that are no features any more."""
         vocabulary = self.vocabularies[list(self.features).index(feature)]
 
         def labels(row: int, k: int) -> list[str]:

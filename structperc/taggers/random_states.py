@@ -55,7 +55,10 @@ class RandomStates(pl.Callback):
             self._saved, self._behind = None, True
 
     def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
-        """Draw the number that an unbroken run draws here, for a new iterator, which a resumed run has made before."""
+        """Make an iterator over the batches once in a resumed run, to draw the random number that an unbroken run draws.
+
+        A resumed run makes the iterator that it uses before its states are set.
+        """
         if self._behind:
             iter(trainer.train_dataloader)  # type: ignore[arg-type]
             self._behind = False

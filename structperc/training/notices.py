@@ -37,7 +37,7 @@ LOGGERS = (
 
 
 def quieten() -> None:
-    """Hide these warnings and messages from now on."""
+    """Hide, from now on, the warnings and messages of Lightning that only programmers can act on."""
     for warning in WARNINGS:
         warnings.filterwarnings("ignore", message=warning)
     for name in LOGGERS:
