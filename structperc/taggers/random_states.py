@@ -55,7 +55,7 @@ class RandomStates(pl.Callback):
             self._saved, self._behind = None, True
 
     def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
-        """Make an iterator over the batches once in a resumed run, to draw the random number that an unbroken run draws.
+        """Make an iterator over the batches once in a resumed run, to draw the random number that an unbroken run does.
 
         A resumed run makes the iterator that it uses before its states are set.
         """
