@@ -74,7 +74,7 @@ class Studies:
 
 
 @pytest.fixture
-def checked(tmp_path, capsys, monkeypatch):
+def checked(parts_made_once, tmp_path, capsys, monkeypatch):
     made = Studies(tmp_path, capsys)
     monkeypatch.setattr(trial, "fit", made.fit)
     return made

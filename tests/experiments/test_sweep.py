@@ -186,7 +186,7 @@ class Sweeps:
 
 
 @pytest.fixture
-def sweeps(runs, capsys, monkeypatch):
+def sweeps(parts_made_once, runs, capsys, monkeypatch):
     made = Sweeps(runs, capsys)
     monkeypatch.setattr(trial, "fit", made.fit)
     return made
