@@ -1,0 +1,57 @@
+"""The best score before and after each label: both halves of every max-marginal."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from structperc.ops.declare import by_tensors, declare
+from structperc.ops.tensors.best import best_before_and_after as reference
+
+
+def _shapes(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(unary), torch.empty_like(unary)
+
+
+def _keep(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _backward(ctx: Any, before: Tensor, after: Tensor) -> tuple[Tensor | None, ...]:
+    unary, edge, lengths = ctx.saved_tensors
+    if torch.is_grad_enabled() and (before.requires_grad or after.requires_grad):
+        own, steps = by_tensors(lambda u, e: reference(u, e, lengths), (unary, edge), (before, after))
+        return own, steps, None
+    return *push_back(unary, edge, lengths, before, after), None
+
+
+best_before_and_after = declare(
+    "best",
+    "best_before_and_after",
+    "(Tensor unary, Tensor edge, Tensor lengths) -> (Tensor, Tensor)",
+    _shapes,
+    (_keep, _backward),
+)
+"""unary (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,) int64 -> two of (B, T, L): the best score of all before
+and of all after each label, its own unary score excluded; 0 at the ends and in the padding, -inf where nothing is
+possible. Sums are kept in double precision where the device has it.
+
+The gradient of an entry is that of the score of its best prefix or suffix, the lowest label among equals at each step
+outwards, and 0 where there is none.
+"""
+
+
+def _gradients(unary: Tensor, edge: Tensor, lengths: Tensor, before: Tensor, after: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(unary), edge.new_empty(edge.shape)
+
+
+push_back = declare(
+    "best",
+    "push_back",
+    "(Tensor unary, Tensor edge, Tensor lengths, Tensor grad_before, Tensor grad_after) -> (Tensor, Tensor)",
+    _gradients,
+)
+"""Gradients of what `best_before_and_after` gives, (B, T, L) each -> gradients of unary and edge, in their shapes.
+
+No labelling is kept: gradients are pushed outwards along the best labels, many labellings at once.
+"""

@@ -1,0 +1,1 @@
+"""Implementations for a CPU: loops that numba compiles."""

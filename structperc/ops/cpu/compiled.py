@@ -1,0 +1,71 @@
+"""How kernels for a CPU are compiled, kept and run: numba, one kernel per file, threads over sequences."""
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from typing import Any
+
+import numba
+import torch
+from numba.core import event
+
+logger = logging.getLogger("structperc")
+
+WORTH_A_THREAD = 2**15  # additions or so of a call from which on a second thread pays (measured)
+ORDERED = {"nnan", "nsz"}  # comparisons may be taken in any order; NaN is no score, and infinities stay what they are
+
+
+def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a function on first use and keep the code on disk; without a folder to keep it in, for this process."""
+    if function is None:
+        return partial(kernel, **options)
+    _announce()
+    options = {"nogil": True, "error_model": "numpy", **options}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no folder that can be written to
+        return numba.njit(**options)(function)
+
+
+@cache
+def _announce() -> None:
+    """Say once that something is being compiled, if it is: the first search of a new installation takes seconds."""
+    event.register("numba:compile", _Announcement())
+
+
+class _Announcement(event.Listener):
+    said = False
+
+    def on_start(self, event: event.Event) -> None:
+        """Log the first compilation of one of our kernels."""
+        module = event.data["dispatcher"].py_func.__module__
+        if not self.said and module.startswith("structperc.ops.cpu"):
+            self.said = True
+            logger.info("Compiling the operators of structperc for this machine: once, then they are kept on disk.")
+
+    def on_end(self, event: event.Event) -> None:
+        """Nothing is said at the end."""
+
+
+def over_sequences(kernel: Callable[..., Any], work: int, *arguments: Any) -> None:
+    """Run kernel(first, step, *arguments) for the sequences first, first + step, ... in as many threads as pay.
+
+    Each sequence is worked on by one thread alone, with memory of its own: results do not depend on their number.
+    """
+    threads = min(torch.get_num_threads(), 1 + work // WORTH_A_THREAD)
+    if threads == 1:
+        kernel(0, 1, *arguments)
+        return
+    others = [_workers(os.getpid()).submit(kernel, first, threads, *arguments) for first in range(1, threads)]
+    kernel(0, threads, *arguments)
+    for other in others:
+        other.result()
+
+
+@cache
+def _workers(process: int) -> ThreadPoolExecutor:
+    """Threads of this process: a forked one has none of its parent's."""
+    return ThreadPoolExecutor(max(1, (os.cpu_count() or 1)), thread_name_prefix="structperc")

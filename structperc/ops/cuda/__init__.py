@@ -1,0 +1,1 @@
+"""Implementations for CUDA: Triton kernels with the loop over tokens inside."""

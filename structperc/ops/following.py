@@ -1,0 +1,47 @@
+"""Log-sums over what may follow each label by one token: what local normalisation takes off."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from structperc.ops.declare import by_tensors, declare
+from structperc.ops.tensors.following import log_following as reference
+
+
+def _shapes(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
+    return torch.empty_like(unary)
+
+
+def _keep(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs, output)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    unary, edge, lengths, sums = ctx.saved_tensors
+    if torch.is_grad_enabled() and grad.requires_grad or sums.requires_grad and torch.is_grad_enabled():
+        own, steps = by_tensors(lambda u, e: (reference(u, e, lengths),), (unary, edge), (grad,))
+        return own, steps, None
+    return *following_shares(unary, edge, lengths, grad), None
+
+
+log_following = declare(
+    "following", "log_following", "(Tensor unary, Tensor edge, Tensor lengths) -> Tensor", _shapes, (_keep, _backward)
+)
+"""unary (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,) int64 -> (B, T, L): log sum over j of
+exp(unary[t + 1, j] + edge[t + 1, i, j]) at label i of token t; 0 at last tokens and in the padding, +inf where nothing
+is possible: a label less that is impossible.
+"""
+
+
+def _gradients(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(unary), edge.new_empty(edge.shape)
+
+
+following_shares = declare(
+    "following",
+    "following_shares",
+    "(Tensor unary, Tensor edge, Tensor lengths, Tensor grad) -> (Tensor, Tensor)",
+    _gradients,
+)
+"""The gradient (B, T, L) of `log_following` -> gradients of unary and edge: each share of a sum, times its gradient."""

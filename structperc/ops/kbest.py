@@ -1,0 +1,27 @@
+"""The k best labellings of each sequence."""
+
+import torch
+from torch import Tensor
+
+from structperc.ops.declare import declare
+
+
+def _shapes(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    B, T, _ = unary.shape
+    return (
+        lengths.new_empty(B, k, T, dtype=torch.int64),
+        unary.new_empty(B, k),
+        lengths.new_empty(B, k, dtype=torch.bool),
+    )
+
+
+kbest = declare(
+    "kbest", "kbest", "(Tensor unary, Tensor edge, Tensor lengths, int k) -> (Tensor, Tensor, Tensor)", _shapes
+)
+"""unary (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,) int64, k >= 1 -> labels (B, k, T) int64, scores (B, k),
+valid (B, k) bool: the k best labellings, best first, none twice; equal ones in lexicographic order. Where there are
+fewer, and in the padding: labels 0, scores -inf, valid False. An empty sequence has one labelling, of score 0.
+
+Scores are those of `path_score`. Which labellings are among the k best is decided by their losses against the best
+one, in the precision of the lattice.
+"""

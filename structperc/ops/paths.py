@@ -1,0 +1,61 @@
+"""The score of given labellings, through which gradients reach a lattice."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from structperc.ops.declare import declare
+
+
+def _shapes(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
+    return unary.new_empty(labels.shape[0])
+
+
+def _keep(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    unary, edge, lengths, labels, rows = inputs
+    ctx.save_for_backward(lengths, labels, rows)
+    ctx.shapes = unary.shape, edge.shape
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    return *path_counts(grad, *ctx.saved_tensors, *ctx.shapes), None, None, None
+
+
+path_score = declare(
+    "paths",
+    "path_score",
+    "(Tensor unary, Tensor edge, Tensor lengths, Tensor labels, Tensor rows) -> Tensor",
+    _shapes,
+    (_keep, _backward),
+)
+"""unary (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,), labels (S, T) and rows (S,), all int64 -> (S,), the score
+of each labelling s on sequence rows[s]: first all its unary scores, then all its edge scores, summed in double precision
+where the device has it. Labels in the padding are not read; NaN where a label of a real token is outside 0..L-1.
+"""
+
+
+def _tables(
+    weights: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor, unary: list[int], edge: list[int]
+) -> tuple[Tensor, Tensor]:
+    return weights.new_empty(unary), weights.new_empty(edge)
+
+
+def _keep_paths(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    ctx.save_for_backward(*inputs[1:4])
+
+
+def _backward_counts(ctx: Any, unary: Tensor, edge: Tensor) -> tuple[Tensor | None, ...]:
+    return path_score(unary, edge, *ctx.saved_tensors), *[None] * 5
+
+
+path_counts = declare(
+    "paths",
+    "path_counts",
+    "(Tensor weights, Tensor lengths, Tensor labels, Tensor rows, SymInt[] unary, SymInt[] edge) -> (Tensor, Tensor)",
+    _tables,
+    (_keep_paths, _backward_counts),
+)
+"""The transpose of `path_score`: weights (S,) of labellings -> tables of the shapes `unary` and `edge` with, at each
+entry, the weights of the labellings that use it. Labels outside 0..L-1 are left out.
+"""

@@ -1,0 +1,40 @@
+"""Scores of given labellings in tensor operations: entries of the tables, gathered and summed."""
+
+import torch
+from torch import Tensor
+
+from structperc.ops.tensors.scans import as_long_as, high_precision
+
+
+def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
+    """The contract is that of `structperc.ops.path_score`."""
+    (_, T, L), (B, _) = unary.shape, labels.shape
+    steps, lengths = as_long_as(lengths, unary)
+    real = steps < lengths[rows].unsqueeze(1)
+    known = ((labels >= 0) & (labels < L)) | ~real
+    labels = torch.where(real & known, labels, 0)
+    own = unary[rows.unsqueeze(1), steps, labels]
+    total = high_precision(torch.where(real, own, 0)).sum(1)
+    if T > 1:
+        table, place = edge.expand(edge.shape[0], T, L, L), rows if edge.shape[0] > 1 else torch.zeros_like(rows)
+        pairs = table[place.unsqueeze(1), steps[1:], labels[:, :-1], labels[:, 1:]]
+        total = total + high_precision(torch.where(real[:, 1:], pairs, 0)).sum(1)
+    return torch.where(known.all(1), total, torch.nan).to(unary.dtype)
+
+
+def path_counts(
+    weights: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor, unary: list[int], edge: list[int]
+) -> tuple[Tensor, Tensor]:
+    """The contract is that of `structperc.ops.path_counts`."""
+    (_, T, L), many = unary, [int(n > 1) for n in edge[:2]]
+    own, steps = weights.new_zeros(unary), weights.new_zeros(edge)
+    step, lengths = as_long_as(lengths, own)
+    real = (step < lengths[rows].unsqueeze(1)) & (labels >= 0) & (labels < L)
+    labels = torch.where(real, labels, 0)
+    uses = torch.where(real, weights.unsqueeze(1), 0)
+    token = rows.unsqueeze(1) * T + step
+    own.view(-1).index_add_(0, (token * L + labels).flatten(), uses.flatten())
+    both = torch.where(real[:, :-1], uses[:, 1:], 0)
+    pair = (rows.unsqueeze(1) * many[0] * edge[1] + step[1:] * many[1]) * L**2 + labels[:, :-1] * L + labels[:, 1:]
+    steps.view(-1).index_add_(0, pair.flatten(), both.flatten())
+    return own, steps
