@@ -35,7 +35,7 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
     labels = torch.where((steps < lengths.unsqueeze(1)).unsqueeze(1) & valid.unsqueeze(2), labels, 0)
     rows = torch.arange(B, device=device).repeat_interleave(k)
     scores = path_score(unary, edge, lengths, labels.flatten(0, 1), rows).view(B, k)
-    scores, order = torch.where(valid, scores, -torch.inf).sort(1, descending=True, stable=True)
+    scores, order = torch.where(valid, scores, -torch.inf).sort(dim=1, descending=True, stable=True)
     return labels.gather(1, order.unsqueeze(2).expand(-1, -1, T)), scores, valid.gather(1, order)
 
 
@@ -52,7 +52,7 @@ def _extended(losses: Tensor, last: Tensor, step: Tensor, real: Tensor) -> tuple
     nothing = torch.full_like(chosen, torch.inf)
     nothing.scatter_(2, last.unsqueeze(2), 0)  # beyond the end a prefix stays what it is
     extended = (losses.unsqueeze(2) + torch.where(real.view(-1, 1, 1), chosen, nothing)).flatten(1)
-    pick = extended.sort(1, stable=True)[1][:, :k].sort(1)[0]
+    pick = extended.sort(dim=1, stable=True)[1][:, :k].sort(1)[0]
     return extended.gather(1, pick), pick
 
 
