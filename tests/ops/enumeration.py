@@ -1,0 +1,73 @@
+"""Every operator by enumeration: all labellings of each sequence of a batch, scored one by one in float64."""
+
+import itertools
+
+import torch
+from torch import Tensor
+
+Tables = tuple[Tensor, Tensor, Tensor]
+
+
+class Enumeration:
+    """All labellings (N, T) in lexicographic order and their scores (B, N); -inf for those with labels in the padding."""
+
+    def __init__(self, unary: Tensor, edge: Tensor, lengths: Tensor):
+        self.B, self.T, self.L = unary.shape
+        self.lengths = lengths
+        self.paths = torch.tensor(list(itertools.product(range(self.L), repeat=self.T)), dtype=torch.int64)
+        self.paths = self.paths.view(-1, self.T)
+        self.real = torch.arange(self.T) < lengths.unsqueeze(1)
+        self.own, self.steps = self._terms(unary.double(), edge.double().expand(self.B, self.T, -1, -1))
+        listed = ((self.paths == 0) | self.real.unsqueeze(1)).all(2)
+        self.scores = (self.own + self.steps).sum(2).where(listed, -torch.inf)
+        self.legal = self.scores > -torch.inf
+
+    def _terms(self, unary: Tensor, edge: Tensor) -> tuple[Tensor, Tensor]:
+        """-> (B, N, T) unary and edge score of each labelling at each token, 0 in the padding."""
+        token = torch.arange(self.T)
+        own = unary[:, token, self.paths].where(self.real.unsqueeze(1), 0)
+        before = self.paths.roll(1, 1)
+        steps = edge[:, token, before, self.paths].where((self.real & (token > 0)).unsqueeze(1), 0)
+        return own, steps
+
+    def kbest(self, k: int) -> tuple[Tensor, Tensor, Tensor]:
+        """-> labels (B, k, T), scores, valid (B, k)."""
+        scores, order = self.scores.sort(dim=1, descending=True, stable=True)
+        missing = max(0, k - scores.shape[1])
+        scores = torch.nn.functional.pad(scores[:, :k], (0, missing), value=-torch.inf)
+        labels = torch.nn.functional.pad(self.paths[order[:, :k]], (0, 0, 0, missing))
+        valid = scores > -torch.inf
+        return labels.where(valid.unsqueeze(2), 0), scores, valid
+
+    def expectations(self) -> tuple[Tensor, Tensor, Tensor]:
+        """-> log-partition (B,), probabilities of labels (B, T, L) and of pairs (B, T, L, L)."""
+        total = self.scores.logsumexp(1)
+        p = (self.scores - total.unsqueeze(1)).exp().where(self.legal, 0)
+        hot = torch.nn.functional.one_hot(self.paths, self.L).double()
+        nodes = torch.einsum("bn,ntl->btl", p, hot) * self.real.unsqueeze(2)
+        pairs = torch.zeros(self.B, self.T, self.L, self.L, dtype=torch.float64)
+        pairs[:, 1:] = torch.einsum("bn,nti,ntj->btij", p, hot[:, :-1], hot[:, 1:]) * self.real[:, 1:, None, None]
+        return total, nodes, pairs
+
+    def best(self) -> tuple[Tensor, Tensor]:
+        """-> (B, T, L) each, the best score of all before and of all after each label."""
+        own, steps = (x.where(x > -torch.inf, 0) for x in (self.own, self.steps))
+        terms = own + steps
+        before = (terms.cumsum(2) - own).where(self._legal_before(), -torch.inf)
+        after = (terms.flip(2).cumsum(2).flip(2) - terms).where(self._legal_after(), -torch.inf)
+        return self._best_of(before), self._best_of(after)
+
+    def _legal_before(self) -> Tensor:
+        possible = (self.own > -torch.inf) & (self.steps > -torch.inf)
+        earlier = possible.cumprod(2).bool()
+        return torch.cat([torch.ones_like(earlier[..., :1]), earlier[..., :-1]], 2) & (self.steps > -torch.inf)
+
+    def _legal_after(self) -> Tensor:
+        possible = ((self.own > -torch.inf) & (self.steps > -torch.inf)).flip(2).cumprod(2).flip(2).bool()
+        return torch.cat([possible[..., 1:], torch.ones_like(possible[..., :1])], 2)
+
+    def _best_of(self, scores: Tensor) -> Tensor:
+        found = torch.full((self.B, self.T, self.L), -torch.inf, dtype=torch.float64)
+        for j in range(self.L):
+            found[:, :, j] = scores.where((self.paths == j).unsqueeze(0), -torch.inf).amax(1)
+        return found.where(self.real.unsqueeze(2), 0)

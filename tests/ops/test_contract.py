@@ -1,0 +1,176 @@
+"""One contract for all implementations of all operators: what enumeration says, on thousands of lattices."""
+
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from lattices import batches
+from enumeration import Enumeration
+
+from structperc.ops.declare import implementation
+
+DEVICES = ["tensors", "cpu", "cuda"]
+FLOATS = [torch.float64, torch.float32]
+NEAR = {torch.float64: {"rtol": 1e-9, "atol": 1e-9}, torch.float32: {"rtol": 1e-5, "atol": 1e-4}}
+COUNT = {"tensors": 10_000, "cpu": 10_000, "cuda": 1_000}
+
+
+@pytest.fixture(params=DEVICES)
+def device(request: pytest.FixtureRequest) -> str:
+    if request.param == "cuda" and importlib.util.find_spec("triton") is None:
+        pytest.skip("Triton is not installed, so that its kernels cannot be interpreted")
+    return request.param
+
+
+@pytest.fixture(params=FLOATS, ids=str)
+def dtype(request: pytest.FixtureRequest) -> torch.dtype:
+    return request.param
+
+
+def operator(device: str, module: str, name: str) -> Callable[..., Any]:
+    return implementation(device, module, name)
+
+
+def test_viterbi(device: str, dtype: torch.dtype) -> None:
+    search = operator(device, "viterbi", "viterbi")
+    for tables in batches(COUNT[device] // 2, dtype):
+        every = Enumeration(*tables)
+        expected, scores, valid = every.kbest(1)
+        found, labels = search(*tables)
+        torch.testing.assert_close(found.double(), scores[:, 0], **NEAR[dtype])
+        assert (found == -torch.inf).equal(~valid[:, 0])
+        _same_or_as_good(labels, expected[:, 0], scores[:, 0], every, dtype)
+
+
+def test_kbest(device: str, dtype: torch.dtype) -> None:
+    search = operator(device, "kbest", "kbest")
+    for turn, tables in enumerate(batches(COUNT[device] // 2, dtype, seed=1)):
+        k = (1, 2, 3, 5, 20, 100)[turn % 6]
+        every = Enumeration(*tables)
+        expected, scores, valid = every.kbest(k)
+        labels, found, listed = search(*tables, k)
+        assert listed.equal(valid)
+        torch.testing.assert_close(found.double(), scores, **NEAR[dtype])
+        for r in range(k):
+            _same_or_as_good(labels[:, r], expected[:, r], scores[:, r], every, dtype)
+        assert all(len({tuple(y) for y in ys[v].tolist()}) == int(v.sum()) for ys, v in zip(labels, listed, strict=True))
+
+
+def _same_or_as_good(labels: torch.Tensor, expected: torch.Tensor, scores: torch.Tensor, every: Enumeration, dtype) -> None:
+    """The same labels; where rounding makes others as good, labels of the same score."""
+    index = (labels * every.L ** torch.arange(every.T - 1, -1, -1)).sum(1, keepdim=True)
+    own = every.scores.gather(1, index).squeeze(1).where(scores > -torch.inf, -torch.inf)
+    whole = every.scores.where(every.legal, 0).frac().eq(0).all(1)
+    assert labels[whole].equal(expected[whole])  # of whole scores ties are exact
+    torch.testing.assert_close(own, scores, **NEAR[dtype])
+
+
+def test_best_before_and_after(device: str, dtype: torch.dtype) -> None:
+    find = operator(device, "best", "best_before_and_after")
+    for tables in batches(COUNT[device] // 2, dtype, seed=2):
+        for found, expected in zip(find(*tables), Enumeration(*tables).best(), strict=True):
+            torch.testing.assert_close(found.double(), expected, **NEAR[dtype])
+
+
+def test_expectations(device: str, dtype: torch.dtype) -> None:
+    expect = operator(device, "expectations", "expectations")
+    for tables in batches(COUNT[device] // 2, dtype, seed=3):
+        total, nodes, pairs = Enumeration(*tables).expectations()
+        found = expect(*tables, True)
+        if tables[1].shape[1] == 1:
+            pairs = pairs.sum(1, keepdim=True)
+        for x, y in zip(found, (total, nodes, pairs), strict=True):
+            torch.testing.assert_close(x.double(), y, **NEAR[dtype])
+        alone = expect(*tables, False)
+        assert alone[0].equal(found[0])
+        assert alone[1].equal(found[1])
+        assert alone[2].numel() == 0
+
+
+def test_path_score_and_counts(device: str, dtype: torch.dtype) -> None:
+    score, count = operator(device, "paths", "path_score"), operator(device, "paths", "path_counts")
+    for unary, edge, lengths in batches(COUNT[device] // 2, dtype, seed=4):
+        B, T, L = unary.shape
+        rows, labels = torch.randint(B, (30,)), torch.randint(L, (30, T))
+        labels = labels.where(torch.arange(T) < lengths[rows].unsqueeze(1), -7)  # never read
+        every = Enumeration(unary, edge, lengths)
+        index = (labels.clamp(min=0) * L ** torch.arange(T - 1, -1, -1)).sum(1)
+        expected = (every.own + every.steps).sum(2)[rows, index]
+        torch.testing.assert_close(score(unary, edge, lengths, labels, rows).double(), expected, **NEAR[dtype])
+        weights = torch.randn(30).to(dtype)
+        own, steps = count(weights, lengths, labels, rows, list(unary.shape), list(edge.shape))
+        finite = (x.masked_fill(~x.isfinite(), 0) for x in (unary, edge))
+        linear = sum((x.double() * y.double()).sum() for x, y in zip(finite, (own, steps), strict=True))
+        tables = [x.masked_fill(~x.isfinite(), 0) for x in (unary, edge)]
+        direct = (score(*tables, lengths, labels, rows).double() * weights.double()).sum()
+        torch.testing.assert_close(linear, direct, rtol=1e-4, atol=1e-3 if dtype == torch.float32 else 1e-9)
+        labels[0, 0] = L
+        assert score(unary, edge, lengths, labels, rows)[0].isnan() == (lengths[rows[0]] > 0)
+
+
+def test_sample(device: str, dtype: torch.dtype) -> None:
+    draw = operator(device, "sampling", "sample")
+    for unary, edge, lengths in batches(COUNT[device] // 4, dtype, seed=5):
+        B, T, _ = unary.shape
+        noise = torch.rand(B, 3, T, dtype=torch.float64)
+        labels = draw(unary, edge, lengths, noise)
+        every = Enumeration(unary, edge, lengths)
+        p = (every.scores - every.scores.logsumexp(1, keepdim=True)).exp().where(every.legal, 0)
+        assert (labels == 0).masked_fill(every.real.unsqueeze(1) & every.legal.any(1).view(-1, 1, 1), True).all()
+        for s in range(3):
+            _drawn_at(noise[:, s], labels[:, s], p, every)
+
+
+def _drawn_at(noise: torch.Tensor, labels: torch.Tensor, p: torch.Tensor, every: Enumeration) -> None:
+    """Each label is the one where the cumulative probability, given the labels before, passes the noise."""
+    alike = torch.ones_like(p, dtype=torch.bool)
+    for t in range(every.T):
+        here = every.paths[:, t]
+        mass = torch.stack([p.where(alike & (here == j), 0).sum(1) for j in range(every.L)], 1)
+        share = mass.cumsum(1) / mass.sum(1, keepdim=True)
+        chosen = labels[:, t : t + 1]
+        high = share.gather(1, chosen).squeeze(1)
+        low = high - (mass.gather(1, chosen) / mass.sum(1, keepdim=True)).squeeze(1)
+        counts = every.real[:, t] & every.legal.any(1)
+        assert (((low <= noise[:, t] + 1e-5) & (noise[:, t] <= high + 1e-5)) | ~counts).all()
+        alike &= here == chosen
+
+
+def test_log_following(device: str, dtype: torch.dtype) -> None:
+    follow = operator(device, "following", "log_following")
+    for unary, edge, lengths in batches(COUNT[device] // 2, dtype, seed=6):
+        B, T, L = unary.shape
+        expected = torch.zeros(B, T, L, dtype=torch.float64)
+        table = edge.double().expand(B, T, L, L)
+        for t in range(T - 1):
+            sums = (unary[:, t + 1].double().unsqueeze(1) + table[:, t + 1]).logsumexp(2)
+            sums = sums.where(sums > -torch.inf, torch.inf)
+            expected[:, t] = sums.where((t + 1 < lengths).unsqueeze(1), 0)
+        torch.testing.assert_close(follow(unary, edge, lengths).double(), expected, **NEAR[dtype])
+
+
+@pytest.mark.parametrize(
+    ("module", "forwards", "backwards"),
+    [("best", "best_before_and_after", "push_back"), ("following", "log_following", "following_shares")],
+)
+def test_gradients_are_those_of_the_reference(device: str, dtype: torch.dtype, module, forwards, backwards) -> None:
+    reference, pull = operator("tensors", module, forwards), operator(device, module, backwards)
+    for unary, edge, lengths in batches(COUNT[device] // 10, dtype, seed=7):
+        inputs = unary.detach().requires_grad_(), edge.detach().requires_grad_()
+        results = reference(*inputs, lengths)
+        results = results if isinstance(results, tuple) else (results,)
+        grads = tuple(torch.randint(-3, 4, x.shape).to(dtype) for x in results)
+        expected = [
+            torch.zeros_like(x) if g is None else g
+            for x, g in zip(
+                inputs,
+                torch.autograd.grad(results, inputs, grads, allow_unused=True)
+                if any(r.requires_grad for r in results)
+                else (None, None),
+                strict=True,
+            )
+        ]
+        for x, y in zip(pull(unary, edge, lengths, *grads), expected, strict=True):
+            torch.testing.assert_close(x, y, **NEAR[dtype])
