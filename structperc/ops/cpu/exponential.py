@@ -21,14 +21,25 @@ def _as_float(context: Any, bits: Any) -> Any:
     return float64(int64), generate
 
 
-@kernel(inline="always")
+@intrinsic
+def _bits(context: Any, x: Any) -> Any:
+    """The bits of this float64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return int64(float64), generate
+
+
+@kernel(forceinline=True)
 def exp(x: float) -> float:
     """e^x for x <= 0 to an error of 1e-15; 0 below -708, and for -inf.
 
     x = n ln 2 + r with |r| <= ln 2 / 2 (Cody & Waite 1980): e^r by its Taylor polynomial, 2^n by the exponent's bits.
+    Adding 1.5 * 2^52 rounds to an integer, which then stands in the lowest bits.
     """
     low = x if x > LOWEST else LOWEST
-    shifted = low * 1.4426950408889634 + 6755399441055744.0  # 1.5 * 2^52 rounds to an integer
+    shifted = low * 1.4426950408889634 + 6755399441055744.0
     n = shifted - 6755399441055744.0
     r = (low - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10
     p = 1.0 / 6227020800.0
@@ -45,5 +56,5 @@ def exp(x: float) -> float:
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
-    scale = _as_float((int64(n) + 1023) << 52)
+    scale = _as_float((_bits(shifted) + 1023) << 52)
     return p * scale if x > LOWEST else 0.0
