@@ -9,8 +9,10 @@ from functools import cache, partial
 from typing import Any
 
 import numba
+import numpy as np
 import torch
 from numba.core import event
+from torch import Tensor
 
 logger = logging.getLogger("structperc")
 
@@ -48,6 +50,11 @@ class _Announcement(event.Listener):
 
     def on_end(self, event: event.Event) -> None:
         """Nothing is said at the end."""
+
+
+def arrays(*tensors: Tensor) -> tuple[np.ndarray, ...]:
+    """Tensors as contiguous arrays; those that are contiguous share their memory."""
+    return tuple(x.detach().contiguous().numpy() for x in tensors)
 
 
 def over_sequences(kernel: Callable[..., Any], work: int, *arguments: Any) -> None:

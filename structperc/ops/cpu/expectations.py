@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.compiled import kernel, over_sequences
+from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
 from structperc.ops.cpu.exponential import exp
 from structperc.ops.cpu.log_sums import expect_by_logs, largest
 
@@ -29,8 +29,7 @@ def expectations(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool)
     each = 1 if edge.shape[1] == 1 else T
     totals, nodes = unary.new_zeros(B), unary.new_zeros(B, T, L)
     pairs = unary.new_zeros(B if with_pairs else 1, each if with_pairs else 0, L, L)
-    arrays = (x.detach().contiguous().numpy() for x in (unary, edge, lengths))
-    over_sequences(_expect, 4 * B * T * L * L, *arrays, totals.numpy(), nodes.numpy(), pairs.numpy())
+    over_sequences(_expect, 4 * B * T * L * L, *arrays(unary, edge, lengths, totals, nodes, pairs))
     return totals, nodes, pairs if with_pairs else pairs.view(0)
 
 

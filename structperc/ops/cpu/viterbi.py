@@ -4,15 +4,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.compiled import ORDERED, kernel, over_sequences
+from structperc.ops.cpu.compiled import ORDERED, arrays, kernel, over_sequences
 
 
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """The contract is that of `structperc.ops.viterbi`."""
     B, T, L = unary.shape
     scores, labels = torch.empty(B, dtype=unary.dtype), torch.zeros(B, T, dtype=torch.int64)
-    arrays = (x.detach().contiguous().numpy() for x in (unary, edge, lengths))
-    over_sequences(_search, B * T * L * L, *arrays, scores.numpy(), labels.numpy())
+    over_sequences(_search, B * T * L * L, *arrays(unary, edge, lengths, scores, labels))
     return scores, labels
 
 
@@ -56,7 +55,7 @@ def _search(first, step, unary, edge, lengths, scores, labels):  # type: ignore[
 def _follow(unary, edge, length, onward, labels):  # type: ignore[no-untyped-def]
     """Fill labels (T,) with the best labelling, the lowest label among equals, and return its score."""
     L = unary.shape[1]
-    total, label = 0.0, 0
+    own, steps, label = 0.0, 0.0, 0
     for t in range(length):
         step = edge[0 if edge.shape[0] == 1 else t, label]
         best, score = 0, onward[t, 0] + (step[0] if t else unary.dtype.type(0))
@@ -67,6 +66,8 @@ def _follow(unary, edge, length, onward, labels):  # type: ignore[no-untyped-def
         if score == -np.inf:
             labels[:t] = 0
             return -np.inf
-        total += float(unary[t, best]) + (float(step[best]) if t else 0.0)
+        own += unary[t, best]
+        if t:
+            steps += step[best]
         label = labels[t] = best
-    return total
+    return own + steps

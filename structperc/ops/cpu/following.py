@@ -1,0 +1,63 @@
+"""Log-sums over the next label, compiled."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
+from structperc.ops.cpu.exponential import exp
+from structperc.ops.cpu.log_sums import log_sum
+
+
+def log_following(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
+    """The contract is that of `structperc.ops.log_following`."""
+    B, T, L = unary.shape
+    sums = unary.new_zeros(B, T, L)
+    over_sequences(_sum, 4 * B * T * L * L, *arrays(unary, edge, lengths, sums))
+    return sums
+
+
+def following_shares(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """The contract is that of `structperc.ops.following_shares`."""
+    B, T, L = unary.shape
+    own, steps = unary.new_zeros(B, T, L), unary.new_zeros(B, *edge.shape[1:])
+    over_sequences(_share, 4 * B * T * L * L, *arrays(unary, edge, lengths, grad, own, steps))
+    return own, steps.sum_to_size(edge.shape)
+
+
+@kernel
+def _sum(first, step, unary, edge, lengths, sums):  # type: ignore[no-untyped-def]
+    L = unary.shape[2]
+    scores = np.empty(L)
+    for b in range(first, len(unary), step):
+        edges = edge[0 if len(edge) == 1 else b]
+        for t in range(1, lengths[b]):
+            for i in range(L):
+                _terms(unary[b, t], edges[0 if len(edges) == 1 else t, i], scores)
+                total = log_sum(scores)
+                sums[b, t - 1, i] = total if total > -np.inf else np.inf
+
+
+@kernel
+def _share(first, step, unary, edge, lengths, grad, own, steps):  # type: ignore[no-untyped-def]
+    L = unary.shape[2]
+    scores = np.empty(L)
+    for b in range(first, len(unary), step):
+        edges = edge[0 if len(edge) == 1 else b]
+        for t in range(1, lengths[b]):
+            at = 0 if len(edges) == 1 else t
+            for i in range(L):
+                _terms(unary[b, t], edges[at, i], scores)
+                total = log_sum(scores)
+                if total == -np.inf:
+                    continue
+                for j in range(L):
+                    share = exp(min(scores[j] - total, 0.0)) * grad[b, t - 1, i]
+                    own[b, t, j] += share
+                    steps[b, at, i, j] += share
+
+
+@kernel
+def _terms(unary, edge, scores):  # type: ignore[no-untyped-def]
+    for j in range(len(scores)):
+        scores[j] = float(unary[j]) + edge[j]

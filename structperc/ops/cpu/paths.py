@@ -1,0 +1,54 @@
+"""Scores of given labellings and their transpose, compiled."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
+
+
+def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
+    """The contract is that of `structperc.ops.path_score`."""
+    scores = unary.new_empty(len(labels))
+    over_sequences(_score, 8 * labels.numel(), *arrays(unary, edge, lengths, labels, rows, scores))
+    return scores
+
+
+def path_counts(
+    weights: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor, unary: list[int], edge: list[int]
+) -> tuple[Tensor, Tensor]:
+    """The contract is that of `structperc.ops.path_counts`."""
+    own, steps = torch.zeros(unary, dtype=torch.float64), torch.zeros(edge, dtype=torch.float64)
+    _count(*arrays(weights, lengths, labels, rows, own, steps))
+    return own.to(weights.dtype), steps.to(weights.dtype)
+
+
+@kernel
+def _score(first, step, unary, edge, lengths, labels, rows, scores):  # type: ignore[no-untyped-def]
+    L = unary.shape[2]
+    for s in range(first, len(labels), step):
+        b, before, own, steps = rows[s], 0, 0.0, 0.0
+        for t in range(lengths[b]):
+            label = labels[s, t]
+            if label < 0 or label >= L:
+                own = np.nan
+                break
+            own += unary[b, t, label]
+            if t > 0:
+                steps += edge[0 if len(edge) == 1 else b, 0 if edge.shape[1] == 1 else t, before, label]
+            before = label
+        scores[s] = own + steps
+
+
+@kernel
+def _count(weights, lengths, labels, rows, own, steps):  # type: ignore[no-untyped-def]
+    L = own.shape[2]
+    for s in range(len(labels)):
+        b, before = rows[s], -1
+        for t in range(lengths[b]):
+            label = labels[s, t] if 0 <= labels[s, t] < L else -1
+            if label >= 0:
+                own[b, t, label] += weights[s]
+            if t > 0 and label >= 0 and before >= 0:
+                steps[0 if len(steps) == 1 else b, 0 if steps.shape[1] == 1 else t, before, label] += weights[s]
+            before = label

@@ -1,0 +1,55 @@
+"""Sampling, compiled: log-sums backwards, labels drawn forwards."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
+from structperc.ops.cpu.exponential import exp
+from structperc.ops.cpu.log_sums import completions, largest, levelled
+
+
+def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
+    """The contract is that of `structperc.ops.sample`."""
+    labels = torch.zeros(noise.shape, dtype=torch.int64)
+    B, T, L = unary.shape
+    over_sequences(_draw, B * T * L * (L + noise.shape[1]), *arrays(unary, edge, lengths, noise, labels))
+    return labels
+
+
+@kernel
+def _draw(first, step, unary, edge, lengths, noise, labels):  # type: ignore[no-untyped-def]
+    _, T, L = unary.shape
+    own, after, below = np.empty((T, L)), np.empty((T, L)), np.empty(L)
+    for b in range(first, len(unary), step):
+        length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
+        if length == 0:
+            continue
+        levelled(unary[b], length, own)
+        completions(own, edges, length, after)
+        own += after
+        if largest(own[0]) == -np.inf:
+            continue
+        for s in range(noise.shape[1]):
+            for t in range(length):
+                for j in range(L):
+                    below[j] = own[t, j]
+                    if t > 0:
+                        below[j] += edges[0 if len(edges) == 1 else t, labels[b, s, t - 1], j]
+                labels[b, s, t] = _passed(below, noise[b, s, t])
+
+
+@kernel
+def _passed(scores, noise):  # type: ignore[no-untyped-def]
+    """Return the first possible label whose cumulative share of exp(scores) exceeds the noise; scores are overwritten."""
+    highest, total = largest(scores), 0.0
+    for j in range(len(scores)):
+        scores[j] = exp(scores[j] - highest)
+        total += scores[j]
+    below, last = 0.0, 0
+    for j in range(len(scores)):
+        if scores[j] > 0.0:
+            below, last = below + scores[j], j
+            if below > noise * total:
+                break
+    return last
