@@ -1,11 +1,11 @@
 """Exact dynamic programs on a Lattice: constraints, paths, candidates, probabilities.
 
-recursion.py                    the one recursion over the tokens, whose reduction and direction are arguments
+lattices.py                     what is checked before an operator of `ops` is called
 constraints.py, masks.py        what is impossible; masks with holes as lengths, and results back in their places
 path.py                         the score of a given labelling, the only place where gradients enter
 viterbi.py, exportable.py       the best labelling; the same for torch.export
-kbest.py, sidetracks.py         the k best labellings, and where they can differ; memory.py: whether they fit
-marginals.py, scaled.py         sums over all labellings: log-partition, probabilities, samples
+kbest.py, memory.py             the k best labellings; whether they fit into memory
+marginals.py                    sums over all labellings: log-partition, probabilities, entropies, samples
 max_marginals.py, segments.py   the best labelling through a label; with and without a segment
 local_normalisation.py          each label's probability given the one before
 """
@@ -14,7 +14,15 @@ from structperc.chain.constraints import Constraints, allow, constrain
 from structperc.chain.exportable import ExportableViterbi, exportable_viterbi
 from structperc.chain.kbest import KBest, kbest
 from structperc.chain.local_normalisation import locally_normalised
-from structperc.chain.marginals import edge_marginals, entropy, log_partition, marginals, sample
+from structperc.chain.marginals import (
+    cross_entropy,
+    divergence,
+    edge_marginals,
+    entropy,
+    log_partition,
+    marginals,
+    sample,
+)
 from structperc.chain.masks import compact, scatter
 from structperc.chain.max_marginals import best_before_and_after, max_marginals
 from structperc.chain.path import path_score
@@ -46,6 +54,8 @@ __all__ = [
     "marginals",
     "edge_marginals",
     "entropy",
+    "cross_entropy",
+    "divergence",
     "sample",
     "max_marginals",
     "best_before_and_after",

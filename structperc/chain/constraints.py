@@ -6,7 +6,7 @@ There is one way to constrain: make a lattice. Gradients flow to the scores that
 import torch
 from torch import Tensor, nn
 
-from structperc.chain.recursion import array, full_precision, narrowed
+from structperc.chain.lattices import full_precision, narrowed
 from structperc.data.labels import LabelSet
 from structperc.structures import Lattice
 
@@ -37,10 +37,9 @@ def constrain(
         steps = torch.arange(lattice.unary.shape[1], device=lattice.unary.device)
         first = steps == 0 if first is None else first
         last = steps == lattice.lengths.to(steps.device).unsqueeze(1) - 1 if last is None else last
-    begins, ends = array(first), array(last)
-    barred = (begins[..., None] > array(start)) | (ends[..., None] > array(end))
+    barred = (first.unsqueeze(-1) & ~start) | (last.unsqueeze(-1) & ~end)
     unary, edge = full_precision(lattice.unary), full_precision(narrowed(lattice).edge)
-    unary = unary.masked_fill(torch.as_tensor(barred), -torch.inf)
+    unary = unary.masked_fill(barred, -torch.inf)
     return Lattice(unary, edge.masked_fill(~transition, -torch.inf), lattice.lengths)
 
 

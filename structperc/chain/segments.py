@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from structperc.chain.marginals import normalised
-from structperc.chain.max_marginals import best_before_and_after
-from structperc.chain.recursion import before_and_after, every_edge, full_precision, is_stationary, live, narrowed
+from structperc import ops
+from structperc.chain.lattices import checked, every_edge, live
+from structperc.chain.marginals import marginals_of_pairs
 from structperc.errors import InputError
 from structperc.structures import Lattice
 
@@ -37,8 +37,8 @@ def score_with(
     any labelling. `passes` is `best_before_and_after(lattice)`, given where several scores share it. Raises
     InputError for a label outside 0..L-1 and for a segment that is empty or not within its sequence.
     """
-    _check(lattice, labels, segments)
-    before, after = passes or best_before_and_after(lattice)
+    lattice = _checked(lattice, labels, segments)
+    before, after = passes or ops.best_before_and_after(*lattice)
     rows, starts, ends = segments
     inner = _terms(lattice, labels, segments)[0].sum(1)
     into = _entries(before, _nodes(lattice, rows, starts, labels[rows, starts]))
@@ -54,8 +54,8 @@ def score_without(
 
     As `score_with`; the labelling is that of `best_without`: the first token among equals, then the lowest label.
     """
-    _check(lattice, labels, segments)
-    before, after = passes or best_before_and_after(lattice)
+    lattice = _checked(lattice, labels, segments)
+    before, after = passes or ops.best_before_and_after(*lattice)
     best, starts, others = _pivots(lattice, before, after, labels, segments)
     nodes = _nodes(lattice, segments.rows, starts, others)
     scores = _entries(before, nodes) + _entries(lattice.unary, nodes) + _entries(after, nodes)
@@ -68,8 +68,8 @@ def best_with(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Ten
 
     -inf and labels 0 where there is none. `path_score(lattice, labellings, segments.rows)` has the gradients.
     """
-    _check(lattice, labels, segments)
-    before, after = before_and_after(lattice, torch.amax)
+    lattice = _checked(lattice, labels, segments)
+    before, after = ops.best_before_and_after(*lattice)
     rows, starts, ends = segments
     terms, places, inside = _terms(lattice, labels, segments)
     outer = before[rows, starts, labels[rows, starts]] + after[rows, ends - 1, labels[rows, ends - 1]]
@@ -86,8 +86,8 @@ def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[
     Its score is the largest max-marginal of another label at a token of the segment. -inf and labels 0 where
     there is none. `path_score(lattice, labellings, segments.rows)` has the gradients.
     """
-    _check(lattice, labels, segments)
-    before, after = before_and_after(lattice, torch.amax)
+    lattice = _checked(lattice, labels, segments)
+    before, after = ops.best_before_and_after(*lattice)
     scores, starts, others = _pivots(lattice, before, after, labels, segments)
     fixed = labels.new_zeros(len(starts), labels.shape[1])
     fixed.scatter_(1, starts.unsqueeze(1), others.unsqueeze(1))
@@ -101,15 +101,15 @@ def segment_marginals(lattice: Lattice, labels: Tensor, segments: Segments) -> T
 
     It is p(first label) times the conditional probabilities of the next ones, so that long sums never meet.
     """
-    _check(lattice, labels, segments)
-    before, after = before_and_after(lattice, torch.logsumexp)
-    nodes = normalised(before + full_precision(lattice.unary) + after, live(lattice))
+    lattice = _checked(lattice, labels, segments)
+    nodes, pairs = marginals_of_pairs(lattice)
     rows, starts, _ = segments
-    first = nodes[rows, starts, labels[rows, starts]]
-    terms, places, inside = _terms(lattice, labels, segments)
-    onward = after[rows.unsqueeze(1), places, labels[rows.unsqueeze(1), places]]
-    later = (terms[:, 1:] + onward[:, 1:] - onward[:, :-1]).where(inside[:, 1:], 0)
-    return (first * later.sum(1).exp()).where(first > 0, 0)
+    places, inside = _places(segments)
+    rows, label = rows.unsqueeze(1), labels[rows.unsqueeze(1), places]
+    given = nodes[rows, places, label]
+    both = pairs[rows, places[:, 1:], label[:, :-1], label[:, 1:]]
+    later = torch.where(given[:, :-1] > 0, both / given[:, :-1], 0).where(inside[:, 1:], 1)
+    return (given[:, 0] * later.prod(1)).to(lattice.unary.dtype)
 
 
 def _places(segments: Segments) -> tuple[Tensor, Tensor]:
@@ -127,9 +127,9 @@ def _terms(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor
     label = labels[rows, places]
     nodes = _nodes(lattice, rows, places, label)
     pairs = label[:, :-1] * L + label[:, 1:]
-    if not is_stationary(lattice.edge):
-        pairs = pairs + nodes[:, 1:] // L * L**2
-    steps = pad(_entries(narrowed(lattice).edge, pairs), (1, 0))
+    many_rows, many_tokens = (int(n > 1) for n in lattice.edge.shape[:2])
+    at = rows * many_rows * lattice.edge.shape[1] + places[:, 1:] * many_tokens
+    steps = pad(_entries(lattice.edge, pairs + at * L**2), (1, 0))
     return (_entries(lattice.unary, nodes) + steps).where(inside, 0), places, inside
 
 
@@ -139,7 +139,7 @@ def _pivots(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The best other label in each segment -> scores (S,), its token (S,), the label (S,); first among equals."""
     real = live(lattice)
-    through = (before + full_precision(lattice.unary) + after).where(real.unsqueeze(2), -torch.inf)
+    through = (before + lattice.unary + after).where(real.unsqueeze(2), -torch.inf)
     score, other = through.scatter_(2, labels.where(real, 0).unsqueeze(2), -torch.inf).max(2)
     places, inside = _places(segments)
     scores, at = score[segments.rows.unsqueeze(1), places].where(inside, -torch.inf).max(1)
@@ -155,10 +155,14 @@ def _nodes(lattice: Lattice, rows: Tensor, places: Tensor, labels: Tensor) -> Te
 
 def _entries(table: Tensor, places: Tensor) -> Tensor:
     """Entries at places of the flattened table; the gradient of an entry adds up its uses."""
-    return full_precision(table.reshape(-1).index_select(0, places.flatten())).view(places.shape)
+    return table.reshape(-1).index_select(0, places.flatten()).view(places.shape)
 
 
-def _check(lattice: Lattice, labels: Tensor, segments: Segments) -> None:
+def _checked(lattice: Lattice, labels: Tensor, segments: Segments) -> Lattice:
+    """Return the lattice as operators read it, once segments and labels are known to fit."""
+    lattice = checked(lattice)
+    if labels.shape != lattice.unary.shape[:2]:
+        raise InputError(f"labels: the shape is {tuple(labels.shape)}, expected {tuple(lattice.unary.shape[:2])}")
     L = lattice.unary.shape[2]
     rows, starts, ends = segments
     wrong = (starts < 0) | (starts >= ends) | (ends > lattice.lengths.to(rows.device)[rows])
@@ -175,6 +179,7 @@ def _check(lattice: Lattice, labels: Tensor, segments: Segments) -> None:
             f"label {int(labels[row, token])} at token {token} of sequence {row} is outside 0..{L - 1}; give real "
             "tokens labels of the lattice"
         )
+    return lattice
 
 
 def _completed(
@@ -182,7 +187,7 @@ def _completed(
 ) -> Tensor:
     """Extend labels fixed on segments (S, T) to the best whole labellings, leftwards and rightwards."""
     rows, starts, ends = segments
-    unary, edge = full_precision(lattice.unary), full_precision(every_edge(lattice))
+    unary, edge = lattice.unary, every_edge(lattice)
     inwards, onwards = before + unary, unary + after
     for t in range(int(starts.max()) - 1 if len(rows) else -1, -1, -1):
         best = (inwards[rows, t] + edge[rows, t + 1, :, paths[:, t + 1]]).argmax(1)

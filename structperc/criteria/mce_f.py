@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from structperc.chain import Segments, best_before_and_after, score_with, score_without
-from structperc.chain.recursion import live
+from structperc.chain.lattices import live
 from structperc.criteria.base import check_candidates, highest, is_gold
 from structperc.criteria.corpus_level import CorpusCriterion
 from structperc.criteria.smoothing import Sigmoid, Smoothing

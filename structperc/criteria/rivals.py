@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from structperc.chain import log_partition
-from structperc.chain.recursion import full_precision, is_stationary, live, narrowed
+from structperc.chain.lattices import full_precision, is_stationary, live, narrowed
 from structperc.structures import Lattice
 
 

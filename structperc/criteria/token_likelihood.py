@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax
 
-from structperc.chain.recursion import full_precision
+from structperc.chain.lattices import full_precision
 from structperc.criteria.base import Criterion
 from structperc.structures import Lattice, Scored
 

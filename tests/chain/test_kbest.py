@@ -1,14 +1,10 @@
-import sys
-
 import oracle
 import pytest
 import torch
 
 from structperc.chain import KBest, kbest, memory, path_score, viterbi
-from structperc.chain.kbest import _follow
-from structperc.chain.recursion import array
-from structperc.chain.sidetracks import forks
 from structperc.errors import InputError
+from structperc.ops.declare import implementation
 from structperc.structures import Candidates, Lattice
 
 
@@ -28,21 +24,12 @@ def check(lattice: Lattice, k: int) -> None:
         assert (found.scores[b, size:] == -torch.inf).all()
 
 
-@pytest.fixture(params=["every token", "forks"])
-def choices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways whatever the length: all tokens as choices, and only those where the k best can differ."""
-    many = 10**9 if request.param == "every token" else -(10**9)
-    monkeypatch.setattr(sys.modules["structperc.chain.kbest"], "MANY", many)
-
-
-@pytest.mark.usefixtures("choices")
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.9, 2])
 def test_matches_enumeration(lattice: Lattice, share: float) -> None:
     _, T, L = lattice.unary.shape
     check(lattice, max(1, round(share * L**T)))
 
 
-@pytest.mark.usefixtures("choices")
 def test_every_k_of_one_lattice() -> None:
     torch.manual_seed(3)
     lattice = Lattice(torch.randn(2, 4, 3).double(), torch.randn(2, 4, 3, 3).double(), torch.tensor([4, 3]))
@@ -92,49 +79,63 @@ def test_half_precision_is_upcast(dtype: torch.dtype, documents: Lattice) -> Non
 
 @pytest.mark.parametrize("scale", [1, 1e29])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_forks_lose_nothing(scale: float, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_of_any_scale_are_those_of_the_reference(scale: float, dtype: torch.dtype) -> None:
     torch.manual_seed(11)
     unary, edge = torch.randn(5, 90, 7, dtype=dtype), torch.randn(5, 90, 7, 7, dtype=dtype)
     unary[0], edge[0] = (3 * unary[0]).round(), edge[0].round()  # ties
     unary[1:3] += 9 * torch.nn.functional.one_hot(torch.randint(7, (2, 90)), 7)  # few choices
     edge[3][torch.rand(90, 7, 7) < 0.6] = -torch.inf
     lattice = Lattice(unary * scale, edge * scale, torch.tensor([90, 89, 0, 70, 1]))
-    found = {many: _with(many, lattice, 40, monkeypatch) for many in (10**9, -(10**9))}
-    expected, reduced = found.values()
-    assert reduced.valid.equal(expected.valid)
-    torch.testing.assert_close(reduced.scores / scale, expected.scores / scale)
-    assert distinct(reduced)
+    found, (_, scores, valid) = kbest(lattice, 40), implementation("tensors", "kbest", "kbest")(*lattice, 40)
+    assert found.valid.equal(valid)
+    torch.testing.assert_close(found.scores / scale, scores / scale)
+    assert distinct(found)
 
 
-def _with(many: int, lattice: Lattice, k: int, monkeypatch: pytest.MonkeyPatch) -> Candidates:
-    monkeypatch.setattr(sys.modules["structperc.chain.kbest"], "MANY", many)
-    return kbest(lattice, k)
-
-
-def test_a_single_labelling_has_no_fork() -> None:
+def test_a_single_labelling() -> None:
     edge = torch.full((2, 200, 3, 3), -torch.inf)
     edge[:, :, [0, 1, 2], [1, 2, 0]] = 0
     unary = torch.randn(2, 200, 3)
     unary[:, 0, 1:] = -torch.inf
     lengths = torch.tensor([200, 150])
-    assert forks(Lattice(unary, edge, lengths), 5).sizes == []
     found = kbest(Lattice(unary, edge, lengths), 5)
     assert found.valid.tolist() == [[True] + [False] * 4] * 2
     assert found.labels[1, 0].tolist() == [0, 1, 2] * 50 + [0] * 50
     unary[1, 149] = -torch.inf
-    assert forks(Lattice(unary, edge, lengths), 5).counts.tolist() == [1, 0]  # the one without any labelling
     assert kbest(Lattice(unary, edge, lengths), 5).valid.sum(1).tolist() == [1, 0]
 
 
-def test_forks_of_a_hand_worked_lattice() -> None:
+def test_a_hand_worked_lattice() -> None:
     unary = torch.tensor([[0.0, -1], [0, -9], [0, -2], [0, -9], [0, -4]]).unsqueeze(0)
     lattice = Lattice(unary, torch.zeros(1, 5, 2, 2), torch.tensor([5]))
-    for k, tokens in ((2, [0]), (3, [0, 2]), (4, [0, 2, 4]), (8, [0, 1, 2, 3, 4])):
-        number = forks(lattice, k).number
-        assert number is not None
-        expected = [sum(fork <= t for fork in tokens) - 1 for t in range(5)]
-        assert number.tolist() == [expected]
+    for k in (2, 3, 4, 8):
         check(lattice, k)
+
+
+def test_tied_labellings_of_long_sequences_are_all_found() -> None:
+    """Two labellings lead, whose labels mix in the best labels of the single tokens."""
+    for T in (200, 260):
+        unary, edge = torch.zeros(1, T, 2), torch.zeros(1, T, 2, 2)
+        unary[0, 2:, 1] = -100
+        edge[0, 1] = torch.tensor([[-1, 0], [0, -1]])
+        found = kbest(Lattice(unary, edge, torch.tensor([T])), 3)
+        assert found.valid.tolist() == [[True] * 3]
+        assert found.scores.tolist() == [[0, 0, -1]]
+        assert found.labels[0, :, :2].tolist() == [[0, 1], [1, 0], [0, 0]]
+
+
+def test_equal_labellings_stand_in_lexicographic_order() -> None:
+    found = kbest(Lattice(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3])), 6)
+    assert found.labels[0].tolist() == [[0, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 1], [1, 0, 0], [1, 0, 1]]
+    torch.manual_seed(0)
+    for _ in range(40):
+        lattice = Lattice(torch.randint(-2, 3, (4, 9, 3)).float(), torch.randint(-1, 2, (4, 9, 3, 3)).float(), LENGTHS)
+        six, five = kbest(lattice, 6), kbest(lattice, 5)
+        assert six.labels[:, :5].equal(five.labels)
+        assert six.labels[:, 0].equal(viterbi(lattice)[1])
+
+
+LENGTHS = torch.tensor([9, 0, 4, 8])
 
 
 def test_huge_scores_never_bring_an_illegal_candidate() -> None:
@@ -159,7 +160,7 @@ def test_no_tokens_at_all() -> None:
 
 @pytest.mark.parametrize("k", [0, -1])
 def test_k_below_one(k: int, documents: Lattice) -> None:
-    with pytest.raises(InputError, match=rf"k must be >= 1, got {k}"):
+    with pytest.raises(InputError, match=rf"k must be a whole number >= 1, got {k}"):
         kbest(documents, k)
     with pytest.raises(InputError, match=rf"k must be >= 1, got {k}"):
         KBest(k)
@@ -198,16 +199,6 @@ def test_leaves_the_lattice_alone(documents: Lattice) -> None:
     found = KBest(5)(Lattice(unary, documents.edge, documents.lengths))
     assert not found.scores.requires_grad
     assert unary.detach().equal(documents.unary)
-
-
-def test_trace_is_the_same_on_tensors_and_arrays() -> None:
-    torch.manual_seed(0)
-    picks = [torch.randint(4 * 3, (n, 4)) for n in (3, 3, 2, 1)]
-    slots, places = torch.randint(4, (3, 4)), torch.arange(3).unsqueeze(1)
-    on_tensors, on_arrays = torch.zeros(2, 5, 3, 4, dtype=torch.int64)
-    _follow([array(p) for p in picks], 3, *(array(x) for x in (on_arrays, slots.clone(), places)))
-    _follow(picks, 3, on_tensors, slots, places)
-    assert on_tensors.equal(on_arrays)
 
 
 def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:

@@ -4,7 +4,8 @@ import oracle
 import pytest
 import torch
 
-from structperc.chain import edge_marginals, entropy, kbest, log_partition, marginals, sample
+from structperc.chain import cross_entropy, divergence, edge_marginals, entropy, kbest, log_partition, marginals, sample
+from structperc.errors import InputError
 from structperc.structures import Lattice
 
 
@@ -63,11 +64,46 @@ def test_no_legal_labelling_has_gradient_zero() -> None:
     assert not sample(lattice, 3).any()
 
 
-def test_second_derivatives_are_refused() -> None:
-    unary = torch.randn(1, 3, 2, requires_grad=True)
-    log_z = log_partition(Lattice(unary, torch.zeros(1, 3, 2, 2), torch.tensor([3])))
-    with pytest.raises(RuntimeError, match="first derivatives only"):
-        torch.autograd.grad(log_z.sum(), unary, create_graph=True)
+@pytest.mark.parametrize("shape", [(1, 1, 2, 2), (2, 3, 2, 2)])
+def test_second_derivatives(shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    unary = torch.randn(2, 3, 2, dtype=torch.float64, requires_grad=True)
+    edge = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    for measure in (log_partition, marginals, edge_marginals, entropy):
+        of = lambda u, e, measure=measure: measure(Lattice(u, e, torch.tensor([3, 2])))  # noqa: E731
+        assert torch.autograd.gradcheck(of, (unary, edge))
+        assert torch.autograd.gradgradcheck(of, (unary, edge))
+
+
+def test_impossible_labels_leave_second_derivatives_finite() -> None:
+    unary = torch.tensor([[[0.0, -torch.inf], [1, 2], [0, 1]]], requires_grad=True)
+    edge = torch.tensor([[[[0.0, -torch.inf], [1, 0]]]])
+    lattice = Lattice(unary, edge, torch.tensor([3]))
+    for measure in (log_partition, marginals, entropy):
+        (own,) = torch.autograd.grad(measure(lattice).square().sum(), unary, create_graph=True)
+        own.square().sum().backward()
+        assert unary.grad.isfinite().all()
+
+
+def test_divergence_and_cross_entropy() -> None:
+    torch.manual_seed(0)
+    lengths = torch.tensor([4, 0, 2])
+    p, q = (Lattice(torch.randn(3, 4, 2).double(), torch.randn(3, 4, 2, 2).double(), lengths) for _ in range(2))
+    both = torch.stack([cross_entropy(p, q), divergence(p, q)])
+    for b in range(3):
+        ps, qs = (dict((y, x) for x, y in oracle.probabilities(each, b)) for each in (p, q))
+        crossed = -sum(ps[y] * math.log(qs[y]) for y in ps)
+        assert both[0, b].item() == pytest.approx(crossed)
+        assert both[1, b].item() == pytest.approx(sum(ps[y] * math.log(ps[y] / qs[y]) for y in ps))
+    torch.testing.assert_close(divergence(p, p), torch.zeros(3).double())
+    torch.testing.assert_close(cross_entropy(p, p), entropy(p))
+    barred = q._replace(unary=q.unary.masked_fill(torch.tensor([True, False]), -torch.inf))
+    assert cross_entropy(p, barred).tolist() == [torch.inf, 0, torch.inf]
+    assert divergence(barred, q).isfinite().all()
+    assert torch.autograd.gradcheck(lambda u, v: divergence(p._replace(unary=u), q._replace(unary=v)), (
+        p.unary.clone().requires_grad_(), q.unary.clone().requires_grad_()))
+    with pytest.raises(InputError, match=r"^unary: two lattices are compared"):
+        divergence(p, q._replace(unary=q.unary[:, :3], edge=q.edge[:, :3]))
 
 
 def test_long_sequences_in_float32(documents: Lattice) -> None:

@@ -9,6 +9,7 @@ import torch
 from lattices import batches
 from enumeration import Enumeration
 
+from structperc.errors import InputError
 from structperc.ops.declare import implementation
 
 DEVICES = ["tensors", "cpu", "cuda"]
@@ -106,8 +107,12 @@ def test_path_score_and_counts(device: str, dtype: torch.dtype) -> None:
         tables = [x.masked_fill(~x.isfinite(), 0) for x in (unary, edge)]
         direct = (score(*tables, lengths, labels, rows).double() * weights.double()).sum()
         torch.testing.assert_close(linear, direct, rtol=1e-4, atol=1e-3 if dtype == torch.float32 else 1e-9)
-        labels[0, 0] = L
-        assert score(unary, edge, lengths, labels, rows)[0].isnan() == (lengths[rows[0]] > 0)
+        labels[0, 0], rows[0] = L, 1  # the sequence that fills T
+        if device == "cpu":
+            with pytest.raises(InputError, match=f"^label {L} at token 0 of sequence 1 is outside 0..{L - 1};"):
+                score(unary, edge, lengths, labels, rows)
+        else:
+            assert score(unary, edge, lengths, labels, rows).isnan().tolist() == [True] + [False] * 29
 
 
 def test_sample(device: str, dtype: torch.dtype) -> None:

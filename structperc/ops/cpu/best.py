@@ -4,11 +4,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from structperc.ops.cpu.checks import check_scores
 from structperc.ops.cpu.compiled import ORDERED, arrays, kernel, over_sequences
 
 
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """The contract is that of `structperc.ops.best_before_and_after`."""
+    check_scores(unary, edge, lengths)
     B, T, L = unary.shape
     before, after = unary.new_zeros(B, T, L), unary.new_zeros(B, T, L)
     over_sequences(_find, 2 * B * T * L * L, *arrays(unary, edge, lengths, before, after))

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from structperc.ops.cpu.checks import check_scores
 from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
 from structperc.ops.cpu.exponential import exp
 from structperc.ops.cpu.log_sums import expect_by_logs, largest
@@ -25,6 +26,7 @@ SUMS = {"reassoc", "contract", "nsz"}  # sums of products may be taken in any or
 
 def expectations(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool) -> tuple[Tensor, Tensor, Tensor]:
     """The contract is that of `structperc.ops.expectations`."""
+    check_scores(unary, edge, lengths)
     B, T, L = unary.shape
     each = 1 if edge.shape[1] == 1 else T
     totals, nodes = unary.new_zeros(B), unary.new_zeros(B, T, L)

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from structperc.ops.cpu.checks import check_labels
 from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
 
 
@@ -11,6 +12,8 @@ def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, row
     """The contract is that of `structperc.ops.path_score`."""
     scores = unary.new_empty(len(labels))
     over_sequences(_score, 8 * labels.numel(), *arrays(unary, edge, lengths, labels, rows, scores))
+    if scores.isnan().any():
+        check_labels(labels, lengths, rows, unary.shape[2])
     return scores
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from structperc.ops.cpu.checks import check_scores
 from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
 from structperc.ops.cpu.exponential import exp
 from structperc.ops.cpu.log_sums import completions, largest, levelled
@@ -11,6 +12,7 @@ from structperc.ops.cpu.log_sums import completions, largest, levelled
 
 def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
     """The contract is that of `structperc.ops.sample`."""
+    check_scores(unary, edge, lengths)
     labels = torch.zeros(noise.shape, dtype=torch.int64)
     B, T, L = unary.shape
     over_sequences(_draw, B * T * L * (L + noise.shape[1]), *arrays(unary, edge, lengths, noise, labels))

@@ -4,11 +4,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from structperc.ops.cpu.checks import check_scores
 from structperc.ops.cpu.compiled import ORDERED, arrays, kernel, over_sequences
 
 
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """The contract is that of `structperc.ops.viterbi`."""
+    check_scores(unary, edge, lengths)
     B, T, L = unary.shape
     scores, labels = torch.empty(B, dtype=unary.dtype), torch.zeros(B, T, dtype=torch.int64)
     over_sequences(_search, B * T * L * L, *arrays(unary, edge, lengths, scores, labels))

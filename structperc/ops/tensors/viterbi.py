@@ -26,7 +26,8 @@ def best_onward(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, T
     """
     B, T, L = unary.shape
     own = levelled(unary)
-    ahead = torch.arange(T, device=unary.device) + 1 < lengths.unsqueeze(1)  # (B, T), a real token follows
+    steps = torch.arange(T, device=unary.device)
+    ahead = steps + 1 < lengths.unsqueeze(1)  # (B, T), a real token follows
 
     def step(after: Tensor, here: Rows) -> tuple[Tensor, Tensor]:
         unary, edge, follows = here  # edge (B or 1, L, L), out of this token
@@ -34,7 +35,7 @@ def best_onward(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, T
         onward = unary + torch.where(follows.unsqueeze(1), best, 0)
         return onward, onward.clone()  # a scan hands out no tensor twice
 
-    out_of = edges_into(edge, T).roll(-1, 0)
+    out_of = edges_into(edge, T)[(steps + 1).clamp(max=T - 1)]
     backwards = tuple(x.flip(0) for x in (own.transpose(0, 1), out_of, ahead.T))
     onward = scan(step, own.new_zeros(B, L), backwards).flip(0).transpose(0, 1)
     if not T:

@@ -1,0 +1,69 @@
+"""What is looked at in tensors on a CPU, where nothing has to be waited for."""
+
+import numpy as np
+from torch import Tensor
+
+from structperc.errors import InputError
+from structperc.ops.cpu.compiled import arrays, kernel
+
+
+def check_scores(unary: Tensor, edge: Tensor, lengths: Tensor) -> None:
+    """InputError for a length outside 0..T, and for a score of a real token, or of an edge into one, that is +inf."""
+    B, T, _ = unary.shape
+    tables = arrays(unary, edge, lengths)
+    wrong = _wrong(*tables)
+    if wrong < 0:
+        return
+    b, t = divmod(int(wrong), T + 1)
+    if t == T:
+        raise InputError(f"lengths: sequence {b} of {B} has {int(lengths[b])} tokens, expected 0..{T}")
+    raise InputError(
+        f"scores: there is +inf at token {t} of sequence {b}; scores are finite, or -inf for what is impossible"
+    )
+
+
+def check_labels(labels: Tensor, lengths: Tensor, rows: Tensor, L: int) -> None:
+    """InputError for a label of a real token that is outside 0..L-1."""
+    s, t = _outside(*arrays(labels, lengths, rows), L)
+    if s >= 0:
+        raise InputError(
+            f"label {int(labels[s, t])} at token {t} of sequence {int(rows[s])} is outside 0..{L - 1}; give real tokens "
+            "labels of the lattice"
+        )
+
+
+@kernel
+def _wrong(unary, edge, lengths):  # type: ignore[no-untyped-def]
+    """Return sequence * (T + 1) + token of the first that is wrong, token T for a length; -1 where all is right."""
+    B, T, L = unary.shape
+    for b in range(B):
+        if lengths[b] < 0 or lengths[b] > T:
+            return b * (T + 1) + T
+        for t in range(lengths[b]):
+            if _has_inf(unary[b, t]):
+                return b * (T + 1) + t
+    for b in range(edge.shape[0] if T > 1 else 0):
+        for t in range(edge.shape[1]):
+            if edge.shape[1] > 1 and (t == 0 or (edge.shape[0] > 1 and t >= lengths[b])):
+                continue
+            for i in range(L):
+                if _has_inf(edge[b, t, i]):
+                    return b * (T + 1) + min(t, T - 1)
+    return -1
+
+
+@kernel
+def _has_inf(scores):  # type: ignore[no-untyped-def]
+    found = 0
+    for j in range(len(scores)):
+        found |= int(scores[j] == np.inf)
+    return found != 0
+
+
+@kernel
+def _outside(labels, lengths, rows, L):  # type: ignore[no-untyped-def]
+    for s in range(len(labels)):
+        for t in range(lengths[rows[s]]):
+            if labels[s, t] < 0 or labels[s, t] >= L:
+                return s, t
+    return -1, -1
