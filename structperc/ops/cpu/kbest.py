@@ -23,8 +23,8 @@ class Forks(NamedTuple):
 
     token: Any  # (T + 1,) where each fork is
     start: Any  # (T + 1,) where its prefixes stand in `origin` and `label`, in lexicographic order
-    origin: Any  # (1 + T k,) which prefix of the fork before each one extends
-    label: Any  # (1 + T k,) with which label
+    origin: Any  # (1 + (T + L) k,) which prefix of the fork before each one extends
+    label: Any  # (1 + (T + L) k,) with which label
     labels: Any  # (T, L) of each token, by the label of the last fork up to it
 
 
@@ -34,20 +34,10 @@ class Choices(NamedTuple):
     now: Any  # (L,) label that they have by now; -1 if there are none
     least: Any  # (L,) least loss of any
     gained: Any  # (L,) score since the fork
-    losses: Any  # (L, L) of the next label
-    labels: Any  # (L, L) the next labels within the bound, the lowest first
-    count: Any  # (L,) how many there are
     free: Any  # (L,) the lowest label of loss 0
-
-
-class Candidates(NamedTuple):
-    """Prefixes one token longer, in lexicographic order."""
-
-    losses: Any  # (k L,)
-    copies: Any  # (k L,) to be reordered
-    origin: Any  # (k L,)
-    label: Any  # (k L,)
-    sums: Any  # (k,) their scores, of those that are kept
+    count: Any  # (L,) how many labels are within the bound
+    labels: Any  # (L, L) which, the lowest first
+    losses: Any  # (L, L) of all labels
 
 
 def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -62,43 +52,57 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
 @kernel
 def _search(first, step, unary, edge, lengths, k, labels, scores):  # type: ignore[no-untyped-def]
     B, T, L = unary.shape
-    onward, table, row = np.empty((T, L), unary.dtype), np.empty((L, L), unary.dtype), np.empty(L, np.int64)
-    places, losses, totals = np.empty(T + 1, np.int64), np.empty(k, unary.dtype), np.empty(k)
-    forks = Forks(
-        places, places.copy(), np.zeros(1 + T * k, np.int32), np.zeros(1 + T * k, np.int16), np.empty((T, L), np.int16)
-    )
+    onward, losses, totals = np.empty((T, L), unary.dtype), np.empty((2, k * L), unary.dtype), np.empty((2, k))
+    origin, label = np.empty(1 + (T + L) * k, np.int32), np.empty(1 + (T + L) * k, np.int16)
+    forks = Forks(np.empty(T + 1, np.int64), np.empty(T + 1, np.int64), origin, label, np.empty((T, L), np.int16))
     choices = Choices(
-        row, np.empty(L, unary.dtype), np.empty(L), table, np.empty((L, L), np.int16), row.copy(), row.copy()
+        np.empty(L, np.int64),
+        np.empty(L, unary.dtype),
+        np.empty(L, np.float64),
+        np.empty(L, np.int64),
+        np.empty(L, np.int64),
+        np.empty((L, L), np.int16),
+        np.empty((L, L), unary.dtype),
     )
-    found = np.empty(k * L, unary.dtype)
-    candidates = Candidates(found, found.copy(), np.empty(k * L, np.int32), np.empty(k * L, np.int16), totals.copy())
     for b in range(first, B, step):
         length, edges = lengths[b], edge[0 if edge.shape[0] == 1 else b]
         onward_scores(unary[b], edges, length, onward)
         bound, n, last = loss_bound(edges, length, onward, k), 0, 0
         if bound >= 0:
-            n, last = _list(unary[b], edges, length, onward, bound, forks, choices, candidates, losses, totals)
-        _write(n, last, length, forks, totals, labels[b], scores[b])
+            n, last = _list(unary[b], edges, length, onward, bound, forks, choices, losses, totals)
+        _write(n, last, length, forks, totals[last % 2], labels[b], scores[b])
 
 
 @kernel
-def _list(unary, edge, length, onward, bound, forks, choices, candidates, losses, totals):  # type: ignore[no-untyped-def]
-    """Fill the forks and the score of each labelling -> how many there are, and the last fork."""
-    forks.token[0] = forks.start[0] = losses[0] = totals[0] = 0
-    choices.now[:], choices.least[0], choices.gained[:] = -1, 0, 0
-    choices.now[0] = 0
+def _list(unary, edge, length, onward, bound, forks, choices, losses, totals):  # type: ignore[no-untyped-def]
+    """Fill in the forks, and the scores of all labellings -> how many there are, and the last fork.
+
+    The losses and scores of the prefixes of a fork stand in one row of (2, k L) and (2, k); those of the next in the
+    other.
+    """
+    label, start = forks.label, forks.start
+    forks.token[0] = start[0] = label[0] = 0
+    losses[0, 0] = totals[0, 0] = 0
+    _tell_apart(1, label, losses[0], choices)
     n, f = 1, 0
     for t in range(length):
         if not _choose(t, edge, onward, bound, choices):
             _go_on(t, unary, edge, choices, forks.labels)
             continue
-        m = _extend(n, forks.label[forks.start[f] :], losses, bound, choices, candidates)
-        forks.token[f + 1], forks.start[f + 1] = t, forks.start[f] + n
-        n, bound = _keep(m, t, bound, unary, edge, forks, f, choices, candidates, losses, totals)
+        here, there, old, before = f % 2, 1 - f % 2, label[start[f] :], losses[f % 2]
         f += 1
-        _start_anew(n, forks.label[forks.start[f] :], losses, choices, forks.labels[t])
+        start[f], forks.token[f] = start[f - 1] + n, t
+        origin, new = forks.origin[start[f] :], label[start[f] :]
+        n = _extend(n, old, before, bound, choices, losses[there], origin, new)
+        n, bound = _keep(n, totals.shape[1], bound, losses[there], before, origin, new)
+        for p in range(n):
+            q, j = old[origin[p]], new[p]
+            totals[there, p] = totals[here, origin[p]] + choices.gained[q] + _gain(t, choices.now[q], j, unary, edge)
+        _tell_apart(n, new, losses[there], choices)
+        for q in range(unary.shape[1]):
+            forks.labels[t, q] = q
     for p in range(n):
-        totals[p] += choices.gained[forks.label[forks.start[f] + p]]
+        totals[f % 2, p] += choices.gained[label[start[f] + p]]
     return n, f
 
 
@@ -109,12 +113,11 @@ def _choose(t, edge, onward, bound, choices):  # type: ignore[no-untyped-def]
     for q in range(onward.shape[1]):
         if choices.now[q] < 0:
             continue
-        losses = choices.losses[q]
+        losses, labels, least, count = choices.losses[q], choices.labels[q], choices.least[q], 0
         choices.free[q] = losses_after(choices.now[q], t, edge, onward, losses)
-        count = 0
         for j in range(onward.shape[1]):
-            choices.labels[q, count] = j
-            count += choices.least[q] + losses[j] <= bound
+            labels[count] = j
+            count += least + losses[j] <= bound
         choices.count[q] = count
         fork |= count > 1
     return fork
@@ -124,83 +127,100 @@ def _choose(t, edge, onward, bound, choices):  # type: ignore[no-untyped-def]
 def _go_on(t, unary, edge, choices, labels):  # type: ignore[no-untyped-def]
     """All prefixes take the free label at token t."""
     for q in range(unary.shape[1]):
-        if choices.now[q] >= 0:
-            j = choices.free[q]
-            choices.gained[q] += _gain(t, choices.now[q], j, unary, edge)
-            choices.now[q] = labels[t, q] = j
+        i = choices.now[q]
+        if i >= 0:
+            choices.now[q] = labels[t, q] = j = choices.free[q]
+            choices.gained[q] += _gain(t, i, j, unary, edge)
 
 
 @kernel
 def _gain(t, i, j, unary, edge):  # type: ignore[no-untyped-def]
+    """Score of label j at token t after label i, in float64."""
     return np.float64(unary[t, j]) + (np.float64(edge[0 if edge.shape[0] == 1 else t, i, j]) if t else 0.0)
 
 
 @kernel
-def _extend(n, label, losses, bound, choices, candidates):  # type: ignore[no-untyped-def]
-    """Extend n prefixes by all labels within the bound; return how many candidates there are."""
+def _extend(n, label, losses, bound, choices, longer, origin, new):  # type: ignore[no-untyped-def]
+    """Extend n prefixes by all labels within the bound; return how many that makes, in lexicographic order."""
+    counts, labels, steps = choices.count, choices.labels, choices.losses
     m = 0
     for p in range(n):
         q = label[p]
-        for c in range(choices.count[q]):
-            j = choices.labels[q, c]
-            loss = losses[p] + choices.losses[q, j]
-            candidates.losses[m], candidates.origin[m], candidates.label[m] = loss, p, j
-            m += loss <= bound
+        for c in range(counts[q]):
+            j = labels[q, c]
+            longer[m], origin[m], new[m] = losses[p] + steps[q, j], p, j
+            m += longer[m] <= bound
     return m
 
 
 @kernel
-def _keep(m, t, bound, unary, edge, forks, f, choices, candidates, losses, totals):  # type: ignore[no-untyped-def]
-    """List the k smallest of m candidates at the next fork, the first among equals -> how many, and the bound now."""
-    k = len(losses)
-    equal = m  # how many that lose as much as the bound there is room for
-    if m > k:
-        candidates.copies[:m] = candidates.losses[:m]
-        bound, equal = smallest(candidates.copies, m, k), k
-        for c in range(m):
-            equal -= candidates.losses[c] < bound
-    before, start = forks.label[forks.start[f] :], forks.start[f + 1]
-    sums = candidates.sums
-    n = 0
+def _keep(m, k, bound, losses, copies, origin, label):  # type: ignore[no-untyped-def]
+    """Keep the k smallest of m prefixes, the first among equals -> how many are left, and a bound for the next ones."""
+    if m <= k:
+        return m, bound
     for c in range(m):
-        loss = candidates.losses[c]
-        if loss < bound or (loss == bound and equal > 0):
-            equal -= loss == bound
-            p, j = candidates.origin[c], candidates.label[c]
-            forks.origin[start + n], forks.label[start + n], losses[n] = p, j, loss
-            sums[n] = totals[p] + choices.gained[before[p]] + _gain(t, choices.now[before[p]], j, unary, edge)
+        copies[c] = losses[c]
+    bound, equals, n = smallest(copies, m, k), k, 0
+    for c in range(m):
+        equals -= losses[c] < bound
+    for c in range(m):
+        if losses[c] < bound or (losses[c] == bound and equals > 0):
+            equals -= losses[c] == bound
+            losses[n], origin[n], label[n] = losses[c], origin[c], label[c]
             n += 1
-    totals[:n] = sums[:n]
     return n, bound
 
 
 @kernel
-def _start_anew(n, label, losses, choices, labels):  # type: ignore[no-untyped-def]
+def _tell_apart(n, label, losses, choices):  # type: ignore[no-untyped-def]
     """From a fork on, prefixes are told by the label that they have there."""
-    choices.now[:], choices.least[:], choices.gained[:] = -1, np.inf, 0
+    now, least = choices.now, choices.least
+    now[:], least[:], choices.gained[:] = -1, np.inf, 0
     for p in range(n):
         q = label[p]
-        choices.now[q] = labels[q] = q
-        choices.least[q] = min(choices.least[q], losses[p])
+        now[q], least[q] = q, min(least[q], losses[p])
 
 
 @kernel
 def _write(n, last, length, forks, totals, labels, scores):  # type: ignore[no-untyped-def]
-    """Write n labellings, the best first; labels and scores of what is missing."""
-    labels[n:], scores[n:] = 0, -np.inf
+    """Write n labellings, the best first, and their scores; nothing and -inf for what is missing."""
+    labels[n:], labels[:, length:], scores[n:] = 0, 0, -np.inf
     for p in range(n):
-        scores[p] = -totals[p]
-    order = np.argsort(scores[:n], kind="mergesort")
+        scores[p] = totals[p]
+        totals[p] = scores[p]  # rounded to the precision of the lattice, in which they are compared
+    order = _best_first(totals[:n])
+    start, token, label, origin, between = forks.start, forks.token, forks.label, forks.origin, forks.labels
     rank = np.empty(n, np.int64)
     for r in range(n):
         rank[order[r]] = r
-    for p in range(n):
+    for p in range(n):  # neighbours in lexicographic order stand close together at all forks
         scores[rank[p]] = totals[p]
         row, slot, end = labels[rank[p]], p, length
-        row[length:] = 0
         for f in range(last, -1, -1):
-            place = forks.start[f] + slot
-            q = forks.label[place]
-            for t in range(forks.token[f], end):
-                row[t] = forks.labels[t, q]
-            end, slot = forks.token[f], forks.origin[place]
+            place = start[f] + slot
+            q = label[place]
+            for t in range(token[f], end):
+                row[t] = between[t, q]
+            end, slot = token[f], origin[place]
+
+
+@kernel
+def _best_first(scores):  # type: ignore[no-untyped-def]
+    """-> places (n,) of the scores, the highest first, equal ones in their order: a merge sort."""
+    n, width = len(scores), 1
+    order, merged = np.empty(n, np.int64), np.empty(n, np.int64)
+    for r in range(n):
+        order[r] = r
+    while width < n:
+        for low in range(0, n, 2 * width):
+            middle, high = min(low + width, n), min(low + 2 * width, n)
+            i, j = low, middle
+            for r in range(low, high):
+                if j >= high or (i < middle and scores[order[i]] >= scores[order[j]]):
+                    merged[r] = order[i]
+                    i += 1
+                else:
+                    merged[r] = order[j]
+                    j += 1
+        order, merged, width = merged, order, 2 * width
+    return order

@@ -82,18 +82,22 @@ def _lost_by(edge, length, onward, k, trial):  # type: ignore[no-untyped-def]
     for t in range(length):
         longer[:] = 0
         for i in range(L):
-            if not counts[i].any():
+            lowest = 0
+            while lowest <= BINS and counts[i, lowest] == 0:
+                lowest += 1
+            if lowest > BINS:
                 continue
             losses_after(i, t, edge, onward, losses)
             for j in range(L):
                 if losses[j] <= trial:
-                    lost = int(np.ceil(losses[j] / width))
+                    lost = np.int64(np.ceil(losses[j] / width))
                     for s in range(BINS + 1 - lost):
                         longer[j, lost + s] += counts[i, s]
         counts, longer = longer, counts
     total = 0.0
     for s in range(BINS + 1):
-        total += counts[:, s].sum()
+        for j in range(L):
+            total += counts[j, s]
         if total >= k:
             return s * width
     return np.inf
