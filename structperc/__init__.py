@@ -2,6 +2,7 @@
 
 ragged              lists of ids of different lengths in one tensor
 structures          every tensor that passes from one room to another
+ops                 dynamic programs as compiled operators, for each device
 data                files, hub data sets, the embedded corpus -> sequences with labels of a tag scheme
 features            tokens -> feature ids
 encoders            tokens -> vectors
@@ -59,6 +60,7 @@ __all__ = [
 _ROOMS = (
     "ragged",
     "structures",
+    "ops",
     "data",
     "features",
     "encoders",

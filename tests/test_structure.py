@@ -16,6 +16,7 @@ PACKAGE = Path(structperc.__file__).parent
 ROOMS = (
     ("ragged",),
     ("structures", "errors", "former_names", "on_first_use", "termination", "progress", "spelling", "version"),
+    ("ops",),
     ("data",),
     ("features",),
     ("encoders",),

@@ -44,10 +44,27 @@ def declare(
     LIBRARY.impl(name, choose("tensors"), "CompositeExplicitAutograd")
     torch.library.register_fake(f"structperc::{name}", shapes, lib=LIBRARY)
     torch.library.register_vmap(f"structperc::{name}", _one_by_one(name), lib=LIBRARY)
-    if derivative is not None:
-        setup_context, backward = derivative
-        torch.library.register_autograd(f"structperc::{name}", backward, setup_context=setup_context, lib=LIBRARY)
-    return getattr(torch.ops.structperc, name).default
+    operator = getattr(torch.ops.structperc, name).default
+    if derivative is None:
+        return operator
+    setup_context, backward = derivative
+    torch.library.register_autograd(f"structperc::{name}", backward, setup_context=setup_context, lib=LIBRARY)
+    return _Differentiable(name, operator, setup_context, backward)
+
+
+class _Differentiable:
+    """An operator with a derivative, to be called: inside of torch.func's transforms as they ask it to be written."""
+
+    def __init__(self, name: str, operator: Any, setup_context: Callable[..., None], backward: Callable[..., Any]):
+        self.operator = operator
+        parts = {"forward": operator, "setup_context": setup_context, "backward": backward, "vmap": _one_by_one(name)}
+        self.function = type(name, (torch.autograd.Function,), {part: staticmethod(f) for part, f in parts.items()})
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Return what the operator gives for these arguments."""
+        if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
+            return self.function.apply(*arguments)  # type: ignore[attr-defined]
+        return self.operator(*arguments)
 
 
 @cache
@@ -78,18 +95,12 @@ def _one_by_one(name: str) -> Callable[..., Any]:
 
 
 def by_tensors(
-    function: Callable[..., Any], inputs: tuple[Tensor, ...], grads: tuple[Tensor | None, ...]
-) -> tuple[Tensor | None, ...]:
-    """Derivative of a reference in tensors, itself differentiable: for second derivatives.
+    function: Callable[..., tuple[Tensor, ...]], inputs: tuple[Tensor, ...], grads: tuple[Tensor | None, ...]
+) -> tuple[Tensor, ...]:
+    """Gradients of the inputs of a reference in tensors, themselves differentiable: for second derivatives.
 
-    `function` maps the inputs to as many results as there are gradients; what has none is left out.
+    `function` maps the inputs to as many results as there are gradients; None stands for zeros.
     """
-    with torch.enable_grad():
-        results = function(*inputs)
-        given = [(y, g) for y, g in zip(results, grads, strict=True) if g is not None and y.requires_grad]
-        wanted = [x for x in inputs if x.requires_grad]
-        found = torch.autograd.grad(
-            [y for y, _ in given], wanted, [g for _, g in given], create_graph=True, allow_unused=True
-        )
-    derivatives = iter(found)
-    return tuple(next(derivatives) if x.requires_grad else None for x in inputs)
+    results, pull = torch.func.vjp(function, *inputs)
+    given = zip(results, grads, strict=True)
+    return pull(tuple(torch.zeros_like(y) if g is None else g for y, g in given))

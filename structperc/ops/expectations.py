@@ -29,19 +29,15 @@ def _backward(ctx: Any, total: Tensor | None, nodes: Tensor | None, pairs: Tenso
         if ctx.needs_input_grad[1]:
             if not ctx.with_pairs:
                 p_pairs = expectations(unary, edge, lengths, True)[2]
-            steps = _summed_to(total.view(-1, 1, 1, 1) * p_pairs, edge)
+            steps = (total.view(-1, 1, 1, 1) * p_pairs).sum_to_size(edge.shape)
     if nodes is not None or pairs is not None:
 
         def expected(unary: Tensor, edge: Tensor) -> tuple[Tensor, ...]:
             return reference(unary, edge, lengths, ctx.with_pairs)[1:]
 
-        more = by_tensors(expected, (unary, edge), (nodes, pairs if ctx.with_pairs else None))
+        more = by_tensors(expected, (unary, edge), (nodes, pairs))
         own, steps = _sum(own, more[0]), _sum(steps, more[1])
     return own, steps, None, None
-
-
-def _summed_to(x: Tensor, edge: Tensor) -> Tensor:
-    return x.sum_to_size(edge.shape)
 
 
 def _sum(x: Tensor | None, y: Tensor | None) -> Tensor | None:

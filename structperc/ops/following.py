@@ -14,12 +14,12 @@ def _shapes(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _keep(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs, output)
+    ctx.save_for_backward(*inputs)
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    unary, edge, lengths, sums = ctx.saved_tensors
-    if torch.is_grad_enabled() and grad.requires_grad or sums.requires_grad and torch.is_grad_enabled():
+    unary, edge, lengths = ctx.saved_tensors
+    if torch.is_grad_enabled():  # somebody asks for second derivatives
         own, steps = by_tensors(lambda u, e: (reference(u, e, lengths),), (unary, edge), (grad,))
         return own, steps, None
     return *following_shares(unary, edge, lengths, grad), None
