@@ -27,6 +27,6 @@ def path_score(lattice: Lattice, labels: Tensor, rows: Tensor | None = None) -> 
             K = labels.shape[1]
             scores = path_score(lattice, labels.reshape(B * K, T), rows.repeat_interleave(K, output_size=B * K))
             return scores.view(B, K)
-    if labels.shape != (len(rows), T):
-        raise InputError(f"labels: the shape is {tuple(labels.shape)}, expected ({len(rows)}, {T}), as rows say")
+    if labels.shape != (rows.shape[0], T):
+        raise InputError(f"labels: the shape is {tuple(labels.shape)}, expected ({rows.shape[0]}, {T}), as rows say")
     return ops.path_score(*lattice, labels, rows)
