@@ -14,9 +14,10 @@ from structperc.structures import Lattice
 
 @torch.no_grad()
 def exportable_viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
-    """-> scores (B,), labels (B, T) int64 with 0 in the padding, of a lattice with T >= 1; no gradients.
+    """Return scores (B,) and labels (B, T) int64, 0 in the padding, of a lattice with T >= 1, without gradients.
 
-    The labels are those of `viterbi`, ties decided alike; sums may differ in their last digit. Outside of exported programs `viterbi` is the faster one.
+    The labels are those of `viterbi`, ties decided alike; sums may differ in their last digit.
+    Outside of exported programs `viterbi` is the faster one.
     """
     scores, labels = implementation("tensors", "viterbi", "viterbi")(*checked(lattice))
     return scores, labels
@@ -26,5 +27,5 @@ class ExportableViterbi(nn.Module):
     """`exportable_viterbi` as a module of tensors, to be exported by itself or called after a scorer."""
 
     def forward(self, unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """unary (B, T, L), edge (B, T, L, L) or (1, 1, L, L), lengths (B,) -> scores (B,), labels (B, T)."""
+        """Return scores (B,), labels (B, T) from unary (B, T, L), edge (B, T, L, L) or (1, 1, L, L), lengths (B,)."""
         return exportable_viterbi(Lattice(unary, edge, lengths))

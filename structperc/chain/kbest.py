@@ -3,10 +3,10 @@
 import torch
 from torch import nn
 
-from structperc import ops
 from structperc.chain.lattices import checked
 from structperc.chain.memory import check_memory
 from structperc.errors import InputError
+from structperc.ops import kbest as best_labellings
 from structperc.structures import Candidates, Lattice
 
 
@@ -24,7 +24,7 @@ def kbest(lattice: Lattice, k: int) -> Candidates:
     lattice = checked(lattice)
     if not (torch.compiler.is_compiling() or torch.compiler.is_exporting()):  # where sizes may be unknown
         check_memory(k, lattice.unary.shape, lattice.unary.device)
-    return Candidates(*ops.kbest(*lattice, k))
+    return Candidates(*best_labellings(*lattice, k))
 
 
 class KBest(nn.Module):

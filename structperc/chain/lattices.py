@@ -1,4 +1,4 @@
-"""What every search asks of a lattice first: shapes that fit, one precision, edges as small as they are."""
+"""The checks that every search makes first: shapes that fit, one precision, edges as small as they are."""
 
 import torch
 from torch import Tensor
@@ -37,7 +37,7 @@ def _misshapen(name: str, x: Tensor, expected: str) -> InputError:
 
 
 def narrowed(lattice: Lattice) -> Lattice:
-    """An expanded view of edge scores as small as they are: so large is its gradient, too.
+    """Return the lattice with expanded views of edge scores as small as they are: so large is their gradient, too.
 
     A leaf that asks for a gradient stays as large as it is: each of its entries has one.
     """

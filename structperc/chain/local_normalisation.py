@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from structperc import ops
 from structperc.chain.lattices import checked
+from structperc.ops import log_following
 from structperc.structures import Lattice
 
 
@@ -21,7 +21,7 @@ def locally_normalised(lattice: Lattice) -> Lattice:
     a tag scheme there is none. A sequence without any legal labelling has none afterwards.
     """
     unary, edge, lengths = lattice = checked(lattice)
-    taken = ops.log_following(*lattice)
+    taken = log_following(*lattice)
     if unary.shape[1]:
         real = lengths > 0
         start = torch.where(real, _log_sum(torch.where(real.unsqueeze(1), unary[:, 0], 0)), 0).view(-1, 1, 1)

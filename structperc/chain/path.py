@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from structperc import ops
 from structperc.chain.lattices import checked
 from structperc.errors import InputError
+from structperc.ops import path_score as scores_of
 from structperc.structures import Lattice
 
 
@@ -29,4 +29,4 @@ def path_score(lattice: Lattice, labels: Tensor, rows: Tensor | None = None) -> 
             return scores.view(B, K)
     if labels.shape != (rows.shape[0], T):
         raise InputError(f"labels: the shape is {tuple(labels.shape)}, expected ({rows.shape[0]}, {T}), as rows say")
-    return ops.path_score(*lattice, labels, rows)
+    return scores_of(*lattice, labels, rows)

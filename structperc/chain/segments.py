@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from structperc import ops
 from structperc.chain.lattices import checked, every_edge, live
 from structperc.chain.marginals import marginals_of_pairs
 from structperc.errors import InputError
+from structperc.ops import best_before_and_after
 from structperc.structures import Lattice
 
 
@@ -38,7 +38,7 @@ def score_with(
     InputError for a label outside 0..L-1 and for a segment that is empty or not within its sequence.
     """
     lattice = _checked(lattice, labels, segments)
-    before, after = passes or ops.best_before_and_after(*lattice)
+    before, after = passes or best_before_and_after(*lattice)
     rows, starts, ends = segments
     inner = _terms(lattice, labels, segments)[0].sum(1)
     into = _entries(before, _nodes(lattice, rows, starts, labels[rows, starts]))
@@ -55,7 +55,7 @@ def score_without(
     As `score_with`; the labelling is that of `best_without`: the first token among equals, then the lowest label.
     """
     lattice = _checked(lattice, labels, segments)
-    before, after = passes or ops.best_before_and_after(*lattice)
+    before, after = passes or best_before_and_after(*lattice)
     best, starts, others = _pivots(lattice, before, after, labels, segments)
     nodes = _nodes(lattice, segments.rows, starts, others)
     scores = _entries(before, nodes) + _entries(lattice.unary, nodes) + _entries(after, nodes)
@@ -69,7 +69,7 @@ def best_with(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Ten
     -inf and labels 0 where there is none. `path_score(lattice, labellings, segments.rows)` has the gradients.
     """
     lattice = _checked(lattice, labels, segments)
-    before, after = ops.best_before_and_after(*lattice)
+    before, after = best_before_and_after(*lattice)
     rows, starts, ends = segments
     terms, places, inside = _terms(lattice, labels, segments)
     outer = before[rows, starts, labels[rows, starts]] + after[rows, ends - 1, labels[rows, ends - 1]]
@@ -87,7 +87,7 @@ def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[
     there is none. `path_score(lattice, labellings, segments.rows)` has the gradients.
     """
     lattice = _checked(lattice, labels, segments)
-    before, after = ops.best_before_and_after(*lattice)
+    before, after = best_before_and_after(*lattice)
     scores, starts, others = _pivots(lattice, before, after, labels, segments)
     fixed = labels.new_zeros(len(starts), labels.shape[1])
     fixed.scatter_(1, starts.unsqueeze(1), others.unsqueeze(1))
@@ -103,9 +103,9 @@ def segment_marginals(lattice: Lattice, labels: Tensor, segments: Segments) -> T
     """
     lattice = _checked(lattice, labels, segments)
     nodes, pairs = marginals_of_pairs(lattice)
-    rows, starts, _ = segments
     places, inside = _places(segments)
-    rows, label = rows.unsqueeze(1), labels[rows.unsqueeze(1), places]
+    rows = segments.rows.unsqueeze(1)
+    label = labels[rows, places]
     given = nodes[rows, places, label]
     both = pairs[rows, places[:, 1:], label[:, :-1], label[:, 1:]]
     later = torch.where(given[:, :-1] > 0, both / given[:, :-1], 0).where(inside[:, 1:], 1)

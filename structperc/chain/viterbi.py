@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from structperc import ops
 from structperc.chain.lattices import checked
+from structperc.ops import viterbi as best_labelling
 from structperc.structures import Lattice
 
 
@@ -15,7 +15,7 @@ def viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
     Of equal labellings the first in lexicographic order. A sequence without any legal labelling scores -inf and gets
     labels 0; an empty sequence scores 0. Raises InputError for tensors whose shapes do not fit.
     """
-    scores, labels = ops.viterbi(*checked(lattice))
+    scores, labels = best_labelling(*checked(lattice))
     return scores, labels
 
 

@@ -57,7 +57,12 @@ class _Differentiable:
 
     def __init__(self, name: str, operator: Any, setup_context: Callable[..., None], backward: Callable[..., Any]):
         self.operator = operator
-        parts = {"forward": operator, "setup_context": setup_context, "backward": backward, "vmap": _one_by_one(name)}
+        parts: dict[str, Any] = {
+            "forward": operator,
+            "setup_context": setup_context,
+            "backward": backward,
+            "vmap": _one_by_one(name),
+        }
         self.function = type(name, (torch.autograd.Function,), {part: staticmethod(f) for part, f in parts.items()})
 
     def __call__(self, *arguments: Any) -> Any:
@@ -101,6 +106,6 @@ def by_tensors(
 
     `function` maps the inputs to as many results as there are gradients; None stands for zeros.
     """
-    results, pull = torch.func.vjp(function, *inputs)
+    results, pull = torch.func.vjp(function, *inputs)[:2]
     given = zip(results, grads, strict=True)
     return pull(tuple(torch.zeros_like(y) if g is None else g for y, g in given))

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from structperc.ops.declare import declare
@@ -30,7 +29,7 @@ path_score = declare(
     (_keep, _backward),
 )
 """unary (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,), labels (S, T) and rows (S,), all int64 -> (S,), the score
-of each labelling s on sequence rows[s]: first all its unary scores, then all its edge scores, summed in double precision
+of each labelling s on sequence rows[s]: the sum of its unary scores plus that of its edge scores, in double precision
 where the device has it. Labels in the padding are not read; NaN where a label of a real token is outside 0..L-1.
 """
 

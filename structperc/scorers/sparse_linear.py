@@ -52,10 +52,10 @@ class SparseLinear(Scorer):
 
         Its unary scores are (B, T, L), its edge scores (B, T, L, L), or (1, 1, L, L) without edge features.
         """
-        node, lengths = self.node, batch.lengths.cpu()
-        B, T, L = len(lengths), int(lengths.max()) if len(lengths) else 0, node.shape[1]
-        (real,) = real_tokens(lengths, T).numpy().ravel().nonzero()
-        places = torch.from_numpy(real).to(node.device)  # (n,) of the tokens in B * T
+        node, (B, T) = self.node, batch.sentences.shape
+        L, n = node.shape[1], batch.nodes.offsets.shape[0] - 1
+        real = real_tokens(batch.lengths.to(node.device), T)
+        places = real.flatten().nonzero_static(size=n).squeeze(1)  # of the tokens in B * T; n is known without a look
         unary = at_places(bag_sum(node, batch.nodes, self.sparse_grad), places, B * T).view(B, T, L)
         return Lattice(unary, self._edges(batch, places, unary), batch.lengths)
 

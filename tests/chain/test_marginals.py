@@ -91,7 +91,7 @@ def test_divergence_and_cross_entropy() -> None:
     p, q = (Lattice(torch.randn(3, 4, 2).double(), torch.randn(3, 4, 2, 2).double(), lengths) for _ in range(2))
     both = torch.stack([cross_entropy(p, q), divergence(p, q)])
     for b in range(3):
-        ps, qs = (dict((y, x) for x, y in oracle.probabilities(each, b)) for each in (p, q))
+        ps, qs = ({y: x for x, y in oracle.probabilities(each, b)} for each in (p, q))
         crossed = -sum(ps[y] * math.log(qs[y]) for y in ps)
         assert both[0, b].item() == pytest.approx(crossed)
         assert both[1, b].item() == pytest.approx(sum(ps[y] * math.log(ps[y] / qs[y]) for y in ps))
@@ -100,8 +100,10 @@ def test_divergence_and_cross_entropy() -> None:
     barred = q._replace(unary=q.unary.masked_fill(torch.tensor([True, False]), -torch.inf))
     assert cross_entropy(p, barred).tolist() == [torch.inf, 0, torch.inf]
     assert divergence(barred, q).isfinite().all()
-    assert torch.autograd.gradcheck(lambda u, v: divergence(p._replace(unary=u), q._replace(unary=v)), (
-        p.unary.clone().requires_grad_(), q.unary.clone().requires_grad_()))
+    assert torch.autograd.gradcheck(
+        lambda u, v: divergence(p._replace(unary=u), q._replace(unary=v)),
+        (p.unary.clone().requires_grad_(), q.unary.clone().requires_grad_()),
+    )
     with pytest.raises(InputError, match=r"^unary: two lattices are compared"):
         divergence(p, q._replace(unary=q.unary[:, :3], edge=q.edge[:, :3]))
 

@@ -9,7 +9,7 @@ Tables = tuple[Tensor, Tensor, Tensor]
 
 
 class Enumeration:
-    """All labellings (N, T) in lexicographic order and their scores (B, N); -inf for those with labels in the padding."""
+    """All labellings (N, T) in lexicographic order, and scores (B, N): -inf for those with labels in the padding."""
 
     def __init__(self, unary: Tensor, edge: Tensor, lengths: Tensor):
         self.B, self.T, self.L = unary.shape

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from lattices import batches
 from enumeration import Enumeration
+from lattices import batches
 
 from structperc.errors import InputError
 from structperc.ops.declare import implementation
@@ -56,10 +56,14 @@ def test_kbest(device: str, dtype: torch.dtype) -> None:
         torch.testing.assert_close(found.double(), scores, **NEAR[dtype])
         for r in range(k):
             _same_or_as_good(labels[:, r], expected[:, r], scores[:, r], every, dtype)
-        assert all(len({tuple(y) for y in ys[v].tolist()}) == int(v.sum()) for ys, v in zip(labels, listed, strict=True))
+        assert all(
+            len({tuple(y) for y in ys[v].tolist()}) == int(v.sum()) for ys, v in zip(labels, listed, strict=True)
+        )
 
 
-def _same_or_as_good(labels: torch.Tensor, expected: torch.Tensor, scores: torch.Tensor, every: Enumeration, dtype) -> None:
+def _same_or_as_good(
+    labels: torch.Tensor, expected: torch.Tensor, scores: torch.Tensor, every: Enumeration, dtype
+) -> None:
     """The same labels; where rounding makes others as good, labels of the same score."""
     index = (labels * every.L ** torch.arange(every.T - 1, -1, -1)).sum(1, keepdim=True)
     own = every.scores.gather(1, index).squeeze(1).where(scores > -torch.inf, -torch.inf)

@@ -27,8 +27,8 @@ def check_labels(labels: Tensor, lengths: Tensor, rows: Tensor, L: int) -> None:
     s, t = _outside(*arrays(labels, lengths, rows), L)
     if s >= 0:
         raise InputError(
-            f"label {int(labels[s, t])} at token {t} of sequence {int(rows[s])} is outside 0..{L - 1}; give real tokens "
-            "labels of the lattice"
+            f"label {int(labels[s, t])} at token {t} of sequence {int(rows[s])} is outside 0..{L - 1}; give real "
+            "tokens labels of the lattice"
         )
 
 

@@ -11,7 +11,6 @@ its logarithms (`log_sums`), at the price of L^2 exponentials a token. All sums 
 """
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from structperc.ops.cpu.checks import check_scores

@@ -56,5 +56,5 @@ def exp(x: float) -> float:
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
-    scale = _as_float((_bits(shifted) + 1023) << 52)
+    scale: float = _as_float((_bits(shifted) + 1023) << 52)  # type: ignore[call-arg]
     return p * scale if x > LOWEST else 0.0

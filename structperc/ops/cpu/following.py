@@ -1,7 +1,6 @@
 """Log-sums over the next label, compiled."""
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from structperc.ops.cpu.checks import check_scores

@@ -57,7 +57,7 @@ def loss_bound(edge, length, onward, k):  # type: ignore[no-untyped-def]
 
 @kernel
 def _counted_bound(edge, length, onward, k, trial, bound):  # type: ignore[no-untyped-def]
-    """Return a bound by counting labellings, in bins up to a trial, as long as each finer count lowers it by a third."""
+    """Return a bound found by counting labellings, in bins up to a trial, while a finer count lowers it by a third."""
     while trial / BINS > 0:
         found = _lost_by(edge, length, onward, k, trial)
         found *= 1 + (length + 2) * np.finfo(onward.dtype).eps  # a sum of losses may be rounded up at each token

@@ -43,7 +43,10 @@ def _draw(first, step, unary, edge, lengths, noise, labels):  # type: ignore[no-
 
 @kernel
 def _passed(scores, noise):  # type: ignore[no-untyped-def]
-    """Return the first possible label whose cumulative share of exp(scores) exceeds the noise; scores are overwritten."""
+    """Return the first possible label whose cumulative share of exp(scores) exceeds the noise.
+
+    The scores (L,) are overwritten.
+    """
     highest, total = largest(scores), 0.0
     for j in range(len(scores)):
         scores[j] = exp(scores[j] - highest)

@@ -44,6 +44,6 @@ def push_back(
 
 
 def _best(scores: Tensor) -> Tensor:
-    """The highest score along the last dimension; its gradient is that of the first of equals, none where all are -inf."""
+    """The highest score along the last dimension, with the gradient of the first of equals; none where all are -inf."""
     best = scores.gather(-1, scores.detach().argmax(-1, keepdim=True)).squeeze(-1)
     return torch.where(best > -torch.inf, best, -torch.inf)

@@ -47,7 +47,7 @@ def _losses(onward: Tensor, into: Tensor, t: int) -> Tensor:
 
 def _extended(losses: Tensor, last: Tensor, step: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
     """Prefixes of losses (B, k) and labels (B, k) -> those one token longer, and the choices prefix * L + label."""
-    (B, k), L = losses.shape, step.shape[1]
+    k, L = losses.shape[1], step.shape[1]
     chosen = step.gather(1, last.unsqueeze(2).expand(-1, -1, L))
     nothing = torch.full_like(chosen, torch.inf)
     nothing.scatter_(2, last.unsqueeze(2), 0)  # beyond the end a prefix stays what it is

@@ -8,7 +8,7 @@ from structperc.ops.tensors.scans import as_long_as, high_precision
 
 def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
     """The contract is that of `structperc.ops.path_score`."""
-    (_, T, L), (B, _) = unary.shape, labels.shape
+    _, T, L = unary.shape
     steps, lengths = as_long_as(lengths, unary)
     real = steps < lengths[rows].unsqueeze(1)
     known = ((labels >= 0) & (labels < L)) | ~real

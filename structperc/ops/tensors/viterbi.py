@@ -45,7 +45,7 @@ def best_onward(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, T
 
 def _follow(onward: Tensor, edge: Tensor, steps: Tensor, lengths: Tensor) -> Tensor:
     """Best scores from each label on -> (B, T), the best label after each one, the lowest among equals."""
-    B, T, L = onward.shape
+    B, T, _ = onward.shape
 
     def step(label: Tensor, here: Rows) -> tuple[Tensor, Tensor]:
         token, onward, edge = here
