@@ -34,9 +34,8 @@ class Choices(NamedTuple):
     now: Any  # (L,) label that they have by now; -1 if there are none
     least: Any  # (L,) least loss of any
     gained: Any  # (L,) score since the fork
-    free: Any  # (L,) the lowest label of loss 0
     count: Any  # (L,) how many labels are within the bound
-    labels: Any  # (L, L) which, the lowest first
+    labels: Any  # (L, L) which, the lowest first; a single one is the free one
     losses: Any  # (L, L) of all labels
 
 
@@ -59,7 +58,6 @@ def _search(first, step, unary, edge, lengths, k, labels, scores):  # type: igno
         np.empty(L, np.int64),
         np.empty(L, unary.dtype),
         np.empty(L, np.float64),
-        np.empty(L, np.int64),
         np.empty(L, np.int64),
         np.empty((L, L), np.int16),
         np.empty((L, L), unary.dtype),
@@ -114,7 +112,7 @@ def _choose(t, edge, onward, bound, choices):  # type: ignore[no-untyped-def]
         if choices.now[q] < 0:
             continue
         losses, labels, least, count = choices.losses[q], choices.labels[q], choices.least[q], 0
-        choices.free[q] = losses_after(choices.now[q], t, edge, onward, losses)
+        losses_after(choices.now[q], t, edge, onward, losses)
         for j in range(onward.shape[1]):
             labels[count] = j
             count += least + losses[j] <= bound
@@ -129,7 +127,7 @@ def _go_on(t, unary, edge, choices, labels):  # type: ignore[no-untyped-def]
     for q in range(unary.shape[1]):
         i = choices.now[q]
         if i >= 0:
-            choices.now[q] = labels[t, q] = j = choices.free[q]
+            choices.now[q] = labels[t, q] = j = choices.labels[q, 0]
             choices.gained[q] += _gain(t, i, j, unary, edge)
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from structperc.ops.cpu.compiled import ORDERED, kernel
 
 COUNTED = 200  # lists from here on repay a count of the labellings (measured)
-BINS = 128  # of losses, in such a count
+BINS = 64  # of losses, in such a count
 
 
 @kernel(fastmath=ORDERED)
@@ -22,7 +22,7 @@ def losses_after(label, t, edge, onward, losses):  # type: ignore[no-untyped-def
         best = max(best, losses[j])
     if best == -np.inf:
         return -1
-    free = L
+    free = L - 1
     for j in range(L):
         losses[j] = best - losses[j]
         free = min(free, j if losses[j] == 0 else L)
@@ -82,10 +82,7 @@ def _lost_by(edge, length, onward, k, trial):  # type: ignore[no-untyped-def]
     for t in range(length):
         longer[:] = 0
         for i in range(L):
-            lowest = 0
-            while lowest <= BINS and counts[i, lowest] == 0:
-                lowest += 1
-            if lowest > BINS:
+            if not counts[i].any():
                 continue
             losses_after(i, t, edge, onward, losses)
             for j in range(L):
