@@ -42,7 +42,7 @@ class Choices(NamedTuple):
 def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
     """The contract is that of `structperc.ops.kbest`."""
     B, T, L = unary.shape
-    labels, scores = torch.empty(B, k, T, dtype=torch.int64), torch.empty(B, k, dtype=unary.dtype)
+    labels, scores = torch.zeros(B, k, T, dtype=torch.int64), torch.full((B, k), -torch.inf, dtype=unary.dtype)
     arrays = (x.detach().contiguous().numpy() for x in (unary, edge, lengths))
     over_sequences(_search, B * T * (L * L + k), *arrays, k, labels.numpy(), scores.numpy())
     return labels, scores, scores > -torch.inf
@@ -173,7 +173,8 @@ def _keep(m, k, bound, losses, copies, origin, label):  # type: ignore[no-untype
 def _tell_apart(n, label, losses, choices):  # type: ignore[no-untyped-def]
     """From a fork on, prefixes are told by the label that they have there."""
     now, least = choices.now, choices.least
-    now[:], least[:], choices.gained[:] = -1, np.inf, 0
+    for q in range(len(now)):
+        now[q], least[q], choices.gained[q] = -1, np.inf, 0
     for p in range(n):
         q = label[p]
         now[q], least[q] = q, min(least[q], losses[p])
@@ -181,8 +182,7 @@ def _tell_apart(n, label, losses, choices):  # type: ignore[no-untyped-def]
 
 @kernel
 def _write(n, last, length, forks, totals, labels, scores):  # type: ignore[no-untyped-def]
-    """Write n labellings, the best first, and their scores; nothing and -inf for what is missing."""
-    labels[n:], labels[:, length:], scores[n:] = 0, 0, -np.inf
+    """Write n labellings, the best first, and their scores."""
     for p in range(n):
         scores[p] = totals[p]
         totals[p] = scores[p]  # rounded to the precision of the lattice, in which they are compared
