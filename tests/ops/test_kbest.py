@@ -1,4 +1,4 @@
-"""The k best of lattices too long to enumerate, where few tokens leave a choice: against the reference, to the last label."""
+"""The k best of lattices too long to enumerate, where few tokens leave a choice: what the reference lists."""
 
 from collections.abc import Iterator
 

@@ -81,8 +81,8 @@ def _list(unary, edge, length, onward, bound, forks, choices, losses, totals):  
     label, start = forks.label, forks.start
     forks.token[0] = start[0] = label[0] = 0
     losses[0, 0] = totals[0, 0] = 0
-    _tell_apart(1, label, losses[0], choices)
-    n, f = 1, 0
+    n, f = np.int64(1), np.int64(0)  # for plain 1 and 0 the functions called would be compiled once more
+    _tell_apart(n, label, losses[0], choices)
     for t in range(length):
         if not _choose(t, edge, onward, bound, choices):
             _go_on(t, unary, edge, choices, forks.labels)

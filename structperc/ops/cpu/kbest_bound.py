@@ -37,7 +37,7 @@ def loss_bound(edge, length, onward, k):  # type: ignore[no-untyped-def]
     which they leave. So the best one and the k - 1 cheapest of these bound the loss of the k best. It is the very
     number that the search finds for them: no rounding comes in. Long lists deserve the closer bound of a count.
     """
-    L, label, n = onward.shape[1], 0, 0
+    L, label, n = onward.shape[1], np.int64(0), np.int64(0)
     losses = np.empty(length * L, onward.dtype)
     for t in range(length):
         here = losses[n : n + L]
@@ -57,7 +57,7 @@ def loss_bound(edge, length, onward, k):  # type: ignore[no-untyped-def]
 
 @kernel
 def _counted_bound(edge, length, onward, k, trial, bound):  # type: ignore[no-untyped-def]
-    """Return a bound found by counting labellings, in bins up to a trial, while a finer count lowers it by a third."""
+    """Return a bound by counting labellings, in bins up to a trial, while finer ones lower it by a third."""
     while trial / BINS > 0:
         found = _lost_by(edge, length, onward, k, trial)
         found *= 1 + (length + 2) * np.finfo(onward.dtype).eps  # a sum of losses may be rounded up at each token
