@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.compiled import kernel, over_sequences
+from structperc.ops.cpu.checks import check_scores
+from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
 from structperc.ops.cpu.kbest_bound import loss_bound, losses_after, smallest
 from structperc.ops.cpu.viterbi import onward_scores
 
@@ -41,10 +42,10 @@ class Choices(NamedTuple):
 
 def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
     """The contract is that of `structperc.ops.kbest`."""
+    check_scores(unary, edge, lengths)
     B, T, L = unary.shape
     labels, scores = torch.zeros(B, k, T, dtype=torch.int64), torch.full((B, k), -torch.inf, dtype=unary.dtype)
-    arrays = (x.detach().contiguous().numpy() for x in (unary, edge, lengths))
-    over_sequences(_search, B * T * (L * L + k), *arrays, k, labels.numpy(), scores.numpy())
+    over_sequences(_search, B * T * (L * L + k), *arrays(unary, edge, lengths), k, *arrays(labels, scores))
     return labels, scores, scores > -torch.inf
 
 
