@@ -1,0 +1,124 @@
+"""What all kernels share: how sequences and labels are laid out in blocks, and the reads that their loops begin with.
+
+One program works on N sequences, each with its labels padded to a power of two, P; what is beyond a sequence's end or
+beyond the last label is never read, and counts as impossible. Up to 64 labels, a whole matrix of edge scores lies in
+registers, and so does the vector that a recursion carries; N is up to 8 sequences of few labels, so that a tagger of
+three does not leave most lanes of a warp idle, else 1. Above, matrices pass through in slabs of ROWS
+labels, and the vector through a scratch row in global memory, with a barrier at each token.
+
+Within a loop over tokens, the reads that depend on no earlier token are issued `stages` tokens ahead by the compiler,
+as asynchronous copies to shared memory.
+"""
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from triton import knobs
+
+WHOLE = 64  # labels up to which a matrix of edge scores is kept in registers
+ENTRIES = 4096  # of a matrix, or of a slab of it, that one program holds at once
+INTERPRETED = knobs.runtime.interpret  # the interpreter takes as long for many sequences at once as for one
+SOME_TOKENS = 128  # of all sequences of a program together, where many tokens are read at once
+SHAPES = ("B", "T", "eb", "et", "S")  # arguments that change from batch to batch: no kernel is compiled anew for them
+
+
+class Lattice:
+    """A batch as the kernels take it: contiguous unary scores, edge scores in place, lengths on the device."""
+
+    def __init__(self, unary: Tensor, edge: Tensor, lengths: Tensor):
+        self.B, self.T, self.L = unary.shape
+        self.unary, self.edge = unary.detach().contiguous(), edge.detach()
+        self.lengths = lengths.to(unary.device, non_blocking=True).contiguous()
+        self.stationary = edge.shape[1] == 1
+        strides = [0 if n == 1 else s for n, s in zip(edge.shape[:2], edge.stride()[:2], strict=True)]
+        self.strides = (*strides, *edge.stride()[2:])
+
+    @property
+    def tables(self) -> tuple[Any, ...]:
+        """The arguments that every kernel begins with."""
+        return self.unary, self.edge, self.lengths, self.B, self.T, *self.strides
+
+    def blocks(self) -> dict[str, Any]:
+        """Sizes of blocks and number of warps, as keyword arguments of a kernel."""
+        P = max(2, triton.next_power_of_2(self.L))
+        whole = P <= WHOLE
+        N = (32 if INTERPRETED else min(8, max(1, 256 // P**2))) if whole else 1
+        entries = P**2 if whole else ENTRIES
+        warps = 1 if INTERPRETED else min(8, max(1, entries * self.unary.element_size() // 2048))
+        return {
+            "L": self.L,
+            "N": N,
+            "P": P,
+            "ROWS": P if whole else ENTRIES // P,
+            "STATIONARY": self.stationary,
+            "STAGES": 3 if whole else 1,
+            "num_warps": warps,
+        }
+
+    def programs(self, blocks: dict[str, Any]) -> int:
+        """How many programs it takes for all sequences."""
+        return triton.cdiv(self.B, blocks["N"])
+
+    def scratch(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
+        """Memory for a kernel's own use, not filled."""
+        return torch.empty(shape, dtype=dtype or self.unary.dtype, device=self.unary.device)
+
+
+def on_device_of(x: Tensor) -> Any:
+    """Context in which kernels are launched on the device of a tensor."""
+    return torch.cuda.device_of(x)
+
+
+@triton.jit
+def sequences(lengths, B, T, N: tl.constexpr):  # type: ignore[no-untyped-def]
+    """-> indices (N,) of this program's sequences, their lengths (N,), the longest of these; 0 beyond the last."""
+    b = tl.program_id(0).to(tl.int64) * N + tl.arange(0, N)
+    length = tl.minimum(tl.load(lengths + b, mask=b < B, other=0), T)
+    return b, length, tl.max(length, 0)
+
+
+@triton.jit
+def rows_at(table, b, t, real, L: tl.constexpr, P: tl.constexpr, T, other: tl.constexpr):  # type: ignore[no-untyped-def]
+    """-> (N, P), the rows of a contiguous table (B, T, L) at token t of sequences b, `other` where not real."""
+    j = tl.arange(0, P)
+    place = ((b * T + t) * L)[:, None] + j[None, :]
+    return tl.load(table + place, mask=real[:, None] & (j < L)[None, :], other=other)
+
+
+@triton.jit
+def put_rows(table, rows, b, t, real, L: tl.constexpr, P: tl.constexpr, T):  # type: ignore[no-untyped-def]
+    """Store (N, P) as the rows of a contiguous table (B, T, L) at token t of sequences b, where real."""
+    j = tl.arange(0, P)
+    place = ((b * T + t) * L)[:, None] + j[None, :]
+    tl.store(table + place, rows.to(table.dtype.element_ty), mask=real[:, None] & (j < L)[None, :])
+
+
+@triton.jit
+def edges_at(edge, b, t, real, i, j, eb, et, ei, ej, L: tl.constexpr):  # type: ignore[no-untyped-def]
+    """-> (N, I, J), edge scores into token t from labels i (I,) to labels j (J,); -inf where not real."""
+    place = (b * eb + t * et)[:, None, None] + (i * ei)[None, :, None] + (j * ej)[None, None, :]
+    known = real[:, None, None] & (i < L)[None, :, None] & (j < L)[None, None, :]
+    return tl.load(edge + place, mask=known, other=-float("inf"))
+
+
+@triton.jit
+def finite_or_zero(x):  # type: ignore[no-untyped-def]
+    """A highest score to be subtracted from others: 0 where nothing is possible."""
+    return tl.where(x > -float("inf"), x, 0.0)
+
+
+@triton.jit
+def log_sum(x, axis: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Log of the sum of exponentials along an axis, -inf where nothing is possible."""
+    highest = finite_or_zero(tl.max(x, axis))
+    total = tl.sum(tl.exp(x - tl.expand_dims(highest, axis)), axis)
+    return tl.where(total > 0, tl.log(tl.where(total > 0, total, 1.0)) + highest, -float("inf"))
+
+
+@triton.jit
+def label_at(labels, s, t, real, T):  # type: ignore[no-untyped-def]
+    """-> labels (S, C) of labellings s (S,) at tokens t (C,), 0 where not real (S, C)."""
+    return tl.load(labels + s[:, None] * T + t[None, :], mask=real, other=0)
