@@ -41,13 +41,13 @@ class Lattice:
         """The arguments that every kernel begins with."""
         return self.unary, self.edge, self.lengths, self.B, self.T, *self.strides
 
-    def blocks(self) -> dict[str, Any]:
-        """Sizes of blocks and number of warps, as keyword arguments of a kernel."""
+    def blocks(self, work: torch.dtype | None = None) -> dict[str, Any]:
+        """Sizes of blocks and number of warps for sums of that type, as keyword arguments of a kernel."""
         P = max(2, triton.next_power_of_2(self.L))
         whole = P <= WHOLE
         N = (32 if INTERPRETED else min(8, max(1, 256 // P**2))) if whole else 1
         entries = P**2 if whole else ENTRIES
-        warps = 1 if INTERPRETED else min(8, max(1, entries * self.unary.element_size() // 2048))
+        warps = 1 if INTERPRETED else min(8, max(1, entries * (work or self.unary.dtype).itemsize // 2048))
         return {
             "L": self.L,
             "N": N,
@@ -81,6 +81,19 @@ def sequences(lengths, B, T, N: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
+def padding_from(b, length, B, T):  # type: ignore[no-untyped-def]
+    """-> the token from which some of these sequences are padding."""
+    return tl.min(tl.where(b < B, length, T), 0)
+
+
+@triton.jit
+def follows_another(t, length):  # type: ignore[no-untyped-def]
+    """-> (N,), whether token t is a real one of its sequence, and not the first."""
+    token = tl.zeros_like(length) + t
+    return (token > 0) & (token < length)
+
+
+@triton.jit
 def rows_at(table, b, t, real, L: tl.constexpr, P: tl.constexpr, T, other: tl.constexpr):  # type: ignore[no-untyped-def]
     """-> (N, P), the rows of a contiguous table (B, T, L) at token t of sequences b, `other` where not real."""
     j = tl.arange(0, P)
@@ -102,6 +115,27 @@ def edges_at(edge, b, t, real, i, j, eb, et, ei, ej, L: tl.constexpr):  # type: 
     place = (b * eb + t * et)[:, None, None] + (i * ei)[None, :, None] + (j * ej)[None, None, :]
     known = real[:, None, None] & (i < L)[None, :, None] & (j < L)[None, None, :]
     return tl.load(edge + place, mask=known, other=-float("inf"))
+
+
+@triton.jit
+def _places(b, t, real, i, j, T, L: tl.constexpr):  # type: ignore[no-untyped-def]
+    """-> (N, I, J), where pairs stand in a contiguous table (B, T, L, L), and whether they do."""
+    place = ((b * T + t)[:, None, None] * L + i[None, :, None]) * L + j[None, None, :]
+    return place, real[:, None, None] & (i < L)[None, :, None] & (j < L)[None, None, :]
+
+
+@triton.jit
+def pairs_at(table, b, t, real, i, j, T, L: tl.constexpr):  # type: ignore[no-untyped-def]
+    """-> (N, I, J), entries of a contiguous table (B, T, L, L) at token t; 0 where not real."""
+    place, known = _places(b, t, real, i, j, T, L)
+    return tl.load(table + place, mask=known, other=0.0)
+
+
+@triton.jit
+def put_pairs(table, pairs, b, t, real, i, j, T, L: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Store (N, I, J) as entries of a contiguous table (B, T, L, L) at token t, where real."""
+    place, known = _places(b, t, real, i, j, T, L)
+    tl.store(table + place, pairs.to(table.dtype.element_ty), mask=known)
 
 
 @triton.jit

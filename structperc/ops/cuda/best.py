@@ -1,0 +1,175 @@
+"""Best scores before and after each label on CUDA, and gradients pushed outwards along the best labels."""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from structperc.ops.cuda.blocks import SHAPES, Lattice, edges_at, follows_another, on_device_of, padding_from, pairs_at, put_pairs, put_rows, rows_at, sequences
+
+
+def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """The contract is that of `structperc.ops.best_before_and_after`."""
+    lattice = Lattice(unary, edge, lengths)
+    (B, T, L), blocks = unary.shape, lattice.blocks(torch.float64)
+    before, after = lattice.scratch(B, T, L), lattice.scratch(B, T, L)
+    if before.numel():
+        carried = lattice.scratch(2, B, 2, L, dtype=torch.float64)
+        with on_device_of(unary):
+            _both_ways[(lattice.programs(blocks), 2)](*lattice.tables, carried, before, after, **blocks)
+    return before, after
+
+
+def push_back(
+    unary: Tensor, edge: Tensor, lengths: Tensor, grad_before: Tensor, grad_after: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The contract is that of `structperc.ops.push_back`."""
+    lattice = Lattice(unary, edge, lengths)
+    (B, T, L), blocks = unary.shape, lattice.blocks(torch.float64)
+    if not unary.numel():
+        return torch.zeros_like(unary), torch.zeros(edge.shape, dtype=edge.dtype, device=edge.device)
+    own = lattice.scratch(B, T, L)
+    steps = lattice.scratch(B, edge.shape[1], L, L, dtype=torch.float64 if lattice.stationary else edge.dtype)
+    earlier, later = (lattice.scratch(B, T, L, dtype=torch.int16) for _ in range(2))
+    before, after = (lattice.scratch(B, T, L, dtype=torch.float64) for _ in range(2))
+    grads = (x.detach().contiguous() for x in (grad_before, grad_after))
+    with on_device_of(unary):
+        _push[(lattice.programs(blocks),)](
+            *lattice.tables, *grads, earlier, later, before, after, own, steps, **blocks
+        )  # fmt: skip
+    return own, steps.sum_to_size(edge.shape).to(edge.dtype)
+
+
+@triton.jit
+def _one_way(  # type: ignore[no-untyped-def]
+    unary, edge, lengths, B, T, eb, et, ei, ej, carried, found, onwards: tl.constexpr,
+    L: tl.constexpr, N: tl.constexpr, P: tl.constexpr, ROWS: tl.constexpr, STATIONARY: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Fill found (B, T, L) with the best scores before each label or, `onwards`, after it."""
+    b, length, longest = sequences(lengths, B, T, N)
+    j = tl.arange(0, P)
+    carry = tl.zeros((N, P), tl.float64)
+    if STATIONARY and ROWS == P:
+        table = edges_at(edge, b, 0, length > 0, j, j, eb, et, ei, ej, L).to(tl.float64)
+    for turn in tl.range(0, longest, num_stages=STAGES):
+        t = longest - 1 - turn if onwards else turn
+        into = t + 1 if onwards else t
+        real = t < length
+        joined = follows_another(into, length)
+        own = rows_at(unary, b, t, real, L, P, T, -float("inf")).to(tl.float64)
+        if ROWS == P:
+            if not STATIONARY:
+                table = edges_at(edge, b, into, joined, j, j, eb, et, ei, ej, L).to(tl.float64)
+            best = tl.max(table + carry[:, None, :], 2) if onwards else tl.max(table + carry[:, :, None], 1)
+            best = tl.where(joined[:, None], best, 0.0)
+            put_rows(found, best, b, t, real, L, P, T)
+            carry = tl.where(real[:, None], best + own, carry)
+        else:
+            for first in tl.range(0, P, ROWS, num_stages=3):
+                i = first + tl.arange(0, ROWS)
+                if onwards:
+                    slab = edges_at(edge, b, into, joined, i, j, eb, et, ei, ej, L).to(tl.float64)
+                    best_i = tl.max(slab + carry[:, None, :], 2)
+                else:
+                    slab = edges_at(edge, b, into, joined, j, i, eb, et, ei, ej, L).to(tl.float64)
+                    best_i = tl.max(slab + carry[:, :, None], 1)
+                best_i = tl.where(joined[:, None], best_i, 0.0)
+                mine = real[:, None] & (i < L)[None, :]
+                place = (b * T + t)[:, None] * L + i[None, :]
+                tl.store(found + place, best_i.to(found.dtype.element_ty), mask=mine)
+                tl.store(carried + (b * 2 + t % 2)[:, None] * L + i[None, :], best_i, mask=mine)
+            tl.debug_barrier()
+            carry = rows_at(carried, b, t % 2, real, L, P, 2, -float("inf")) + own
+    for t in range(padding_from(b, length, B, T), T):
+        put_rows(found, tl.zeros((N, P), tl.float64), b, t, (b < B) & (t >= length), L, P, T)
+
+
+@triton.jit(do_not_specialize=SHAPES)
+def _both_ways(  # type: ignore[no-untyped-def]
+    unary, edge, lengths, B, T, eb, et, ei, ej, carried, before, after,
+    L: tl.constexpr, N: tl.constexpr, P: tl.constexpr, ROWS: tl.constexpr, STATIONARY: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    if tl.program_id(1) == 0:
+        _one_way(
+            unary, edge, lengths, B, T, eb, et, ei, ej, carried, before, False, L, N, P, ROWS, STATIONARY, STAGES
+        )  # fmt: skip
+    else:
+        _one_way(
+            unary, edge, lengths, B, T, eb, et, ei, ej, carried + B * 2 * L, after, True, L, N, P, ROWS, STATIONARY, STAGES
+        )  # fmt: skip
+
+
+@triton.jit(do_not_specialize=SHAPES)
+def _push(  # type: ignore[no-untyped-def]
+    unary, edge, lengths, B, T, eb, et, ei, ej, grad_before, grad_after, earlier, later, before, after, own, steps,
+    L: tl.constexpr, N: tl.constexpr, P: tl.constexpr, ROWS: tl.constexpr, STATIONARY: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Fill own (B, T, L) and steps (B, T or 1, L, L); what stands before them is for its own use, all (B, T, L)."""
+    b, length, longest = sequences(lengths, B, T, N)
+    j = tl.arange(0, P)
+    for t in range(0, longest):
+        joined = follows_another(t, length)
+        carry = rows_at(before, b, t - 1, joined, L, P, T, -float("inf"))
+        carry += rows_at(unary, b, t - 1, joined, L, P, T, -float("inf"))
+        for first in range(0, P, ROWS):
+            i = first + tl.arange(0, ROWS)
+            slab = edges_at(edge, b, t, joined, j, i, eb, et, ei, ej, L).to(tl.float64)
+            best, choice = tl.max(slab + carry[:, :, None], 1, return_indices=True)
+            mine = (t < length)[:, None] & (i < L)[None, :]
+            place = (b * T + t)[:, None] * L + i[None, :]
+            tl.store(earlier + place, tl.where(best > -float("inf"), choice, -1).to(tl.int16), mask=mine)
+            tl.store(before + place, tl.where(joined[:, None], best, 0.0), mask=mine)
+        tl.debug_barrier()
+    for back in range(0, longest):  # from here on, `before` is replaced by its gradients
+        t = longest - 1 - back
+        followed = t + 1 < length
+        pushed = rows_at(before, b, t + 1, followed, L, P, T, 0.0)
+        onto = rows_at(earlier, b, t + 1, followed, L, P, T, -1)
+        carry = rows_at(after, b, t + 1, followed, L, P, T, -float("inf"))
+        carry += rows_at(unary, b, t + 1, followed, L, P, T, -float("inf"))
+        for first in range(0, P, ROWS):
+            i = first + tl.arange(0, ROWS)
+            slab = edges_at(edge, b, t + 1, followed, i, j, eb, et, ei, ej, L).to(tl.float64)
+            best, choice = tl.max(slab + carry[:, None, :], 2, return_indices=True)
+            received = tl.sum(tl.where(onto[:, None, :] == i[None, :, None], pushed[:, None, :], 0.0), 2)
+            mine = (t < length)[:, None] & (i < L)[None, :]
+            place = (b * T + t)[:, None] * L + i[None, :]
+            tl.store(later + place, tl.where(best > -float("inf"), choice, -1).to(tl.int16), mask=mine)
+            tl.store(after + place, tl.where(followed[:, None], best, 0.0), mask=mine)
+            tl.store(before + place, tl.load(grad_before + place, mask=mine, other=0.0) + received, mask=mine)
+        tl.debug_barrier()
+    nothing = tl.zeros((N, P), tl.float64)
+    rows = tl.where(b < B, T, 0)  # of each sequence's tables
+    first_row = rows_at(grad_after, b, 0, length > 0, L, P, T, 0.0)
+    put_rows(after, first_row, b, 0, length > 0, L, P, T)
+    put_rows(own, nothing, b, 0, b < B, L, P, T)
+    if not STATIONARY:
+        for first in range(0, P, ROWS):
+            i = first + tl.arange(0, ROWS)
+            put_pairs(steps, tl.zeros((N, ROWS, P), tl.float64), b, 0, b < B, i, j, T, L)
+    tl.debug_barrier()
+    for t in range(0, T):  # and `after` by its own; what is beyond the ends receives nothing
+        followed = t + 1 < length
+        pushed = rows_at(before, b, t + 1, followed, L, P, T, 0.0)
+        onto = rows_at(earlier, b, t + 1, followed, L, P, T, -1)
+        total = tl.zeros((N, P), tl.float64)
+        for first in range(0, P, ROWS):
+            i = first + tl.arange(0, ROWS)
+            known, mine = (b < B)[:, None] & (i < L)[None, :], followed[:, None] & (i < L)[None, :]
+            place = (b * T + t)[:, None] * L + i[None, :]
+            forth = tl.where(onto[:, None, :] == i[None, :, None], pushed[:, None, :], 0.0)
+            chosen = tl.load(later + place, mask=mine, other=-1)
+            sent = tl.load(after + place, mask=mine, other=0.0)
+            reverse = tl.where(chosen[:, :, None] == j[None, None, :], sent[:, :, None], 0.0)
+            received = tl.load(own + place, mask=known, other=0.0) + tl.sum(forth, 2)
+            tl.store(own + place, received.to(own.dtype.element_ty), mask=known)
+            total += tl.sum(reverse, 1)
+            if STATIONARY:
+                sums = pairs_at(steps, b, 0, follows_another(t, rows), i, j, 1, L)
+                put_pairs(steps, sums + forth + reverse, b, 0, b < B, i, j, 1, L)
+            else:
+                put_pairs(steps, forth + reverse, b, t + 1, follows_another(t + 1, rows), i, j, T, L)
+        total_after = total + rows_at(grad_after, b, t + 1, followed, L, P, T, 0.0)
+        put_rows(after, total_after, b, t + 1, followed, L, P, T)
+        put_rows(own, total, b, t + 1, follows_another(t + 1, rows), L, P, T)
+        tl.debug_barrier()
