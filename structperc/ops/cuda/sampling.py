@@ -9,15 +9,12 @@ from structperc.ops.cuda.blocks import (
     INTERPRETED,
     SHAPES,
     Lattice,
-    edges_at,
     finite_or_zero,
     follows_another,
-    log_sum,
     on_device_of,
-    put_rows,
     rows_at,
-    sequences,
 )
+from structperc.ops.cuda.onward import onward_scores
 
 
 def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
@@ -27,48 +24,12 @@ def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tenso
     labels = lattice.scratch(B, n, T, dtype=torch.int64)
     if not labels.numel():
         return labels
-    onward, blocks = lattice.scratch(B, T, L, dtype=torch.float64), lattice.blocks(torch.float64)
-    P = blocks["P"]
+    onward, P = onward_scores(lattice, torch.float64, summed=True), max(2, triton.next_power_of_2(L))
     N = 64 if INTERPRETED else max(1, 128 // P)
     noise = noise.to(unary.device, non_blocking=True).contiguous()
     with on_device_of(unary):
-        _sum[(lattice.programs(blocks),)](*lattice.tables, onward, **blocks)
         _draw[(triton.cdiv(B * n, N),)](*lattice.tables, onward, noise, labels, n, L=L, N=N, P=P, num_warps=1)
     return labels
-
-
-@triton.jit(do_not_specialize=SHAPES)
-def _sum(  # type: ignore[no-untyped-def]
-    unary, edge, lengths, B, T, eb, et, ei, ej, onward,
-    L: tl.constexpr, N: tl.constexpr, P: tl.constexpr, ROWS: tl.constexpr, STATIONARY: tl.constexpr, STAGES: tl.constexpr,
-):  # fmt: skip
-    """Fill onward (B, T, L) float64 with log-sums over all from each label on, scores levelled."""
-    b, length, longest = sequences(lengths, B, T, N)
-    j = tl.arange(0, P)
-    after = tl.zeros((N, P), tl.float64)
-    if STATIONARY and ROWS == P:
-        table = edges_at(edge, b, 0, length > 0, j, j, eb, et, ei, ej, L).to(tl.float64)
-    for back in tl.range(0, longest, num_stages=STAGES):
-        t = longest - 1 - back
-        real, followed = t < length, t + 1 < length
-        own = rows_at(unary, b, t, real, L, P, T, -float("inf"))
-        level = finite_or_zero(tl.max(own, 1))[:, None]
-        if ROWS == P:
-            if not STATIONARY:
-                table = edges_at(edge, b, t + 1, followed, j, j, eb, et, ei, ej, L).to(tl.float64)
-            sums = tl.where(followed[:, None], log_sum(table + after[:, None, :], 2), 0.0)
-            after = tl.where(real[:, None], (own - level).to(tl.float64) + sums, after)
-            put_rows(onward, after, b, t, real, L, P, T)
-        else:
-            for first in tl.range(0, P, ROWS, num_stages=3):
-                i = first + tl.arange(0, ROWS)
-                slab = edges_at(edge, b, t + 1, followed, i, j, eb, et, ei, ej, L).to(tl.float64)
-                sums_i = tl.where(followed[:, None], log_sum(slab + after[:, None, :], 2), 0.0)
-                place, mine = (b * T + t)[:, None] * L + i[None, :], real[:, None] & (i < L)[None, :]
-                own_i = tl.load(unary + place, mask=mine, other=-float("inf")) - level
-                tl.store(onward + place, own_i.to(tl.float64) + sums_i, mask=mine)
-            tl.debug_barrier()
-            after = rows_at(onward, b, t, real, L, P, T, -float("inf"))
 
 
 @triton.jit(do_not_specialize=[*SHAPES, "n"])

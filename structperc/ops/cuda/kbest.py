@@ -1,0 +1,138 @@
+"""The k best labellings on CUDA, for small k: the list of prefixes of a sequence in the registers of one program.
+
+The algorithm is that of `structperc.ops.tensors.kbest`. Selection of the k smallest losses needs no sort: losses are
+not negative, so that their bits are in their order, and the k-th smallest is found by bisection of the bits, counting
+the losses below at each turn; of those equal to it the first are taken, and prefixes keep their order by a running sum
+over what is selected. The k-th smallest loss never grows from token to token, which bounds the bisection from above.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from structperc.ops.cuda.blocks import (
+    ENTRIES,
+    INTERPRETED,
+    SHAPES,
+    Lattice,
+    finite_or_zero,
+    follows_another,
+    on_device_of,
+    rows_at,
+    sequences,
+)
+from structperc.ops.cuda.onward import onward_scores
+from structperc.ops.cuda.paths import path_score
+from structperc.ops.tensors.kbest import kbest as reference
+
+
+def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The contract is that of `structperc.ops.kbest`; where k times labels is above 4096, the reference does it."""
+    (B, T, L), device = unary.shape, unary.device
+    K, P = (max(2, triton.next_power_of_2(n)) for n in (k, L))
+    if K * P > ENTRIES or not unary.numel():
+        return reference(unary, edge, lengths, k)
+    lattice = Lattice(unary, edge, lengths)
+    onward = onward_scores(lattice, unary.dtype, summed=False)
+    labels, losses = torch.zeros(B, k, T, dtype=torch.int64, device=device), lattice.scratch(B, k)
+    picks, kept = lattice.scratch(B, T, k, dtype=torch.int32), lattice.scratch(B, 2, k)
+    N = 32 if INTERPRETED else min(8, max(1, 256 // (K * P)))
+    warps = 1 if INTERPRETED else min(8, max(1, K * P * unary.element_size() // 2048))
+    with on_device_of(unary):
+        _list[(triton.cdiv(B, N),)](
+            *lattice.tables, onward, picks, kept, labels, losses, k, L=L, N=N, P=P, K=K, num_warps=warps
+        )  # fmt: skip
+    valid = losses < torch.inf
+    rows = torch.arange(B, device=device).repeat_interleave(k)
+    scores = path_score(unary, edge, lattice.lengths, labels.flatten(0, 1), rows).view(B, k)
+    scores, order = torch.where(valid, scores, -torch.inf).sort(dim=1, descending=True, stable=True)
+    return labels.gather(1, order.unsqueeze(2).expand(-1, -1, T)), scores, valid.gather(1, order)
+
+
+@triton.jit
+def _bits(losses):  # type: ignore[no-untyped-def]
+    """Numbers that are not negative as integers in the same order."""
+    if losses.dtype == tl.float32:
+        return losses.to(tl.int32, bitcast=True)
+    else:
+        return losses.to(tl.int64, bitcast=True)
+
+
+@triton.jit
+def _smallest(losses, bound, k):  # type: ignore[no-untyped-def]
+    """-> (N, C), which of the losses (N, C) are the k smallest, the first among equals; none that is infinite.
+
+    `bound` (N,) is finite only where k losses at least are not above it.
+    """
+    possible = losses < float("inf")
+    wanted = tl.minimum(tl.sum(possible.to(tl.int32), 1), k)
+    bits = _bits(losses)
+    highest = tl.max(tl.where(possible, bits, 0), 1)
+    high = tl.minimum(highest, _bits(bound))
+    low = tl.where(wanted < k, high, tl.zeros_like(high))
+    searching = tl.max((low < high).to(tl.int32), 0)
+    while searching > 0:
+        middle = low + ((high - low) >> 1)
+        count = tl.sum((bits <= middle[:, None]).to(tl.int32), 1)
+        active = low < high
+        low = tl.where(active & (count < wanted), middle + 1, low)
+        high = tl.where(active & (count >= wanted), middle, high)
+        low = tl.where(active & (count == wanted), middle, low)
+        searching = tl.max((low < high).to(tl.int32), 0)
+    below = possible & (bits < high[:, None])
+    equal = possible & (bits == high[:, None])
+    room = wanted - tl.sum(below.to(tl.int32), 1)
+    return below | (equal & (tl.cumsum(equal.to(tl.int32), 1) <= room[:, None]))
+
+
+@triton.jit(do_not_specialize=SHAPES)
+def _list(  # type: ignore[no-untyped-def]
+    unary, edge, lengths, B, T, eb, et, ei, ej, onward, picks, kept, labels, losses, k,
+    L: tl.constexpr, N: tl.constexpr, P: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """Fill labels (B, k, T), in lexicographic order, and losses (B, k); picks (B, T, k), kept (B, 2, k) are its own.
+
+    A pick is the number of a prefix times P, plus the label that follows it.
+    """
+    work: tl.constexpr = onward.dtype.element_ty
+    b, length, longest = sequences(lengths, B, T, N)
+    slot, j = tl.arange(0, K), tl.arange(0, P)
+    pick = tl.arange(0, K * P)[None, :]
+    begin = rows_at(onward, b, 0, length > 0, L, P, T, -float("inf"))
+    legal = (tl.max(begin, 1) > -float("inf")) | ((length <= 0) & (b < B))
+    loss = tl.where(legal[:, None] & (slot == 0)[None, :], 0.0, float("inf")).to(work)
+    label = tl.zeros((N, K), tl.int64)
+    for t in range(0, longest):
+        real, joined = t < length, follows_another(t, length)
+        listed = loss < float("inf")
+        place = (b * eb + t * et)[:, None, None] + (label * ei)[:, :, None] + (j * ej)[None, None, :]
+        known = (joined[:, None] & listed)[:, :, None] & (j < L)[None, None, :]
+        through = tl.load(edge + place, mask=known, other=0.0)
+        through += rows_at(onward, b, t, real, L, P, T, -float("inf"))[:, None, :]
+        possible = listed[:, :, None] & (through > -float("inf"))
+        cost = finite_or_zero(tl.max(through, 2))[:, :, None] - tl.where(possible, through, 0.0)
+        extended = tl.reshape(tl.where(possible, loss[:, :, None] + cost, float("inf")), (N, K * P))
+        full = tl.sum(listed.to(tl.int32), 1) == k
+        bound = tl.where(full, tl.max(tl.where(listed, loss, 0.0), 1), float("inf"))
+        chosen = _smallest(extended, bound, k)
+        position = tl.cumsum(chosen.to(tl.int32), 1) - 1
+        mine = chosen & real[:, None]
+        tl.store(picks + ((b * T + t) * k)[:, None] + position, pick + tl.zeros_like(position), mask=mine)
+        tl.store(kept + ((b * 2 + t % 2) * k)[:, None] + position, extended, mask=mine)
+        count = tl.sum(chosen.to(tl.int32), 1)
+        tl.debug_barrier()
+        mine = real[:, None] & (slot[None, :] < count[:, None])
+        picked = tl.load(picks + ((b * T + t) * k)[:, None] + slot[None, :], mask=mine, other=0)
+        loss_then = tl.load(kept + ((b * 2 + t % 2) * k)[:, None] + slot[None, :], mask=mine, other=float("inf"))
+        loss = tl.where(real[:, None], loss_then, loss)
+        label = tl.where(real[:, None], (picked % P).to(tl.int64), label)
+    tl.store(losses + (b * k)[:, None] + slot[None, :], loss, mask=(b < B)[:, None] & (slot < k)[None, :])
+    listed = loss < float("inf")
+    prefix = tl.zeros((N, K), tl.int32) + slot[None, :]
+    for back in range(0, longest):
+        token = longest - 1 - back
+        mine = listed & (token < length)[:, None]
+        picked = tl.load(picks + ((b * T + token) * k)[:, None] + prefix, mask=mine, other=0)
+        tl.store(labels + (b * k)[:, None] * T + slot[None, :] * T + token, (picked % P).to(tl.int64), mask=mine)
+        prefix = tl.where(mine, picked // P, prefix)

@@ -1,0 +1,56 @@
+"""From each label on: the best score, or the log-sum over all that may follow. Searches and draws begin with it."""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from structperc.ops.cuda.blocks import SHAPES, Lattice, edges_at, finite_or_zero, log_sum, on_device_of, put_rows, rows_at, sequences
+
+
+def onward_scores(lattice: Lattice, dtype: torch.dtype, summed: bool) -> Tensor:
+    """-> (B, T, L) of that type, in which it is computed: scores levelled at each token; the padding is not filled."""
+    onward, blocks = lattice.scratch(*lattice.unary.shape, dtype=dtype), lattice.blocks(dtype)
+    with on_device_of(lattice.unary):
+        _fill[(lattice.programs(blocks),)](*lattice.tables, onward, SUMMED=summed, **blocks)
+    return onward
+
+
+@triton.jit
+def _joined(scores, SUMMED: tl.constexpr):  # type: ignore[no-untyped-def]
+    return log_sum(scores, 2) if SUMMED else tl.max(scores, 2)
+
+
+@triton.jit(do_not_specialize=SHAPES)
+def _fill(  # type: ignore[no-untyped-def]
+    unary, edge, lengths, B, T, eb, et, ei, ej, onward, SUMMED: tl.constexpr,
+    L: tl.constexpr, N: tl.constexpr, P: tl.constexpr, ROWS: tl.constexpr, STATIONARY: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Fill onward (B, T, L)."""
+    work: tl.constexpr = onward.dtype.element_ty
+    b, length, longest = sequences(lengths, B, T, N)
+    j = tl.arange(0, P)
+    after = tl.zeros((N, P), work)
+    if STATIONARY and ROWS == P:
+        table = edges_at(edge, b, 0, length > 0, j, j, eb, et, ei, ej, L).to(work)
+    for back in tl.range(0, longest, num_stages=STAGES):
+        t = longest - 1 - back
+        real, followed = t < length, t + 1 < length
+        own = rows_at(unary, b, t, real, L, P, T, -float("inf"))
+        level = finite_or_zero(tl.max(own, 1))[:, None]
+        if ROWS == P:
+            if not STATIONARY:
+                table = edges_at(edge, b, t + 1, followed, j, j, eb, et, ei, ej, L).to(work)
+            joined = tl.where(followed[:, None], _joined(table + after[:, None, :], SUMMED), 0.0)
+            after = tl.where(real[:, None], (own - level).to(work) + joined, after)
+            put_rows(onward, after, b, t, real, L, P, T)
+        else:
+            for first in tl.range(0, P, ROWS, num_stages=3):
+                i = first + tl.arange(0, ROWS)
+                slab = edges_at(edge, b, t + 1, followed, i, j, eb, et, ei, ej, L).to(work)
+                joined_i = tl.where(followed[:, None], _joined(slab + after[:, None, :], SUMMED), 0.0)
+                place, mine = (b * T + t)[:, None] * L + i[None, :], real[:, None] & (i < L)[None, :]
+                own_i = tl.load(unary + place, mask=mine, other=-float("inf")) - level
+                tl.store(onward + place, own_i.to(work) + joined_i, mask=mine)
+            tl.debug_barrier()
+            after = rows_at(onward, b, t, real, L, P, T, -float("inf"))
