@@ -25,6 +25,11 @@ SOME_TOKENS = 128  # of all sequences of a program together, where many tokens a
 SHAPES = ("B", "T", "eb", "et", "S")  # arguments that change from batch to batch: no kernel is compiled anew for them
 
 
+def options(size: int) -> dict[str, Any]:
+    """How a kernel is compiled that holds so many bytes at once: with a warp for each 2 kB, 16 registers of a lane."""
+    return {"num_warps": min(8, max(1, size // 2048)), "enable_fp_fusion": False}
+
+
 class Lattice:
     """A batch as the kernels take it: contiguous unary scores, edge scores in place, lengths on the device."""
 
@@ -46,8 +51,7 @@ class Lattice:
         P = max(2, triton.next_power_of_2(self.L))
         whole = P <= WHOLE
         N = (32 if INTERPRETED else min(8, max(1, 256 // P**2))) if whole else 1
-        entries = P**2 if whole else ENTRIES
-        warps = 1 if INTERPRETED else min(8, max(1, entries * (work or self.unary.dtype).itemsize // 2048))
+        size = (P**2 if whole else ENTRIES) * (work or self.unary.dtype).itemsize
         return {
             "L": self.L,
             "N": N,
@@ -55,7 +59,7 @@ class Lattice:
             "ROWS": P if whole else ENTRIES // P,
             "STATIONARY": self.stationary,
             "STAGES": 3 if whole else 1,
-            "num_warps": warps,
+            **options(size),
         }
 
     def programs(self, blocks: dict[str, Any]) -> int:

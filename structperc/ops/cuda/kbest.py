@@ -19,6 +19,7 @@ from structperc.ops.cuda.blocks import (
     finite_or_zero,
     follows_another,
     on_device_of,
+    options,
     rows_at,
     sequences,
 )
@@ -38,10 +39,9 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
     labels, losses = torch.zeros(B, k, T, dtype=torch.int64, device=device), lattice.scratch(B, k)
     picks, kept = lattice.scratch(B, T, k, dtype=torch.int32), lattice.scratch(B, 2, k)
     N = 32 if INTERPRETED else min(8, max(1, 256 // (K * P)))
-    warps = 1 if INTERPRETED else min(8, max(1, K * P * unary.element_size() // 2048))
     with on_device_of(unary):
         _list[(triton.cdiv(B, N),)](
-            *lattice.tables, onward, picks, kept, labels, losses, k, L=L, N=N, P=P, K=K, num_warps=warps
+            *lattice.tables, onward, picks, kept, labels, losses, k, L=L, N=N, P=P, K=K, **options(K * P * unary.element_size())
         )  # fmt: skip
     valid = losses < torch.inf
     rows = torch.arange(B, device=device).repeat_interleave(k)

@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from structperc.ops.cuda.blocks import INTERPRETED, SHAPES, SOME_TOKENS, Lattice, label_at, on_device_of
+from structperc.ops.cuda.blocks import INTERPRETED, SHAPES, SOME_TOKENS, Lattice, label_at, on_device_of, options
 from structperc.ops.tensors.paths import path_counts as reference
 
 LABELLINGS = 64 if INTERPRETED else 4  # of one program
@@ -30,7 +30,7 @@ def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, row
         labels, rows = (x.to(unary.device, non_blocking=True).contiguous() for x in (labels, rows))
         with on_device_of(unary):
             _score[(triton.cdiv(S, LABELLINGS),)](
-                *lattice.tables, labels, rows, scores, S, L=lattice.L, N=LABELLINGS, TOKENS=TOKENS, num_warps=1
+                *lattice.tables, labels, rows, scores, S, L=lattice.L, N=LABELLINGS, TOKENS=TOKENS, **options(0)
             )
     return scores
 
@@ -47,7 +47,7 @@ def path_counts(
         labels, rows = (x.to(weights.device, non_blocking=True).contiguous() for x in (labels, rows))
         with on_device_of(weights):
             _count[(triton.cdiv(S, LABELLINGS),)](
-                *lattice.tables, labels, rows, weights.contiguous(), S, L=lattice.L, N=LABELLINGS, TOKENS=TOKENS, num_warps=1
+                *lattice.tables, labels, rows, weights.contiguous(), S, L=lattice.L, N=LABELLINGS, TOKENS=TOKENS, **options(0)
             )
     return own, steps
 

@@ -12,6 +12,7 @@ from structperc.ops.cuda.blocks import (
     finite_or_zero,
     follows_another,
     on_device_of,
+    options,
     rows_at,
 )
 from structperc.ops.cuda.onward import onward_scores
@@ -28,7 +29,7 @@ def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tenso
     N = 64 if INTERPRETED else max(1, 128 // P)
     noise = noise.to(unary.device, non_blocking=True).contiguous()
     with on_device_of(unary):
-        _draw[(triton.cdiv(B * n, N),)](*lattice.tables, onward, noise, labels, n, L=L, N=N, P=P, num_warps=1)
+        _draw[(triton.cdiv(B * n, N),)](*lattice.tables, onward, noise, labels, n, L=L, N=N, P=P, **options(0))
     return labels
 
 

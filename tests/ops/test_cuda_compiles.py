@@ -1,0 +1,114 @@
+"""The kernels for CUDA are compiled for an H200, which needs none: what Triton's interpreter lets pass is found here.
+
+Nothing is launched: each operator runs on the memory of the host, its kernels compiled in place of a launch, and what
+it asks of torch besides is looked through for reads by the host.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SHARED = 227 * 1024  # bytes of shared memory that a program may have, compute capability 9.0
+READS = ("_local_scalar_dense", "nonzero", "is_nonzero", "item", "masked_select", "unique", "equal", "bincount")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("9", "dense", "float32"),
+        pytest.param(("3", "stationary", "float32"), marks=pytest.mark.slow),
+        pytest.param(("50", "dense", "float64"), marks=pytest.mark.slow),
+        pytest.param(("50", "stationary", "float32"), marks=pytest.mark.slow),
+        pytest.param(("400", "dense", "float32"), marks=pytest.mark.slow),
+        pytest.param(("400", "stationary", "float64"), marks=pytest.mark.slow),
+    ],
+    ids="-".join,
+)
+def test_every_kernel_compiles_and_the_host_reads_nothing(case: tuple[str, str, str]) -> None:
+    if importlib.util.find_spec("triton") is None:
+        pytest.skip("Triton is not installed, so that its kernels cannot be compiled")
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    run = subprocess.run([sys.executable, __file__, *case], env=environment, capture_output=True, text=True)
+    if run.returncode == 77:
+        pytest.skip(f"Triton cannot compile for CUDA here: {run.stdout.strip()}")
+    assert run.returncode == 0, run.stdout + run.stderr
+    kernels = {line.split()[0] for line in run.stdout.splitlines()}
+    assert kernels == {"_search", "_fill", "_list", "_score", "_count", "_both_ways", "_push", "_both_passes"} | {
+        "_sums", "_shares", "_draw"
+    }  # fmt: skip
+
+
+def main(L: int, kind: str, precision: str) -> None:
+    """Compile what every operator launches for lattices of one kind, and print name, warps and shared memory."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime import jit
+    from triton.runtime.driver import driver
+
+    class Absent:
+        """A device of which only the kind is known."""
+
+        def get_current_target(self) -> GPUTarget:
+            return GPUTarget("cuda", 90, 32)
+
+        def get_current_device(self) -> int:
+            return 0
+
+        def get_current_stream(self, device: int) -> int:
+            return 0
+
+    compiled = jit.JITFunction.run
+
+    def compile_only(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> None:
+        kernel = compiled(self, *args, grid=grid, warmup=True, **options)
+        print(self.fn.__name__, kernel.metadata.num_warps, kernel.metadata.shared)
+        assert kernel.metadata.shared <= SHARED, self.fn.__name__
+
+    class NoRead(TorchDispatchMode):
+        """Refuses what would make the host wait for a GPU."""
+
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            assert function.name().split("::")[1].split(".")[0] not in READS, function
+            return function(*args, **(kwargs or {}))
+
+    try:
+        driver.set_active(Absent())
+        from triton.backends.nvidia.compiler import CUDABackend
+
+        CUDABackend(GPUTarget("cuda", 90, 32))
+    except (ImportError, AttributeError, RuntimeError) as reason:
+        print(reason)
+        sys.exit(77)
+    jit.JITFunction.run = compile_only
+    from structperc.ops.declare import implementation
+
+    def call(module: str, name: str, *args: Any) -> None:
+        implementation("cuda", module, name)(*args)
+
+    B, T, dtype = 3, 5, getattr(torch, precision)
+    shape = (B, T) if kind == "dense" else (1, 1)
+    unary, edge, lengths = torch.zeros(B, T, L, dtype=dtype), torch.zeros(*shape, L, L, dtype=dtype), torch.full((B,), T)
+    labels, rows, noise = torch.zeros(B, T, dtype=torch.int64), torch.arange(B), torch.rand(B, 2, T).double()
+    with NoRead():
+        call("viterbi", "viterbi", unary, edge, lengths)
+        call("kbest", "kbest", unary, edge, lengths, 5)
+        call("best", "best_before_and_after", unary, edge, lengths)
+        call("best", "push_back", unary, edge, lengths, unary, unary)
+        call("expectations", "expectations", unary, edge, lengths, True)
+        call("expectations", "expectations", unary, edge, lengths, False)
+        call("following", "log_following", unary, edge, lengths)
+        call("following", "following_shares", unary, edge, lengths, unary)
+        call("sampling", "sample", unary, edge, lengths, noise)
+        call("paths", "path_score", unary, edge, lengths, labels, rows)
+        call("paths", "path_counts", noise[:, 0, 0].to(dtype), lengths, labels, rows, [B, T, L], list(edge.shape))
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    main(int(sys.argv[1]), *sys.argv[2:])
