@@ -93,7 +93,8 @@ def main(L: int, kind: str, precision: str) -> None:
 
     B, T, dtype = 3, 5, getattr(torch, precision)
     shape = (B, T) if kind == "dense" else (1, 1)
-    unary, edge, lengths = torch.zeros(B, T, L, dtype=dtype), torch.zeros(*shape, L, L, dtype=dtype), torch.full((B,), T)
+    unary, edge = torch.zeros(B, T, L, dtype=dtype), torch.zeros(*shape, L, L, dtype=dtype)
+    lengths = torch.full((B,), T)
     labels, rows, noise = torch.zeros(B, T, dtype=torch.int64), torch.arange(B), torch.rand(B, 2, T).double()
     with NoRead():
         call("viterbi", "viterbi", unary, edge, lengths)

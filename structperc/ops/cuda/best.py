@@ -4,8 +4,21 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language import constexpr
 
-from structperc.ops.cuda.blocks import SHAPES, Lattice, edges_at, follows_another, on_device_of, padding_from, pairs_at, put_pairs, put_rows, rows_at, sequences
+from structperc.ops.cuda.blocks import (
+    SHAPES,
+    Lattice,
+    edges_at,
+    follows_another,
+    on_device_of,
+    padding_from,
+    pairs_at,
+    put_pairs,
+    put_rows,
+    rows_at,
+    sequences,
+)
 
 
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -42,8 +55,8 @@ def push_back(
 
 @triton.jit
 def _one_way(  # type: ignore[no-untyped-def]
-    unary, edge, lengths, B, T, eb, et, ei, ej, carried, found, onwards: tl.constexpr,
-    L: tl.constexpr, N: tl.constexpr, P: tl.constexpr, ROWS: tl.constexpr, STATIONARY: tl.constexpr, STAGES: tl.constexpr,
+    unary, edge, lengths, B, T, eb, et, ei, ej, carried, found, onwards: constexpr,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
     """Fill found (B, T, L) with the best scores before each label or, `onwards`, after it."""
     b, length, longest = sequences(lengths, B, T, N)
@@ -87,7 +100,7 @@ def _one_way(  # type: ignore[no-untyped-def]
 @triton.jit(do_not_specialize=SHAPES)
 def _both_ways(  # type: ignore[no-untyped-def]
     unary, edge, lengths, B, T, eb, et, ei, ej, carried, before, after,
-    L: tl.constexpr, N: tl.constexpr, P: tl.constexpr, ROWS: tl.constexpr, STATIONARY: tl.constexpr, STAGES: tl.constexpr,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
     if tl.program_id(1) == 0:
         _one_way(
@@ -95,14 +108,15 @@ def _both_ways(  # type: ignore[no-untyped-def]
         )  # fmt: skip
     else:
         _one_way(
-            unary, edge, lengths, B, T, eb, et, ei, ej, carried + B * 2 * L, after, True, L, N, P, ROWS, STATIONARY, STAGES
+            unary, edge, lengths, B, T, eb, et, ei, ej, carried + B * 2 * L, after, True,
+            L, N, P, ROWS, STATIONARY, STAGES,
         )  # fmt: skip
 
 
 @triton.jit(do_not_specialize=SHAPES)
 def _push(  # type: ignore[no-untyped-def]
     unary, edge, lengths, B, T, eb, et, ei, ej, grad_before, grad_after, earlier, later, before, after, own, steps,
-    L: tl.constexpr, N: tl.constexpr, P: tl.constexpr, ROWS: tl.constexpr, STATIONARY: tl.constexpr, STAGES: tl.constexpr,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
     """Fill own (B, T, L) and steps (B, T or 1, L, L); what stands before them is for its own use, all (B, T, L)."""
     b, length, longest = sequences(lengths, B, T, N)

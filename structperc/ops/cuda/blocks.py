@@ -17,6 +17,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 from triton import knobs
+from triton.language import constexpr
 
 WHOLE = 64  # labels up to which a matrix of edge scores is kept in registers
 ENTRIES = 4096  # of a matrix, or of a slab of it, that one program holds at once
@@ -77,7 +78,7 @@ def on_device_of(x: Tensor) -> Any:
 
 
 @triton.jit
-def sequences(lengths, B, T, N: tl.constexpr):  # type: ignore[no-untyped-def]
+def sequences(lengths, B, T, N: constexpr):  # type: ignore[no-untyped-def]
     """-> indices (N,) of this program's sequences, their lengths (N,), the longest of these; 0 beyond the last."""
     b = tl.program_id(0).to(tl.int64) * N + tl.arange(0, N)
     length = tl.minimum(tl.load(lengths + b, mask=b < B, other=0), T)
@@ -98,7 +99,7 @@ def follows_another(t, length):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def rows_at(table, b, t, real, L: tl.constexpr, P: tl.constexpr, T, other: tl.constexpr):  # type: ignore[no-untyped-def]
+def rows_at(table, b, t, real, L: constexpr, P: constexpr, T, other: constexpr):  # type: ignore[no-untyped-def]
     """-> (N, P), the rows of a contiguous table (B, T, L) at token t of sequences b, `other` where not real."""
     j = tl.arange(0, P)
     place = ((b * T + t) * L)[:, None] + j[None, :]
@@ -106,7 +107,7 @@ def rows_at(table, b, t, real, L: tl.constexpr, P: tl.constexpr, T, other: tl.co
 
 
 @triton.jit
-def put_rows(table, rows, b, t, real, L: tl.constexpr, P: tl.constexpr, T):  # type: ignore[no-untyped-def]
+def put_rows(table, rows, b, t, real, L: constexpr, P: constexpr, T):  # type: ignore[no-untyped-def]
     """Store (N, P) as the rows of a contiguous table (B, T, L) at token t of sequences b, where real."""
     j = tl.arange(0, P)
     place = ((b * T + t) * L)[:, None] + j[None, :]
@@ -114,7 +115,7 @@ def put_rows(table, rows, b, t, real, L: tl.constexpr, P: tl.constexpr, T):  # t
 
 
 @triton.jit
-def edges_at(edge, b, t, real, i, j, eb, et, ei, ej, L: tl.constexpr):  # type: ignore[no-untyped-def]
+def edges_at(edge, b, t, real, i, j, eb, et, ei, ej, L: constexpr):  # type: ignore[no-untyped-def]
     """-> (N, I, J), edge scores into token t from labels i (I,) to labels j (J,); -inf where not real."""
     place = (b * eb + t * et)[:, None, None] + (i * ei)[None, :, None] + (j * ej)[None, None, :]
     known = real[:, None, None] & (i < L)[None, :, None] & (j < L)[None, None, :]
@@ -122,21 +123,21 @@ def edges_at(edge, b, t, real, i, j, eb, et, ei, ej, L: tl.constexpr):  # type: 
 
 
 @triton.jit
-def _places(b, t, real, i, j, T, L: tl.constexpr):  # type: ignore[no-untyped-def]
+def _places(b, t, real, i, j, T, L: constexpr):  # type: ignore[no-untyped-def]
     """-> (N, I, J), where pairs stand in a contiguous table (B, T, L, L), and whether they do."""
     place = ((b * T + t)[:, None, None] * L + i[None, :, None]) * L + j[None, None, :]
     return place, real[:, None, None] & (i < L)[None, :, None] & (j < L)[None, None, :]
 
 
 @triton.jit
-def pairs_at(table, b, t, real, i, j, T, L: tl.constexpr):  # type: ignore[no-untyped-def]
+def pairs_at(table, b, t, real, i, j, T, L: constexpr):  # type: ignore[no-untyped-def]
     """-> (N, I, J), entries of a contiguous table (B, T, L, L) at token t; 0 where not real."""
     place, known = _places(b, t, real, i, j, T, L)
     return tl.load(table + place, mask=known, other=0.0)
 
 
 @triton.jit
-def put_pairs(table, pairs, b, t, real, i, j, T, L: tl.constexpr):  # type: ignore[no-untyped-def]
+def put_pairs(table, pairs, b, t, real, i, j, T, L: constexpr):  # type: ignore[no-untyped-def]
     """Store (N, I, J) as entries of a contiguous table (B, T, L, L) at token t, where real."""
     place, known = _places(b, t, real, i, j, T, L)
     tl.store(table + place, pairs.to(table.dtype.element_ty), mask=known)
@@ -149,7 +150,7 @@ def finite_or_zero(x):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def log_sum(x, axis: tl.constexpr):  # type: ignore[no-untyped-def]
+def log_sum(x, axis: constexpr):  # type: ignore[no-untyped-def]
     """Log of the sum of exponentials along an axis, -inf where nothing is possible."""
     highest = finite_or_zero(tl.max(x, axis))
     total = tl.sum(tl.exp(x - tl.expand_dims(highest, axis)), axis)

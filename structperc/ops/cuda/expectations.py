@@ -4,6 +4,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language import constexpr
 
 from structperc.ops.cuda.blocks import (
     SHAPES,
@@ -42,14 +43,14 @@ def expectations(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool)
 
 @triton.jit(do_not_specialize=SHAPES)
 def _both_passes(  # type: ignore[no-untyped-def]
-    unary, edge, lengths, B, T, eb, et, ei, ej, later, total, nodes, pairs, PAIRS: tl.constexpr,
-    L: tl.constexpr, N: tl.constexpr, P: tl.constexpr, ROWS: tl.constexpr, STATIONARY: tl.constexpr, STAGES: tl.constexpr,
+    unary, edge, lengths, B, T, eb, et, ei, ej, later, total, nodes, pairs, PAIRS: constexpr,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
     """Fill total (B,), nodes (B, T, L), pairs (B, T or 1, L, L); later (B, 2, L) is for its own use.
 
     `nodes` holds the sums over all that ends in each label, levelled, until the way back turns them to probabilities.
     """
-    work: tl.constexpr = unary.dtype.element_ty
+    work: constexpr = unary.dtype.element_ty
     b, length, longest = sequences(lengths, B, T, N)
     j = tl.arange(0, P)
     if STATIONARY and ROWS == P:

@@ -4,6 +4,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language import constexpr
 
 from structperc.ops.cuda.blocks import (
     SHAPES,
@@ -54,7 +55,7 @@ def following_shares(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor)
 @triton.jit(do_not_specialize=SHAPES)
 def _sums(  # type: ignore[no-untyped-def]
     unary, edge, lengths, B, T, eb, et, ei, ej, found,
-    L: tl.constexpr, N: tl.constexpr, P: tl.constexpr, ROWS: tl.constexpr, STATIONARY: tl.constexpr, STAGES: tl.constexpr,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
     """Fill found (B, T, L); a program works on N tokens of whatever sequences."""
     row = tl.program_id(0).to(tl.int64) * N + tl.arange(0, N)
@@ -74,10 +75,10 @@ def _sums(  # type: ignore[no-untyped-def]
 @triton.jit(do_not_specialize=SHAPES)
 def _shares(  # type: ignore[no-untyped-def]
     unary, edge, lengths, B, T, eb, et, ei, ej, grad, own, steps,
-    L: tl.constexpr, N: tl.constexpr, P: tl.constexpr, ROWS: tl.constexpr, STATIONARY: tl.constexpr, STAGES: tl.constexpr,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
     """Fill own (B, T, L) and steps (B, T or 1, L, L); the second dimension of the grid takes turns with the tokens."""
-    work: tl.constexpr = unary.dtype.element_ty
+    work: constexpr = unary.dtype.element_ty
     b, length, _ = sequences(lengths, B, T, N)
     listed, j = b < B, tl.arange(0, P)
     start = tl.program_id(1)

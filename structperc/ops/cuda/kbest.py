@@ -10,6 +10,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language import constexpr
 
 from structperc.ops.cuda.blocks import (
     ENTRIES,
@@ -41,7 +42,8 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
     N = 32 if INTERPRETED else min(8, max(1, 256 // (K * P)))
     with on_device_of(unary):
         _list[(triton.cdiv(B, N),)](
-            *lattice.tables, onward, picks, kept, labels, losses, k, L=L, N=N, P=P, K=K, **options(K * P * unary.element_size())
+            *lattice.tables, onward, picks, kept, labels, losses, k,
+            L=L, N=N, P=P, K=K, **options(K * P * unary.element_size()),
         )  # fmt: skip
     valid = losses < torch.inf
     rows = torch.arange(B, device=device).repeat_interleave(k)
@@ -55,8 +57,7 @@ def _bits(losses):  # type: ignore[no-untyped-def]
     """Numbers that are not negative as integers in the same order."""
     if losses.dtype == tl.float32:
         return losses.to(tl.int32, bitcast=True)
-    else:
-        return losses.to(tl.int64, bitcast=True)
+    return losses.to(tl.int64, bitcast=True)
 
 
 @triton.jit
@@ -89,13 +90,13 @@ def _smallest(losses, bound, k):  # type: ignore[no-untyped-def]
 @triton.jit(do_not_specialize=SHAPES)
 def _list(  # type: ignore[no-untyped-def]
     unary, edge, lengths, B, T, eb, et, ei, ej, onward, picks, kept, labels, losses, k,
-    L: tl.constexpr, N: tl.constexpr, P: tl.constexpr, K: tl.constexpr,
+    L: constexpr, N: constexpr, P: constexpr, K: constexpr,
 ):  # fmt: skip
     """Fill labels (B, k, T), in lexicographic order, and losses (B, k); picks (B, T, k), kept (B, 2, k) are its own.
 
     A pick is the number of a prefix times P, plus the label that follows it.
     """
-    work: tl.constexpr = onward.dtype.element_ty
+    work: constexpr = onward.dtype.element_ty
     b, length, longest = sequences(lengths, B, T, N)
     slot, j = tl.arange(0, K), tl.arange(0, P)
     pick = tl.arange(0, K * P)[None, :]

@@ -4,8 +4,19 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language import constexpr
 
-from structperc.ops.cuda.blocks import SHAPES, Lattice, edges_at, finite_or_zero, log_sum, on_device_of, put_rows, rows_at, sequences
+from structperc.ops.cuda.blocks import (
+    SHAPES,
+    Lattice,
+    edges_at,
+    finite_or_zero,
+    log_sum,
+    on_device_of,
+    put_rows,
+    rows_at,
+    sequences,
+)
 
 
 def onward_scores(lattice: Lattice, dtype: torch.dtype, summed: bool) -> Tensor:
@@ -17,17 +28,17 @@ def onward_scores(lattice: Lattice, dtype: torch.dtype, summed: bool) -> Tensor:
 
 
 @triton.jit
-def _joined(scores, SUMMED: tl.constexpr):  # type: ignore[no-untyped-def]
+def _joined(scores, SUMMED: constexpr):  # type: ignore[no-untyped-def]
     return log_sum(scores, 2) if SUMMED else tl.max(scores, 2)
 
 
 @triton.jit(do_not_specialize=SHAPES)
 def _fill(  # type: ignore[no-untyped-def]
-    unary, edge, lengths, B, T, eb, et, ei, ej, onward, SUMMED: tl.constexpr,
-    L: tl.constexpr, N: tl.constexpr, P: tl.constexpr, ROWS: tl.constexpr, STATIONARY: tl.constexpr, STAGES: tl.constexpr,
+    unary, edge, lengths, B, T, eb, et, ei, ej, onward, SUMMED: constexpr,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
     """Fill onward (B, T, L)."""
-    work: tl.constexpr = onward.dtype.element_ty
+    work: constexpr = onward.dtype.element_ty
     b, length, longest = sequences(lengths, B, T, N)
     j = tl.arange(0, P)
     after = tl.zeros((N, P), work)

@@ -1,9 +1,8 @@
 """Scores of given labellings on CUDA, and their transpose.
 
-`path_score`: one program for 4 labellings, their tokens in blocks of 32: two reads of labels, one of each table, sums
-in double precision; one warp, 4 entries for each lane, some 40 registers, so that as many programs are resident as a
-multiprocessor takes (32). Reads go to random places of a row: 32 bytes of memory traffic for each score, 64 for a token, and 8 for
-its label: arithmetic from the code, not a measurement.
+`path_score`: a program scores 4 labellings, 32 tokens of each at a time: two reads of labels, one of each table, sums
+in double precision. One warp, 109 registers: 16 of them, a quarter of what fits, are resident on a multiprocessor. A
+token costs 16 bytes of labels and two sectors of 32 bytes, since its scores stand at random places: 80 bytes.
 
 `path_counts`: the same blocks, each score's place receives the labelling's weight by an atomic addition. The order of
 these, and with it the last digit of sums of fractions, is not the same in every run; where torch is told to be
@@ -14,6 +13,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language import constexpr
 
 from structperc.ops.cuda.blocks import INTERPRETED, SHAPES, SOME_TOKENS, Lattice, label_at, on_device_of, options
 from structperc.ops.tensors.paths import path_counts as reference
@@ -31,7 +31,7 @@ def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, row
         with on_device_of(unary):
             _score[(triton.cdiv(S, LABELLINGS),)](
                 *lattice.tables, labels, rows, scores, S, L=lattice.L, N=LABELLINGS, TOKENS=TOKENS, **options(0)
-            )
+            )  # fmt: skip
     return scores
 
 
@@ -47,13 +47,16 @@ def path_counts(
         labels, rows = (x.to(weights.device, non_blocking=True).contiguous() for x in (labels, rows))
         with on_device_of(weights):
             _count[(triton.cdiv(S, LABELLINGS),)](
-                *lattice.tables, labels, rows, weights.contiguous(), S, L=lattice.L, N=LABELLINGS, TOKENS=TOKENS, **options(0)
-            )
+                *lattice.tables, labels, rows, weights.contiguous(), S,
+                L=lattice.L, N=LABELLINGS, TOKENS=TOKENS, **options(0),
+            )  # fmt: skip
     return own, steps
 
 
 @triton.jit
-def path_totals(unary, edge, labels, s, b, length, longest, T, eb, et, ei, ej, L: tl.constexpr, N: tl.constexpr, TOKENS: tl.constexpr):  # type: ignore[no-untyped-def]
+def path_totals(  # type: ignore[no-untyped-def]
+    unary, edge, labels, s, b, length, longest, T, eb, et, ei, ej, L: constexpr, N: constexpr, TOKENS: constexpr
+):
     """-> (N,) float64, scores of the labellings s (N,) of sequences b (N,); NaN where one has a label that is none."""
     own = tl.zeros((N,), tl.float64)
     steps = tl.zeros((N,), tl.float64)
@@ -74,7 +77,7 @@ def path_totals(unary, edge, labels, s, b, length, longest, T, eb, et, ei, ej, L
 
 
 @triton.jit
-def _labellings(lengths, rows, S, N: tl.constexpr):  # type: ignore[no-untyped-def]
+def _labellings(lengths, rows, S, N: constexpr):  # type: ignore[no-untyped-def]
     """-> indices (N,) of this program's labellings, which there are, their sequences, the lengths of these."""
     s = tl.program_id(0).to(tl.int64) * N + tl.arange(0, N)
     listed = s < S
@@ -83,7 +86,9 @@ def _labellings(lengths, rows, S, N: tl.constexpr):  # type: ignore[no-untyped-d
 
 
 @triton.jit(do_not_specialize=SHAPES)
-def _score(unary, edge, lengths, B, T, eb, et, ei, ej, labels, rows, scores, S, L: tl.constexpr, N: tl.constexpr, TOKENS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _score(  # type: ignore[no-untyped-def]
+    unary, edge, lengths, B, T, eb, et, ei, ej, labels, rows, scores, S, L: constexpr, N: constexpr, TOKENS: constexpr
+):
     s, listed, b, length = _labellings(lengths, rows, S, N)
     length = tl.minimum(length, T)
     total = path_totals(unary, edge, labels, s, b, length, tl.max(length, 0), T, eb, et, ei, ej, L, N, TOKENS)
@@ -91,7 +96,9 @@ def _score(unary, edge, lengths, B, T, eb, et, ei, ej, labels, rows, scores, S, 
 
 
 @triton.jit(do_not_specialize=SHAPES)
-def _count(own, steps, lengths, B, T, eb, et, ei, ej, labels, rows, weights, S, L: tl.constexpr, N: tl.constexpr, TOKENS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _count(  # type: ignore[no-untyped-def]
+    own, steps, lengths, B, T, eb, et, ei, ej, labels, rows, weights, S, L: constexpr, N: constexpr, TOKENS: constexpr
+):
     s, listed, b, length = _labellings(lengths, rows, S, N)
     length = tl.minimum(length, T)
     weight = tl.load(weights + s, mask=listed, other=0.0)[:, None] + tl.zeros((N, TOKENS), weights.dtype.element_ty)

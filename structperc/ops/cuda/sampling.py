@@ -4,6 +4,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language import constexpr
 
 from structperc.ops.cuda.blocks import (
     INTERPRETED,
@@ -36,7 +37,7 @@ def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tenso
 @triton.jit(do_not_specialize=[*SHAPES, "n"])
 def _draw(  # type: ignore[no-untyped-def]
     unary, edge, lengths, B, T, eb, et, ei, ej, onward, noise, labels, n,
-    L: tl.constexpr, N: tl.constexpr, P: tl.constexpr,
+    L: constexpr, N: constexpr, P: constexpr,
 ):  # fmt: skip
     """Fill labels (B, n, T); a program draws N labellings of whatever sequences."""
     s = tl.program_id(0).to(tl.int64) * N + tl.arange(0, N)

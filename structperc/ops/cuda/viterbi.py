@@ -4,8 +4,19 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language import constexpr
 
-from structperc.ops.cuda.blocks import SHAPES, SOME_TOKENS, Lattice, edges_at, finite_or_zero, on_device_of, put_rows, rows_at, sequences
+from structperc.ops.cuda.blocks import (
+    SHAPES,
+    SOME_TOKENS,
+    Lattice,
+    edges_at,
+    finite_or_zero,
+    on_device_of,
+    put_rows,
+    rows_at,
+    sequences,
+)
 from structperc.ops.cuda.paths import path_totals
 
 
@@ -19,15 +30,17 @@ def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
     blocks = lattice.blocks()
     following, carried = lattice.scratch(B, T, L, dtype=torch.int16), lattice.scratch(B, 2, L)
     with on_device_of(unary):
-        _search[(lattice.programs(blocks),)](*lattice.tables, following, carried, scores, labels, **blocks, TOKENS=SOME_TOKENS // blocks["N"])
+        _search[(lattice.programs(blocks),)](
+            *lattice.tables, following, carried, scores, labels, TOKENS=SOME_TOKENS // blocks["N"], **blocks
+        )  # fmt: skip
     return scores, labels
 
 
 @triton.jit(do_not_specialize=SHAPES)
 def _search(  # type: ignore[no-untyped-def]
     unary, edge, lengths, B, T, eb, et, ei, ej, following, carried, scores, labels,
-    L: tl.constexpr, N: tl.constexpr, P: tl.constexpr, ROWS: tl.constexpr, STATIONARY: tl.constexpr, STAGES: tl.constexpr,
-    TOKENS: tl.constexpr,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
+    TOKENS: constexpr,
 ):  # fmt: skip
     """Fill scores (B,) and labels (B, T); following (B, T, L) and carried (B, 2, L) are for its own use."""
     b, length, longest = sequences(lengths, B, T, N)
