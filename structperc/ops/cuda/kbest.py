@@ -55,9 +55,8 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
 @triton.jit
 def _bits(losses):  # type: ignore[no-untyped-def]
     """Numbers that are not negative as integers in the same order."""
-    if losses.dtype == tl.float32:
-        return losses.to(tl.int32, bitcast=True)
-    return losses.to(tl.int64, bitcast=True)
+    same_size: constexpr = tl.int32 if losses.dtype == tl.float32 else tl.int64
+    return losses.to(same_size, bitcast=True)
 
 
 @triton.jit
