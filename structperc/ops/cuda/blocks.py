@@ -36,7 +36,7 @@ class Lattice:
 
     def __init__(self, unary: Tensor, edge: Tensor, lengths: Tensor):
         self.B, self.T, self.L = unary.shape
-        self.unary, self.edge = unary.detach().contiguous(), edge.detach()
+        self.unary, self.edge = unary.detach().contiguous(), edge.detach().to(unary.dtype)
         self.lengths = lengths.to(unary.device, non_blocking=True).contiguous()
         self.stationary = edge.shape[1] == 1
         strides = [0 if n == 1 else s for n, s in zip(edge.shape[:2], edge.stride()[:2], strict=True)]
@@ -117,7 +117,8 @@ def put_rows(table, rows, b, t, real, L: constexpr, P: constexpr, T):  # type: i
 @triton.jit
 def edges_at(edge, b, t, real, i, j, eb, et, ei, ej, L: constexpr):  # type: ignore[no-untyped-def]
     """-> (N, I, J), edge scores into token t from labels i (I,) to labels j (J,); -inf where not real."""
-    place = (b * eb + t * et)[:, None, None] + (i * ei)[None, :, None] + (j * ej)[None, None, :]
+    at = b * eb + (tl.zeros_like(b) + t) * et  # of int64: a table may have more than 2^31 entries
+    place = at[:, None, None] + (i.to(tl.int64) * ei)[None, :, None] + (j.to(tl.int64) * ej)[None, None, :]
     known = real[:, None, None] & (i < L)[None, :, None] & (j < L)[None, None, :]
     return tl.load(edge + place, mask=known, other=-float("inf"))
 

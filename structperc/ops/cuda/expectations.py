@@ -1,4 +1,22 @@
-"""Forward-backward on CUDA: one kernel, one pass each way, on logarithms."""
+"""Forward-backward on CUDA: one kernel, one pass each way, on logarithms.
+
+Sums are of the lattice's own type. They keep their digits in float32, because each token's scores are levelled, the
+carried sums are levelled by the highest of the token before (which is known by then: no reduction more to wait for),
+and what was taken off is summed in double precision. A pair's probability is that of its first label times the share
+of the second in the sum over what follows: the exponentials of the way back serve both. For stationary edges the sums
+of pairs are kept in registers, in double precision.
+
+In float32, for dense and for stationary edges:
+
+L = 9     one warp, 16 x 16 entries; 89 and 80 registers: 21 and 25 programs on a multiprocessor; 1.15 kB (0.83 kB
+          without pairs) and 0.18 kB a token, 512 exponentials, padding counted: 3.7 G tokens/s by bytes, 7.4 G by
+          exponentials (16 a cycle)
+L = 50    8 warps; 118 and 128 registers: 2 programs; 31 and 1 kB a token: 0.14 G tokens/s dense
+L = 400   8 warps, slabs of 8 x 512; 206 registers: 1 program; the edges are read three times, twice without pairs, and
+          the pairs of stationary edges go through a table of float64 for each sequence: 2.6 MB a token or 4.5 MB
+
+In float64 registers are 192 and 148 at L = 9, 10 and 13 programs, and an exponential is some 40 instructions.
+"""
 
 import torch
 import triton

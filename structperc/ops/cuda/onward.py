@@ -1,4 +1,8 @@
-"""From each label on: the best score, or the log-sum over all that may follow. Searches and draws begin with it."""
+"""From each label on: the best score, or the log-sum over all that may follow. Searches and draws begin with it.
+
+Blocks are those of `viterbi`. At L = 9 one warp, 58 registers in float32 and 72 in float64, 32 and 28 programs on a
+multiprocessor; 400 bytes a token with dense edges, 72 with stationary ones, in float32.
+"""
 
 import torch
 import triton

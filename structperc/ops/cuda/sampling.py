@@ -1,4 +1,10 @@
-"""Sampling on CUDA: one kernel sums backwards, one draws forwards; all in double precision, as the reference does."""
+"""Sampling on CUDA: one kernel sums backwards, one draws forwards; all in double precision, as the reference does.
+
+Draws: a program for 128 entries, at L = 9 8 labellings of whatever sequences, one warp and 72 registers, 28 programs on
+a multiprocessor. Each token waits for the row of edges after the label before, some 0.3 us from a cache, and for one
+running sum over the labels. For each labelling and token 36 bytes of edges, 72 of sums (both from the second cache
+where many labellings are drawn), 8 of noise and 8 of labels.
+"""
 
 import torch
 import triton
@@ -48,7 +54,7 @@ def _draw(  # type: ignore[no-untyped-def]
     possible = b < B
     for t in range(0, T):
         real, joined = t < length, follows_another(t, length)
-        place = (b * eb + t * et + label * ei)[:, None] + (j * ej)[None, :]
+        place = (b * eb + (tl.zeros_like(b) + t) * et + label * ei)[:, None] + (j.to(tl.int64) * ej)[None, :]
         along = tl.load(edge + place, mask=joined[:, None] & (j < L)[None, :], other=0.0).to(tl.float64)
         scores = along + rows_at(onward, b, t, real, L, P, T, -float("inf"))
         shares = tl.exp(scores - finite_or_zero(tl.max(scores, 1))[:, None])
