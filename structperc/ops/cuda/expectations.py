@@ -8,14 +8,16 @@ of pairs are kept in registers, in double precision.
 
 In float32, for dense and for stationary edges:
 
-L = 9     one warp, 16 x 16 entries; 89 and 80 registers: 21 and 25 programs on a multiprocessor; 1.15 kB (0.83 kB
+L = 9     one warp, 16 x 16 entries; 75 and 80 registers: 25 programs on a multiprocessor; 1.15 kB (0.83 kB
           without pairs) and 0.18 kB a token, 512 exponentials, padding counted: 3.7 G tokens/s by bytes, 7.4 G by
           exponentials (16 a cycle)
-L = 50    8 warps; 118 and 128 registers: 2 programs; 31 and 1 kB a token: 0.14 G tokens/s dense
-L = 400   8 warps, slabs of 8 x 512; 206 registers: 1 program; the edges are read three times, twice without pairs, and
-          the pairs of stationary edges go through a table of float64 for each sequence: 2.6 MB a token or 4.5 MB
+L = 50    8 warps; 128 registers: 2 programs; 31 and 1 kB a token: 0.14 G tokens/s dense
+L = 400   8 warps, slabs of 8 x 512; 118 and 127 registers: 2 programs; the edges are read three times, twice without
+          pairs, and the pairs of stationary edges go through a table of float64 for each sequence: 2.6 MB a token or
+          4.5 MB
 
-In float64 registers are 192 and 148 at L = 9, 10 and 13 programs, and an exponential is some 40 instructions.
+In float64 registers are 146 and 150 at L = 9, 13 programs, and an exponential is some 40 instructions. Registers
+are the compiler's, the rest is arithmetic: nothing here was measured.
 """
 
 import torch

@@ -3,15 +3,15 @@
 On the way back each label's best successor is kept, 2 bytes; the way forth is one dependent read of 2 bytes for each
 token, from the cache; the score is read afterwards, 128 tokens at once. In float32, for dense and for stationary edges:
 
-L = 9     one warp, 16 x 16 entries, 8 in each lane; 71 and 58 registers: 28 and 32 programs on a multiprocessor, 3,700
-          and more sequences at once; 490 and 134 bytes a token, of which the lattice itself is 360 and 36
-L = 50    8 warps, 64 x 64 entries, 16 in each lane; 144 and 91 registers: 1 and 2 programs; 10.5 and 0.5 kB a token
-L = 400   8 warps, slabs of 8 x 512; 80 registers, 33 kB of shared memory: 3 programs; 640 kB a token, for stationary
+L = 9     one warp, 16 x 16 entries, 8 in each lane; 58 registers: 32 programs on a multiprocessor, 4,200 sequences at
+          once; 490 and 134 bytes a token, of which the lattice itself is 360 and 36
+L = 50    8 warps, 64 x 64 entries, 16 in each lane; 86 and 91 registers: 2 programs; 10.5 and 0.5 kB a token
+L = 400   8 warps, slabs of 8 x 512; 64 registers, 33 kB of shared memory: 4 programs; 640 kB a token, for stationary
           edges from the second cache
 
 By bytes that is 8.8 G and 32 G tokens/s at L = 9, 0.4 G dense at L = 50. Small batches are bound by latency: two
 reductions and a conversion of layouts, some 0.2 us a token each way, so that 64 sequences of 50 tokens take as long as
-one of them, about 20 us.
+one of them, about 20 us. Registers are the compiler's, the rest is arithmetic: nothing here was measured.
 """
 
 import torch
