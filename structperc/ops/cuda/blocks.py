@@ -3,8 +3,8 @@
 One program works on N sequences, each with its labels padded to a power of two, P; what is beyond a sequence's end or
 beyond the last label is never read, and counts as impossible. Up to 64 labels, a whole matrix of edge scores lies in
 registers, and so does the vector that a recursion carries; N is up to 8 sequences of few labels, so that a tagger of
-three does not leave most lanes of a warp idle, else 1. Above, matrices pass through in slabs of ROWS labels, and the vector
-through a scratch row in global memory, with a barrier at each token.
+three does not leave most lanes of a warp idle, else 1. Above, matrices pass through in slabs of ROWS labels, and the
+vector through a scratch row in global memory, with a barrier at each token.
 
 Within a loop over tokens, reads that depend on no earlier token are issued STAGES - 1 turns ahead by the compiler, as
 asynchronous copies to shared memory.

@@ -5,8 +5,8 @@ with dense edges, 72 with stationary ones, whose exponentials (256 with padding,
 
 Gradients: where edges are the same for all tokens, one program sums over those of its sequences in a fixed order, in
 double precision; else 64 share them, since nothing is summed. 55 to 61 registers at L = 9; 760 bytes a token with
-dense edges. What is shared by sequences is summed by torch afterwards. Registers are the compiler's, the rest is arithmetic: nothing
-here was measured.
+dense edges. What is shared by sequences is summed by torch afterwards. Registers are the compiler's, the rest is
+arithmetic: nothing here was measured.
 """
 
 import torch

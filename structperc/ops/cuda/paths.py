@@ -2,8 +2,8 @@
 
 `path_score`: a program scores 4 labellings, 32 tokens of each at a time: two reads of labels, one of each table, sums
 in double precision. One warp, 109 registers: 18 of them, of 64 warps at most, are resident on a multiprocessor. A
-token costs 16 bytes of labels and two sectors of 32 bytes, since its scores stand at random places: 80 bytes. Registers are
-the compiler's, the rest is arithmetic: nothing here was measured.
+token costs 16 bytes of labels and two sectors of 32 bytes, since its scores stand at random places: 80 bytes. Registers
+are the compiler's, the rest is arithmetic: nothing here was measured.
 
 `path_counts`: the same blocks, each score's place receives the labelling's weight by an atomic addition. The order of
 these, and with it the last digit of sums of fractions, is not the same in every run; where torch is told to be
