@@ -36,28 +36,33 @@ def check_labels(labels: Tensor, lengths: Tensor, rows: Tensor, L: int) -> None:
 def _wrong(unary, edge, lengths):  # type: ignore[no-untyped-def]
     """Return sequence * (T + 1) + token of the first that is wrong, token T for a length; -1 where all is right."""
     B, T, L = unary.shape
+    scores, steps = unary.reshape(-1), edge.reshape(-1)
     for b in range(B):
         if lengths[b] < 0 or lengths[b] > T:
             return b * (T + 1) + T
-        for t in range(lengths[b]):
-            if _has_inf(unary[b, t]):
-                return b * (T + 1) + t
+        at = _infinite(scores, b * T * L, (b * T + lengths[b]) * L)
+        if at >= 0:
+            return b * (T + 1) + at // L % T
+    each = edge.shape[1]
     for b in range(edge.shape[0] if T > 1 else 0):
-        for t in range(edge.shape[1]):
-            if edge.shape[1] > 1 and (t == 0 or (edge.shape[0] > 1 and t >= lengths[b])):
-                continue
-            for i in range(L):
-                if _has_inf(edge[b, t, i]):
-                    return b * (T + 1) + min(t, T - 1)
+        last = 1 if each == 1 else lengths[b] if edge.shape[0] > 1 else T
+        at = _infinite(steps, (b * each + (each > 1)) * L * L, (b * each + last) * L * L)
+        if at >= 0:
+            return b * (T + 1) + at // (L * L) % each
     return -1
 
 
 @kernel
-def _has_inf(scores):  # type: ignore[no-untyped-def]
-    found = 0
-    for j in range(len(scores)):
-        found |= int(scores[j] == np.inf)
-    return found != 0
+def _infinite(scores, start, stop):  # type: ignore[no-untyped-def]
+    """Return the first place from start to stop where scores (N,) are +inf; -1 where none is."""
+    found = 0  # counted in bits, as a compiler does several at once
+    for place in range(start, stop):
+        found |= int(scores[place] == np.inf)
+    if found:
+        for place in range(start, stop):
+            if scores[place] == np.inf:
+                return place
+    return -1
 
 
 @kernel

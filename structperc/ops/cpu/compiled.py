@@ -1,16 +1,20 @@
 """How kernels for a CPU are compiled, kept and run: numba, one kernel per file, threads over sequences."""
 
+import hashlib
 import logging
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 import torch
 from numba.core import event
+from numba.core.caching import FunctionCache
 from torch import Tensor
 
 logger = logging.getLogger("structperc")
@@ -25,10 +29,25 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         return partial(kernel, **options)
     _announce()
     options = {"nogil": True, "error_model": "numpy", **options}
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder that can be written to
-        return numba.njit(**options)(function)
+    compiled = numba.njit(**options)(function)
+    with suppress(RuntimeError):  # no folder that can be written to
+        compiled._cache = _Kept(function)
+    return compiled
+
+
+class _Kept(FunctionCache):
+    """Code on disk, good as long as no file of this folder has changed: kernels have others of other files inside."""
+
+    def __init__(self, function: Callable[..., Any]):
+        super().__init__(function)
+        self._cache_file._source_stamp = _stamp()
+
+
+@cache
+def _stamp() -> str:
+    """What tells the sources of all kernels from those of another version."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 @cache

@@ -1,0 +1,117 @@
+"""Kernels for a CPU: compiled once and kept, also where nothing can be kept; the same for any number of threads."""
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from lattices import make
+
+from structperc import ops
+from structperc.errors import InputError
+
+PROGRAM = """
+import logging, sys
+logging.basicConfig(level=logging.INFO, format="%(message)s")
+import torch
+from structperc.ops import sample
+print(sample(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3]), torch.full((1, 1, 3), 0.7)).tolist())
+import structperc.ops.cpu.sampling as kernels
+print(sum(kernels._draw.stats.cache_hits.values()), sum(kernels._draw.stats.cache_misses.values()))
+"""
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the program needs, without compiled code."""
+    import structperc
+
+    folder = tmp_path_factory.mktemp("copy")
+    source = Path(structperc.__file__).parent
+    shutil.copytree(source, folder / "structperc", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def run(package: Path, **environment: str) -> tuple[list[str], str]:
+    given = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=given, cwd=package)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines(), done.stderr
+
+
+def test_code_is_kept_until_a_file_of_the_kernels_changes(package: Path) -> None:
+    """It is said once that something is compiled; a change in another file than the kernel's own counts, too."""
+    first, said = run(package)
+    assert first == ["[[[1, 1, 1]]]", "0 1"]
+    assert said.count("Compiling the operators of structperc") == 1
+    assert run(package) == (["[[[1, 1, 1]]]", "1 0"], "")
+    with (package / "structperc/ops/cpu/log_sums.py").open("a") as file:
+        file.write("\n# changed\n")
+    assert run(package)[0] == first
+
+
+def test_a_folder_that_cannot_be_written_to_is_no_obstacle(package: Path) -> None:
+    for path in (package / "structperc/ops/cpu").rglob("*"):
+        if path.suffix in (".nbi", ".nbc"):
+            path.unlink()
+    folder = package / "structperc/ops/cpu"
+    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        nowhere = {"HOME": "/proc/nowhere", "XDG_CACHE_HOME": "/proc/nowhere"}
+        if os.access(folder, os.W_OK):  # who may do everything is kept out by a file where the folder would be
+            shutil.rmtree(folder / "__pycache__", ignore_errors=True)
+            (folder / "__pycache__").write_text("")
+        for _ in range(2):  # nothing was kept
+            assert run(package, **nowhere)[0] == ["[[[1, 1, 1]]]", "0 1"]
+    finally:
+        folder.chmod(stat.S_IRWXU)
+
+
+def test_results_do_not_depend_on_the_number_of_threads() -> None:
+    threads = torch.get_num_threads()
+    torch.manual_seed(0)
+    unary, edge, lengths = torch.randn(70, 40, 9), torch.randn(1, 1, 9, 9), torch.randint(41, (70,))
+    noise = torch.rand(70, 3, 40, dtype=torch.float64)
+    found = []
+    try:
+        for n in (1, 2, 5):
+            torch.set_num_threads(n)
+            lattice = (unary, edge, lengths)
+            found.append(
+                [
+                    *ops.viterbi(*lattice),
+                    *ops.kbest(*lattice, 7),
+                    *ops.expectations(*lattice, True),
+                    *ops.best_before_and_after(*lattice),
+                    ops.sample(*lattice, noise),
+                    ops.log_following(*lattice),
+                    *ops.push_back(*lattice, unary, unary),
+                    *ops.following_shares(*lattice, unary),
+                ]
+            )
+    finally:
+        torch.set_num_threads(threads)
+    for other in found[1:]:
+        assert all(x.equal(y) for x, y in zip(found[0], other, strict=True))
+
+
+def test_scores_and_lengths_that_are_none_are_refused_in_one_line() -> None:
+    unary, edge, lengths = make("dense", 3, 4, torch.float32, 0)
+    edge[3, 2, 1, 0], lengths[3] = torch.inf, 4
+    with pytest.raises(
+        InputError, match=r"^scores: there is \+inf at token 2 of sequence 3; scores are finite, or -inf"
+    ):
+        ops.viterbi(unary, edge, lengths)
+    edge[3, 2, 1, 0], unary[5, 0, 2], lengths[5] = 0, torch.inf, 1
+    with pytest.raises(InputError, match=r"^scores: there is \+inf at token 0 of sequence 5;"):
+        ops.kbest(unary, edge, lengths, 3)
+    unary[5, 0, 2], lengths[7] = 0, 5
+    with pytest.raises(InputError, match=r"^lengths: sequence 7 of 24 has 5 tokens, expected 0\.\.4$"):
+        ops.expectations(unary, edge, lengths, False)
+    lengths[7] = -1
+    with pytest.raises(InputError, match=r"^lengths: sequence 7 of 24 has -1 tokens"):
+        ops.best_before_and_after(unary, edge, lengths)
