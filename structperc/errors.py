@@ -1,5 +1,9 @@
-"""The one error for what a user can correct: bad files, fields and options."""
+"""The errors for what a user can correct: bad files, fields and options, and scores that are none."""
 
 
 class InputError(ValueError):
     """Bad input. The message is one line that names the file and line, field or option and what to change."""
+
+
+class InfiniteScore(InputError):  # noqa: N818 - a state, not a mistake
+    """A score is +inf, so that no labelling is the best. In training it is a sign that weights have diverged."""

@@ -25,33 +25,45 @@ def _backward(ctx: Any, before: Tensor, after: Tensor) -> tuple[Tensor | None, .
     return *push_back(unary, edge, lengths, before, after), None
 
 
-best_before_and_after = declare(
+_best_before_and_after = declare(
     "best",
     "best_before_and_after",
     "(Tensor unary, Tensor edge, Tensor lengths) -> (Tensor, Tensor)",
     _shapes,
     (_keep, _backward),
 )
-"""unary (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,) int64 -> two of (B, T, L): the best score of all before
-and of all after each label, its own unary score excluded; 0 at the ends and in the padding, -inf where nothing is
-possible. Sums are kept in double precision where the device has it.
 
-The gradient of an entry is that of the score of its best prefix or suffix, the lowest label among equals at each step
-outwards, and 0 where there is none.
-"""
+
+def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Return two tensors (B, T, L), the best score of all before and of all after each label, its own unary excluded.
+
+    unary is (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,) int64. They are 0 at the ends and in the padding, -inf
+    where nothing is possible. Sums are kept in double precision where the device has it.
+
+    The gradient of an entry is that of the score of its best prefix or suffix, the lowest label among equals at each
+    step outwards, and 0 where there is none.
+    """
+    return _best_before_and_after(unary, edge, lengths)
 
 
 def _gradients(unary: Tensor, edge: Tensor, lengths: Tensor, before: Tensor, after: Tensor) -> tuple[Tensor, Tensor]:
     return torch.empty_like(unary), edge.new_empty(edge.shape)
 
 
-push_back = declare(
+_push_back = declare(
     "best",
     "push_back",
     "(Tensor unary, Tensor edge, Tensor lengths, Tensor grad_before, Tensor grad_after) -> (Tensor, Tensor)",
     _gradients,
 )
-"""Gradients of what `best_before_and_after` gives, (B, T, L) each -> gradients of unary and edge, in their shapes.
 
-No labelling is kept: gradients are pushed outwards along the best labels, many labellings at once.
-"""
+
+def push_back(
+    unary: Tensor, edge: Tensor, lengths: Tensor, grad_before: Tensor, grad_after: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return gradients of unary and edge, in their shapes, from those of what `best_before_and_after` gives.
+
+    The latter are (B, T, L) each. No labelling is kept: gradients are pushed outwards along the best labels, many
+    labellings at once.
+    """
+    return _push_back(unary, edge, lengths, grad_before, grad_after)

@@ -43,18 +43,24 @@ def _sum(x: Tensor | None, y: Tensor | None) -> Tensor | None:
     return y if x is None else x if y is None else x + y
 
 
-expectations = declare(
+_expectations = declare(
     "expectations",
     "expectations",
     "(Tensor unary, Tensor edge, Tensor lengths, bool with_pairs) -> (Tensor, Tensor, Tensor)",
     _shapes,
     (_keep, _backward),
 )
-"""unary (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,) int64 -> log-partition (B,), probabilities of labels
-(B, T, L), and of label pairs (B, T, L, L); where edges are the same at all tokens, (B, 1, L, L), summed over tokens.
-Without `with_pairs` the last has no entry.
 
-log Z is -inf without any legal labelling and 0 for an empty sequence. Probabilities are 0 where impossible, in the
-padding, at the first token for pairs, and without a legal labelling. The gradient of log Z is the probabilities;
-theirs, covariances, is taken in tensor operations, and so are all further derivatives.
-"""
+
+def expectations(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Return log-partition (B,), probabilities of labels (B, T, L), and probabilities of label pairs.
+
+    unary is (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,) int64. Probabilities of pairs are (B, T, L, L), of the
+    pair into each token; where edges are the same at all tokens, (B, 1, L, L), summed over the tokens. Without
+    `with_pairs` they have no entry.
+
+    log Z is -inf without any legal labelling and 0 for an empty sequence. Probabilities are 0 where impossible, in the
+    padding, at the first token for pairs, and without a legal labelling. The gradient of log Z is the probabilities;
+    theirs, covariances, is taken in tensor operations, and so are all further derivatives.
+    """
+    return _expectations(unary, edge, lengths, with_pairs)

@@ -25,23 +25,32 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     return *following_shares(unary, edge, lengths, grad), None
 
 
-log_following = declare(
+_log_following = declare(
     "following", "log_following", "(Tensor unary, Tensor edge, Tensor lengths) -> Tensor", _shapes, (_keep, _backward)
 )
-"""unary (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,) int64 -> (B, T, L): log sum over j of
-exp(unary[t + 1, j] + edge[t + 1, i, j]) at label i of token t; 0 at last tokens and in the padding, +inf where nothing
-is possible: a label less that is impossible.
-"""
+
+
+def log_following(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
+    """Return, for label i of token t, the log of the sum over j of exp(unary[t + 1, j] + edge[t + 1, i, j]), (B, T, L).
+
+    unary is (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,) int64. It is 0 at last tokens and in the padding, +inf
+    where nothing is possible: a label less that is impossible.
+    """
+    return _log_following(unary, edge, lengths)
 
 
 def _gradients(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
     return torch.empty_like(unary), edge.new_empty(edge.shape)
 
 
-following_shares = declare(
+_following_shares = declare(
     "following",
     "following_shares",
     "(Tensor unary, Tensor edge, Tensor lengths, Tensor grad) -> (Tensor, Tensor)",
     _gradients,
 )
-"""The gradient (B, T, L) of `log_following` -> gradients of unary and edge: each share of a sum, times its gradient."""
+
+
+def following_shares(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """Return gradients of unary and edge from that of `log_following` (B, T, L): shares of sums, times their gradient."""
+    return _following_shares(unary, edge, lengths, grad)

@@ -15,13 +15,18 @@ def _shapes(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tenso
     )
 
 
-kbest = declare(
+_kbest = declare(
     "kbest", "kbest", "(Tensor unary, Tensor edge, Tensor lengths, int k) -> (Tensor, Tensor, Tensor)", _shapes
 )
-"""unary (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,) int64, k >= 1 -> labels (B, k, T) int64, scores (B, k),
-valid (B, k) bool: the k best labellings, best first, none twice; equal ones in lexicographic order. Where there are
-fewer, and in the padding: labels 0, scores -inf, valid False. An empty sequence has one labelling, of score 0.
 
-Scores are those of `path_score`. Which labellings are among the k best is decided by their losses against the best
-one, in the precision of the lattice.
-"""
+
+def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return labels (B, k, T) int64, scores (B, k) and valid (B, k) bool of the k >= 1 best labellings, best first.
+
+    unary is (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,) int64. None is listed twice; equal ones stand in
+    lexicographic order. Where there are fewer, and in the padding: labels 0, scores -inf, valid False. An empty
+    sequence has one labelling, of score 0. Scores are those of `path_score`. Which labellings are among the k best is decided by
+    their losses against the best one, in the precision of the lattice. Raises InfiniteScore, on a CPU, for a score of
+    +inf.
+    """
+    return _kbest(unary, edge, lengths, k)

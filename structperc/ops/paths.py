@@ -1,5 +1,6 @@
 """The score of given labellings, through which gradients reach a lattice."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
@@ -21,17 +22,24 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     return *path_counts(grad, *ctx.saved_tensors, *ctx.shapes), None, None, None
 
 
-path_score = declare(
+_path_score = declare(
     "paths",
     "path_score",
     "(Tensor unary, Tensor edge, Tensor lengths, Tensor labels, Tensor rows) -> Tensor",
     _shapes,
     (_keep, _backward),
 )
-"""unary (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,), labels (S, T) and rows (S,), all int64 -> (S,), the score
-of each labelling s on sequence rows[s]: the sum of its unary scores plus that of its edge scores, in double precision
-where the device has it. Labels in the padding are not read; NaN where a label of a real token is outside 0..L-1.
-"""
+
+
+def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
+    """Return the score (S,) of each labelling s on sequence rows[s].
+
+    unary is (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,), labels (S, T) and rows (S,), all int64. It is the sum
+    of the unary scores plus that of the edge scores along the labels, in double precision where the device has it.
+    Labels in the padding are not read. Where a label of a real token is outside 0..L-1 it is NaN; on a CPU that raises
+    InputError.
+    """
+    return _path_score(unary, edge, lengths, labels, rows)
 
 
 def _tables(
@@ -48,13 +56,20 @@ def _backward_counts(ctx: Any, unary: Tensor, edge: Tensor) -> tuple[Tensor | No
     return path_score(unary, edge, *ctx.saved_tensors), *[None] * 5
 
 
-path_counts = declare(
+_path_counts = declare(
     "paths",
     "path_counts",
     "(Tensor weights, Tensor lengths, Tensor labels, Tensor rows, SymInt[] unary, SymInt[] edge) -> (Tensor, Tensor)",
     _tables,
     (_keep_paths, _backward_counts),
 )
-"""The transpose of `path_score`: weights (S,) of labellings -> tables of the shapes `unary` and `edge` with, at each
-entry, the weights of the labellings that use it. Labels outside 0..L-1 are left out.
-"""
+
+
+def path_counts(
+    weights: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor, unary: Sequence[int], edge: Sequence[int]
+) -> tuple[Tensor, Tensor]:
+    """Return tables of the shapes `unary` and `edge` with the weights (S,) of the labellings that use each entry.
+
+    This is the transpose of `path_score`, whose lengths, labels and rows it takes. Labels outside 0..L-1 are left out.
+    """
+    return _path_counts(weights, lengths, labels, rows, list(unary), list(edge))

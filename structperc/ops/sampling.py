@@ -9,8 +9,13 @@ def _shapes(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tens
     return lengths.new_empty(noise.shape, dtype=lengths.dtype)
 
 
-sample = declare("sampling", "sample", "(Tensor unary, Tensor edge, Tensor lengths, Tensor noise) -> Tensor", _shapes)
-"""unary (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,) int64, noise (B, n, T) float64 uniform in [0, 1) ->
-labels (B, n, T) int64, each drawn from p(y | x): at each token the first label whose cumulative probability, given the
-label before, exceeds the noise. 0 in the padding and without a legal labelling.
-"""
+_sample = declare("sampling", "sample", "(Tensor unary, Tensor edge, Tensor lengths, Tensor noise) -> Tensor", _shapes)
+
+
+def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
+    """Return labels (B, n, T) int64, each labelling drawn from p(y | x); 0 in the padding and where none is legal.
+
+    unary is (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,) int64, noise (B, n, T) float64 uniform in [0, 1). At
+    each token it is the first label whose cumulative probability, given the label before, exceeds the noise.
+    """
+    return _sample(unary, edge, lengths, noise)

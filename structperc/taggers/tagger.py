@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 from structperc.batching.sequence_data import SequenceData
 from structperc.chain import KBest, path_score
 from structperc.criteria import Criterion, Prior
-from structperc.errors import InputError
+from structperc.errors import InfiniteScore, InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import NonlocalFeature
 from structperc.optim import Perceptron
@@ -83,10 +83,21 @@ class Tagger(LossTagger):
         assert batch.gold is not None
         lattice = self(batch)
         if candidates is None:
-            search = self.search if self.criterion.rivals_needed else no_candidates
             with torch.no_grad():
-                candidates = search(self.criterion.augment(lattice, batch.gold))
+                candidates = self._searched_for(self.criterion.augment(lattice, batch.gold))
         return self.score(batch, lattice, candidates)
+
+    def _searched_for(self, lattice: Lattice) -> Candidates:
+        """Return what the criterion is given: no candidate where scores are infinite, so that its loss tells."""
+        if not self.criterion.rivals_needed:
+            return no_candidates(lattice)
+        try:
+            return self.search(lattice)
+        except InfiniteScore:
+            B, T, _ = lattice.unary.shape
+            k = self.search.k
+            nothing = lattice.unary.new_full((B, k), -torch.inf)
+            return Candidates(lattice.lengths.new_zeros(B, k, T), nothing, nothing > -torch.inf)
 
     def score(self, batch: Batch, lattice: Lattice, candidates: Candidates) -> Scored:
         """Return gold and candidates under the current weights, with gradients.

@@ -109,6 +109,7 @@ def test_scores_and_lengths_that_are_none_are_refused_in_one_line() -> None:
     edge[3, 2, 1, 0], unary[5, 0, 2], lengths[5] = 0, torch.inf, 1
     with pytest.raises(InputError, match=r"^scores: there is \+inf at token 0 of sequence 5;"):
         ops.kbest(unary, edge, lengths, 3)
+    assert ops.expectations(unary, edge, lengths, False)[0].isnan().all()  # a loss that a training stops at
     unary[5, 0, 2], lengths[7] = 0, 5
     with pytest.raises(InputError, match=r"^lengths: sequence 7 of 24 has 5 tokens, expected 0\.\.4$"):
         ops.expectations(unary, edge, lengths, False)

@@ -510,7 +510,7 @@ def test_candidates_that_never_differ(cache, data):
 
 def test_gold_that_is_never_listed(cache, data):
     corpus = data.corpus("train")
-    labels = ["B-LOC" if t % 2 else "B-PER" for n in corpus.lengths.tolist() for t in range(n, 0, -1)]
+    labels = ["B-PER" if t % 2 else "B-LOC" for n in corpus.lengths.tolist() for t in range(n, 0, -1)]
     data._corpora["train"] = corpus.replace_column("label", labels)
     made = ready(cache, data, first=silent(), search=KBest(2), correct="gold")
     assert made.examples.correct.eq(-1).all()

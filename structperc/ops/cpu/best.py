@@ -4,16 +4,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.checks import check_scores
+from structperc.ops.cpu.checks import check_lengths, first_infinite
 from structperc.ops.cpu.compiled import ORDERED, arrays, kernel, over_sequences
 
 
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """The contract is that of `structperc.ops.best_before_and_after`."""
-    check_scores(unary, edge, lengths)
+    check_lengths(lengths, unary.shape[1])
     B, T, L = unary.shape
     before, after = unary.new_zeros(B, T, L), unary.new_zeros(B, T, L)
     over_sequences(_find, 2 * B * T * L * L, *arrays(unary, edge, lengths, before, after))
+    if first_infinite(unary, edge, lengths) >= 0:  # of a training that has diverged, as it is soon told
+        before.fill_(torch.nan)
     return before, after
 
 

@@ -3,23 +3,35 @@
 import numpy as np
 from torch import Tensor
 
-from structperc.errors import InputError
+from structperc.errors import InfiniteScore, InputError
 from structperc.ops.cpu.compiled import arrays, kernel
 
 
+def check_lengths(lengths: Tensor, T: int) -> None:
+    """InputError for a length outside 0..T."""
+    wrong = ((lengths < 0) | (lengths > T)).nonzero()
+    if len(wrong):
+        b = int(wrong[0])
+        raise InputError(f"lengths: sequence {b} of {len(lengths)} has {int(lengths[b])} tokens, expected 0..{T}")
+
+
 def check_scores(unary: Tensor, edge: Tensor, lengths: Tensor) -> None:
-    """InputError for a length outside 0..T, and for a score of a real token, or of an edge into one, that is +inf."""
-    B, T, _ = unary.shape
-    tables = arrays(unary, edge, lengths)
-    wrong = _wrong(*tables)
-    if wrong < 0:
-        return
-    b, t = divmod(int(wrong), T + 1)
-    if t == T:
-        raise InputError(f"lengths: sequence {b} of {B} has {int(lengths[b])} tokens, expected 0..{T}")
-    raise InputError(
-        f"scores: there is +inf at token {t} of sequence {b}; scores are finite, or -inf for what is impossible"
-    )
+    """InputError for a length outside 0..T, InfiniteScore for a score of a real token or an edge into one that is +inf.
+
+    For searches: of labellings that score +inf none is the best.
+    """
+    check_lengths(lengths, unary.shape[1])
+    wrong = first_infinite(unary, edge, lengths)
+    if wrong >= 0:
+        b, t = divmod(wrong, unary.shape[1])
+        raise InfiniteScore(
+            f"scores: there is +inf at token {t} of sequence {b}; scores are finite, or -inf for what is impossible"
+        )
+
+
+def first_infinite(unary: Tensor, edge: Tensor, lengths: Tensor) -> int:
+    """Return sequence * T + token of the first +inf among the scores; -1 where there is none."""
+    return int(_first_infinite(*arrays(unary, edge, lengths)))
 
 
 def check_labels(labels: Tensor, lengths: Tensor, rows: Tensor, L: int) -> None:
@@ -33,22 +45,19 @@ def check_labels(labels: Tensor, lengths: Tensor, rows: Tensor, L: int) -> None:
 
 
 @kernel
-def _wrong(unary, edge, lengths):  # type: ignore[no-untyped-def]
-    """Return sequence * (T + 1) + token of the first that is wrong, token T for a length; -1 where all is right."""
+def _first_infinite(unary, edge, lengths):  # type: ignore[no-untyped-def]
     B, T, L = unary.shape
     scores, steps = unary.reshape(-1), edge.reshape(-1)
     for b in range(B):
-        if lengths[b] < 0 or lengths[b] > T:
-            return b * (T + 1) + T
         at = _infinite(scores, b * T * L, (b * T + lengths[b]) * L)
         if at >= 0:
-            return b * (T + 1) + at // L % T
+            return at // L
     each = edge.shape[1]
     for b in range(edge.shape[0] if T > 1 else 0):
         last = 1 if each == 1 else lengths[b] if edge.shape[0] > 1 else T
         at = _infinite(steps, (b * each + (each > 1)) * L * L, (b * each + last) * L * L)
         if at >= 0:
-            return b * (T + 1) + at // (L * L) % each
+            return b * T + at // (L * L) % each
     return -1
 
 

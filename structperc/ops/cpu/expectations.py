@@ -11,9 +11,10 @@ its logarithms (`log_sums`), at the price of L^2 exponentials a token. All sums 
 """
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from structperc.ops.cpu.checks import check_scores
+from structperc.ops.cpu.checks import check_lengths, first_infinite
 from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
 from structperc.ops.cpu.exponential import exp
 from structperc.ops.cpu.log_sums import expect_by_logs, largest
@@ -25,12 +26,14 @@ SUMS = {"reassoc", "contract", "nsz"}  # sums of products may be taken in any or
 
 def expectations(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool) -> tuple[Tensor, Tensor, Tensor]:
     """The contract is that of `structperc.ops.expectations`."""
-    check_scores(unary, edge, lengths)
+    check_lengths(lengths, unary.shape[1])
     B, T, L = unary.shape
     each = 1 if edge.shape[1] == 1 else T
     totals, nodes = unary.new_zeros(B), unary.new_zeros(B, T, L)
     pairs = unary.new_zeros(B if with_pairs else 1, each if with_pairs else 0, L, L)
     over_sequences(_expect, 4 * B * T * L * L, *arrays(unary, edge, lengths, totals, nodes, pairs))
+    if first_infinite(unary, edge, lengths) >= 0:  # of a training that has diverged, as it is soon told
+        totals.fill_(torch.nan)
     return totals, nodes, pairs if with_pairs else pairs.view(0)
 
 

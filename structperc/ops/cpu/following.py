@@ -3,7 +3,7 @@
 import numpy as np
 from torch import Tensor
 
-from structperc.ops.cpu.checks import check_scores
+from structperc.ops.cpu.checks import check_lengths
 from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
 from structperc.ops.cpu.exponential import exp
 from structperc.ops.cpu.log_sums import log_sum
@@ -11,7 +11,7 @@ from structperc.ops.cpu.log_sums import log_sum
 
 def log_following(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
     """The contract is that of `structperc.ops.log_following`."""
-    check_scores(unary, edge, lengths)
+    check_lengths(lengths, unary.shape[1])
     B, T, L = unary.shape
     sums = unary.new_zeros(B, T, L)
     over_sequences(_sum, 4 * B * T * L * L, *arrays(unary, edge, lengths, sums))
