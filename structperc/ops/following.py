@@ -52,5 +52,5 @@ _following_shares = declare(
 
 
 def following_shares(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
-    """Return gradients of unary and edge from that of `log_following` (B, T, L): shares of sums, times their gradient."""
+    """Return gradients of unary and edge from that of `log_following` (B, T, L): shares of sums, weighted by it."""
     return _following_shares(unary, edge, lengths, grad)

@@ -25,8 +25,8 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
 
     unary is (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,) int64. None is listed twice; equal ones stand in
     lexicographic order. Where there are fewer, and in the padding: labels 0, scores -inf, valid False. An empty
-    sequence has one labelling, of score 0. Scores are those of `path_score`. Which labellings are among the k best is decided by
-    their losses against the best one, in the precision of the lattice. Raises InfiniteScore, on a CPU, for a score of
-    +inf.
+    sequence has one labelling, of score 0. Scores are those of `path_score`. Which labellings are among the k best is
+    decided by their losses against the best one, in the precision of the lattice. Raises InfiniteScore, on a CPU, for a
+    score of +inf.
     """
     return _kbest(unary, edge, lengths, k)
