@@ -12,6 +12,9 @@ target        a bound on the ratio ("2", "≤ 1.5"), a bound on ours ("80000 tok
 BENCHMARKS = (
     "extraction",
     "viterbi",
+    "likelihood",
+    "threads",
+    "cuda",
     "kbest",
     "rescoring",
     "epoch",

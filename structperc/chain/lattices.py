@@ -39,10 +39,10 @@ def _misshapen(name: str, x: Tensor, expected: str) -> InputError:
 def narrowed(lattice: Lattice) -> Lattice:
     """Return the lattice with expanded views of edge scores as small as they are: so large is their gradient, too.
 
-    A leaf that asks for a gradient stays as large as it is: each of its entries has one.
+    A leaf that asks for a gradient stays as large as it is, where gradients are kept: each of its entries has one.
     """
     edge = lattice.edge
-    if edge.is_leaf and edge.requires_grad:
+    if edge.is_leaf and edge.requires_grad and torch.is_grad_enabled():
         return lattice
     for d in (0, 1):
         if edge.shape[d] > 1 and edge.stride(d) == 0:

@@ -9,9 +9,9 @@ from structperc.ops.cpu.compiled import arrays, kernel
 
 def check_lengths(lengths: Tensor, T: int) -> None:
     """InputError for a length outside 0..T."""
-    wrong = ((lengths < 0) | (lengths > T)).nonzero()
-    if len(wrong):
-        b = int(wrong[0])
+    (numbers,) = arrays(lengths)
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() <= T:
+        b = int(((numbers < 0) | (numbers > T)).argmax())
         raise InputError(f"lengths: sequence {b} of {len(lengths)} has {int(lengths[b])} tokens, expected 0..{T}")
 
 

@@ -4,12 +4,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.checks import check_labels
+from structperc.ops.cpu.checks import check_labels, check_lengths
 from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
 
 
 def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
     """The contract is that of `structperc.ops.path_score`."""
+    check_lengths(lengths, unary.shape[1])
     scores = unary.new_empty(len(labels))
     over_sequences(_score, 8 * labels.numel(), *arrays(unary, edge, lengths, labels, rows, scores))
     if scores.isnan().any():

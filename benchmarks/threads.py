@@ -1,0 +1,46 @@
+"""Two threads against one, on batches of many sequences."""
+
+from collections.abc import Callable
+
+import torch
+
+from benchmarks.timing import interleaved
+from structperc import ops
+
+SIZES = [(64, 50, 9), (64, 200, 9), (64, 50, 45)]  # (B, T, L)
+
+
+def run(smoke: bool) -> list[dict]:
+    """Return rows of milliseconds, with two threads and with one."""
+    before = torch.get_num_threads()
+    try:
+        return [
+            _row(what, size, 1 if smoke else 101) for size in SIZES for what in ("viterbi", "kbest", "expectations")
+        ]
+    finally:
+        torch.set_num_threads(before)
+
+
+def _row(what: str, size: tuple[int, int, int], repeats: int) -> dict:
+    torch.manual_seed(0)
+    B, T, L = size
+    lattice = torch.randn(B, T, L) * 3, torch.randn(1, 1, L, L), torch.full((B,), T)
+    further = {"viterbi": (), "kbest": (20,), "expectations": (True,)}[what]
+
+    def with_threads(n: int) -> Callable[[], object]:
+        def call() -> object:
+            torch.set_num_threads(n)
+            return getattr(ops, what)(*lattice, *further)
+
+        return call
+
+    two, one = interleaved(repeats, with_threads(2), with_threads(1))
+    return {
+        "what": f"{what}, two threads, against one",
+        "size": f"(B, T, L) = ({B}, {T}, {L})",
+        "ours": two,
+        "peer": one,
+        "ratio": one / two,
+        "unit": "ms",
+        "target": "1.7",
+    }

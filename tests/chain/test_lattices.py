@@ -1,0 +1,111 @@
+"""What searches look at first: shapes, precision, and edges that are views of one matrix."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from structperc.chain import (
+    edge_marginals,
+    kbest,
+    locally_normalised,
+    log_partition,
+    marginals,
+    max_marginals,
+    path_score,
+    sample,
+    segment_marginals,
+    viterbi,
+)
+from structperc.chain.lattices import checked
+from structperc.chain.segments import Segments
+from structperc.errors import InputError
+from structperc.structures import Lattice
+
+UNARY, EDGE, LENGTHS = torch.zeros(2, 5, 3), torch.zeros(2, 5, 3, 3), torch.tensor([5, 2])
+MEASURES: list[Callable[[Lattice], object]] = [
+    viterbi, log_partition, marginals, edge_marginals, max_marginals, locally_normalised,
+    lambda lattice: kbest(lattice, 2), lambda lattice: sample(lattice, 2),
+    lambda lattice: path_score(lattice, torch.zeros(2, 5, dtype=torch.int64)),
+]  # fmt: skip
+MISSHAPEN = {
+    r"^edge: the shape is \(2, 3, 3, 3\), expected \(2 or 1, 5 or 1, 3, 3\)$": Lattice(UNARY, EDGE[:, :3], LENGTHS),
+    r"^edge: the shape is \(1, 1, 4, 4\), expected \(2 or 1, 5 or 1, 3, 3\)$": Lattice(
+        UNARY, torch.zeros(1, 1, 4, 4), LENGTHS
+    ),
+    r"^edge: the shape is \(3, 3\), expected": Lattice(UNARY, torch.zeros(3, 3), LENGTHS),
+    r"^lengths: the shape is \(1,\), expected \(2,\)$": Lattice(UNARY, EDGE, LENGTHS[:1]),
+    r"^lengths: numbers of tokens are integers, got torch.float32$": Lattice(UNARY, EDGE, LENGTHS.float()),
+    r"^lengths: sequence 0 of 2 has 6 tokens, expected 0\.\.5$": Lattice(UNARY, EDGE, LENGTHS + 1),
+    r"^unary: the shape is \(2, 5\), expected \(B, T, L\) with at least one label$": Lattice(
+        UNARY[:, :, 0], EDGE, LENGTHS
+    ),
+    r"^unary: the shape is \(2, 5, 0\), expected \(B, T, L\) with at least one label$": Lattice(
+        UNARY[:, :, :0], EDGE[..., :0, :0], LENGTHS
+    ),
+}
+
+
+@pytest.mark.parametrize("message", MISSHAPEN)
+def test_tensors_that_do_not_fit_are_named_in_one_line(message: str) -> None:
+    for measure in MEASURES:
+        with pytest.raises(InputError, match=message):
+            measure(MISSHAPEN[message])
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (1, 5), (2,), (2, 3, 4)])
+def test_labels_that_do_not_fit(shape: tuple[int, ...]) -> None:
+    labels = torch.zeros(shape, dtype=torch.int64)
+    with pytest.raises(InputError, match=r"^labels: the shape is .*, expected \(2, 5\) or \(2, K, 5\)$"):
+        path_score(Lattice(UNARY, EDGE, LENGTHS), labels)
+    with pytest.raises(InputError, match=r"^labels: the shape is"):
+        segment_marginals(Lattice(UNARY, EDGE, LENGTHS), labels, Segments(*(torch.tensor([n]) for n in (0, 0, 1))))
+
+
+def test_edges_may_be_the_same_for_sequences_or_for_tokens() -> None:
+    torch.manual_seed(0)
+    unary = torch.randn(2, 5, 3)
+    for shape in ((1, 1), (2, 1), (1, 5), (2, 5)):
+        edge = torch.randn(*shape, 3, 3)
+        lattice, whole = Lattice(unary, edge, LENGTHS), Lattice(unary, edge.expand(2, 5, 3, 3).contiguous(), LENGTHS)
+        for measure in (viterbi, log_partition, marginals, edge_marginals, max_marginals):
+            torch.testing.assert_close(measure(lattice), measure(whole))
+
+
+def test_a_leaf_that_is_an_expanded_view_has_a_gradient_at_each_entry() -> None:
+    torch.manual_seed(0)
+    unary, matrix = torch.randn(2, 5, 3), torch.randn(1, 1, 3, 3)
+    leaf, whole = matrix.expand(2, 5, 3, 3).detach(), matrix.expand(2, 5, 3, 3).clone()
+    found = [
+        torch.autograd.grad(log_partition(Lattice(unary, x.requires_grad_(), LENGTHS)).sum(), x)[0]
+        for x in (leaf, whole)
+    ]
+    torch.testing.assert_close(*found)
+    matrix.requires_grad_()
+    (small,) = torch.autograd.grad(log_partition(Lattice(unary, matrix.expand(2, 5, 3, 3), LENGTHS)).sum(), matrix)
+    torch.testing.assert_close(small, found[0].sum((0, 1), keepdim=True))
+    with torch.no_grad():
+        assert checked(Lattice(unary, matrix.expand(2, 5, 3, 3), LENGTHS)).edge.shape == (1, 1, 3, 3)
+
+
+def test_one_precision_for_both_tables() -> None:
+    lattice = Lattice(UNARY.half(), EDGE.double(), LENGTHS)
+    assert log_partition(lattice).dtype == torch.float64
+    assert locally_normalised(Lattice(UNARY, EDGE.double(), LENGTHS)).unary.dtype == torch.float64
+
+
+def test_high_scores_of_long_sequences_keep_their_digits() -> None:
+    torch.manual_seed(0)
+    unary, edge, lengths = torch.randn(2, 200, 4), torch.randn(2, 200, 4, 4), torch.tensor([200, 150])
+    high, exact = Lattice(unary + 1000, edge, lengths), Lattice((unary + 1000).double(), edge.double(), lengths)
+    for measure in (marginals, edge_marginals):
+        torch.testing.assert_close(measure(high).double(), measure(exact), rtol=0, atol=1e-6)
+    assert viterbi(high)[1].equal(viterbi(exact)[1])
+
+
+def test_a_segment_within_which_nothing_may_follow_has_probability_zero() -> None:
+    edge = torch.zeros(1, 1, 2, 2)
+    edge[0, 0, 1] = -torch.inf
+    lattice = Lattice(torch.zeros(1, 3, 2), edge, torch.tensor([3]))
+    segment = Segments(*(torch.tensor([n]) for n in (0, 0, 3)))
+    assert segment_marginals(lattice, torch.tensor([[0, 1, 0]]), segment).tolist() == [0]
