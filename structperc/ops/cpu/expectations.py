@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from structperc.ops.cpu.checks import check_lengths, first_infinite
-from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
+from structperc.ops.cpu.compiled import ORDERED, arrays, kernel, over_sequences
 from structperc.ops.cpu.exponential import exp
-from structperc.ops.cpu.log_sums import expect_by_logs, largest
+from structperc.ops.cpu.log_sums import expect_by_logs
 
 SPREAD = -150.0  # nats from the highest to the lowest possible score of a token, or of the edges into it
 SMALLEST = 1e-150  # of the sums, scaled
@@ -58,45 +58,38 @@ def _expect(first, step, unary, edge, lengths, totals, nodes, pairs):  # type: i
             totals[b] = expect_by_logs(unary[b], edges, length, nodes[b], into)
 
 
-@kernel
+@kernel(fastmath=ORDERED)
 def _exponentials(unary, edge, length, own, steps, levels):  # type: ignore[no-untyped-def]
     """Fill own (T, L), steps (T or 1, L, L) with exp(score - highest), levels (T,) with the highest scores, or say no.
 
     Into the level of a token goes that of the edges into it.
     """
-    _, L = unary.shape
-    stationary = len(edge) == 1
+    L = unary.shape[1]
+    stationary, beyond = len(edge) == 1, 0  # counted in bits, as a compiler does several at once
     for t in range(length):
-        levels[t] = 0.0
-        highest = largest(unary[t])
-        if highest > -np.inf:
-            levels[t] = highest
-        if not _exponential(unary[t], levels[t], own[t]):
-            return False
+        highest = unary[t, 0]
+        for j in range(1, L):
+            highest = unary[t, j] if unary[t, j] > highest else highest
+        levels[t] = highest if highest > -np.inf else 0.0
+        for j in range(L):
+            score = float(unary[t, j]) - levels[t]
+            own[t, j] = exp(score)
+            beyond |= int((score < SPREAD) & (score > -np.inf))
     level = 0.0
     for t in range(1, length):
         if t == 1 or not stationary:
-            at = 0 if stationary else t
-            level = -np.inf
+            e = 0 if stationary else t
+            highest = edge[e, 0, 0]
             for i in range(L):
-                level = max(level, float(largest(edge[at, i])))
-            if level == -np.inf:
-                level = 0.0
+                for j in range(L):
+                    highest = edge[e, i, j] if edge[e, i, j] > highest else highest
+            level = highest if highest > -np.inf else 0.0
             for i in range(L):
-                if not _exponential(edge[at, i], level, steps[at, i]):
-                    return False
+                for j in range(L):
+                    score = float(edge[e, i, j]) - level
+                    steps[e, i, j] = exp(score)
+                    beyond |= int((score < SPREAD) & (score > -np.inf))
         levels[t] += level
-    return True
-
-
-@kernel(fastmath={"nnan", "nsz"})
-def _exponential(scores, level, found):  # type: ignore[no-untyped-def]
-    """Fill found (L,) with exp(scores - level) and say whether possible ones are within the spread."""
-    beyond = 0  # counted in bits, as a compiler does several at once
-    for j in range(len(scores)):
-        score = float(scores[j]) - level
-        found[j] = exp(score)
-        beyond |= int((score < SPREAD) & (score > -np.inf))
     return beyond == 0
 
 
@@ -105,26 +98,34 @@ def _forwards(own, steps, length, before, arriving):  # type: ignore[no-untyped-
     """Fill arriving, before (T, L): sums over the labellings up to each label, without and with its own factor.
 
     The latter are scaled to 1 in all. -> the logarithm of the scales; -inf where nothing is possible, NaN where a sum
-    is too small.
+    is too small. Labels before are taken four at a time, so that sums are read and written a quarter as often.
     """
-    _, L = own.shape
-    total = 0.0
+    L = own.shape[1]
+    total, product = 0.0, 1.0
     for t in range(length):
-        if t == 0:
+        e = 0 if len(steps) == 1 else t
+        for j in range(L):
+            arriving[t, j] = 0.0 if t else 1.0
+        for i in range(0, L - 3 if t else 0, 4):
+            a, b, c, d = before[t - 1, i], before[t - 1, i + 1], before[t - 1, i + 2], before[t - 1, i + 3]
             for j in range(L):
-                arriving[0, j] = 1.0
-        else:
-            _product(before[t - 1], steps[0 if len(steps) == 1 else t], arriving[t])
+                pair = a * steps[e, i, j] + b * steps[e, i + 1, j]
+                arriving[t, j] += pair + (c * steps[e, i + 2, j] + d * steps[e, i + 3, j])
+        for i in range(L - L % 4 if t else L, L):
+            for j in range(L):
+                arriving[t, j] += before[t - 1, i] * steps[e, i, j]
         scale = 0.0
         for j in range(L):
             before[t, j] = arriving[t, j] * own[t, j]
             scale += before[t, j]
         if scale == 0.0:
             return -np.inf
-        if not _scaled(before[t], scale):
+        if not _scaled(before, t, scale):
             return np.nan
-        total += np.log(scale)
-    return total
+        product *= scale
+        if product < SMALLEST or product > 1 / SMALLEST:  # a logarithm now and then: it costs as much as a row
+            total, product = total + np.log(product), 1.0
+    return total + np.log(product)
 
 
 @kernel(fastmath=SUMS)
@@ -134,21 +135,20 @@ def _backwards(own, steps, length, before, arriving, nodes, pairs, summed):  # t
     p(i, j) = before(i) step(i, j) / arriving(j) * p(j): the label before given this one, times this one. With one
     matrix for all tokens it comes in after the sum over them, `summed`. What follows each label replaces `own`.
     """
-    _, L = own.shape
+    L = own.shape[1]
     stationary, each = len(steps) == 1, len(pairs) > 0
-    after, summed[:] = np.ones(L), 0.0
+    after, summed[:] = np.ones((1, L)), 0.0
     for t in range(length - 1, -1, -1):
-        total = 0.0
+        e, total = 0 if stationary else t, 0.0
         for j in range(L):
-            total += before[t, j] * after[j]
+            total += before[t, j] * after[0, j]
         for j in range(L):
-            nodes[t, j] = before[t, j] * after[j] / total
+            nodes[t, j] = before[t, j] * after[0, j] / total
         if t == 0:
             break
-        step = steps[0 if stationary else t]
         if each:
             for j in range(L):
-                arriving[t, j] = nodes[t, j] / arriving[t, j] if arriving[t, j] > 0 else 0.0
+                arriving[t, j] = nodes[t, j] / (arriving[t, j] + (arriving[t, j] == 0.0))
             for i in range(L):
                 left = before[t - 1, i]
                 if stationary:
@@ -156,17 +156,17 @@ def _backwards(own, steps, length, before, arriving, nodes, pairs, summed):  # t
                         summed[i, j] += left * arriving[t, j]
                 else:
                     for j in range(L):
-                        pairs[t, i, j] = left * step[i, j] * arriving[t, j]
+                        pairs[t, i, j] = left * steps[e, i, j] * arriving[t, j]
         for j in range(L):
-            own[t, j] *= after[j]
+            own[t, j] *= after[0, j]
         scale = 0.0
         for i in range(L):
             following = 0.0
             for j in range(L):
-                following += step[i, j] * own[t, j]
-            after[i] = following
+                following += steps[e, i, j] * own[t, j]
+            after[0, i] = following
             scale += following
-        if not _scaled(after, scale):
+        if not _scaled(after, 0, scale):
             return False
     if each and stationary and length > 1:
         for i in range(L):
@@ -175,23 +175,11 @@ def _backwards(own, steps, length, before, arriving, nodes, pairs, summed):  # t
     return True
 
 
-@kernel(fastmath=SUMS)
-def _product(row, matrix, found):  # type: ignore[no-untyped-def]
-    """Fill found (L,) with row (L,) times matrix (L, L)."""
-    L = len(row)
-    for j in range(L):
-        found[j] = 0.0
-    for i in range(L):
-        factor = row[i]
-        for j in range(L):
-            found[j] += factor * matrix[i, j]
-
-
-@kernel(fastmath={"nsz"})
-def _scaled(sums, scale):  # type: ignore[no-untyped-def]
-    """Divide sums (L,) by their scale and say whether those that are positive are large enough."""
+@kernel(fastmath={"nsz"}, forceinline=True)
+def _scaled(sums, t, scale):  # type: ignore[no-untyped-def]
+    """Divide sums[t] (L,) by their scale and say whether those that are positive are large enough."""
     factor, beyond = 1.0 / scale, 0
-    for j in range(len(sums)):
-        sums[j] *= factor
-        beyond |= int((sums[j] > 0.0) & (sums[j] < SMALLEST))
+    for j in range(sums.shape[1]):
+        sums[t, j] *= factor
+        beyond |= int((sums[t, j] > 0.0) & (sums[t, j] < SMALLEST))
     return beyond == 0
