@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import torch
+
+if not torch.cuda.is_available():  # read when Triton is imported: without a GPU its kernels are interpreted
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 from structperc.cli import main
 from structperc.errors import InputError

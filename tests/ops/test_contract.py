@@ -8,18 +8,32 @@ import pytest
 import torch
 from enumeration import Enumeration
 from lattices import batches
+from torch.utils._pytree import tree_map_only
 
 from structperc.errors import InputError
 from structperc.ops.declare import implementation
 
-DEVICES = ["tensors", "cpu", "cuda"]
 FLOATS = [torch.float64, torch.float32]
 NEAR = {torch.float64: {"rtol": 1e-9, "atol": 1e-9}, torch.float32: {"rtol": 1e-5, "atol": 1e-4}}
-COUNT = {"tensors": 10_000, "cpu": 10_000, "cuda": 1_000}
+COUNT = {"tensors": 2_000, "cpu": 2_000, "cuda": 240}  # lattices for each operator, of both precisions
+MORE = {"tensors": 10_000, "cpu": 10_000, "cuda": 1_000}  # when slow tests are asked for
 
 
-@pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> str:
+class Device(str):
+    """One of "tensors", "cpu", "cuda", and how many lattices it is tested on."""
+
+    count: int
+
+
+def devices(counts: dict[str, int]) -> list[Device]:
+    made = [Device(name) for name in counts]
+    for each in made:
+        each.count = counts[each]
+    return made
+
+
+@pytest.fixture(params=[*devices(COUNT), *(pytest.param(x, marks=pytest.mark.slow) for x in devices(MORE))])
+def device(request: pytest.FixtureRequest) -> Device:
     if request.param == "cuda" and importlib.util.find_spec("triton") is None:
         pytest.skip("Triton is not installed, so that its kernels cannot be interpreted")
     return request.param
@@ -31,12 +45,20 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
 
 
 def operator(device: str, module: str, name: str) -> Callable[..., Any]:
-    return implementation(device, module, name)
+    """An implementation, for tensors on a CPU: where there is a GPU they are sent to it, and results are fetched."""
+    found = implementation(device, module, name)
+    if device != "cuda" or not torch.cuda.is_available():
+        return found
+    return lambda *args: tree_map_only(torch.Tensor, torch.Tensor.cpu, found(*tree_map_only(torch.Tensor, _sent, args)))
 
 
-def test_viterbi(device: str, dtype: torch.dtype) -> None:
+def _sent(x: torch.Tensor) -> torch.Tensor:
+    return x.cuda()
+
+
+def test_viterbi(device: Device, dtype: torch.dtype) -> None:
     search = operator(device, "viterbi", "viterbi")
-    for tables in batches(COUNT[device] // 2, dtype):
+    for tables in batches(device.count // 2, dtype):
         every = Enumeration(*tables)
         expected, scores, valid = every.kbest(1)
         found, labels = search(*tables)
@@ -45,9 +67,9 @@ def test_viterbi(device: str, dtype: torch.dtype) -> None:
         _same_or_as_good(labels, expected[:, 0], scores[:, 0], every, dtype)
 
 
-def test_kbest(device: str, dtype: torch.dtype) -> None:
+def test_kbest(device: Device, dtype: torch.dtype) -> None:
     search = operator(device, "kbest", "kbest")
-    for turn, tables in enumerate(batches(COUNT[device] // 2, dtype, seed=1)):
+    for turn, tables in enumerate(batches(device.count // 2, dtype, seed=1)):
         k = (1, 2, 3, 5, 20, 100)[turn % 6]
         every = Enumeration(*tables)
         expected, scores, valid = every.kbest(k)
@@ -72,16 +94,16 @@ def _same_or_as_good(
     torch.testing.assert_close(own, scores, **NEAR[dtype])
 
 
-def test_best_before_and_after(device: str, dtype: torch.dtype) -> None:
+def test_best_before_and_after(device: Device, dtype: torch.dtype) -> None:
     find = operator(device, "best", "best_before_and_after")
-    for tables in batches(COUNT[device] // 2, dtype, seed=2):
+    for tables in batches(device.count // 2, dtype, seed=2):
         for found, expected in zip(find(*tables), Enumeration(*tables).best(), strict=True):
             torch.testing.assert_close(found.double(), expected, **NEAR[dtype])
 
 
-def test_expectations(device: str, dtype: torch.dtype) -> None:
+def test_expectations(device: Device, dtype: torch.dtype) -> None:
     expect = operator(device, "expectations", "expectations")
-    for tables in batches(COUNT[device] // 2, dtype, seed=3):
+    for tables in batches(device.count // 2, dtype, seed=3):
         total, nodes, pairs = Enumeration(*tables).expectations()
         found = expect(*tables, True)
         if tables[1].shape[1] == 1:
@@ -94,9 +116,9 @@ def test_expectations(device: str, dtype: torch.dtype) -> None:
         assert alone[2].numel() == 0
 
 
-def test_path_score_and_counts(device: str, dtype: torch.dtype) -> None:
+def test_path_score_and_counts(device: Device, dtype: torch.dtype) -> None:
     score, count = operator(device, "paths", "path_score"), operator(device, "paths", "path_counts")
-    for unary, edge, lengths in batches(COUNT[device] // 2, dtype, seed=4):
+    for unary, edge, lengths in batches(device.count // 2, dtype, seed=4):
         B, T, L = unary.shape
         rows, labels = torch.randint(B, (30,)), torch.randint(L, (30, T))
         labels = labels.where(torch.arange(T) < lengths[rows].unsqueeze(1), -7)  # never read
@@ -119,9 +141,9 @@ def test_path_score_and_counts(device: str, dtype: torch.dtype) -> None:
             assert score(unary, edge, lengths, labels, rows).isnan().tolist() == [True] + [False] * 29
 
 
-def test_sample(device: str, dtype: torch.dtype) -> None:
+def test_sample(device: Device, dtype: torch.dtype) -> None:
     draw = operator(device, "sampling", "sample")
-    for unary, edge, lengths in batches(COUNT[device] // 4, dtype, seed=5):
+    for unary, edge, lengths in batches(device.count // 4, dtype, seed=5):
         B, T, _ = unary.shape
         noise = torch.rand(B, 3, T, dtype=torch.float64)
         labels = draw(unary, edge, lengths, noise)
@@ -147,9 +169,9 @@ def _drawn_at(noise: torch.Tensor, labels: torch.Tensor, p: torch.Tensor, every:
         alike &= here == chosen
 
 
-def test_log_following(device: str, dtype: torch.dtype) -> None:
+def test_log_following(device: Device, dtype: torch.dtype) -> None:
     follow = operator(device, "following", "log_following")
-    for unary, edge, lengths in batches(COUNT[device] // 2, dtype, seed=6):
+    for unary, edge, lengths in batches(device.count // 2, dtype, seed=6):
         B, T, L = unary.shape
         expected = torch.zeros(B, T, L, dtype=torch.float64)
         table = edge.double().expand(B, T, L, L)
@@ -164,9 +186,9 @@ def test_log_following(device: str, dtype: torch.dtype) -> None:
     ("module", "forwards", "backwards"),
     [("best", "best_before_and_after", "push_back"), ("following", "log_following", "following_shares")],
 )
-def test_gradients_are_those_of_the_reference(device: str, dtype: torch.dtype, module, forwards, backwards) -> None:
+def test_gradients_are_those_of_the_reference(device: Device, dtype: torch.dtype, module, forwards, backwards) -> None:
     reference, pull = operator("tensors", module, forwards), operator(device, module, backwards)
-    for unary, edge, lengths in batches(COUNT[device] // 10, dtype, seed=7):
+    for unary, edge, lengths in batches(device.count // 10, dtype, seed=7):
         inputs = unary.detach().requires_grad_(), edge.detach().requires_grad_()
         results = reference(*inputs, lengths)
         results = results if isinstance(results, tuple) else (results,)
