@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from structperc.ops.declare import implementation
+from structperc.ops import implementation
 
 SIZES = [(64, 50, 9), (32, 200, 9), (32, 50, 45), (1024, 50, 23)]  # (B, T, L)
 OPERATORS: dict[str, tuple[Any, ...]] = {"viterbi": (), "kbest": (20,), "expectations": (True,)}

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import torch
 
+import structperc.ops as ops
 from benchmarks.timing import interleaved
-from structperc import ops
 
 SIZES = [(64, 50, 9), (64, 200, 9), (64, 50, 45)]  # (B, T, L)
 

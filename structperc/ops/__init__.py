@@ -15,6 +15,7 @@ tensors/, cpu/, cuda/       the implementations: the reference, numba, Triton
 """
 
 from structperc.ops.best import best_before_and_after, push_back
+from structperc.ops.declare import implementation
 from structperc.ops.expectations import expectations
 from structperc.ops.following import following_shares, log_following
 from structperc.ops.kbest import kbest
@@ -33,4 +34,5 @@ __all__ = [
     "path_counts",
     "log_following",
     "following_shares",
+    "implementation",
 ]
