@@ -1,12 +1,18 @@
 """Two threads against one, on batches of many sequences."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
-import structperc.ops as ops
 from benchmarks.timing import interleaved
+from structperc.ops import expectations, kbest, viterbi
 
+OPERATORS: dict[str, tuple[Any, ...]] = {
+    "viterbi": (viterbi,),
+    "kbest": (kbest, 20),
+    "expectations": (expectations, True),
+}
 SIZES = [(64, 50, 9), (64, 200, 9), (64, 50, 45)]  # (B, T, L)
 
 
@@ -25,12 +31,12 @@ def _row(what: str, size: tuple[int, int, int], repeats: int) -> dict:
     torch.manual_seed(0)
     B, T, L = size
     lattice = torch.randn(B, T, L) * 3, torch.randn(1, 1, L, L), torch.full((B,), T)
-    further = {"viterbi": (), "kbest": (20,), "expectations": (True,)}[what]
+    operator, *further = OPERATORS[what]
 
     def with_threads(n: int) -> Callable[[], object]:
         def call() -> object:
             torch.set_num_threads(n)
-            return getattr(ops, what)(*lattice, *further)
+            return operator(*lattice, *further)
 
         return call
 
