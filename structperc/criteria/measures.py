@@ -116,8 +116,8 @@ class PowerRatio(PowerMeasure):
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return d (B,) for the power ratio of the rivals, and whether gold has a rival (B,) bool."""
         leads, exists = _leads(scored)
-        log = _log_mean(leads, self.psi)
-        most = math.log(torch.finfo(log.dtype).max) / 2
+        most = math.log(torch.finfo(leads.dtype).max) / 2
+        log = _log_mean(leads.clamp(max=most), self.psi)  # beside illegal gold all leads are infinite
         return torch.where(exists, log.clamp(max=most).exp(), 0.0), exists
 
 

@@ -225,11 +225,14 @@ def test_measures_of_lists_equal_naive_arithmetic(seed, psi):
 @pytest.mark.parametrize("smoothing", [Sigmoid(), Sigmoid(5.0), Logistic()])
 def test_a_hopeless_ratio_keeps_finite_gradients(smoothing):
     scored = random_list(0)
-    own = (scored.gold_scores.float() - 1e4).requires_grad_()
-    losses = MCE(PowerRatio(), smoothing)(scored._replace(gold_scores=own))
-    (gradient,) = torch.autograd.grad(losses.sum(), own)
-    assert losses.isfinite().all()
-    assert gradient.isfinite().all()
+    for gold in (
+        scored.gold_scores.float() - 1e4,
+        torch.full((len(scored.gold),), -torch.inf),
+    ):  # the latter is illegal
+        own, others = gold.requires_grad_(), scored.candidate_scores.float().requires_grad_()
+        losses = MCE(PowerRatio(), smoothing)(scored._replace(gold_scores=own, candidate_scores=others))
+        assert losses.isfinite().all()
+        assert all(x.isfinite().all() for x in torch.autograd.grad(losses.sum(), (own, others)))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
