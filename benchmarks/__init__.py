@@ -14,6 +14,7 @@ BENCHMARKS = (
     "viterbi",
     "likelihood",
     "threads",
+    "scoring",
     "cuda",
     "kbest",
     "rescoring",
