@@ -122,3 +122,16 @@ def test_scorer_constraints_and_decoder_as_the_documentation_exports_them(tmp_pa
         assert found.equal(eager[1])
         for row, n in zip(found, lengths.tolist(), strict=True):
             assert first_violation(labels.decode(row[:n]), "IOB2") is None
+
+
+@pytest.mark.slow
+def test_a_program_compiled_ahead_of_time_takes_any_number_of_tokens(tmp_path: Path) -> None:
+    """By AOTInductor, for a fixed number of sequences: torch has no rule yet for scans over any number of both."""
+    shapes = {"unary": {1: torch.export.Dim("T", min=1)}, "edge": None, "lengths": None}
+    example = torch.randn(3, 6, 4), torch.randn(1, 1, 4, 4), torch.tensor([6, 0, 3])
+    program = torch.export.export(ExportableViterbi(), example, dynamic_shapes=shapes)
+    package = torch._inductor.aoti_compile_and_package(program, package_path=str(tmp_path / "decoder.pt2"))
+    decode = torch._inductor.aoti_load_package(package)
+    for T in (1, 5, 40):
+        given = torch.randn(3, T, 4), torch.randn(1, 1, 4, 4), torch.tensor([T, T // 2, 0])
+        assert_same(decode(*given), Lattice(*given))
