@@ -16,7 +16,7 @@ def inner(rows: Tensor, columns: Sequence[Tensor]) -> Tensor:
     total = torch.zeros(len(rows), len(columns), dtype=torch.float64, device=rows.device)
     for start in range(0, rows.shape[1], CHUNK):
         part = slice(start, start + CHUNK)
-        total += rows[:, part].double() @ torch.stack([column[part].double() for column in columns], 1)
+        total += rows[:, part].double() @ torch.stack([column[part] for column in columns]).double().T
     return total.cpu()
 
 

@@ -40,7 +40,7 @@ def expectations(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool)
 @kernel
 def _expect(first, step, unary, edge, lengths, totals, nodes, pairs):  # type: ignore[no-untyped-def]
     _, T, L = unary.shape
-    own, before, arriving, levels = np.empty((T, L)), np.empty((T, L)), np.empty((T, L)), np.empty(T)
+    own, before, scales, levels = np.empty((T, L)), np.empty((T, L)), np.empty(T), np.empty(T)
     steps, summed = np.empty(edge.shape[1:]), np.empty((L, L))
     for b in range(first, len(unary), step):
         length = lengths[b]
@@ -48,10 +48,10 @@ def _expect(first, step, unary, edge, lengths, totals, nodes, pairs):  # type: i
             continue
         edges, into = edge[0 if len(edge) == 1 else b], pairs[0 if len(pairs) == 1 else b]
         small = _exponentials(unary[b], edges, length, own, steps, levels)
-        total = _forwards(own, steps, length, before, arriving) if small else np.nan
+        total = _forwards(own, steps, length, before, scales) if small else np.nan
         if total == -np.inf:
             totals[b] = total
-        elif total == total and _backwards(own, steps, length, before, arriving, nodes[b], into, summed):
+        elif total == total and _backwards(own, steps, length, before, scales, nodes[b], into, summed):
             totals[b] = total + levels[:length].sum()
         else:
             nodes[b], into[:] = 0, 0
@@ -94,34 +94,35 @@ def _exponentials(unary, edge, length, own, steps, levels):  # type: ignore[no-u
 
 
 @kernel(fastmath=SUMS)
-def _forwards(own, steps, length, before, arriving):  # type: ignore[no-untyped-def]
-    """Fill arriving, before (T, L): sums over the labellings up to each label, without and with its own factor.
+def _forwards(own, steps, length, before, scales):  # type: ignore[no-untyped-def]
+    """Fill before (T, L): sums over the labellings up to each label, scaled to 1 in all, and scales (T,).
 
-    The latter are scaled to 1 in all. -> the logarithm of the scales; -inf where nothing is possible, NaN where a sum
-    is too small. Labels before are taken four at a time, so that sums are read and written a quarter as often.
+    -> the logarithm of the scales; -inf where nothing is possible, NaN where a sum is too small. Labels before are
+    taken four at a time, so that sums are read and written a quarter as often.
     """
     L = own.shape[1]
     total, product = 0.0, 1.0
     for t in range(length):
         e = 0 if len(steps) == 1 else t
         for j in range(L):
-            arriving[t, j] = 0.0 if t else 1.0
+            before[t, j] = 0.0 if t else 1.0
         for i in range(0, L - 3 if t else 0, 4):
             a, b, c, d = before[t - 1, i], before[t - 1, i + 1], before[t - 1, i + 2], before[t - 1, i + 3]
             for j in range(L):
                 pair = a * steps[e, i, j] + b * steps[e, i + 1, j]
-                arriving[t, j] += pair + (c * steps[e, i + 2, j] + d * steps[e, i + 3, j])
+                before[t, j] += pair + (c * steps[e, i + 2, j] + d * steps[e, i + 3, j])
         for i in range(L - L % 4 if t else L, L):
             for j in range(L):
-                arriving[t, j] += before[t - 1, i] * steps[e, i, j]
+                before[t, j] += before[t - 1, i] * steps[e, i, j]
         scale = 0.0
         for j in range(L):
-            before[t, j] = arriving[t, j] * own[t, j]
+            before[t, j] *= own[t, j]
             scale += before[t, j]
         if scale == 0.0:
             return -np.inf
         if not _scaled(before, t, scale):
             return np.nan
+        scales[t] = scale
         product *= scale
         if product < SMALLEST or product > 1 / SMALLEST:  # a logarithm now and then: it costs as much as a row
             total, product = total + np.log(product), 1.0
@@ -129,11 +130,12 @@ def _forwards(own, steps, length, before, arriving):  # type: ignore[no-untyped-
 
 
 @kernel(fastmath=SUMS)
-def _backwards(own, steps, length, before, arriving, nodes, pairs, summed):  # type: ignore[no-untyped-def]
+def _backwards(own, steps, length, before, scales, nodes, pairs, summed):  # type: ignore[no-untyped-def]
     """Fill nodes (T, L) and pairs (T or 1 or 0, L, L) with probabilities; no where a sum is too small.
 
-    p(i, j) = before(i) step(i, j) / arriving(j) * p(j): the label before given this one, times this one. With one
-    matrix for all tokens it comes in after the sum over them, `summed`. What follows each label replaces `own`.
+    p(i, j) = before(i) step(i, j) own(j) after(j) over the sum of such products: the scale of the forward sums times
+    the sum of all before(j) after(j). With one matrix for all tokens it comes in after the sum over them, `summed`.
+    What follows each label replaces `own`.
     """
     L = own.shape[1]
     stationary, each = len(steps) == 1, len(pairs) > 0
@@ -142,23 +144,22 @@ def _backwards(own, steps, length, before, arriving, nodes, pairs, summed):  # t
         e, total = 0 if stationary else t, 0.0
         for j in range(L):
             total += before[t, j] * after[0, j]
+        share = 1.0 / total
         for j in range(L):
-            nodes[t, j] = before[t, j] * after[0, j] / total
+            nodes[t, j] = before[t, j] * after[0, j] * share
         if t == 0:
             break
+        for j in range(L):
+            own[t, j] *= after[0, j] * share  # at most 1 / before(j): no factor of a pair overflows
         if each:
-            for j in range(L):
-                arriving[t, j] = nodes[t, j] / (arriving[t, j] + (arriving[t, j] == 0.0))
             for i in range(L):
-                left = before[t - 1, i]
+                left = before[t - 1, i] / scales[t]
                 if stationary:
                     for j in range(L):
-                        summed[i, j] += left * arriving[t, j]
+                        summed[i, j] += left * own[t, j]
                 else:
                     for j in range(L):
-                        pairs[t, i, j] = left * steps[e, i, j] * arriving[t, j]
-        for j in range(L):
-            own[t, j] *= after[0, j]
+                        pairs[t, i, j] = left * steps[e, i, j] * own[t, j]
         scale = 0.0
         for i in range(L):
             following = 0.0
