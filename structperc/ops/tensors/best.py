@@ -4,13 +4,14 @@ import torch
 from torch import Tensor
 
 from structperc.ops.tensors.scans import Rows, as_long_as, edges_into, high_precision, scan
+from structperc.structures import real_tokens
 
 
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """The contract is that of `structperc.ops.best_before_and_after`."""
     (B, T, L), dtype = unary.shape, unary.dtype
     steps, lengths = as_long_as(lengths, unary)
-    real = steps < lengths.unsqueeze(1)
+    real = real_tokens(lengths, unary.shape[1])
     own = high_precision(torch.where(real.unsqueeze(2), unary, 0)).transpose(0, 1)
     into = edges_into(high_precision(edge), T).expand(-1, B, -1, -1)
     later, followed = (real & (steps > 0)).T, (real.roll(-1, 1) & (steps < T - 1)).T
@@ -36,6 +37,8 @@ def push_back(
     unary: Tensor, edge: Tensor, lengths: Tensor, grad_before: Tensor, grad_after: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The contract is that of `structperc.ops.push_back`."""
+    if not unary.numel():
+        return torch.zeros_like(unary), torch.zeros_like(edge)
     with torch.enable_grad():
         inputs = unary.detach().requires_grad_(), edge.detach().requires_grad_()
         found = best_before_and_after(*inputs, lengths)

@@ -4,13 +4,14 @@ import torch
 from torch import Tensor
 
 from structperc.ops.tensors.scans import Rows, as_long_as, edges_into, high_precision, scan
+from structperc.structures import real_tokens
 
 
 def expectations(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool) -> tuple[Tensor, Tensor, Tensor]:
     """The contract is that of `structperc.ops.expectations`."""
     (B, T, L), dtype = unary.shape, unary.dtype
     steps, lengths = as_long_as(lengths, unary)
-    real = steps < lengths.unsqueeze(1)
+    real = real_tokens(lengths, unary.shape[1])
     levels = _levels(unary, real)
     own = high_precision(torch.where(real.unsqueeze(2), unary, 0)) - levels.unsqueeze(2)
     table = high_precision(edge)
@@ -34,7 +35,7 @@ def completions(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
     """-> (B, T, L), log-sums over all that may follow each label, its own score excluded, each token's levelled."""
     T = unary.shape[1]
     steps, lengths = as_long_as(lengths, unary)
-    real = steps < lengths.unsqueeze(1)
+    real = real_tokens(lengths, unary.shape[1])
     own = high_precision(torch.where(real.unsqueeze(2), unary, 0)) - _levels(unary, real).unsqueeze(2)
     return _completions(own, edges_into(high_precision(edge), T), real.roll(-1, 1) & (steps < T - 1))
 

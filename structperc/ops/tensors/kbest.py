@@ -14,13 +14,14 @@ from torch import Tensor
 from structperc.ops.tensors.paths import path_score
 from structperc.ops.tensors.scans import as_long_as, edges_into
 from structperc.ops.tensors.viterbi import best_onward
+from structperc.structures import real_tokens
 
 
 def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
     """The contract is that of `structperc.ops.kbest`."""
     (B, T, _), device = unary.shape, unary.device
     unary, edge = unary.detach(), edge.detach()
-    steps, lengths = as_long_as(lengths, unary)
+    lengths = as_long_as(lengths, unary)[1]
     onward, legal = best_onward(unary, edge, lengths)
     losses = unary.new_full((B, k), torch.inf)
     losses[:, 0] = torch.where(legal, 0, torch.inf)
@@ -32,7 +33,7 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
         picks.append(pick)
     labels = _traced(picks, last, unary.shape[2])
     valid = losses < torch.inf
-    labels = torch.where((steps < lengths.unsqueeze(1)).unsqueeze(1) & valid.unsqueeze(2), labels, 0)
+    labels = torch.where(real_tokens(lengths, unary.shape[1]).unsqueeze(1) & valid.unsqueeze(2), labels, 0)
     rows = torch.arange(B, device=device).repeat_interleave(k)
     scores = path_score(unary, edge, lengths, labels.flatten(0, 1), rows).view(B, k)
     scores, order = torch.where(valid, scores, -torch.inf).sort(dim=1, descending=True, stable=True)

@@ -4,13 +4,14 @@ import torch
 from torch import Tensor
 
 from structperc.ops.tensors.scans import as_long_as, high_precision
+from structperc.structures import real_tokens
 
 
 def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
     """The contract is that of `structperc.ops.path_score`."""
     _, T, L = unary.shape
     steps, lengths = as_long_as(lengths, unary)
-    real = steps < lengths[rows].unsqueeze(1)
+    real = real_tokens(lengths[rows], unary.shape[1])
     known = ((labels >= 0) & (labels < L)) | ~real
     labels = torch.where(real & known, labels, 0)
     own = unary[rows.unsqueeze(1), steps, labels]
@@ -28,7 +29,7 @@ def path_counts(
     (_, T, L), many = unary, [int(n > 1) for n in edge[:2]]
     own, steps = weights.new_zeros(unary), weights.new_zeros(edge)
     step, lengths = as_long_as(lengths, own)
-    real = (step < lengths[rows].unsqueeze(1)) & (labels >= 0) & (labels < L)
+    real = real_tokens(lengths[rows], T) & (labels >= 0) & (labels < L)
     labels = torch.where(real, labels, 0)
     uses = torch.where(real, weights.unsqueeze(1), 0)
     token = rows.unsqueeze(1) * T + step

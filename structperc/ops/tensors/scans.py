@@ -1,7 +1,6 @@
 """Loops over tokens in tensor operations, which an exporter turns into one node of its graph."""
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -45,6 +44,3 @@ def levelled(unary: Tensor) -> Tensor:
 def as_long_as(lengths: Tensor, unary: Tensor) -> tuple[Tensor, Tensor]:
     """Return steps (T,) and lengths (B,), both on the device of the scores."""
     return torch.arange(unary.shape[1], device=unary.device), lengths.to(unary.device, non_blocking=True)
-
-
-Step = Callable[[Any, Any], Any]

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from structperc.ops.tensors.paths import path_score
 from structperc.ops.tensors.scans import Rows, as_long_as, edges_into, levelled, scan
+from structperc.structures import real_tokens
 
 
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -13,7 +14,7 @@ def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
     steps, lengths = as_long_as(lengths, unary)
     onward, legal = best_onward(unary, edge, lengths)
     labels = _follow(onward, edge, steps, lengths)
-    labels = torch.where((steps < lengths.unsqueeze(1)) & legal.unsqueeze(1), labels, 0)
+    labels = torch.where(real_tokens(lengths, unary.shape[1]) & legal.unsqueeze(1), labels, 0)
     rows = torch.arange(unary.shape[0], device=unary.device)
     scores = path_score(unary, edge, lengths, labels, rows)
     return torch.where(legal, scores, -torch.inf), labels
