@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,6 +20,7 @@ from torch import Tensor
 
 logger = logging.getLogger("structperc")
 
+COMPILES = "Compiling the operators of structperc for this machine: once, then they are kept on disk."
 WORTH_A_THREAD = 2**15  # additions or so of a call from which on a second thread pays (measured)
 ORDERED = {"nnan", "nsz"}  # comparisons may be taken in any order; NaN is no score, and infinities stay what they are
 
@@ -60,11 +62,15 @@ class _Announcement(event.Listener):
     said = False
 
     def on_start(self, event: event.Event) -> None:
-        """Log the first compilation of one of our kernels."""
+        """Say on a terminal, or else log, that one of our kernels is compiled; once."""
         module = event.data["dispatcher"].py_func.__module__
-        if not self.said and module.startswith("structperc.ops.cpu"):
-            self.said = True
-            logger.info("Compiling the operators of structperc for this machine: once, then they are kept on disk.")
+        if self.said or not module.startswith("structperc.ops.cpu"):
+            return
+        self.said = True
+        if sys.stderr is not None and sys.stderr.isatty():
+            print(COMPILES, file=sys.stderr, flush=True)
+        else:
+            logger.info(COMPILES)
 
     def on_end(self, event: event.Event) -> None:
         """Nothing is said at the end."""
