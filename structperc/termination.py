@@ -1,4 +1,4 @@
-"""SIGTERM, by which systems ask a process to end, treated as Ctrl-C is."""
+"""Signals that end a process: SIGTERM, by which systems ask for it, treated as Ctrl-C is; Ctrl-C that can wait."""
 
 import signal
 import threading
@@ -19,6 +19,22 @@ def terminable() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def interruption_later() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of the block: a callback after a fork that it meets would swallow it."""
+    if threading.current_thread() is not threading.main_thread():  # which alone hears it
+        yield
+        return
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if heard:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

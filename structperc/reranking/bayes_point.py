@@ -27,6 +27,7 @@ from structperc.errors import InputError
 from structperc.progress import bar
 from structperc.structures import Batch
 from structperc.taggers.loss_tagger import LossTagger
+from structperc.termination import interruption_later
 
 FIRST = 2**31  # pass i sees the order of epoch FIRST + i, which no training reaches: no epoch's order is repeated
 
@@ -231,7 +232,8 @@ def launch(work: Work, number: int) -> tuple[BaseProcess, Connection]:
     context = get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=send_result, args=(theirs, work, number), daemon=True)
-    process.start()
+    with interruption_later():
+        process.start()
     theirs.close()  # so that the pipe ends with the process
     return process, ours
 

@@ -32,6 +32,7 @@ from structperc.reranking import bayes_point as module
 from structperc.reranking.bayes_point import BayesPoint, bayes_point, forked, learning_parameters, write
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
+from structperc.termination import interruption_later
 
 forks = pytest.mark.skipif("fork" not in get_all_start_methods(), reason="this system cannot fork")
 LEARNERS = {
@@ -434,6 +435,22 @@ def test_ctrl_c_ends_the_whole_group():
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_ctrl_c_while_a_process_is_forked_is_heard_afterwards():
+    """Python ignores what callbacks after a fork raise."""
+    seen = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    try:
+        with interruption_later():
+            signal.raise_signal(signal.SIGINT)
+            assert not seen
+        assert seen == [signal.SIGINT]
+        with interruption_later():
+            pass
+        assert seen == [signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 # -- the callback --------------------------------------------------------------------------------------------
