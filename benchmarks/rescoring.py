@@ -4,13 +4,11 @@ A tagger with all non-local features of Kazama & Torisawa 2007 is trained for on
 of a real model, and lists the candidates of the development documents. Decoding is the search and the scoring.
 """
 
-import os
-from pathlib import Path
-
+from benchmarks.documents import documents
 from structperc.batching import LengthBatches, SequenceData
 from structperc.chain import KBest
 from structperc.criteria import LocalAndNonlocal
-from structperc.data import Conll, Corpus, Synthetic
+from structperc.data import Corpus
 from structperc.features import FeatureExtractor
 from structperc.inspection import nbest_scores
 from structperc.nonlocal_features import (
@@ -28,7 +26,7 @@ FEATURES = (PhraseConsistency, SubphraseConsistency, MajorityPhrase, MajoritySup
 
 def run(smoke: bool) -> list[dict]:
     """Return the share of each n' in per cent, after a run that warms up."""
-    data, name = _data(smoke)
+    data, name = documents(smoke)
     tagger = _trained(data)
     dev = data.corpus("dev")
     nbest_scores(tagger, dev, [20], progress=False)
@@ -63,12 +61,3 @@ def _trained(data: SequenceData) -> Tagger:
         tagger.training_step(rows[batch]).backward()
         optimizer.step()
     return tagger
-
-
-def _data(smoke: bool) -> tuple[SequenceData, str]:
-    """CoNLL-2003 where there is a folder of corpora, else the embedded corpus; documents."""
-    if smoke or "STRUCTPERC_DATA" not in os.environ:
-        return Synthetic(train=40, dev=10, test=1, unit="document"), "the embedded corpus"
-    files, columns = {"train": "eng.train", "dev": "eng.testa"}, ["word", "pos", "chunk", "label"]
-    folder = Path(os.environ["STRUCTPERC_DATA"]) / "conll2003"
-    return Conll(str(folder), files, columns, labels="IOB1", scheme="IOB2", unit="document"), "CoNLL-2003"

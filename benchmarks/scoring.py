@@ -4,15 +4,13 @@ All training documents are scored once with node and edge features of Kazama & T
 adding up a large table, read in order; rows of weights are read at random places.
 """
 
-import os
 import time
-from pathlib import Path
 
 import torch
 
+from benchmarks.documents import documents
 from benchmarks.timing import interleaved
-from structperc.batching import EncodedCorpus, SequenceData
-from structperc.data import Conll, Synthetic
+from structperc.batching import EncodedCorpus
 from structperc.features import FeatureExtractor
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
@@ -22,7 +20,7 @@ BATCH = 8  # documents
 
 def run(smoke: bool) -> list[dict]:
     """Return one row, tokens a second."""
-    data, name = _data(smoke)
+    data, name = documents(smoke)
     corpus, labels = data.corpus("train"), data.label_set()
     features = FeatureExtractor(["kazama2007"], ["kazama2007"], progress=False)
     features.fit(corpus)
@@ -61,12 +59,3 @@ def _bandwidth(numbers: int) -> float:
     table = torch.ones(numbers)
     (milliseconds,) = interleaved(5, table.sum)
     return 4 * numbers / milliseconds * 1000
-
-
-def _data(smoke: bool) -> tuple[SequenceData, str]:
-    """CoNLL-2003 where there is a folder of corpora, else the embedded corpus; documents."""
-    if smoke or "STRUCTPERC_DATA" not in os.environ:
-        return Synthetic(train=40, dev=10, test=1, unit="document"), "the embedded corpus"
-    files, columns = {"train": "eng.train", "dev": "eng.testa"}, ["word", "pos", "chunk", "label"]
-    folder = Path(os.environ["STRUCTPERC_DATA"]) / "conll2003"
-    return Conll(str(folder), files, columns, labels="IOB1", scheme="IOB2", unit="document"), "CoNLL-2003"

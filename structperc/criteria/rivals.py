@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from structperc.chain import log_partition
-from structperc.chain.lattices import full_precision, is_stationary, live, narrowed
+from structperc.chain.lattices import every_edge, full_precision, is_stationary, live, narrowed
 from structperc.structures import Lattice
 
 
@@ -21,6 +21,8 @@ def log_rivals(lattice: Lattice, gold: Tensor, psi: float) -> Tensor:
     sequences.
     """
     lattice, gold = narrowed(lattice), gold.where(live(lattice), 0)
+    if not is_stationary(lattice.edge):  # edges may be the same for all tokens of a sequence, or for all sequences
+        lattice = lattice._replace(edge=every_edge(lattice))
     scaled = lattice._replace(unary=psi * full_precision(lattice.unary), edge=psi * full_precision(lattice.edge))
     scaled = scaled._replace(unary=_leads(scaled, gold))
     rivals = _departures(scaled, gold) if is_stationary(scaled.edge) else _detours(scaled, gold)

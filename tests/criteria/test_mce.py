@@ -289,3 +289,11 @@ def test_asks_for_the_candidates_that_the_measure_compares():
     assert [MCE(m).rivals_needed for m in (None, SoftMax(), PowerMean(), PowerRatio())] == [2, 0, 2, 2]
     with pytest.raises(ValueError, match=r"MCE needs a rival: search gave K=1; set search.k >= 2"):
         MCE()(scored_of(lattice, random_gold(lattice), MCE(), 1))
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (1, 4)])
+def test_edges_may_be_the_same_for_tokens_or_for_sequences(shape):
+    torch.manual_seed(0)
+    unary, edge, gold = torch.randn(2, 4, 3), torch.randn(*shape, 3, 3), torch.randint(3, (2, 4))
+    small, whole = (Lattice(unary, e, torch.tensor([4, 2])) for e in (edge, edge.expand(2, 4, 3, 3).contiguous()))
+    torch.testing.assert_close(log_rivals(small, gold, 1.0), log_rivals(whole, gold, 1.0))
