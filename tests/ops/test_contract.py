@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from enumeration import Enumeration
-from lattices import batches
+from lattices import KINDS, batches, make
 from torch.utils._pytree import tree_map_only
 
 from structperc.errors import InputError
@@ -81,6 +81,19 @@ def test_kbest(device: Device, dtype: torch.dtype) -> None:
         assert all(
             len({tuple(y) for y in ys[v].tolist()}) == int(v.sum()) for ys, v in zip(labels, listed, strict=True)
         )
+
+
+@pytest.mark.parametrize("L", [16, 17, 45])
+def test_searches_among_more_labels_than_a_processor_compares_at_once(L: int, dtype: torch.dtype) -> None:
+    for seed, kind in enumerate(KINDS):
+        tables = make(kind, L, 2, dtype, seed)
+        every = Enumeration(*tables)
+        expected, scores, _ = every.kbest(3)
+        found, labels = operator("cpu", "viterbi", "viterbi")(*tables)
+        several, ranked, _ = operator("cpu", "kbest", "kbest")(*tables, 3)
+        for x, y, r in [(labels, found, 0), *((several[:, r], ranked[:, r], r) for r in range(3))]:
+            torch.testing.assert_close(y.double(), scores[:, r], **NEAR[dtype])
+            _same_or_as_good(x, expected[:, r], scores[:, r], every, dtype)
 
 
 def _same_or_as_good(

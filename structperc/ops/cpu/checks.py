@@ -5,6 +5,7 @@ from torch import Tensor
 
 from structperc.errors import InfiniteScore, InputError
 from structperc.ops.cpu.compiled import arrays, kernel
+from structperc.ops.cpu.lanes import WIDTH, larger, largest, load_some, spread
 
 
 def check_lengths(lengths: Tensor, T: int) -> None:
@@ -64,10 +65,10 @@ def _first_infinite(unary, edge, lengths):  # type: ignore[no-untyped-def]
 @kernel
 def _infinite(scores, start, stop):  # type: ignore[no-untyped-def]
     """Return the first place from start to stop where scores (N,) are +inf; -1 where none is."""
-    found = 0  # counted in bits, as a compiler does several at once
-    for place in range(start, stop):
-        found |= int(scores[place] == np.inf)
-    if found:
+    highest = spread(scores.dtype.type(-np.inf))
+    for place in range(start, stop, WIDTH):
+        highest = larger(load_some(scores, place, stop - place), highest)
+    if largest(highest) == np.inf:
         for place in range(start, stop):
             if scores[place] == np.inf:
                 return place

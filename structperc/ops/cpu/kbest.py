@@ -16,7 +16,7 @@ from torch import Tensor
 from structperc.ops.cpu.checks import check_scores
 from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
 from structperc.ops.cpu.kbest_bound import loss_bound, losses_after, smallest
-from structperc.ops.cpu.viterbi import onward_scores
+from structperc.ops.cpu.onward import columns, onward_scores, padded
 
 
 class Forks(NamedTuple):
@@ -52,7 +52,10 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
 @kernel
 def _search(first, step, unary, edge, lengths, k, labels, scores):  # type: ignore[no-untyped-def]
     B, T, L = unary.shape
-    onward, losses, totals = np.empty((T, L), unary.dtype), np.empty((2, k * L), unary.dtype), np.empty((2, k))
+    if first >= B:
+        return
+    into, onward, best = columns(edge[0]), padded(T, L, unary), padded(T, L, unary)
+    losses, totals = np.empty((2, k * L), unary.dtype), np.empty((2, k))
     origin, label = np.empty(1 + (T + L) * k, np.int32), np.empty(1 + (T + L) * k, np.int16)
     forks = Forks(np.empty(T + 1, np.int64), np.empty(T + 1, np.int64), origin, label, np.empty((T, L), np.int16))
     choices = Choices(
@@ -65,7 +68,9 @@ def _search(first, step, unary, edge, lengths, k, labels, scores):  # type: igno
     )
     for b in range(first, B, step):
         length, edges = lengths[b], edge[0 if edge.shape[0] == 1 else b]
-        onward_scores(unary[b], edges, length, onward)
+        if len(edge) > 1:
+            into = columns(edges)
+        onward_scores(unary[b], edges, into, length, onward, best)
         bound, n, last = loss_bound(edges, length, onward, k), 0, 0
         if bound >= 0:
             n, last = _list(unary[b], edges, length, onward, bound, forks, choices, losses, totals)
@@ -109,12 +114,12 @@ def _list(unary, edge, length, onward, bound, forks, choices, losses, totals):  
 def _choose(t, edge, onward, bound, choices):  # type: ignore[no-untyped-def]
     """Fill in what may follow at token t; return whether any prefix has a choice."""
     fork = False
-    for q in range(onward.shape[1]):
+    for q in range(edge.shape[1]):
         if choices.now[q] < 0:
             continue
         losses, labels, least, count = choices.losses[q], choices.labels[q], choices.least[q], 0
         losses_after(choices.now[q], t, edge, onward, losses)
-        for j in range(onward.shape[1]):
+        for j in range(edge.shape[1]):
             labels[count] = j
             count += least + losses[j] <= bound
         choices.count[q] = count

@@ -14,7 +14,7 @@ def losses_after(label, t, edge, onward, losses):  # type: ignore[no-untyped-def
 
     Return the lowest label that loses nothing; -1 where nothing can follow. No label comes before the first token.
     """
-    L = onward.shape[1]
+    L = edge.shape[1]
     step = edge[0 if edge.shape[0] == 1 else t, label]
     best = onward.dtype.type(-np.inf)
     for j in range(L):
@@ -37,7 +37,7 @@ def loss_bound(edge, length, onward, k):  # type: ignore[no-untyped-def]
     which they leave. So the best one and the k - 1 cheapest of these bound the loss of the k best. It is the very
     number that the search finds for them: no rounding comes in. Long lists deserve the closer bound of a count.
     """
-    L, label, n = onward.shape[1], np.int64(0), np.int64(0)
+    L, label, n = edge.shape[1], np.int64(0), np.int64(0)
     losses = np.empty(length * L, onward.dtype)
     for t in range(length):
         here = losses[n : n + L]
@@ -75,7 +75,7 @@ def _lost_by(edge, length, onward, k, trial):  # type: ignore[no-untyped-def]
     Prefixes are counted by their last label and loss, and extended by all labels: L^2 additions of bins at most, few
     where most edges lose more than the trial.
     """
-    L, width = onward.shape[1], trial / BINS
+    L, width = edge.shape[1], trial / BINS
     losses = np.empty(L, onward.dtype)
     counts, longer = np.zeros((L, BINS + 1)), np.zeros((L, BINS + 1))
     counts[0, 0] = 1

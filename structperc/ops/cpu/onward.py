@@ -1,0 +1,93 @@
+"""Best scores from each label on, backwards over the tokens, on which the searches for the best labellings rest."""
+
+import numpy as np
+
+from structperc.ops.cpu.compiled import kernel
+from structperc.ops.cpu.lanes import WIDTH, larger, largest, load, load_one, load_some, minus, plus, spread, store
+
+ROWS = 4  # labels that follow, of which the best is found before it is compared with the best so far
+LINE = 64  # bytes
+
+
+@kernel
+def onward_scores(unary, edge, into, length, onward, best):  # type: ignore[no-untyped-def]
+    """Fill best with the best score of what follows each label, and onward with that and its own, scores levelled.
+
+    edge is (T or 1, L, L), into what `columns` makes of it, onward and best are what `padded` makes.
+    """
+    last, L, width = length - 1, unary.shape[1], onward.shape[1]
+    for t in range(last, -1, -1):
+        if t < last and len(edge) > 1:
+            _best_by_rows(edge, t + 1, onward, best)
+        level = spread(_level(unary, t))
+        for i in range(0, width, WIDTH):
+            following = spread(unary.dtype.type(0))
+            if t < last:
+                if len(edge) > 1:
+                    following = load(best, t * width + i)
+                else:
+                    following = _best_by_columns(into, i // WIDTH, onward, (t + 1) * width)
+            store(best, t * width + i, following)
+            store(onward, t * width + i, plus(minus(load_some(unary, t * L + i, L - i), level), following))
+
+
+@kernel
+def padded(T, L, like):  # type: ignore[no-untyped-def]
+    """Make an array (T, L) of the type of another, L rounded up to whole lanes, all -inf.
+
+    It begins with a line of the cache: lanes that lie across two of them take twice as long to load.
+    """
+    width = -(-L // WIDTH) * WIDTH
+    room = np.full(T * width + LINE // like.itemsize, -np.inf, like.dtype)
+    start = -room.ctypes.data % LINE // like.itemsize
+    return room[start : start + T * width].reshape(T, width)
+
+
+@kernel
+def columns(edge):  # type: ignore[no-untyped-def]
+    """Copy an edge (1, L, L) to (L / WIDTH, L following, WIDTH), both rounded up: labels of a block side by side.
+
+    Nothing is made of edges of each token.
+    """
+    L = edge.shape[1] if len(edge) == 1 else 0
+    blocks, rows = -(-L // WIDTH), -(-L // ROWS) * ROWS
+    into = padded(blocks * rows, WIDTH, edge).reshape(blocks, rows, WIDTH)
+    for i in range(L):
+        for j in range(L):
+            into[i // WIDTH, j, i % WIDTH] = edge[0, i, j]
+    return into
+
+
+@kernel(forceinline=True)
+def _level(unary, t):  # type: ignore[no-untyped-def]
+    """Return the highest of the scores of token t; 0 if that is -inf."""
+    L, highest = unary.shape[1], spread(unary.dtype.type(-np.inf))
+    for i in range(0, L, WIDTH):
+        highest = larger(load_some(unary, t * L + i, L - i), highest)
+    level = largest(highest)
+    return level if level > -np.inf else unary.dtype.type(0)
+
+
+@kernel(forceinline=True)
+def _best_by_rows(edge, t, onward, best):  # type: ignore[no-untyped-def]
+    """Fill row t - 1 of best with the highest sum of the edge of token t and row t of onward, label by label."""
+    L, width = edge.shape[1], onward.shape[1]
+    for i in range(L):
+        row, highest = (t * L + i) * L, spread(onward.dtype.type(-np.inf))
+        for j in range(0, L, WIDTH):
+            highest = larger(plus(load_some(edge, row + j, L - j), load(onward, t * width + j)), highest)
+        best[t - 1, i] = largest(highest)
+
+
+@kernel(forceinline=True)
+def _best_by_columns(into, block, onward, after):  # type: ignore[no-untyped-def]
+    """Return for the labels of a block the highest sum of into and of onward from place `after` on."""
+    rows, best = into.shape[1], spread(onward.dtype.type(-np.inf))
+    for j in range(0, rows, ROWS):
+        place = (block * rows + j) * WIDTH
+        a = plus(load(into, place), load_one(onward, after + j))
+        b = plus(load(into, place + WIDTH), load_one(onward, after + j + 1))
+        c = plus(load(into, place + 2 * WIDTH), load_one(onward, after + j + 2))
+        d = plus(load(into, place + 3 * WIDTH), load_one(onward, after + j + 3))
+        best = larger(best, larger(larger(a, b), larger(c, d)))
+    return best
