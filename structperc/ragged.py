@@ -27,6 +27,7 @@ class Ragged(NamedTuple):
     ids: Tensor  # (M,) or (M, ...), of an integer type
     offsets: Tensor  # (n + 1,) int64 for whole corpora, int32 for mini-batches
     transposed: Transposed | None = None  # for dense gradients of batches that are seen many times
+    longest: int | None = None  # how many ids the longest list of a mini-batch has, so that no GPU need be asked
 
     @classmethod
     def of_counts(cls, ids: Tensor, counts: Tensor) -> "Ragged":
@@ -46,12 +47,13 @@ class Ragged(NamedTuple):
     @property
     def owners(self) -> Tensor:
         """Which list each id belongs to, (M,)."""
-        return torch.repeat_interleave(self.counts)
+        return torch.repeat_interleave(self.counts, output_size=len(self.ids))
 
     def slice(self, start: int, stop: int) -> "Ragged":
         """Return the lists start, ..., stop - 1; ids are a view."""
         offsets = self.offsets[start : stop + 1]
-        return Ragged(self.ids[int(offsets[0]) : int(offsets[-1])], offsets - offsets[0])
+        longest = None if self.longest is None or start == stop else int(offsets.diff().max())
+        return Ragged(self.ids[int(offsets[0]) : int(offsets[-1])], offsets - offsets[0], longest=longest)
 
     def select(self, lists: Tensor) -> "Ragged":
         """Return some lists (m,) int64, which may repeat, in this order."""
@@ -72,7 +74,9 @@ class Ragged(NamedTuple):
         taken = np.concatenate([np.zeros(1, np.int64), *ends])
         before = (last - first).cumsum() - last  # what taking moves the offsets of a stretch by, less their end
         taken[1:] += before.repeat(stops - starts)
-        return Ragged(torch.from_numpy(np.concatenate([whole[:0], *ids])), torch.from_numpy(taken.astype(np.int32)))
+        longest = int(np.diff(taken).max(initial=0))
+        joined = torch.from_numpy(np.concatenate([whole[:0], *ids]))
+        return Ragged(joined, torch.from_numpy(taken.astype(np.int32)), longest=longest)
 
     def transpose(self) -> "Ragged":
         """Return the same with `transposed`, which makes gradients of many tokens several times faster."""

@@ -62,9 +62,9 @@ def make_tagger(data, criterion, optimizer=torch.optim.SGD, *, k=2, edge=(), spa
     return tagger
 
 
-def fit(tagger: Tagger, data: SequenceData, epochs: int, **options) -> pl.Trainer:
+def fit(tagger: Tagger, data: SequenceData, epochs: int, accelerator: str = "cpu", **options) -> pl.Trainer:
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-    trainer = pl.Trainer(max_epochs=epochs, accelerator="cpu", enable_model_summary=False, **quiet, **options)
+    trainer = pl.Trainer(max_epochs=epochs, accelerator=accelerator, enable_model_summary=False, **quiet, **options)
     trainer.fit(tagger, datamodule=data)
     return trainer
 

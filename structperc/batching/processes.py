@@ -1,6 +1,6 @@
 """The processes of one training: which of them this is, and sums and lists over all of them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -48,13 +48,6 @@ def summed(x: Tensor) -> Tensor:
     x = x.detach().clone()
     dist.all_reduce(x)
     return x
-
-
-def sums(numbers: Sequence[float], device: torch.device) -> Sequence[float]:
-    """Return the sums over all processes of a few plain numbers, added in float64."""
-    if share().processes == 1:
-        return numbers
-    return summed(torch.tensor(numbers, dtype=torch.float64, device=device)).tolist()
 
 
 def gathered(parts: Iterable[Any]) -> list[Any]:

@@ -35,9 +35,9 @@ class Prior(nn.Module):
 
     def forward(self, parameters: Iterable[Tensor]) -> Tensor:
         """Return the penalty of all parameters, () float64, differentiable once; 0 for no parameters."""
-        total = torch.zeros((), dtype=torch.float64)
-        for weights in parameters:
-            total = _Power.apply(weights, self.phi).to(total.device) + total
+        powers = [_Power.apply(weights, self.phi) for weights in parameters]
+        device = powers[0].device if powers else None
+        total = sum((power.to(device) for power in powers), start=torch.zeros((), dtype=torch.float64, device=device))
         return total / (self.phi * self.C)
 
 

@@ -71,7 +71,8 @@ def _departures(lattice: Lattice, gold: Tensor) -> Lattice:
     """
     is_gold, at_start, at_end = _places(lattice, gold)
     barred = torch.cat([~is_gold | at_end, is_gold, at_start.expand_as(is_gold)], 2)
-    follows = torch.tensor([[1, 1, 0], [0, 0, 1], [0, 0, 1]], dtype=torch.bool, device=gold.device)
+    part = torch.arange(3, device=gold.device)
+    follows = (part == (part.unsqueeze(1) + 1).clamp(max=2)) | (part + part.unsqueeze(1) == 0)
     L = is_gold.shape[2]
     edge = lattice.edge.repeat(1, 1, 3, 3)
     edge = edge.masked_fill(~follows.repeat_interleave(L, 0).repeat_interleave(L, 1), -torch.inf)

@@ -64,8 +64,10 @@ class CharCNN(TokenEmbedder):
 
     def forward(self, numbers: Ragged) -> Tensor:
         """Return the vectors (n, D) of n words."""
-        counts = numbers.counts
-        real = real_tokens(counts, max(1, int(counts.max())) if len(counts) else 1)  # of characters
+        counts, longest = numbers.counts, numbers.longest
+        if longest is None:
+            longest = int(counts.max()) if len(counts) else 0
+        real = real_tokens(counts, max(1, longest))  # of characters
         ids = numbers.ids.new_zeros(real.shape).masked_scatter(real, numbers.ids)
         vectors = nn.functional.dropout(nn.functional.embedding(ids, self.table), self.dropout, self.training)
         found = self.filters((vectors * real[:, :, None]).transpose(1, 2))

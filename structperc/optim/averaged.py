@@ -20,14 +20,15 @@ class AveragedOptimizer(ServedWeights):
     average over *every step*, also those that change nothing, is exact (Collins 2002, with the bookkeeping of
     Daumé 2006, §3.6.1). `sums` are float64: exact for integer deltas as long as they stay below 2**53.
 
-    A subclass gives `_step_size(loss) -> float`; the delta is -step_size * gradient.
+    A subclass gives `_step_size(loss)`; the delta is -step_size * gradient. A size that is computed on a GPU is a
+    tensor (), so that the host need not wait for it.
     """
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any], average: bool) -> None:
         super().__init__(params, {**defaults, "average": average, "steps": 0})
 
     @abstractmethod
-    def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float: ...
+    def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float | Tensor: ...
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -47,7 +48,7 @@ class AveragedOptimizer(ServedWeights):
             group["steps"] += 1
         return loss
 
-    def _move(self, p: Tensor, size: float, group: dict[str, Any]) -> None:
+    def _move(self, p: Tensor, size: float | Tensor, group: dict[str, Any]) -> None:
         assert p.grad is not None
         change = nonzero_entries(p.grad) if p.grad.is_sparse else p.grad
         add(p, change, -size)
@@ -85,28 +86,48 @@ def nonzero_entries(grad: Tensor) -> tuple[Tensor, Tensor]:
 
     The parameter must be contiguous.
     """
-    (places, *others), values = grad._indices().unbind(), grad._values()
-    for size, index in zip(grad.shape[1:], others, strict=False):
-        places = index.add(places, alpha=size)
+    places, values = listed_places(grad), grad._values()
     if grad.dense_dim():
         width = math.prod(grad.shape[grad.sparse_dim() :])
         places = (places[:, None] * width + torch.arange(width, device=places.device)).flatten()
     return places, values.flatten()
 
 
-def add(target: Tensor, change: Tensor | tuple[Tensor, Tensor], scale: float) -> None:
+def listed_places(grad: Tensor) -> Tensor:
+    """Return the place (n,) of each value that a sparse COO gradient lists, counted in its sparse dimensions alone."""
+    places, *others = grad._indices().unbind()
+    for size, index in zip(grad.shape[1:], others, strict=False):
+        places = index.add(places, alpha=size)
+    return places
+
+
+def add(target: Tensor, change: Tensor | tuple[Tensor, Tensor], scale: float | Tensor) -> None:
     """Add scale * change to target in place, in target's precision; `change` is dense or (places, values)."""
+    values = (change if isinstance(change, Tensor) else change[1]).to(target.dtype)
+    if isinstance(scale, Tensor):
+        values, scale = values * scale, 1.0
     if isinstance(change, Tensor):
-        target.add_(change.to(target.dtype), alpha=scale)
+        target.add_(values, alpha=scale)
     else:
-        places, values = change
-        target.view(-1).index_add_(0, places, values.to(target.dtype), alpha=scale)
+        target.view(-1).index_add_(0, change[0], values, alpha=scale)
 
 
-def squared_norm(grads: Iterable[Tensor]) -> float:
-    """Return the sum of squares over all gradients, in float64."""
-    total = 0.0
-    for grad in grads:
-        values = grad.coalesce().values() if grad.is_sparse else grad
-        total += float(values.double().square().sum())
-    return total
+def squared_norm(grads: Iterable[Tensor]) -> Tensor:
+    """Return the sum of squares over all gradients, () float64."""
+    squares = (totals(grad).double().square().sum() for grad in grads)
+    return sum(squares, start=torch.zeros((), dtype=torch.float64))
+
+
+def totals(grad: Tensor) -> Tensor:
+    """Return the entries of a gradient; of a sparse one those at equal places added up.
+
+    How many places there are only a CPU says at once. On other devices there is one entry for each that the gradient
+    lists, of which some are zero.
+    """
+    if not grad.is_sparse:
+        return grad
+    if grad.device.type == "cpu" or grad.is_coalesced():
+        return grad.coalesce().values()
+    places, values = listed_places(grad), grad._values()
+    slots = torch.searchsorted(places.sort().values, places)  # the first among equal ones
+    return torch.zeros_like(values).index_add_(0, slots, values)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
 
 from structperc.errors import InputError
@@ -41,13 +42,13 @@ class PassiveAggressive(AveragedOptimizer):
             raise InputError(f"PassiveAggressive: C must be > 0, got {C}")
         super().__init__(params, {"variant": variant, "C": C}, average)
 
-    def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float:
+    def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float | Tensor:
         if loss is None:
             raise RuntimeError("PassiveAggressive needs the loss: call step(closure) with a closure that returns it")
         norm = squared_norm(p.grad for g in self.param_groups for p in g["params"] if p.grad is not None)
-        value = float(loss)
-        if norm == 0 or value <= 0:
-            return 0.0
-        if group["variant"] == "PA-II":
-            return value / (norm + 1 / (2 * group["C"]))
-        return value / norm if group["variant"] == "PA" else min(float(group["C"]), value / norm)
+        value = torch.as_tensor(loss, dtype=torch.float64).detach()
+        tau = value / (norm + 1 / (2 * group["C"]) if group["variant"] == "PA-II" else norm)
+        if group["variant"] == "PA-I":
+            tau = tau.where(tau < group["C"], float(group["C"]))
+        tau = torch.where((norm == 0) | (value <= 0), 0.0, tau)
+        return tau.item() if tau.device.type == "cpu" else tau

@@ -94,17 +94,17 @@ class CandidateLists:
 
     def take(self, rows: Tensor) -> "CandidateLists":
         """Return the lists of sequences rows (B,), in that order."""
-        labels, starts, _ = self._of_tokens.select(rows)
-        return CandidateLists(labels, self.scores[rows], self.valid[rows], self.gold_scores[rows], starts)
+        taken = self._of_tokens.select(rows)
+        return CandidateLists(taken.ids, self.scores[rows], self.valid[rows], self.gold_scores[rows], taken.offsets)
 
     @classmethod
     def concat(cls, parts: Sequence["CandidateLists"]) -> "CandidateLists":
         """Return the lists of all parts, one after the other; all have the same K."""
-        labels, starts, _ = Ragged.join([part._of_tokens for part in parts])
+        joined = Ragged.join([part._of_tokens for part in parts])
         scores, valid, gold_scores = (
             torch.cat([getattr(part, name) for part in parts]) for name in ("scores", "valid", "gold_scores")
         )
-        return cls(labels, scores, valid, gold_scores, starts)
+        return cls(joined.ids, scores, valid, gold_scores, joined.offsets)
 
     @property
     def _of_tokens(self) -> Ragged:

@@ -13,7 +13,8 @@ class _BagSum(torch.autograd.Function):
     """embedding_bag whose gradient lists single weights instead of rows or the whole table.
 
     A perceptron gradient is non-zero at few (token, label) entries: where the compared paths differ. The
-    backward pass visits these entries only, so that its cost is (differing entries) x (features of the token).
+    backward pass visits these entries only, so that its cost is (differing entries) x (features of the token). On a
+    GPU the host would have to wait for their number: there the gradient lists the whole row of each feature.
     """
 
     @staticmethod
@@ -26,6 +27,9 @@ class _BagSum(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         ids, offsets = ctx.saved_tensors
+        if grad.device.type != "cpu":
+            rows = grad.index_select(0, Ragged(ids, offsets).owners)
+            return torch.sparse_coo_tensor(ids[None].long(), rows, ctx.size, check_invariants=False), None, None
         token, column = grad.nonzero().unbind(1)
         first = offsets.index_select(0, token)
         count = offsets.index_select(0, token + 1) - first
@@ -57,9 +61,10 @@ class _RowsBagSum(torch.autograd.Function):
 def bag_sum(weight: Tensor, features: Ragged, sparse_grad: bool = True) -> Tensor:
     """Sum of the weight rows of each token's features.
 
-    weight (R, C) and n tokens -> (n, C). The gradient of weight is a COO tensor over single weights
-    (sparse_dim 2, uncoalesced) when `sparse_grad`; else over whole rows (sparse_dim 1, coalesced) for transposed
-    features, which a dense `weight.grad` takes in place; else dense. A token without features gives zeros.
+    weight (R, C) and n tokens -> (n, C). The gradient of weight is a COO tensor over single weights (sparse_dim 2,
+    uncoalesced) when `sparse_grad`, on a GPU over whole rows (sparse_dim 1, uncoalesced); else over whole rows and
+    coalesced for transposed features, which a dense `weight.grad` takes in place; else dense. A token without features
+    gives zeros.
     """
     if sparse_grad:
         return _BagSum.apply(weight, features.ids, features.offsets)

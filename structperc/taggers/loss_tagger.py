@@ -4,7 +4,7 @@ import logging
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +14,7 @@ from pytorch_lightning.strategies import ParallelStrategy
 from torch import Tensor
 from torch.optim import Optimizer
 
-from structperc.batching.processes import share, sum_gradients, summed, sums
+from structperc.batching.processes import share, sum_gradients, summed
 from structperc.batching.sequence_data import SequenceData
 from structperc.criteria import CorpusCriterion, Prior
 from structperc.criteria.base import best
@@ -41,9 +41,9 @@ class LossTagger(LatticeTagger):
 
     prior: Prior | None  # added to the losses of the corpus
     corpus_size: int | None = None  # sequences that share the prior; None: those of the batch are all
-    _losses = _penalties = 0.0
-    _step_losses: Mapping[int, float] = MappingProxyType({})  # of the mini-batches since the last step, by number
+    _step_losses: Mapping[int, Tensor] = MappingProxyType({})  # of the mini-batches since the last step, by number
     _searched: Sequence[Candidates] = ()
+    _sums: Tensor  # (2,) float64, of the epoch and of all processes: losses, penalties
 
     @abstractmethod
     def scored(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
@@ -67,7 +67,7 @@ class LossTagger(LatticeTagger):
     def training_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
         """Return the summed loss of the batch, a scalar with gradients."""
         scored = self.scored(batch, self.searched(batch_idx))
-        with torch.autocast(self.device.type, enabled=False):  # the scorer alone may run in half precision
+        with full_precision(self.device):  # the scorer alone may run in half precision
             losses, acts = self.criterion.judge(scored)
         self.count(scored, acts)
         return self.add(losses, batch, batch_idx)
@@ -96,7 +96,7 @@ class LossTagger(LatticeTagger):
         Optimizers that take turns learn here which epoch begins. Raises InputError when the trainer divides the
         gradient of a full batch.
         """
-        self._losses, self._penalties, self._step_losses = 0.0, 0.0, {}
+        self._step_losses = {}
         self._searched = []
         self.start_counts()
         optimizer = self._learner()
@@ -147,25 +147,25 @@ class LossTagger(LatticeTagger):
     def add(self, losses: Tensor, batch: Batch, batch_idx: int = 0) -> Tensor:
         """Return what a batch with losses (B,) adds to the objective, and add it to the sums of step and epoch.
 
-        Raises Diverged when it is not a finite number; in full-batch training the optimizer judges the whole sum
+        Raises Diverged when the sum of the epoch is not a finite number: at once on a CPU, at the end of the epoch on
+        a GPU, which would be waited for at each batch. In full-batch training the optimizer judges the whole sum
         instead, and restores its best weights first.
         """
         data, penalty = losses.sum(), self.penalty(batch)
-        own = float(data.detach()), float(penalty.detach()) if isinstance(penalty, Tensor) else penalty
-        values = sums(own, self.device)
-        if not self.full_batch:
-            check_finite(sum(values), f"epoch {self.current_epoch + 1}", self._advice())
-        self._step_losses = {**self._step_losses, batch_idx: sum(own)}
-        self._losses += values[0]
-        self._penalties += values[1]
+        loss = data.detach().double()
+        own = torch.stack([loss, penalty.detach() if isinstance(penalty, Tensor) else torch.full_like(loss, penalty)])
+        sums = self._sums + summed(own)
+        if not self.full_batch and (self.device.type == "cpu" or self._trainer is None or self.trainer.is_last_batch):
+            check_finite(float(sums.sum()), f"epoch {self.current_epoch + 1}", self._advice())
+        self._sums, self._step_losses = sums, {**self._step_losses, batch_idx: own.sum()}
         return data + penalty
 
     def objective(self) -> float:
         """Return the objective of the epoch: exact in full-batch training, else the sum of what the steps saw."""
         if not isinstance(self.criterion, CorpusCriterion):
-            return self._losses + self._penalties
+            return float(self._sums.sum())
         totals = self.criterion.recent if self.criterion.totals is None else self.criterion.totals
-        return float(self.criterion.objective(totals)) + self._penalties if totals.isfinite().all() else math.nan
+        return float(self.criterion.objective(totals)) + float(self._sums[1]) if totals.isfinite().all() else math.nan
 
     def on_train_epoch_end(self) -> None:
         """Log the objective, the epoch's training error and the number of updated sequences.
@@ -186,7 +186,8 @@ class LossTagger(LatticeTagger):
     # -- what is watched -------------------------------------------------------------------------------------
 
     def start_counts(self) -> None:
-        """Set the counts of updates, wrong tokens and tokens of the epoch to zero."""
+        """Set the sums of the epoch to zero: losses and penalties, updates, wrong tokens and tokens."""
+        self._sums = torch.zeros(2, dtype=torch.float64, device=self.device)
         self._updates, self._wrong, self._tokens = torch.zeros(3, dtype=torch.int64, device=self.device).unbind()
 
     def count(self, scored: Scored, acts: Tensor) -> None:
@@ -242,7 +243,8 @@ class LossTagger(LatticeTagger):
         """The loss of all mini-batches of the step, with gradients, summed over all processes."""
         self._here(closure)
         sum_gradients(self.parameters())
-        return torch.tensor(sums([sum(self._step_losses.values())], self.device)[0], device=self.device)
+        total = sum(self._step_losses.values(), start=torch.zeros((), dtype=torch.float64, device=self.device))
+        return summed(total).to(torch.get_default_dtype())
 
     def _here(self, closure: Callable[[], Any]) -> Any:
         """The closure's loss, with gradients, of this process: strategies take means, and of dense gradients alone."""
@@ -273,3 +275,8 @@ class LossTagger(LatticeTagger):
 
     def _advice(self) -> str:
         return self._learner().advice
+
+
+def full_precision(device: torch.device) -> AbstractContextManager[Any]:
+    """Return a context without autocast, which some kinds of devices do not have in the first place."""
+    return torch.autocast(device.type, enabled=False) if torch.amp.is_autocast_available(device.type) else nullcontext()

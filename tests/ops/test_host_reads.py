@@ -1,90 +1,18 @@
-"""Between a batch's arrival on a device and its labels nothing is read by the host.
-
-Tensors that say to be on another device, whose every operation is seen: those that give the host a number, or whose
-results have a size that depends on values, would make it wait. Operators run by their reference in tensors.
-"""
-
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+"""Between a batch's arrival on a device and its labels nothing is read by the host."""
 
 import pytest
 import torch
+from remote import AWAY, Remote, watched
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 from structperc.chain import KBest, kbest, log_partition, max_marginals, path_score, viterbi
 from structperc.criteria import Likelihood
 from structperc.data import LabelSet, Synthetic
 from structperc.features import FeatureExtractor
-from structperc.ops.declare import implementation
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Lattice
 from structperc.taggers import Tagger
-
-aten = torch.ops.aten
-READS = {
-    aten._local_scalar_dense, aten.item, aten.is_nonzero, aten.equal, aten.nonzero, aten.masked_select, aten.unique_dim,
-    aten._unique2, aten.unique_consecutive, aten.bincount,
-}  # fmt: skip
-MODULES = {"best_before_and_after": "best", "push_back": "best", "sample": "sampling", "path_score": "paths",
-           "path_counts": "paths", "log_following": "following", "following_shares": "following"}  # fmt: skip
-AWAY = torch.device("meta")
-
-
-class Remote(torch.Tensor):
-    """A tensor that says to be on a GPU and lies in `here`."""
-
-    here: Tensor
-
-    @staticmethod
-    def __new__(cls, here: Tensor) -> "Remote":
-        made = torch.Tensor._make_wrapper_subclass(
-            cls, here.shape, dtype=here.dtype, device=AWAY, strides=here.stride(), requires_grad=here.requires_grad
-        )
-        made.here = here.detach()
-        return made
-
-    @classmethod
-    def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return Host.current.run(function, args, kwargs or {})
-
-
-class Host(TorchDispatchMode):
-    """Sees every operation; `reads` are those that the host waits for."""
-
-    current: "Host"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reads: list[str] = []
-
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return self.run(function, args, kwargs or {})
-
-    def run(self, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        if function.namespace == "structperc":
-            name = function._schema.name.partition("::")[2]
-            with self:
-                return implementation("tensors", MODULES.get(name, name), name)(*args)
-        inputs = [x for x in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
-        away = any(isinstance(x, Remote) for x in inputs) or kwargs.get("device") == AWAY
-        to_host = "device" in kwargs and kwargs["device"] is not None and kwargs["device"].type == "cpu"
-        if any(isinstance(x, Remote) for x in inputs) and (function.overloadpacket in READS or to_host):
-            self.reads.append(str(function))
-        args, kwargs = tree_map_only(Remote, lambda x: x.here, (args, kwargs))
-        if "device" in kwargs:
-            kwargs = {**kwargs, "device": torch.device("cpu")}
-        found = function(*args, **kwargs)
-        return tree_map_only(Tensor, Remote, found) if away and not to_host else found
-
-
-@contextmanager
-def watched() -> Iterator[Host]:
-    Host.current = host = Host()
-    with host:
-        yield host
 
 
 @pytest.fixture
@@ -111,8 +39,28 @@ def test_reads_are_seen() -> None:
         x = Remote(torch.arange(3))
         bool(x.sum() > 0)
         x.nonzero()
+        x[x > 1]
+        torch.repeat_interleave(x)
+        x.tolist()
         x.cpu()
-    assert host.reads == ["aten._local_scalar_dense.default", "aten.nonzero.default", "aten._to_copy.default"]
+        torch.ones(3).to(AWAY)
+        torch.tensor([1], device=AWAY)
+        x[torch.tensor([0])] = 7
+    assert [read.removesuffix(".default") for read in host.reads] == [
+        "aten._local_scalar_dense", "aten.nonzero", "aten.index.Tensor", "aten.repeat_interleave.Tensor",
+        "Tensor.tolist", "aten._to_copy", "aten._to_copy", "torch.tensor", "aten.index_put_",
+    ]  # fmt: skip
+
+
+def test_what_is_no_read_is_not_seen_as_one() -> None:
+    with watched() as host:
+        x = Remote(torch.arange(3))
+        torch.repeat_interleave(x, output_size=3)
+        x[x.flip(0)]
+        x.nonzero_static(size=2)
+        torch.ones(3).to(AWAY, non_blocking=True)
+        x[0] = 7
+    assert host.reads == []
 
 
 def test_labels_are_found_without_a_read(sent: tuple[Tagger, Batch]) -> None:
