@@ -47,7 +47,7 @@ class Ragged(NamedTuple):
     @property
     def owners(self) -> Tensor:
         """Which list each id belongs to, (M,)."""
-        return torch.repeat_interleave(self.counts, output_size=len(self.ids))
+        return torch.repeat_interleave(self.counts, output_size=self.ids.shape[0])
 
     def slice(self, start: int, stop: int) -> "Ragged":
         """Return the lists start, ..., stop - 1; ids are a view."""

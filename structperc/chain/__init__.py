@@ -3,7 +3,7 @@
 lattices.py                     what is checked before an operator of `ops` is called
 constraints.py, masks.py        what is impossible; masks with holes as lengths, and results back in their places
 path.py                         the score of a given labelling, the only place where gradients enter
-viterbi.py, exportable.py       the best labelling; the same for torch.export
+viterbi.py, exportable.py       the best labelling; the same, and marginals, for torch.export
 kbest.py, memory.py             the k best labellings; whether they fit into memory
 marginals.py                    sums over all labellings: log-partition, probabilities, entropies, samples
 max_marginals.py, segments.py   the best labelling through a label; with and without a segment
@@ -11,7 +11,7 @@ local_normalisation.py          each label's probability given the one before
 """
 
 from structperc.chain.constraints import Constraints, allow, constrain
-from structperc.chain.exportable import ExportableViterbi, exportable_viterbi
+from structperc.chain.exportable import ExportableViterbi, exportable_marginals, exportable_viterbi
 from structperc.chain.kbest import KBest, kbest
 from structperc.chain.local_normalisation import locally_normalised
 from structperc.chain.marginals import (
@@ -47,6 +47,7 @@ __all__ = [
     "viterbi",
     "Viterbi",
     "exportable_viterbi",
+    "exportable_marginals",
     "ExportableViterbi",
     "kbest",
     "KBest",

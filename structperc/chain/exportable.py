@@ -1,6 +1,6 @@
-"""The best labelling in tensor operations alone, for programs that run where this library is not.
+"""The best labelling, and how sure it is, in tensor operations alone, for programs that run where this library is not.
 
-An exported `viterbi` is one node, an operator of this library. Here both loops over tokens are scans: one node of the
+An exported `viterbi` is one node, an operator of this library. Here all loops over tokens are scans: one node of the
 graph each, however long sequences are, made of operations that torch itself has.
 """
 
@@ -21,6 +21,17 @@ def exportable_viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
     """
     scores, labels = implementation("tensors", "viterbi", "viterbi")(*checked(lattice))
     return scores, labels
+
+
+@torch.no_grad()
+def exportable_marginals(lattice: Lattice) -> tuple[Tensor, Tensor]:
+    """Return log Z (B,) and marginal probabilities (B, T, L) of a lattice with T >= 1, without gradients.
+
+    They are those of `log_partition` and `marginals`. With the score of `exportable_viterbi`, exp(score - log Z) is the
+    probability of its labelling.
+    """
+    log_z, probabilities, _ = implementation("tensors", "expectations", "expectations")(*checked(lattice), False)
+    return log_z, probabilities
 
 
 class ExportableViterbi(nn.Module):

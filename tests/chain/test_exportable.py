@@ -1,15 +1,24 @@
-"""The exportable search: equal to `viterbi` bit for bit, as it is and as an exported program."""
+"""The exportable search: the labels of `viterbi` and its confidence, as it is, as an exported program and as ONNX."""
 
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import oracle
 import pytest
 import torch
+from torch import Tensor, nn
 from torch.export import Dim
 from torch.nn.functional import pad
 
-from structperc.chain import ExportableViterbi, exportable_viterbi, viterbi
+from structperc.chain import (
+    ExportableViterbi,
+    exportable_marginals,
+    exportable_viterbi,
+    log_partition,
+    marginals,
+    viterbi,
+)
 from structperc.data.labels import LabelSet
 from structperc.data.segments import first_violation
 from structperc.structures import Lattice
@@ -39,6 +48,10 @@ def test_equals_viterbi_on_documents(documents: Lattice) -> None:
 def test_half_precision_is_upcast(dtype: torch.dtype, documents: Lattice) -> None:
     half = Lattice(documents.unary.to(dtype), documents.edge.to(dtype), documents.lengths)
     assert_same(exportable_viterbi(half), half)
+
+
+def test_marginals_are_those_of_the_operators(lattice: Lattice) -> None:
+    torch.testing.assert_close(exportable_marginals(lattice), (log_partition(lattice), marginals(lattice)))
 
 
 def test_no_sequences() -> None:
@@ -122,6 +135,52 @@ def test_scorer_constraints_and_decoder_as_the_documentation_exports_them(tmp_pa
         assert found.equal(eager[1])
         for row, n in zip(found, lengths.tolist(), strict=True):
             assert first_violation(labels.decode(row[:n]), "IOB2") is None
+
+
+class Sure(nn.Module):
+    """Scores and labels, the probability (B,) of each labelling, and that (B, T, L) of each label."""
+
+    def forward(self, unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+        lattice = Lattice(unary, edge, lengths)
+        (scores, labels), (log_z, each) = exportable_viterbi(lattice), exportable_marginals(lattice)
+        return scores, labels, (scores - log_z).exp(), each
+
+
+def sure_program() -> torch.export.ExportedProgram:
+    B, T = Dim("B", min=1), Dim("T", min=1)
+    example = torch.randn(3, 7, L), torch.randn(1, 1, L, L), torch.tensor([7, 3, 0])
+    return torch.export.export(Sure(), example, dynamic_shapes=({0: B, 1: T}, None, {0: B}))
+
+
+def assert_sure(run: Callable[..., Sequence[Tensor]]) -> None:
+    """Whether a program for stationary edges and L labels, of which one is barred, answers as the operators do."""
+    torch.manual_seed(0)
+    for B, T in ((3, 7), (1, 1), (5, 30)):
+        lattice = Lattice(torch.randn(B, T, L), torch.randn(1, 1, L, L), torch.randint(T + 1, (B,)))
+        lattice.unary[:, :, 2] = -torch.inf
+        scores, labels = viterbi(lattice)
+        wanted = [scores, labels, (scores - log_partition(lattice)).exp(), marginals(lattice)]
+        torch.testing.assert_close(list(run(*lattice)), wanted)
+
+
+def test_a_program_is_as_sure_as_the_operators() -> None:
+    program = sure_program()
+    targets = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
+    assert not any("structperc" in target for target in targets)
+    assert_sure(program.module())
+
+
+def test_onnx_answers_alike(tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript", reason="torch.onnx.export needs onnxscript")
+    runtime = pytest.importorskip("onnxruntime", reason="ONNX files are run by onnxruntime")
+    torch.onnx.export(sure_program(), dynamo=True, input_names=["unary", "edge", "lengths"]).save(tmp_path / "v.onnx")
+    session = runtime.InferenceSession(tmp_path / "v.onnx")
+
+    def run(unary: Tensor, edge: Tensor, lengths: Tensor) -> list[Tensor]:
+        given = {"unary": unary.numpy(), "edge": edge.numpy(), "lengths": lengths.numpy()}
+        return [torch.from_numpy(found) for found in session.run(None, given)]
+
+    assert_sure(run)
 
 
 @pytest.mark.slow
