@@ -94,6 +94,8 @@ def test_searches_among_more_labels_than_a_processor_compares_at_once(L: int, dt
         for x, y, r in [(labels, found, 0), *((several[:, r], ranked[:, r], r) for r in range(3))]:
             torch.testing.assert_close(y.double(), scores[:, r], **NEAR[dtype])
             _same_or_as_good(x, expected[:, r], scores[:, r], every, dtype)
+        for x, y in zip(operator("cpu", "best", "best_before_and_after")(*tables), every.best(), strict=True):
+            torch.testing.assert_close(x.double(), y, **NEAR[dtype])
 
 
 def _same_or_as_good(

@@ -5,7 +5,9 @@ import torch
 from torch import Tensor
 
 from structperc.ops.cpu.checks import check_lengths, first_infinite
-from structperc.ops.cpu.compiled import ORDERED, arrays, kernel, over_sequences
+from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
+from structperc.ops.cpu.lanes import WIDTH, larger, like, load, load_one, load_some, plus, spread, store
+from structperc.ops.cpu.onward import best_by_columns, best_by_rows, columns, padded
 
 
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -33,55 +35,66 @@ def push_back(
 @kernel
 def _find(first, step, unary, edge, lengths, before, after):  # type: ignore[no-untyped-def]
     _, T, L = unary.shape
-    states = np.empty((2, T, L))
+    states, here = _room(T, L)
     for b in range(first, len(unary), step):
         length = lengths[b]
-        _both_ways(unary[b], edge[0 if len(edge) == 1 else b], length, states)
+        _both_ways(unary[b], edge[0 if len(edge) == 1 else b], length, states, here)
         for t in range(length):
             for j in range(L):
                 before[b, t, j] = states[0, t, j]
                 after[b, t, j] = states[1, t, j]
 
 
-@kernel(fastmath=ORDERED)
-def _both_ways(unary, edge, length, states):  # type: ignore[no-untyped-def]
-    """Fill states (2, T, L) with the best scores before and after each label; edge is (T or 1, L, L)."""
-    _, L = unary.shape
-    stationary = len(edge) == 1
+@kernel
+def _room(T, L):  # type: ignore[no-untyped-def]
+    """Make arrays (2, T, L) and (1, L) of float64, L rounded up to whole lanes."""
+    here = padded(1, L, np.empty(0))
+    return padded(2 * T, L, here).reshape(2, T, here.shape[1]), here
+
+
+@kernel
+def _both_ways(unary, edge, length, states, here):  # type: ignore[no-untyped-def]
+    """Fill states (2, T, L) with the best scores before and after each label; edge is (T or 1, L, L).
+
+    Both and here (1, L) are what `_room` makes; here are the states of one token and its own scores, added up.
+    """
+    L, width, stationary, into = unary.shape[1], states.shape[2], len(edge) == 1, columns(edge, here)
     before, after = states
-    here = np.empty(L)
     for t in range(length):
-        for j in range(L):
-            before[t, j] = -np.inf if t else 0.0
-        if t > 0:
-            at = 0 if stationary else t
-            for i in range(L):
-                state = before[t - 1, i] + unary[t - 1, i]
-                for j in range(L):
-                    score = state + edge[at, i, j]
-                    before[t, j] = score if score > before[t, j] else before[t, j]
+        for j in range(0, width, WIDTH):
+            best = spread(-np.inf if t else 0.0)
+            for i in range(L if t else 0):
+                step = load_some(edge, ((0 if stationary else t) * L + i) * L + j, L - j)
+                best = larger(plus(like(step, here), load_one(here, i)), best)
+            store(before, t * width + j, best)
+        _with_own(before, unary, t, here)
     for t in range(length - 1, -1, -1):
-        for i in range(L):
-            best = 0.0
-            if t < length - 1:
-                at = 0 if stationary else t + 1
-                best = -np.inf
-                for j in range(L):
-                    score = edge[at, i, j] + here[j]
-                    best = score if score > best else best
-            after[t, i] = best
-        for j in range(L):
-            here[j] = unary[t, j] + after[t, j]
+        if t < length - 1 and not stationary:
+            best_by_rows(edge, t + 1, here, 0, after, t)
+        for i in range(0, width, WIDTH):
+            if t == length - 1:
+                store(after, t * width + i, spread(0.0))
+            elif stationary:
+                store(after, t * width + i, best_by_columns(into, i // WIDTH, here, 0))
+        _with_own(after, unary, t, here)
+
+
+@kernel(forceinline=True)
+def _with_own(state, unary, t, here):  # type: ignore[no-untyped-def]
+    """Fill here with the states of token t and its own scores."""
+    L, width = unary.shape[1], state.shape[1]
+    for j in range(0, width, WIDTH):
+        store(here, j, plus(load(state, t * width + j), like(load_some(unary, t * L + j, L - j), here)))
 
 
 @kernel
 def _push(first, step, unary, edge, lengths, grad_before, grad_after, own, steps):  # type: ignore[no-untyped-def]
     """Push what arrives at labels back to the scores that it was made of: the lowest of equal labels gets it all."""
     _, T, L = unary.shape
-    states, pushed = np.empty((2, T, L)), np.empty((T, L))
+    (states, here), pushed = _room(T, L), np.empty((T, L))
     for b in range(first, len(unary), step):
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
-        _both_ways(unary[b], edges, length, states)
+        _both_ways(unary[b], edges, length, states, here)
         for way in range(2):
             grads = grad_before[b] if way == 0 else grad_after[b]
             for t in range(length):

@@ -54,7 +54,7 @@ def _search(first, step, unary, edge, lengths, k, labels, scores):  # type: igno
     B, T, L = unary.shape
     if first >= B:
         return
-    into, onward, best = columns(edge[0]), padded(T, L, unary), padded(T, L, unary)
+    into, onward, best = columns(edge[0], unary), padded(T, L, unary), padded(T, L, unary)
     losses, totals = np.empty((2, k * L), unary.dtype), np.empty((2, k))
     origin, label = np.empty(1 + (T + L) * k, np.int32), np.empty(1 + (T + L) * k, np.int16)
     forks = Forks(np.empty(T + 1, np.int64), np.empty(T + 1, np.int64), origin, label, np.empty((T, L), np.int16))
@@ -69,7 +69,7 @@ def _search(first, step, unary, edge, lengths, k, labels, scores):  # type: igno
     for b in range(first, B, step):
         length, edges = lengths[b], edge[0 if edge.shape[0] == 1 else b]
         if len(edge) > 1:
-            into = columns(edges)
+            into = columns(edges, unary)
         onward_scores(unary[b], edges, into, length, onward, best)
         bound, n, last = loss_bound(edges, length, onward, k), 0, 0
         if bound >= 0:

@@ -94,6 +94,18 @@ def spread(context: Any, number: Any) -> Any:
 
 
 @_operation
+def like(context: Any, lanes: Any, array: Any) -> Any:
+    """The same numbers in the precision of an array."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        convert = builder.fpext if array.dtype.bitwidth > lanes.dtype.bitwidth else builder.fptrunc
+        vector = context.get_value_type(signature.return_type)
+        return arguments[0] if array.dtype == lanes.dtype else convert(arguments[0], vector)
+
+    return Lanes(array.dtype)(lanes, array), generate
+
+
+@_operation
 def plus(context: Any, a: Any, b: Any) -> Any:
     """Lane by lane the sum."""
     return a(a, b), lambda context, builder, signature, arguments: builder.fadd(*arguments)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from structperc.ops.cpu.compiled import kernel
-from structperc.ops.cpu.lanes import WIDTH, larger, largest, load, load_one, load_some, minus, plus, spread, store
+from structperc.ops.cpu.lanes import WIDTH, larger, largest, like, load, load_one, load_some, minus, plus, spread, store
 
 ROWS = 4  # labels that follow, of which the best is found before it is compared with the best so far
 LINE = 64  # bytes
@@ -18,7 +18,7 @@ def onward_scores(unary, edge, into, length, onward, best):  # type: ignore[no-u
     last, L, width = length - 1, unary.shape[1], onward.shape[1]
     for t in range(last, -1, -1):
         if t < last and len(edge) > 1:
-            _best_by_rows(edge, t + 1, onward, best)
+            best_by_rows(edge, t + 1, onward, t + 1, best, t)
         level = spread(_level(unary, t))
         for i in range(0, width, WIDTH):
             following = spread(unary.dtype.type(0))
@@ -26,32 +26,32 @@ def onward_scores(unary, edge, into, length, onward, best):  # type: ignore[no-u
                 if len(edge) > 1:
                     following = load(best, t * width + i)
                 else:
-                    following = _best_by_columns(into, i // WIDTH, onward, (t + 1) * width)
+                    following = best_by_columns(into, i // WIDTH, onward, (t + 1) * width)
             store(best, t * width + i, following)
             store(onward, t * width + i, plus(minus(load_some(unary, t * L + i, L - i), level), following))
 
 
 @kernel
-def padded(T, L, like):  # type: ignore[no-untyped-def]
-    """Make an array (T, L) of the type of another, L rounded up to whole lanes, all -inf.
+def padded(T, L, other):  # type: ignore[no-untyped-def]
+    """Make an array (T, L) of the type of another one, L rounded up to whole lanes, all -inf.
 
     It begins with a line of the cache: lanes that lie across two of them take twice as long to load.
     """
     width = -(-L // WIDTH) * WIDTH
-    room = np.full(T * width + LINE // like.itemsize, -np.inf, like.dtype)
-    start = -room.ctypes.data % LINE // like.itemsize
+    room = np.full(T * width + LINE // other.itemsize, -np.inf, other.dtype)
+    start = -room.ctypes.data % LINE // other.itemsize
     return room[start : start + T * width].reshape(T, width)
 
 
 @kernel
-def columns(edge):  # type: ignore[no-untyped-def]
+def columns(edge, other):  # type: ignore[no-untyped-def]
     """Copy an edge (1, L, L) to (L / WIDTH, L following, WIDTH), both rounded up: labels of a block side by side.
 
-    Nothing is made of edges of each token.
+    The copy is of the type of another array. Nothing is made of edges of each token.
     """
     L = edge.shape[1] if len(edge) == 1 else 0
     blocks, rows = -(-L // WIDTH), -(-L // ROWS) * ROWS
-    into = padded(blocks * rows, WIDTH, edge).reshape(blocks, rows, WIDTH)
+    into = padded(blocks * rows, WIDTH, other).reshape(blocks, rows, WIDTH)
     for i in range(L):
         for j in range(L):
             into[i // WIDTH, j, i % WIDTH] = edge[0, i, j]
@@ -69,25 +69,26 @@ def _level(unary, t):  # type: ignore[no-untyped-def]
 
 
 @kernel(forceinline=True)
-def _best_by_rows(edge, t, onward, best):  # type: ignore[no-untyped-def]
-    """Fill row t - 1 of best with the highest sum of the edge of token t and row t of onward, label by label."""
-    L, width = edge.shape[1], onward.shape[1]
+def best_by_rows(edge, t, after, s, best, r):  # type: ignore[no-untyped-def]
+    """Fill row r of best with the highest sum of the edge of token t and row s of after, label by label."""
+    L, width = edge.shape[1], after.shape[1]
     for i in range(L):
-        row, highest = (t * L + i) * L, spread(onward.dtype.type(-np.inf))
+        row, highest = (t * L + i) * L, spread(after.dtype.type(-np.inf))
         for j in range(0, L, WIDTH):
-            highest = larger(plus(load_some(edge, row + j, L - j), load(onward, t * width + j)), highest)
-        best[t - 1, i] = largest(highest)
+            step = like(load_some(edge, row + j, L - j), after)
+            highest = larger(plus(step, load(after, s * width + j)), highest)
+        best[r, i] = largest(highest)
 
 
 @kernel(forceinline=True)
-def _best_by_columns(into, block, onward, after):  # type: ignore[no-untyped-def]
-    """Return for the labels of a block the highest sum of into and of onward from place `after` on."""
-    rows, best = into.shape[1], spread(onward.dtype.type(-np.inf))
+def best_by_columns(into, block, after, s):  # type: ignore[no-untyped-def]
+    """Return for the labels of a block the highest sum of into and of after, from place s on."""
+    rows, best = into.shape[1], spread(after.dtype.type(-np.inf))
     for j in range(0, rows, ROWS):
         place = (block * rows + j) * WIDTH
-        a = plus(load(into, place), load_one(onward, after + j))
-        b = plus(load(into, place + WIDTH), load_one(onward, after + j + 1))
-        c = plus(load(into, place + 2 * WIDTH), load_one(onward, after + j + 2))
-        d = plus(load(into, place + 3 * WIDTH), load_one(onward, after + j + 3))
+        a = plus(load(into, place), load_one(after, s + j))
+        b = plus(load(into, place + WIDTH), load_one(after, s + j + 1))
+        c = plus(load(into, place + 2 * WIDTH), load_one(after, s + j + 2))
+        d = plus(load(into, place + 3 * WIDTH), load_one(after, s + j + 3))
         best = larger(best, larger(larger(a, b), larger(c, d)))
     return best

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from structperc.ops.cpu.checks import check_scores
 from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
-from structperc.ops.cpu.lanes import WIDTH, first_equal, load, load_some, plus
+from structperc.ops.cpu.lanes import WIDTH, first_equal, like, load, load_some, plus
 from structperc.ops.cpu.onward import columns, onward_scores, padded
 
 
@@ -15,7 +15,7 @@ def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
     check_scores(unary, edge, lengths)
     B, T, L = unary.shape
     scores, labels = torch.empty(B, dtype=unary.dtype), torch.zeros(B, T, dtype=torch.int64)
-    over_sequences(_search, B * T * L * L, *arrays(unary, edge, lengths, scores, labels))
+    over_sequences(_search, B * T * (WIDTH + L * L // WIDTH), *arrays(unary, edge, lengths, scores, labels))
     return scores, labels
 
 
@@ -24,11 +24,11 @@ def _search(first, step, unary, edge, lengths, scores, labels):  # type: ignore[
     if first >= len(unary):
         return
     _, T, L = unary.shape
-    into, onward, best = columns(edge[0]), padded(T, L, unary), padded(T, L, unary)
+    into, onward, best = columns(edge[0], unary), padded(T, L, unary), padded(T, L, unary)
     for b in range(first, len(unary), step):
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
         if len(edge) > 1:
-            into = columns(edges)
+            into = columns(edges, unary)
         onward_scores(unary[b], edges, into, length, onward, best)
         scores[b] = _follow(unary[b], edges, length, onward, best, labels[b]) if length else 0.0
 
@@ -56,6 +56,7 @@ def _first(edge, at, before, onward, t, highest):  # type: ignore[no-untyped-def
     first, L, width = 0, edge.shape[1], onward.shape[1]
     row = (at * L + before) * L
     for j in range(width - WIDTH, -1, -WIDTH):
-        lane = first_equal(plus(load_some(edge, row + j, L - j), load(onward, t * width + j)), highest)
+        step = like(load_some(edge, row + j, L - j), onward)
+        lane = first_equal(plus(step, load(onward, t * width + j)), highest)
         first = j + lane if lane < WIDTH else first
     return first
