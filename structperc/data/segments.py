@@ -100,7 +100,7 @@ def segment_boundaries(labels: Tensor, real: Tensor, starts: Tensor, label_set: 
     and the n-th True in the other belong to the same segment, of type `label_set.types[label]`.
     """
     labels = torch.where(real, labels, 0)
-    inside = real & (label_set.types.to(labels.device)[labels] >= 0)
+    inside = real & (label_set.types.to(labels.device, non_blocking=True)[labels] >= 0)
     first = inside & (starts | opening_tokens(labels, label_set))
     last = inside & ~shift(inside & ~first, -1, False)
     return first, last
@@ -111,7 +111,8 @@ def opening_tokens(labels: Tensor, label_set: LabelSet) -> Tensor:
 
     The first token of each row has no label before; its value has no meaning.
     """
-    return label_set.opening.flatten().to(labels.device)[shift(labels, 1, 0) * len(label_set) + labels]
+    opening = label_set.opening.flatten().to(labels.device, non_blocking=True)
+    return opening[shift(labels, 1, 0) * len(label_set) + labels]
 
 
 def _encode_spans(segments: Iterable[Span], length: int, scheme: str) -> list[str]:

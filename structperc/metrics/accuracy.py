@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from structperc.metrics.sentences import right_sentences, sentence_boundaries
+from structperc.metrics.sentences import sentence_boundaries, wrong_sentences
 
 
 def token_counts(predicted: Tensor, gold: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -27,7 +27,8 @@ def sentence_counts(
     sentence, as in `sentence_boundaries`; without it each sequence is one. Sentences without tokens are not counted.
     """
     boundaries = sentence_boundaries(lengths, gold.shape[1], sentences)
-    return right_sentences(predicted == gold, boundaries).sum(), boundaries.first.sum()
+    total = boundaries.first.sum()
+    return total - wrong_sentences(predicted == gold, boundaries).sum(), total
 
 
 class _Accuracy(Metric):

@@ -34,8 +34,14 @@ def sentence_boundaries(lengths: Tensor, T: int, sentences: Tensor | None = None
 
 def right_sentences(right: Tensor, boundaries: SentenceBoundaries) -> Tensor:
     """Return whether all tokens of each sentence are right, (R,) bool in row-major order, from right (B, T) bool."""
-    sentence = boundaries.first[boundaries.real].cumsum(0) - 1
-    wrong = ~right[boundaries.real]
-    answer = boundaries.first.new_ones(int(boundaries.first.sum()))
-    answer[sentence[wrong]] = False
-    return answer
+    return ~wrong_sentences(right, boundaries)[: int(boundaries.first.sum())]
+
+
+def wrong_sentences(right: Tensor, boundaries: SentenceBoundaries) -> Tensor:
+    """Return whether some token of each sentence is wrong, from right (B, T) bool: (B * T,) bool, False after the last.
+
+    There are as many sentences as tokens at most, so that no GPU is asked for their number.
+    """
+    number = (boundaries.first.flatten().cumsum(0) - 1).clamp(min=0)  # is -1 in padding before the first sentence
+    wrong = (boundaries.real & ~right).flatten()
+    return torch.zeros_like(number).scatter_add(0, number, wrong.long()) > 0

@@ -1,6 +1,11 @@
-"""While a GPU learns from a mini-batch the host does not wait for it; at the end of an epoch it reads what is shown."""
+"""While a GPU learns from a mini-batch, or labels one and counts its mistakes, the host does not wait for it.
 
+It reads at the end of an epoch what is shown then.
+"""
+
+from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import pytorch_lightning as pl
@@ -9,6 +14,7 @@ from pytorch_lightning.accelerators import CPUAccelerator
 from pytorch_lightning.strategies import SingleDeviceStrategy
 from remote import AWAY, watched
 from tiny import EDGE, NODE, Sentences, fit, sentences
+from torch import Tensor
 
 from structperc.chain import KBest
 from structperc.criteria import MCE, Criterion, Hinge, Likelihood, Margin, Perceptron, Prior
@@ -54,49 +60,66 @@ class Away(CPUAccelerator):
 
 
 class Waits(pl.Callback):
-    """Has each training step begin and end with what is to be done then."""
+    """Says when each mini-batch of training ("train") and of the evaluation ("dev") begins and ends."""
 
-    def __init__(self, begin: Callable[[], None], end: Callable[[], None]) -> None:
+    def __init__(self, begin: Callable[[str], None], end: Callable[[str], None]) -> None:
         self.begin, self.end = begin, end
 
     def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: object) -> None:
-        self.begin()
+        self.begin("train")
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: object) -> None:
-        self.end()
+        self.end("train")
+
+    def on_validation_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: object) -> None:
+        self.begin("dev")
+
+    def on_validation_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: object) -> None:
+        self.end("dev")
 
 
-def learned(case: str, accelerator: str = "cpu", **options: object) -> list[torch.Tensor]:
-    """The weights after two epochs, the objective and how many sequences asked for an update."""
+class TwoSplits(Sentences):
+    """The same sentences to learn from and to be evaluated on."""
+
+    def read(self, split: str) -> Any:
+        return ("sentences", self.rows) if split in ("train", "dev") else None
+
+
+def learned(case: str, accelerator: str = "cpu", **options: object) -> tuple[list[Tensor], dict[str, Tensor]]:
+    """The weights after two epochs, and the scores."""
     torch.manual_seed(0)
-    tagger, data = CASES[case](), Sentences(sentences(3 * BATCHES, seed=5), batch_size=3)
-    trainer = fit(tagger, data, 2, accelerator=accelerator, **options)
-    shown = [trainer.callback_metrics[f"train/{name}"] for name in ("objective", "updates")]
-    return [*(p.detach() for p in tagger.parameters()), *shown]
+    tagger, data = CASES[case](), TwoSplits(sentences(3 * BATCHES, seed=5), batch_size=3)
+    trainer = fit(tagger, data, 2, accelerator=accelerator, num_sanity_val_steps=0, **options)
+    return [p.detach() for p in tagger.parameters()], trainer.callback_metrics
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_training_steps_read_nothing(case: str) -> None:
-    seen: list[list[str]] = []
+def test_steps_read_nothing(case: str) -> None:
+    seen: dict[str, list[list[str]]] = {"train": [], "dev": []}
     with watched() as host:
-        steps = Waits(host.reads.clear, lambda: seen.append(host.reads[:]))
+        steps = Waits(lambda split: host.reads.clear(), lambda split: seen[split].append(host.reads[:]))
         away = learned(case, "auto", strategy=SingleDeviceStrategy(AWAY, Away()), callbacks=[steps])
-    assert seen == 2 * [*(BATCHES - 1) * [[]], READ_AT_LAST]
+    assert seen["train"] == 2 * [*(BATCHES - 1) * [[]], READ_AT_LAST]
+    assert seen["dev"]
+    assert not any(seen["dev"])
     torch.testing.assert_close(away, learned(case))
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_training_steps_do_not_wait_for_a_gpu(case: str) -> None:
+def test_steps_do_not_wait_for_a_gpu(case: str) -> None:
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device here")
-    calls = iter(range(2 * BATCHES))
+    begun = Counter[str]()
 
-    def begin() -> None:  # the first epoch compiles kernels, and the last step of an epoch may read
-        torch.cuda.set_sync_debug_mode("error" if BATCHES <= next(calls) < 2 * BATCHES - 1 else "default")
+    def begin(split: str) -> None:  # the first epoch compiles kernels, and the last step of an epoch may read
+        begun[split] += 1
+        waiting = begun["train"] <= BATCHES or (split == "train" and begun["train"] == 2 * BATCHES)
+        torch.cuda.set_sync_debug_mode("default" if waiting else "error")
 
-    steps = Waits(begin, lambda: torch.cuda.set_sync_debug_mode("default"))
+    steps = Waits(begin, lambda split: torch.cuda.set_sync_debug_mode("default"))
     try:
         learned(case, "cuda", devices=1, callbacks=[steps])
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    assert next(calls, None) is None
+    assert begun["train"] == 2 * BATCHES
+    assert begun["dev"] > 0
