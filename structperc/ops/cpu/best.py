@@ -15,7 +15,7 @@ def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple
     check_lengths(lengths, unary.shape[1])
     B, T, L = unary.shape
     before, after = unary.new_zeros(B, T, L), unary.new_zeros(B, T, L)
-    over_sequences(_find, 2 * B * T * L * L, *arrays(unary, edge, lengths, before, after))
+    over_sequences(_find, B, 4 * T * (WIDTH + L * L // WIDTH), *arrays(unary, edge, lengths, before, after))
     if first_infinite(unary, edge, lengths) >= 0:  # of a training that has diverged, as it is soon told
         before.fill_(torch.nan)
     return before, after
@@ -28,7 +28,7 @@ def push_back(
     B, T, L = unary.shape
     own = torch.zeros(B, T, L, dtype=torch.float64)
     steps = torch.zeros(B, *edge.shape[1:], dtype=torch.float64)
-    over_sequences(_push, 4 * B * T * L * L, *arrays(unary, edge, lengths, grad_before, grad_after, own, steps))
+    over_sequences(_push, B, 8 * T * L * L, *arrays(unary, edge, lengths, grad_before, grad_after, own, steps))
     return own.to(unary.dtype), steps.sum_to_size(edge.shape).to(edge.dtype)
 
 

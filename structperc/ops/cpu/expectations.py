@@ -31,7 +31,7 @@ def expectations(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool)
     each = 1 if edge.shape[1] == 1 else T
     totals, nodes = unary.new_zeros(B), unary.new_zeros(B, T, L)
     pairs = unary.new_zeros(B if with_pairs else 1, each if with_pairs else 0, L, L)
-    over_sequences(_expect, 4 * B * T * L * L, *arrays(unary, edge, lengths, totals, nodes, pairs))
+    over_sequences(_expect, B, 4 * T * L * L, *arrays(unary, edge, lengths, totals, nodes, pairs))
     if first_infinite(unary, edge, lengths) >= 0:  # of a training that has diverged, as it is soon told
         totals.fill_(torch.nan)
     return totals, nodes, pairs if with_pairs else pairs.view(0)

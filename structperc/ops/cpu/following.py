@@ -14,7 +14,7 @@ def log_following(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
     check_lengths(lengths, unary.shape[1])
     B, T, L = unary.shape
     sums = unary.new_zeros(B, T, L)
-    over_sequences(_sum, 4 * B * T * L * L, *arrays(unary, edge, lengths, sums))
+    over_sequences(_sum, B, 16 * T * L * L, *arrays(unary, edge, lengths, sums))
     return sums
 
 
@@ -22,7 +22,7 @@ def following_shares(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor)
     """The contract is that of `structperc.ops.following_shares`."""
     B, T, L = unary.shape
     own, steps = unary.new_zeros(B, T, L), unary.new_zeros(B, *edge.shape[1:])
-    over_sequences(_share, 4 * B * T * L * L, *arrays(unary, edge, lengths, grad, own, steps))
+    over_sequences(_share, B, 16 * T * L * L, *arrays(unary, edge, lengths, grad, own, steps))
     return own, steps.sum_to_size(edge.shape)
 
 

@@ -45,7 +45,7 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
     check_scores(unary, edge, lengths)
     B, T, L = unary.shape
     labels, scores = torch.zeros(B, k, T, dtype=torch.int64), torch.full((B, k), -torch.inf, dtype=unary.dtype)
-    over_sequences(_search, B * T * (L * L + k), *arrays(unary, edge, lengths), k, *arrays(labels, scores))
+    over_sequences(_search, B, 16 * T * (L + k), *arrays(unary, edge, lengths), k, *arrays(labels, scores))
     return labels, scores, scores > -torch.inf
 
 

@@ -12,7 +12,7 @@ def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, row
     """The contract is that of `structperc.ops.path_score`."""
     check_lengths(lengths, unary.shape[1])
     scores = unary.new_empty(len(labels))
-    over_sequences(_score, 8 * labels.numel(), *arrays(unary, edge, lengths, labels, rows, scores))
+    over_sequences(_score, len(labels), 2 * labels.shape[1], *arrays(unary, edge, lengths, labels, rows, scores))
     if scores.isnan().any():
         check_labels(labels, lengths, rows, unary.shape[2])
     return scores

@@ -15,7 +15,7 @@ def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tenso
     check_scores(unary, edge, lengths)
     labels = torch.zeros(noise.shape, dtype=torch.int64)
     B, T, L = unary.shape
-    over_sequences(_draw, B * T * L * (L + noise.shape[1]), *arrays(unary, edge, lengths, noise, labels))
+    over_sequences(_draw, B, 16 * T * L * (L + noise.shape[1]), *arrays(unary, edge, lengths, noise, labels))
     return labels
 
 

@@ -15,7 +15,7 @@ def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
     check_scores(unary, edge, lengths)
     B, T, L = unary.shape
     scores, labels = torch.empty(B, dtype=unary.dtype), torch.zeros(B, T, dtype=torch.int64)
-    over_sequences(_search, B * T * (WIDTH + L * L // WIDTH), *arrays(unary, edge, lengths, scores, labels))
+    over_sequences(_search, B, 2 * T * (WIDTH + L * L // WIDTH), *arrays(unary, edge, lengths, scores, labels))
     return scores, labels
 
 
