@@ -1,5 +1,6 @@
 """The processes of one training: which of them this is, and sums and lists over all of them."""
 
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -8,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from structperc.optim.averaged import nonzero_entries
+from structperc.optim.averaged import listed_places
 
 NONE, SPARSE, DENSE = range(3)  # kinds of gradients
 _alone = False
@@ -95,9 +96,16 @@ def _dense(p: Tensor) -> Tensor:
 def _listed(p: Tensor) -> Tensor:
     """The sparse gradients of all processes as one, uncoalesced, over single weights."""
     empty = torch.zeros(0, dtype=torch.int64, device=p.device), p.new_zeros(0)
-    places, values = (_concatenated(x) for x in (empty if p.grad is None else nonzero_entries(p.grad)))
+    places, values = (_concatenated(x) for x in (empty if p.grad is None else _flat_entries(p.grad)))
     index = torch.stack(torch.unravel_index(places, p.shape))
     return torch.sparse_coo_tensor(index, values, p.shape, check_invariants=False)
+
+
+def _flat_entries(grad: Tensor) -> tuple[Tensor, Tensor]:
+    """Places in the flattened parameter and values, both (n,), of a sparse gradient."""
+    width = math.prod(grad.shape[grad.sparse_dim() :])
+    places = listed_places(grad).unsqueeze(1) * width + torch.arange(width, device=grad.device)
+    return places.flatten(), grad._values().flatten()
 
 
 def _concatenated(x: Tensor) -> Tensor:

@@ -1,6 +1,5 @@
 """Optimizers that can hand out the average of the weights over all their steps."""
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -50,7 +49,7 @@ class AveragedOptimizer(ServedWeights):
 
     def _move(self, p: Tensor, size: float | Tensor, group: dict[str, Any]) -> None:
         assert p.grad is not None
-        change = nonzero_entries(p.grad) if p.grad.is_sparse else p.grad
+        change = (listed_places(p.grad), p.grad._values()) if p.grad.is_sparse else p.grad
         add(p, change, -size)
         if group["average"]:
             state = self.state[p]
@@ -81,20 +80,11 @@ def lazy_average(weights: Tensor, sums: Tensor, steps: int) -> Tensor:
     return average
 
 
-def nonzero_entries(grad: Tensor) -> tuple[Tensor, Tensor]:
-    """Return places in the flattened parameter and values, both flat, of a sparse COO gradient.
-
-    The parameter must be contiguous.
-    """
-    places, values = listed_places(grad), grad._values()
-    if grad.dense_dim():
-        width = math.prod(grad.shape[grad.sparse_dim() :])
-        places = (places[:, None] * width + torch.arange(width, device=places.device)).flatten()
-    return places, values.flatten()
-
-
 def listed_places(grad: Tensor) -> Tensor:
-    """Return the place (n,) of each value that a sparse COO gradient lists, counted in its sparse dimensions alone."""
+    """Return the place (n,) of each value that a sparse COO gradient lists, counted in its sparse dimensions alone.
+
+    So it is that of a weight where all dimensions are sparse, and that of a row where all but the last one are.
+    """
     places, *others = grad._indices().unbind()
     for size, index in zip(grad.shape[1:], others, strict=False):
         places = index.add(places, alpha=size)
@@ -102,14 +92,17 @@ def listed_places(grad: Tensor) -> Tensor:
 
 
 def add(target: Tensor, change: Tensor | tuple[Tensor, Tensor], scale: float | Tensor) -> None:
-    """Add scale * change to target in place, in target's precision; `change` is dense or (places, values)."""
+    """Add scale * change to target in place, in target's precision.
+
+    `change` is dense, or places (n,) and values (n, ...) of single weights or of whole rows. The target is contiguous.
+    """
     values = (change if isinstance(change, Tensor) else change[1]).to(target.dtype)
     if isinstance(scale, Tensor):
         values, scale = values * scale, 1.0
     if isinstance(change, Tensor):
         target.add_(values, alpha=scale)
     else:
-        target.view(-1).index_add_(0, change[0], values, alpha=scale)
+        target.view(-1, *values.shape[1:]).index_add_(0, change[0], values, alpha=scale)
 
 
 def squared_norm(grads: Iterable[Tensor]) -> Tensor:
