@@ -75,7 +75,7 @@ class Ours:
     def evaluate(self) -> float:
         """The objective; its gradient is left in the parameters."""
         for p in self.tagger.parameters():
-            p.grad = torch.zeros_like(p)
+            p.grad = torch.zeros_like(p) if p.grad is None else p.grad.zero_()
         total = 0.0
         for batch in self.batches:
             loss = self.tagger.criterion(self.tagger.scored(batch)).sum()

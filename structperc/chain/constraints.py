@@ -52,12 +52,16 @@ class Constraints(nn.Module):
     start: Tensor
     transition: Tensor
     end: Tensor
+    anything = False  # whether all labellings are allowed, as without a tag scheme
 
     def allocate(self, labels: LabelSet) -> None:
         """Take from the labels which of them may begin, end and follow one another."""
         for name, mask in (("start", labels.start), ("transition", labels.transition), ("end", labels.end)):
             self.register_buffer(name, mask, persistent=False)
+        self.anything = all(bool(mask.all()) for mask in (labels.start, labels.transition, labels.end))
 
     def forward(self, lattice: Lattice, first: Tensor | None = None, last: Tensor | None = None) -> Lattice:
         """Return the Lattice with what the tag scheme forbids at -inf; `first` and `last` are as in `constrain`."""
+        if self.anything:
+            return lattice._replace(unary=full_precision(lattice.unary), edge=full_precision(narrowed(lattice).edge))
         return constrain(lattice, self.start, self.transition, self.end, first, last)

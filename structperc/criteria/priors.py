@@ -55,5 +55,6 @@ class _Power(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (weights,) = ctx.saved_tensors
-        slope = weights.sign() if ctx.phi == 1 else weights * 2
-        return slope.mul_(grad.to(weights)), None
+        if ctx.phi == 1:
+            return weights.sign().mul_(grad.to(weights)), None
+        return weights * (2 * grad).to(weights), None

@@ -15,6 +15,7 @@ from torch import Tensor
 
 LIBRARY = torch.library.Library("structperc", "DEF")
 COMPILED = (torch.float32, torch.float64)  # what the kernels of a CPU and of CUDA are written for
+PLAIN = (Tensor, torch.nn.Parameter)
 
 
 def declare(
@@ -49,27 +50,50 @@ def declare(
         return operator
     setup_context, backward = derivative
     torch.library.register_autograd(f"structperc::{name}", backward, setup_context=setup_context, lib=LIBRARY)
-    return _Differentiable(name, operator, setup_context, backward)
+    return _Differentiable(name, operator, choose("cpu"), setup_context, backward)
 
 
 class _Differentiable:
-    """An operator with a derivative, to be called: inside of torch.func's transforms as they ask it to be written."""
+    """An operator with a derivative, to be called: inside of torch.func's transforms as they ask it to be written.
 
-    def __init__(self, name: str, operator: Any, setup_context: Callable[..., None], backward: Callable[..., Any]):
+    Plain tensors on a CPU take no way through torch's dispatcher, which costs as much as a small batch.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        operator: Any,
+        on_cpu: Callable[..., Any],
+        setup_context: Callable[..., None],
+        backward: Callable[..., Any],
+    ):
         self.operator = operator
-        parts: dict[str, Any] = {
-            "forward": operator,
-            "setup_context": setup_context,
-            "backward": backward,
-            "vmap": _one_by_one(name),
-        }
-        self.function = type(name, (torch.autograd.Function,), {part: staticmethod(f) for part, f in parts.items()})
+        transformed = {"forward": operator, "setup_context": setup_context, "vmap": _one_by_one(name)}
+
+        def forward(ctx: Any, *arguments: Any) -> Any:
+            output = on_cpu(*arguments)
+            setup_context(ctx, arguments, output)
+            return output
+
+        self.transformed, self.at_once = (
+            type(name, (torch.autograd.Function,), {part: staticmethod(f) for part, f in parts.items()})
+            for parts in ({**transformed, "backward": backward}, {"forward": forward, "backward": backward})
+        )
 
     def __call__(self, *arguments: Any) -> Any:
         """Return what the operator gives for these arguments."""
-        if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
-            return self.function.apply(*arguments)  # type: ignore[attr-defined]
+        if torch.compiler.is_compiling():
+            return self.operator(*arguments)
+        if torch._C._are_functorch_transforms_active():
+            return self.transformed.apply(*arguments)  # type: ignore[attr-defined]
+        if all(type(x) in PLAIN and x.is_cpu for x in arguments if isinstance(x, Tensor)) and not _watched():
+            return self.at_once.apply(*arguments)  # type: ignore[attr-defined]
         return self.operator(*arguments)
+
+
+def _watched() -> bool:
+    """Whether somebody asks to see the operators that run: fake tensors, counters, a trace."""
+    return torch._C._len_torch_dispatch_stack() > 0 or torch.jit.is_tracing()
 
 
 @cache

@@ -162,7 +162,8 @@ def flat_gradient(p: Tensor) -> Tensor:
 
 def check_finite(value: float | Tensor, where: str, advice: str, what: str = "objective") -> None:
     """Raise Diverged, with `where` it happened and `advice` what to change, unless the value is finite everywhere."""
-    if not (value.isfinite().all() if isinstance(value, Tensor) else math.isfinite(value)):
+    ends = value.aminmax() if isinstance(value, Tensor) else (value,)  # NaN where any number is: one pass, no copies
+    if not all(math.isfinite(end) for end in ends):
         kind = "not finite" if isinstance(value, Tensor) and value.numel() > 1 else float(value)
         raise Diverged(f"{where}: the {what} is {kind}: {advice}")
 

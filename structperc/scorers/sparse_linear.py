@@ -72,4 +72,4 @@ def at_places(flat: Tensor, places: Tensor, size: int) -> Tensor:
     """Return (size, C) with the scores (n, C) of the real tokens at their places (n,) and zeros elsewhere."""
     if flat.shape[0] == size:
         return flat
-    return flat.new_zeros(size, flat.shape[1]).index_copy(0, places, flat)
+    return flat.new_zeros(size, flat.shape[1]).index_copy_(0, places, flat)

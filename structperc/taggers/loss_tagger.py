@@ -116,13 +116,18 @@ class LossTagger(LatticeTagger):
     def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Optimizer) -> None:
         """Clear the gradients before each step.
 
-        Those of a full batch, and those not asked to be sparse, become dense zeros.
+        Those of a full batch, and those not asked to be sparse, become dense zeros, where they are if they were dense.
         """
         if self.full_batch and batch_idx > 0:
             return
         dense = self.full_batch or not self.scorer.sparse_grad
         for p in self.parameters():
-            p.grad = torch.zeros_like(p) if dense and p.requires_grad else None
+            if not (dense and p.requires_grad):
+                p.grad = None
+            elif p.grad is None or p.grad.is_sparse:
+                p.grad = torch.zeros_like(p)
+            else:
+                p.grad.zero_()
 
     def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
         """Make a step after each batch, or in full-batch training after the last one of the epoch.

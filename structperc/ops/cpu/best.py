@@ -6,8 +6,8 @@ from torch import Tensor
 
 from structperc.ops.cpu.checks import check_lengths, first_infinite
 from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
-from structperc.ops.cpu.lanes import WIDTH, larger, like, load, load_one, load_some, plus, spread, store
-from structperc.ops.cpu.onward import best_by_columns, best_by_rows, columns, padded
+from structperc.ops.cpu.lanes import WIDTH, larger, like, load, load_one, load_some, padded, spread, store
+from structperc.ops.cpu.onward import best_by_columns, best_by_rows, columns
 
 
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -65,7 +65,7 @@ def _both_ways(unary, edge, length, states, here):  # type: ignore[no-untyped-de
             best = spread(-np.inf if t else 0.0)
             for i in range(L if t else 0):
                 step = load_some(edge, ((0 if stationary else t) * L + i) * L + j, L - j)
-                best = larger(plus(like(step, here), load_one(here, i)), best)
+                best = larger(like(step, here) + load_one(here, i), best)
             store(before, t * width + j, best)
         _with_own(before, unary, t, here)
     for t in range(length - 1, -1, -1):
@@ -84,7 +84,7 @@ def _with_own(state, unary, t, here):  # type: ignore[no-untyped-def]
     """Fill here with the states of token t and its own scores."""
     L, width = unary.shape[1], state.shape[1]
     for j in range(0, width, WIDTH):
-        store(here, j, plus(load(state, t * width + j), like(load_some(unary, t * L + j, L - j), here)))
+        store(here, j, load(state, t * width + j) + like(load_some(unary, t * L + j, L - j), here))
 
 
 @kernel

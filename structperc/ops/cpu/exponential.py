@@ -1,49 +1,45 @@
-"""exp for compiled loops: plain arithmetic, so that a compiler computes several at once."""
+"""exp for compiled loops: plain arithmetic, of a number or of lanes."""
 
 from typing import Any
 
 from llvmlite import ir
-from numba import float64, int64
 from numba.extending import intrinsic
 
 from structperc.ops.cpu.compiled import kernel
+from structperc.ops.cpu.lanes import Lanes, where_above
 
 LOWEST = -708.0  # below, exp is 0 here: nothing that small is ever added to a sum whose largest term is 1
 
 
 @intrinsic
-def _as_float(context: Any, bits: Any) -> Any:
-    """The float64 of these bits."""
+def _power(context: Any, shifted: Any) -> Any:
+    """2^n by the bits of its exponent, for the number n + 1.5 * 2^52, in whose lowest bits n stands."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.DoubleType())
+        (x,) = arguments
+        bits = ir.VectorType(ir.IntType(64), x.type.count) if isinstance(shifted, Lanes) else ir.IntType(64)
 
-    return float64(int64), generate
+        def number(n: int) -> Any:
+            return ir.Constant(bits, [n] * x.type.count if isinstance(shifted, Lanes) else n)
 
+        exponent = builder.shl(builder.add(builder.bitcast(x, bits), number(1023)), number(52))
+        return builder.bitcast(exponent, x.type)
 
-@intrinsic
-def _bits(context: Any, x: Any) -> Any:
-    """The bits of this float64."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.IntType(64))
-
-    return int64(float64), generate
+    return shifted(shifted), generate
 
 
 @kernel(forceinline=True)
-def exp(x: float) -> float:
+def exp(x):  # type: ignore[no-untyped-def]
     """e^x for x <= 0 to an error of 1e-15; 0 below -708, and for -inf.
 
     x = n ln 2 + r with |r| <= ln 2 / 2 (Cody & Waite 1980): e^r by its Taylor polynomial, 2^n by the exponent's bits.
     Adding 1.5 * 2^52 rounds to an integer, which then stands in the lowest bits.
     """
-    low = x if x > LOWEST else LOWEST
+    low = where_above(x, LOWEST, x, LOWEST)
     shifted = low * 1.4426950408889634 + 6755399441055744.0
     n = shifted - 6755399441055744.0
     r = (low - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10
-    p = 1.0 / 6227020800.0
-    p = p * r + 1.0 / 479001600.0
+    p = r * (1.0 / 6227020800.0) + 1.0 / 479001600.0
     p = p * r + 1.0 / 39916800.0
     p = p * r + 1.0 / 3628800.0
     p = p * r + 1.0 / 362880.0
@@ -56,5 +52,4 @@ def exp(x: float) -> float:
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
-    scale: float = _as_float((_bits(shifted) + 1023) << 52)  # type: ignore[call-arg]
-    return p * scale if x > LOWEST else 0.0
+    return where_above(x, LOWEST, p * _power(shifted), 0.0)  # type: ignore[call-arg]

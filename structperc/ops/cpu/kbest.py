@@ -16,7 +16,8 @@ from torch import Tensor
 from structperc.ops.cpu.checks import check_scores
 from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
 from structperc.ops.cpu.kbest_bound import loss_bound, losses_after, smallest
-from structperc.ops.cpu.onward import columns, onward_scores, padded
+from structperc.ops.cpu.lanes import padded
+from structperc.ops.cpu.onward import columns, onward_scores
 
 
 class Forks(NamedTuple):

@@ -2,18 +2,24 @@
 
 A compiler finds such instructions for loops by itself; but for loops over 9 or 45 labels it leaves a remainder to be
 done one by one, and writes sums to memory in between. Here rows of labels are taken in blocks of sixteen, the last one
-filled up with -inf, which is never the best. A place is the number of an element in the memory of a contiguous array.
+filled up with what changes nothing: -inf, which is never the best, or zeros, which add nothing. A place is the number
+of an element in the memory of a contiguous array. Lanes are added, subtracted and multiplied by the usual operators.
 """
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
-from numba import int64, types
+from numba import float64, int64, types
 from numba.core.datamodel import models
-from numba.extending import intrinsic, register_model
+from numba.extending import intrinsic, overload, register_model
+
+from structperc.ops.cpu.compiled import kernel
 
 WIDTH = 16
+LINE = 64  # bytes of a line of the cache
 
 
 class Lanes(types.Type):
@@ -30,6 +36,18 @@ class _Vector(models.PrimitiveModel):
 
     def __init__(self, manager: Any, lanes: Lanes):
         super().__init__(manager, lanes, ir.VectorType(manager.lookup(lanes.dtype).get_value_type(), WIDTH))
+
+
+@kernel
+def padded(T, L, other, number=-np.inf):  # type: ignore[no-untyped-def]
+    """Make an array (T, L) of the type of another one, L rounded up to whole lanes, all one number.
+
+    It begins with a line of the cache: lanes that lie across two of them take twice as long to load.
+    """
+    width = -(-L // WIDTH) * WIDTH
+    room = np.full(T * width + LINE // other.itemsize, number, other.dtype)
+    start = -room.ctypes.data % LINE // other.itemsize
+    return room[start : start + T * width].reshape(T, width)
 
 
 def _operation(function: Callable[..., Any]) -> Any:
@@ -53,10 +71,7 @@ def load_some(context: Any, array: Any, place: Any, count: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         start, i32 = _lanes_at(context, builder, signature, arguments), ir.IntType(32)
-        vector, lanes = start.type.pointee, ir.Constant(ir.VectorType(i32, WIDTH), list(range(WIDTH)))
-        fewer = builder.icmp_signed("<", arguments[2], ir.IntType(64)(WIDTH))
-        count = builder.trunc(builder.select(fewer, arguments[2], ir.IntType(64)(WIDTH)), i32)
-        given = builder.icmp_signed("<", lanes, _spread(builder, count))
+        vector, given = start.type.pointee, _first(builder, arguments[2])
         nothing = ir.Constant(vector, [float("-inf")] * WIDTH)
         masked = ir.FunctionType(vector, (start.type, i32, given.type, vector))
         name = f"llvm.masked.load.v{WIDTH}f{array.dtype.bitwidth}.p0"
@@ -88,9 +103,20 @@ def store(context: Any, array: Any, place: Any, lanes: Any) -> Any:
 
 
 @_operation
-def spread(context: Any, number: Any) -> Any:
-    """One number in all lanes."""
-    return Lanes(number)(number), lambda context, builder, signature, arguments: _spread(builder, arguments[0])
+def store_some(context: Any, array: Any, place: Any, count: Any, lanes: Any) -> Any:
+    """Write as many lanes as are counted into an array from a place on; nothing beyond. float64 are rounded for it."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        start, i32 = _lanes_at(context, builder, signature, arguments), ir.IntType(32)
+        vector, given = start.type.pointee, _first(builder, arguments[2])
+        masked = ir.FunctionType(ir.VoidType(), (vector, start.type, i32, given.type))
+        name = f"llvm.masked.store.v{WIDTH}f{array.dtype.bitwidth}.p0"
+        function = builder.module.declare_intrinsic(name, (), masked)
+        values = arguments[3] if lanes.dtype == array.dtype else builder.fptrunc(arguments[3], vector)
+        builder.call(function, (values, start, i32(_bytes(array)), given))
+        return context.get_dummy_value()
+
+    return types.void(array, place, count, lanes), generate
 
 
 @_operation
@@ -106,15 +132,9 @@ def like(context: Any, lanes: Any, array: Any) -> Any:
 
 
 @_operation
-def plus(context: Any, a: Any, b: Any) -> Any:
-    """Lane by lane the sum."""
-    return a(a, b), lambda context, builder, signature, arguments: builder.fadd(*arguments)
-
-
-@_operation
-def minus(context: Any, a: Any, b: Any) -> Any:
-    """Lane by lane the difference."""
-    return a(a, b), lambda context, builder, signature, arguments: builder.fsub(*arguments)
+def spread(context: Any, number: Any) -> Any:
+    """One number in all lanes."""
+    return Lanes(number)(number), lambda context, builder, signature, arguments: _spread(builder, arguments[0])
 
 
 @_operation
@@ -142,6 +162,60 @@ def largest(context: Any, lanes: Any) -> Any:
         return builder.call(function, (vector,), fastmath=("nnan", "nsz"))
 
     return lanes.dtype(lanes), generate
+
+
+@_operation
+def sum_of(context: Any, lanes: Any) -> Any:
+    """The sum of all lanes, taken in any order."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (vector,), number = arguments, arguments[0].type.element
+        function = builder.module.declare_intrinsic(
+            f"llvm.vector.reduce.fadd.v{WIDTH}f{lanes.dtype.bitwidth}",
+            (),
+            ir.FunctionType(number, (number, vector.type)),
+        )
+        return builder.call(function, (number(0.0), vector), fastmath=("reassoc", "nsz"))
+
+    return lanes.dtype(lanes), generate
+
+
+@_operation
+def where_above(context: Any, x: Any, bound: Any, yes: Any, no: Any) -> Any:
+    """`yes` where x is above a bound, `no` elsewhere; each of them lanes or one number for all, or all four numbers."""
+    kind = next((each for each in (x, bound, yes, no) if isinstance(each, Lanes)), float64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        x, bound, yes, no = _alike(builder, arguments)
+        return builder.select(builder.fcmp_ordered(">", x, bound), yes, no)
+
+    return kind(*_kinds(kind, x, bound, yes, no)), generate
+
+
+def _arithmetic(operations: tuple[Callable[..., Any], ...], instruction: str) -> None:
+    """Teach kernels an operator on lanes, or lanes and a number. A product may be rounded with the sum around it."""
+
+    @_operation
+    def compute(context: Any, x: Any, y: Any) -> Any:
+        kind = x if isinstance(x, Lanes) else y
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return getattr(builder, instruction)(*_alike(builder, arguments), flags=("contract",))
+
+        return kind(*_kinds(kind, x, y)), generate
+
+    def choose(x, y):  # type: ignore[no-untyped-def]
+        if any(isinstance(each, Lanes) for each in (x, y)):
+            return lambda x, y: compute(x, y)
+        return None
+
+    for operation in operations:
+        overload(operation)(choose)
+
+
+_arithmetic((operator.add, operator.iadd), "fadd")
+_arithmetic((operator.sub, operator.isub), "fsub")
+_arithmetic((operator.mul, operator.imul), "fmul")
 
 
 @_operation
@@ -177,3 +251,25 @@ def _spread(builder: Any, number: Any) -> Any:
     nothing = ir.Constant(ir.VectorType(number.type, WIDTH), ir.Undefined)
     first, i32 = builder.insert_element(nothing, number, ir.IntType(32)(0)), ir.IntType(32)
     return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(i32, WIDTH), [0] * WIDTH))
+
+
+def _alike(builder: Any, arguments: Any) -> list[Any]:
+    """Numbers spread over lanes, where there are lanes among them."""
+    numbers = [not isinstance(x.type, ir.VectorType) for x in arguments]
+    if all(numbers):
+        return list(arguments)
+    return [_spread(builder, x) if is_one else x for x, is_one in zip(arguments, numbers, strict=True)]
+
+
+def _kinds(kind: Any, *arguments: Any) -> list[Any]:
+    """Types of arguments that are lanes of a kind, or its numbers."""
+    return [x if isinstance(x, Lanes) else getattr(kind, "dtype", kind) for x in arguments]
+
+
+def _first(builder: Any, count: Any) -> Any:
+    """True for so many lanes; nothing that is above their number or below 0 is wrong."""
+    i32, i64 = ir.IntType(32), ir.IntType(64)
+    fewer = builder.icmp_signed("<", count, i64(WIDTH))
+    count = builder.trunc(builder.select(fewer, count, i64(WIDTH)), i32)
+    lanes = ir.Constant(ir.VectorType(i32, WIDTH), list(range(WIDTH)))
+    return builder.icmp_signed("<", lanes, _spread(builder, count))

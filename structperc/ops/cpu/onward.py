@@ -3,10 +3,9 @@
 import numpy as np
 
 from structperc.ops.cpu.compiled import kernel
-from structperc.ops.cpu.lanes import WIDTH, larger, largest, like, load, load_one, load_some, minus, plus, spread, store
+from structperc.ops.cpu.lanes import WIDTH, larger, largest, like, load, load_one, load_some, padded, spread, store
 
 ROWS = 4  # labels that follow, of which the best is found before it is compared with the best so far
-LINE = 64  # bytes
 
 
 @kernel
@@ -28,19 +27,7 @@ def onward_scores(unary, edge, into, length, onward, best):  # type: ignore[no-u
                 else:
                     following = best_by_columns(into, i // WIDTH, onward, (t + 1) * width)
             store(best, t * width + i, following)
-            store(onward, t * width + i, plus(minus(load_some(unary, t * L + i, L - i), level), following))
-
-
-@kernel
-def padded(T, L, other):  # type: ignore[no-untyped-def]
-    """Make an array (T, L) of the type of another one, L rounded up to whole lanes, all -inf.
-
-    It begins with a line of the cache: lanes that lie across two of them take twice as long to load.
-    """
-    width = -(-L // WIDTH) * WIDTH
-    room = np.full(T * width + LINE // other.itemsize, -np.inf, other.dtype)
-    start = -room.ctypes.data % LINE // other.itemsize
-    return room[start : start + T * width].reshape(T, width)
+            store(onward, t * width + i, (load_some(unary, t * L + i, L - i) - level) + following)
 
 
 @kernel
@@ -76,7 +63,7 @@ def best_by_rows(edge, t, after, s, best, r):  # type: ignore[no-untyped-def]
         row, highest = (t * L + i) * L, spread(after.dtype.type(-np.inf))
         for j in range(0, L, WIDTH):
             step = like(load_some(edge, row + j, L - j), after)
-            highest = larger(plus(step, load(after, s * width + j)), highest)
+            highest = larger(step + load(after, s * width + j), highest)
         best[r, i] = largest(highest)
 
 
@@ -86,9 +73,9 @@ def best_by_columns(into, block, after, s):  # type: ignore[no-untyped-def]
     rows, best = into.shape[1], spread(after.dtype.type(-np.inf))
     for j in range(0, rows, ROWS):
         place = (block * rows + j) * WIDTH
-        a = plus(load(into, place), load_one(after, s + j))
-        b = plus(load(into, place + WIDTH), load_one(after, s + j + 1))
-        c = plus(load(into, place + 2 * WIDTH), load_one(after, s + j + 2))
-        d = plus(load(into, place + 3 * WIDTH), load_one(after, s + j + 3))
+        a = load(into, place) + load_one(after, s + j)
+        b = load(into, place + WIDTH) + load_one(after, s + j + 1)
+        c = load(into, place + 2 * WIDTH) + load_one(after, s + j + 2)
+        d = load(into, place + 3 * WIDTH) + load_one(after, s + j + 3)
         best = larger(best, larger(larger(a, b), larger(c, d)))
     return best

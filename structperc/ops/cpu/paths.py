@@ -22,9 +22,11 @@ def path_counts(
     weights: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor, unary: list[int], edge: list[int]
 ) -> tuple[Tensor, Tensor]:
     """The contract is that of `structperc.ops.path_counts`."""
-    own, steps = torch.zeros(unary, dtype=torch.float64), torch.zeros(edge, dtype=torch.float64)
+    own = weights.new_zeros(unary)
+    shared = 1 in edge[:2]  # by sequences or tokens, so that sums are long
+    steps = torch.zeros(edge, dtype=torch.float64 if shared else weights.dtype)
     _count(*arrays(weights, lengths, labels, rows, own, steps))
-    return own.to(weights.dtype), steps.to(weights.dtype)
+    return own, steps.to(weights.dtype)
 
 
 @kernel

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from structperc.ops.cpu.checks import check_scores
 from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
-from structperc.ops.cpu.lanes import WIDTH, first_equal, like, load, load_some, plus
-from structperc.ops.cpu.onward import columns, onward_scores, padded
+from structperc.ops.cpu.lanes import WIDTH, first_equal, like, load, load_some, padded
+from structperc.ops.cpu.onward import columns, onward_scores
 
 
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -57,6 +57,6 @@ def _first(edge, at, before, onward, t, highest):  # type: ignore[no-untyped-def
     row = (at * L + before) * L
     for j in range(width - WIDTH, -1, -WIDTH):
         step = like(load_some(edge, row + j, L - j), onward)
-        lane = first_equal(plus(step, load(onward, t * width + j)), highest)
+        lane = first_equal(step + load(onward, t * width + j), highest)
         first = j + lane if lane < WIDTH else first
     return first
