@@ -77,6 +77,8 @@ class Host(TorchDispatchMode):
         args, kwargs = tree_map_only(Remote, lambda x: x.here, (args, kwargs))
         if device is not None:
             kwargs = {**kwargs, "device": torch.device("cpu")}
+            if function.overloadpacket is aten._to_copy:
+                kwargs.pop("layout", None)  # it is that of the wrapper, not of a sparse tensor
         found = function(*args, **kwargs)
         return tree_map_only(Tensor, Remote, found) if (remote or device == AWAY) and not to_host else found
 

@@ -139,7 +139,7 @@ class LossTagger(LatticeTagger):
             self._step_losses = {}
             if self.trainer.is_last_batch:
                 total = torch.stack([p.detach().double().sum() for p in self.parameters()]).sum()
-                check_finite(total, f"epoch {self.current_epoch + 1}", self._advice(), "sum of the weights")
+                check_finite(float(total), f"epoch {self.current_epoch + 1}", self._advice(), "sum of the weights")
             return
         self._here(optimizer_closure)
         if self.trainer.is_last_batch:
