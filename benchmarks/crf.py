@@ -114,8 +114,8 @@ class CRFsuite(pycrfsuite.Trainer):
 def _data(smoke: bool) -> tuple[SequenceData, str]:
     """CoNLL-2000 where there is a folder of corpora, else the embedded corpus."""
     if smoke or "STRUCTPERC_DATA" not in os.environ:
-        data: SequenceData = Synthetic(train=60 if smoke else 1500, dev=1, test=1, unit="sentence", batch_size=1000)
+        data: SequenceData = Synthetic(train=60 if smoke else 1500, dev=1, test=1, unit="sentence", batch_size=2000)
         return data, "the embedded corpus"
     folder = str(Path(os.environ["STRUCTPERC_DATA"]) / "conll2000")
     files = {"train": "train.txt", "test": "test.txt"}
-    return Conll(folder, files, ["word", "pos", "label"], batch_size=1000), "CoNLL-2000"
+    return Conll(folder, files, ["word", "pos", "label"], batch_size=2000), "CoNLL-2000"

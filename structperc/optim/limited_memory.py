@@ -52,8 +52,7 @@ class LimitedMemory:
 
         Without s.y > 0 the inverse Hessian would not stay positive definite (Nocedal & Wright 2006, §6.1).
         """
-        slope, square = inner(torch.stack((s, y)), [y])[:, 0].tolist()
-        if not slope > torch.finfo(y.dtype).eps * square:
+        if not dot(s, y) > torch.finfo(y.dtype).eps * dot(y, y):
             return False
         row = self.pairs % (len(self.vectors) // 2) * 2
         self.vectors[row], self.vectors[row + 1] = s, y

@@ -42,8 +42,8 @@ def expectations(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool)
     check_lengths(lengths, unary.shape[1])
     B, T, L = unary.shape
     each = 1 if edge.shape[1] == 1 else T
-    totals, nodes = unary.new_zeros(B), unary.new_zeros(B, T, L)
-    pairs = unary.new_zeros(B if with_pairs else 1, each if with_pairs else 0, L, L)
+    totals, nodes = unary.new_zeros(B), unary.new_empty(B, T, L)
+    pairs = unary.new_empty(B if with_pairs else 1, each if with_pairs else 0, L, L)
     work = 4 * T * (2 * WIDTH + L * L // WIDTH)
     over_sequences(_expect, B, work, *arrays(unary, edge, lengths, totals, nodes, pairs))
     if totals.isnan().any():  # of a training that has diverged, as it is soon told
@@ -58,25 +58,30 @@ def _expect(first, step, unary, edge, lengths, totals, nodes, pairs):  # type: i
     scales = np.empty(T)
     own, before, after = padded(T, L, scales, 0.0), padded(T + 1, L, scales, 0.0), padded(1, L, scales, 0.0)
     steps, back = padded(M * L + 1, L, scales, 0.0), padded(L + 1 if M == 1 else 0, L, scales, 0.0)
-    level, small = 0.0, False
+    level, small, known = 0.0, False, False
     for b in range(first, len(unary), step):
-        length = lengths[b]
+        length, into = lengths[b], pairs[0 if len(pairs) == 1 else b]
         if length == 0:
-            continue
-        edges, into = edge[0 if len(edge) == 1 else b], pairs[0 if len(pairs) == 1 else b]
-        if b == first or len(edge) > 1 or M > 1:
-            level, small = factors_of_edges(edges, length, steps, back)
-        levels, fine = factors_of_tokens(unary[b], length, own)
-        if levels + level == np.inf:
-            totals[b] = np.nan
-            continue
-        total = _forwards(own, steps, M, L, length, before, scales) if small and fine else np.nan
-        if total == -np.inf:
-            totals[b] = total
-        elif total == total and _backwards(own, steps, back, L, length, before, after, scales, nodes[b], into):
-            totals[b] = total + levels + level * (length - 1 if M == 1 else 1)
-        else:
             nodes[b], into[:] = 0, 0
+            continue
+        edges = edge[0 if len(edge) == 1 else b]
+        if not known:
+            level, small = factors_of_edges(edges, length, steps, back)
+            known = M == 1 and len(edge) == 1
+        levels, fine = factors_of_tokens(unary[b], length, own)
+        total = np.nan
+        if small and fine and levels + level < np.inf:
+            total = _forwards(own, steps, M, L, length, before, scales)
+        if total > -np.inf and _backwards(own, steps, back, L, length, before, after, scales, nodes[b], into):
+            totals[b] = total + levels + level * (length - 1 if M == 1 else 1)
+            nodes[b, length:] = 0
+            if M > 1:
+                into[:1], into[length:] = 0, 0
+            continue
+        nodes[b], into[:] = 0, 0
+        if total == -np.inf or levels + level == np.inf:
+            totals[b] = total
+        else:
             totals[b] = expect_by_logs(unary[b], edges, length, nodes[b], into)
 
 
