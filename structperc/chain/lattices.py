@@ -25,11 +25,14 @@ def checked(lattice: Lattice) -> Lattice:
         raise _misshapen("lengths", lengths, f"({B},)")
     if lengths.is_floating_point():
         raise InputError(f"lengths: numbers of tokens are integers, got {lengths.dtype}")
-    dtype = torch.promote_types(full_precision(unary).dtype, full_precision(edge).dtype)
+    unary, edge = full_precision(unary), full_precision(narrowed(lattice).edge)
+    if unary.dtype != edge.dtype:
+        dtype = torch.promote_types(unary.dtype, edge.dtype)
+        unary, edge = unary.to(dtype), edge.to(dtype)
     lengths = lengths.to(unary.device, torch.int64, non_blocking=True)
     if lengths.device.type != "cpu":
         lengths = lengths.clamp(0, T)  # a kernel must not read beyond; on a CPU they are looked at
-    return Lattice(unary.to(dtype), narrowed(Lattice(unary, edge, lengths)).edge.to(dtype), lengths)
+    return Lattice(unary, edge, lengths)
 
 
 def _misshapen(name: str, x: Tensor, expected: str) -> InputError:

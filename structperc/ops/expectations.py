@@ -28,7 +28,8 @@ def _backward(ctx: Any, total: Tensor | None, nodes: Tensor | None, pairs: Tenso
         if ctx.needs_input_grad[1]:
             if not ctx.with_pairs:
                 p_pairs = expectations(unary, edge, lengths, True)[2]
-            steps = (total.view(-1, 1, 1, 1) * p_pairs).sum_to_size(edge.shape)
+            shared = len(edge) == 1
+            steps = (total @ p_pairs.flatten(1)).view_as(edge) if shared else total.view(-1, 1, 1, 1) * p_pairs
     if nodes is not None or pairs is not None:
 
         def expected(unary: Tensor, edge: Tensor) -> tuple[Tensor, ...]:

@@ -10,9 +10,8 @@ from structperc.ops.cpu.lanes import WIDTH, larger, largest, load_some, spread
 
 def check_lengths(lengths: Tensor, T: int) -> None:
     """InputError for a length outside 0..T."""
-    (numbers,) = arrays(lengths)
-    if numbers.size and not 0 <= numbers.min() <= numbers.max() <= T:
-        b = int(((numbers < 0) | (numbers > T)).argmax())
+    b = _beyond(*arrays(lengths), T)
+    if b >= 0:
         raise InputError(f"lengths: sequence {b} of {len(lengths)} has {int(lengths[b])} tokens, expected 0..{T}")
 
 
@@ -43,6 +42,25 @@ def check_labels(labels: Tensor, lengths: Tensor, rows: Tensor, L: int) -> None:
             f"label {int(labels[s, t])} at token {t} of sequence {int(rows[s])} is outside 0..{L - 1}; give real "
             "tokens labels of the lattice"
         )
+
+
+def any_nan(x: Tensor) -> bool:
+    """Return whether NaN is among numbers (N,)."""
+    return bool(_any_nan(*arrays(x)))
+
+
+@kernel
+def _beyond(lengths, T):  # type: ignore[no-untyped-def]
+    """Return the first sequence whose length is not in 0..T; -1 where there is none."""
+    for b in range(len(lengths)):
+        if lengths[b] < 0 or lengths[b] > T:
+            return b
+    return -1
+
+
+@kernel
+def _any_nan(numbers):  # type: ignore[no-untyped-def]
+    return np.isnan(numbers).any()
 
 
 @kernel

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.checks import check_lengths
+from structperc.ops.cpu.checks import any_nan, check_lengths
 from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
 from structperc.ops.cpu.factors import factors_of_edges, factors_of_tokens
 from structperc.ops.cpu.lanes import (
@@ -46,7 +46,7 @@ def expectations(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool)
     pairs = unary.new_empty(B if with_pairs else 1, each if with_pairs else 0, L, L)
     work = 4 * T * (2 * WIDTH + L * L // WIDTH)
     over_sequences(_expect, B, work, *arrays(unary, edge, lengths, totals, nodes, pairs))
-    if totals.isnan().any():  # of a training that has diverged, as it is soon told
+    if any_nan(totals):  # of a training that has diverged, as it is soon told
         totals.fill_(torch.nan)
     return totals, nodes, pairs if with_pairs else pairs.view(0)
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.checks import check_labels, check_lengths
+from structperc.ops.cpu.checks import any_nan, check_labels, check_lengths
 from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
 
 
@@ -13,7 +13,7 @@ def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, row
     check_lengths(lengths, unary.shape[1])
     scores = unary.new_empty(len(labels))
     over_sequences(_score, len(labels), 2 * labels.shape[1], *arrays(unary, edge, lengths, labels, rows, scores))
-    if scores.isnan().any():
+    if any_nan(scores):
         check_labels(labels, lengths, rows, unary.shape[2])
     return scores
 
