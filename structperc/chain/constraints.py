@@ -58,7 +58,7 @@ class Constraints(nn.Module):
         """Take from the labels which of them may begin, end and follow one another."""
         for name, mask in (("start", labels.start), ("transition", labels.transition), ("end", labels.end)):
             self.register_buffer(name, mask, persistent=False)
-        self.anything = all(bool(mask.all()) for mask in (labels.start, labels.transition, labels.end))
+        self.anything = labels.scheme == "none"
 
     def forward(self, lattice: Lattice, first: Tensor | None = None, last: Tensor | None = None) -> Lattice:
         """Return the Lattice with what the tag scheme forbids at -inf; `first` and `last` are as in `constrain`."""
