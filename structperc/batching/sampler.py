@@ -22,6 +22,9 @@ class LengthBatches(DistributedSampler[list[int]]):
     see what one process with batches of that size does: every row once, in the same number of batches each. Where
     the last batch is too small for all processes, those before it are larger.
 
+    With `by_length` false, sequences are in an order that does not depend on the size of batches: for learners that
+    take them one after the other.
+
     It is a DistributedSampler by name alone, by which trainers know that rows are shared out already.
 
     Raises:
@@ -35,6 +38,7 @@ class LengthBatches(DistributedSampler[list[int]]):
         shuffle: bool,
         seed: int = 0,
         share: Share = WHOLE,
+        by_length: bool = True,
     ) -> None:
         if batch_size < 1:
             raise InputError(f"data.batch_size must be >= 1, got {batch_size}")
@@ -42,6 +46,7 @@ class LengthBatches(DistributedSampler[list[int]]):
             raise InputError(f"data: {len(lengths)} sequences for {share.processes} processes; set trainer.devices: 1")
         self.lengths, self.share = np.asarray(lengths), share
         self.batch_size, self.shuffle, self.seed, self.epoch = batch_size, shuffle, seed, 0
+        self.by_length = by_length and batch_size * share.processes > 1
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the order of an epoch; the trainer calls this at the start of each one."""
@@ -64,8 +69,8 @@ class LengthBatches(DistributedSampler[list[int]]):
             return self._cut(np.argsort(-self.lengths, kind="stable"), self._size)
         random = np.random.default_rng([self.seed, self.epoch])
         order = random.permutation(len(self.lengths))
-        if self._size == 1:
-            return self._cut(order, 1)
+        if not self.by_length:
+            return self._cut(order, self._size)
         pools = [pool[np.argsort(self.lengths[pool], kind="stable")] for pool in self._cut(order, self._size * POOL)]
         batches = [batch for pool in pools for batch in self._cut(pool, self._size)]
         return [batches[i] for i in random.permutation(len(batches))]

@@ -37,7 +37,8 @@ class SequenceData(pl.LightningDataModule, ABC):
             segments, such as parts of speech.
         labels: scheme that the source is written in; default: as `scheme`.
         strict: refuse illegal label sequences instead of repairing and counting them.
-        batch_size: sequences per step of training, in each process.
+        batch_size: sequences per step of training, in each process. Where a tagger learns them one after the other, as
+            those of the perceptron family do, it is a matter of speed alone.
         eval_batch_size: sequences at a time where nothing is learned. Decisions do not depend on it, apart from
             which of several labellings of equal score are the last of a list of candidates.
         shuffle: see training sequences in a new order every epoch; else the same mini-batches of sequences of one
@@ -53,6 +54,7 @@ class SequenceData(pl.LightningDataModule, ABC):
         InputError: a number is too small; `predict` names no split; types are given and the scheme is "none".
     """
 
+    one_by_one = False  # whether training sequences are learned one after the other: set by the tagger
     unlabelled = "name their column 'label' in data.columns"  # advice where there are no gold labels
 
     def __init__(
@@ -169,7 +171,7 @@ class SequenceData(pl.LightningDataModule, ABC):
         """Return an iterable over the mini-batches of a split; each process gets its share of them."""
         rows = self._encoded[split]
         size = self.batch_size if shuffle else self.eval_batch_size
-        order = LengthBatches(rows.corpus.lengths, size, shuffle, self.seed, share())
+        order = LengthBatches(rows.corpus.lengths, size, shuffle, self.seed, share(), not (shuffle and self.one_by_one))
         return DataLoader(rows, batch_size=None, sampler=order)
 
     def train_dataloader(self) -> "DataLoader[Batch]":

@@ -2,18 +2,19 @@
 
 from itertools import accumulate
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from structperc.data.words import word_hashes
 from structperc.errors import InputError
+from structperc.guided import compiled
+from structperc.guided.arrays import Weights
 from structperc.guided.templates import OFFSETS, parse_context
 from structperc.nonlocal_features.hashes import combined
-from structperc.ragged import Ragged
-from structperc.scorers.bags import bag_sum
 
-UNKNOWN = -1  # in place of a label that is not decided yet
+SIDES = ({False}, {True}, {False, True})  # whether the labels that a template sees come after the token
 
 
 class ContextFeatures(nn.Module):
@@ -23,8 +24,8 @@ class ContextFeatures(nn.Module):
     for k labels. With words they are hashed: all such templates share `size` rows, and combinations that meet in
     one row share its weights. Row 0 stays zero; it stands for templates that do not fire. Weights start at zero.
 
-    Below, F is the number of templates, those without words first. A window is the labels at the offsets -2, -1, 1
-    and 2 from the token that is labelled, UNKNOWN where they are not decided.
+    Below, F is the number of templates, those without words first, and H of those with words. A window is the labels
+    at the offsets -2, -1, 1 and 2 from the token that is labelled, UNKNOWN where they are not decided.
 
     Args:
         templates: see `parse_context`.
@@ -59,27 +60,28 @@ class ContextFeatures(nn.Module):
         self.table = nn.Parameter(torch.zeros(rows, n_labels))
 
     def keys(self, words: Tensor) -> Tensor:
-        """Return the numbers (B, T, F) of what each template sees of the words (B, T), which are 0 in the padding."""
-        seeds = word_hashes(map(str, self.parsed)).tolist()
+        """Return numbers (B, T, H) of what templates with words see of the words (B, T), which are 0 in the padding."""
+        with_words = self.parsed[self.exact :]
+        seeds = word_hashes(map(str, with_words)).tolist()
         columns = [
             combined(torch.full_like(words, seed), *(_shifted(words, i) for i in template.words))
-            for template, seed in zip(self.parsed, seeds, strict=True)
+            for template, seed in zip(with_words, seeds, strict=True)
         ]
         return torch.stack(columns, -1) if columns else words.new_zeros(*words.shape, 0)
 
     def rows(self, windows: Tensor, keys: Tensor) -> Tensor:
-        """Return the rows (n, F) of the table for windows (n, 4) and keys (n, F); 0 where a template does not fire."""
-        labels = windows.double().masked_fill(windows == UNKNOWN, -(2.0**52))  # whatever else is seen, the sum is < 0
-        found = labels @ self.radix.double().T
-        numbers = found.clamp(min=0).long()
-        hashes = combined(keys[:, self.exact :] + numbers[:, self.exact :]).remainder(self.size)
-        return (torch.cat([numbers[:, : self.exact], hashes], 1) + self.first).where(found >= 0, 0)
+        """Return the rows (n, F) of the table for windows (n, 4) and keys (n, H); 0 where a template does not fire."""
+        none = np.zeros((0, self.table.shape[1]), np.float32)
+        return torch.from_numpy(compiled.rows(windows.numpy(), keys.numpy(), self.weights(none, none)))
 
-    def forward(self, windows: Tensor, keys: Tensor) -> Tensor:
-        """Return the sums (n, L) of the rows that fire for windows (n, 4) and keys (n, F)."""
-        rows = self.rows(windows, keys)
-        offsets = torch.arange(len(rows) + 1, device=rows.device) * rows.shape[1]
-        return bag_sum(self.table, Ragged(rows.flatten(), offsets))
+    def weights(self, node: np.ndarray, table: np.ndarray) -> Weights:
+        """Return weights of features of tokens (R, L) and of contexts together, as compiled functions read them."""
+        sides = [{offset > 0 for offset in template.labels} for template in self.parsed]
+        before, after, around = (
+            np.array([f for f, side in enumerate(sides) if side == own], np.int64) for own in SIDES
+        )
+        radix, first = self.radix.cpu().numpy(), self.first.cpu().numpy()
+        return Weights(node, table, radix, first, self.size, before, after, around)
 
 
 def _shifted(words: Tensor, offset: int) -> Tensor:

@@ -1,23 +1,21 @@
 """The tagger of Shen et al. 2007: weights, their averages, inference and learning."""
 
-from collections.abc import Callable
-from typing import get_args
+from typing import Literal, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from structperc.errors import InputError
-from structperc.guided.chart import Actions, Chart, Order
+from structperc.guided import compiled
+from structperc.guided.arrays import Lessons, Sums, Text, changed, check_range, here, of_tokens, starts_of
 from structperc.guided.context import ContextFeatures
-from structperc.guided.learning import Progress, learn
-from structperc.guided.lesson import Lesson, Update
-from structperc.guided.rules import Aggressive, Rule
-from structperc.guided.search import Decisions, decide
+from structperc.guided.decisions import Decisions
+from structperc.guided.rules import Aggressive, Progress, Rule
 from structperc.guided.updates import Updates
-from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
-from structperc.scorers.bags import bag_sum
-from structperc.structures import Batch, real_tokens
+from structperc.structures import Batch
+
+Order = Literal["easiest", "left-to-right"]
 
 
 class GuidedModel(nn.Module):
@@ -27,7 +25,8 @@ class GuidedModel(nn.Module):
     the features g of those neighbouring labels that are decided (Eq. 2). V(hypothesis) = V(left context) +
     V(right context) + U (Eq. 1). All labels are tried for all tokens.
 
-    Learning moves the parameters without gradients, through `Updates`.
+    Learning moves the parameters without gradients, through `Updates`. One decision waits for the other, which suits
+    a CPU alone: weights that are elsewhere are brought there for each mini-batch.
 
     Args:
         static: its node weights score what labels of other tokens do not matter to.
@@ -66,52 +65,35 @@ class GuidedModel(nn.Module):
     @torch.no_grad()
     def decode(self, batch: Batch) -> Decisions:
         """Label a batch with the present weights."""
-        static = bag_sum(self.static.node, batch.nodes)
-        return decide(self._chart(batch, self._keys(batch), lambda tokens: static[tokens]))
+        node, table = here(self.static.node), here(self.context.table)
+        text, weights = self._text(batch), self.context.weights(node.numpy(), table.numpy())
+        B, T = batch.words.exact.shape
+        found = Decisions.open(B, T, node.dtype)
+        compiled.decide(starts_of(batch), text, weights, self.beam, self.order == "easiest", found)
+        return Decisions(*(values.to(batch.lengths.device) for values in found))
 
     @torch.no_grad()
     def learn(self, batch: Batch, updates: Updates) -> Progress:
-        """Visit the sentences of a batch once and move the weights.
+        """Visit the sentences of a batch one after the other and move the weights: each sees what the ones before left.
 
-        Raises InputError for a batch without gold labels.
+        Raises InputError for a batch without gold labels, or with labels that the model does not have.
         """
         if batch.gold is None:
             raise InputError("GuidedModel: there is nothing to learn from a batch without gold labels")
-        nodes, keys = batch.nodes, self._keys(batch)
-        chart = self._chart(batch, keys, lambda tokens: bag_sum(self.static.node, nodes.select(tokens)))
-        lesson = Lesson(chart, batch.gold[_real(batch)])
-        return learn(lesson, self.rule, lambda update, decisions: self._move(nodes, keys, update, decisions, updates))
+        gold = of_tokens(batch.gold, batch)
+        check_range(gold, self.static.node.shape[1], "label")
+        starts, text, easiest = starts_of(batch), self._text(batch), self.order == "easiest"
+        tables = self.static.node, self.context.table
+        with changed(*tables, *map(updates.sums, tables)) as (node, table, *sums):
+            weights = self.context.weights(node, table)
+            progress = self.rule.learn(
+                Lessons(starts, text, gold.numpy(), weights, Sums(*sums), updates.decisions, self.beam, easiest)
+            )
+        updates.count(progress.decisions)
+        return progress
 
-    def _keys(self, batch: Batch) -> Tensor:
-        """(n, F) of the real tokens."""
-        return self.context.keys(batch.words.exact)[_real(batch)]
-
-    def _chart(self, batch: Batch, keys: Tensor, static: Callable[[Tensor], Tensor]) -> Chart:
-        def scores(tokens: Tensor, owner: Tensor, windows: Tensor) -> Tensor:
-            return static(tokens)[owner] + self.context(windows, keys[tokens[owner]])
-
-        T = batch.words.exact.shape[1]
-        return Chart(batch.lengths, T, self.beam, self.order, scores, self.static.node.detach())
-
-    def _move(self, nodes: Ragged, keys: Tensor, update: Update, decisions: int, updates: Updates) -> None:
-        """Promote and demote; count decisions."""
-        for actions, sign in zip(update, (1, -1), strict=True):
-            updates.add(self.static.node, self._node_weights(nodes, actions), sign)
-            updates.add(self.context.table, self._context_weights(keys, actions), sign)
-        updates.count(decisions)
-
-    def _node_weights(self, nodes: Ragged, actions: Actions) -> Tensor:
-        """Places in the flattened table, one for each feature of each action."""
-        features = nodes.select(actions.tokens)
-        return features.ids.long() * self.static.node.shape[1] + actions.labels.repeat_interleave(features.counts)
-
-    def _context_weights(self, keys: Tensor, actions: Actions) -> Tensor:
-        rows = self.context.rows(actions.windows, keys[actions.tokens])
-        places = rows * self.context.table.shape[1] + actions.labels.unsqueeze(1)
-        return places[rows > 0]
-
-
-def _real(batch: Batch) -> Tensor:
-    """(B, T) bool, no padding."""
-    words = batch.words.exact
-    return real_tokens(batch.lengths, words.shape[1])
+    def _text(self, batch: Batch) -> Text:
+        ids, offsets = here(batch.nodes.ids), here(batch.nodes.offsets)
+        check_range(ids, self.static.node.shape[0], "feature")
+        keys = self.context.keys(here(batch.words.exact))
+        return Text(ids.int().numpy(), offsets.long().numpy(), of_tokens(keys, batch).numpy())

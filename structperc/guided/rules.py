@@ -3,30 +3,29 @@
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
-
 from structperc.errors import InputError
-from structperc.guided.chart import Actions
-from structperc.guided.lesson import Lesson, Update
-from structperc.guided.states import first_best
+from structperc.guided import compiled
+from structperc.guided.arrays import Lessons
 
 
-class Verdict(NamedTuple):
-    """The decision on the chosen candidates (A,) of A sentences, and the update that follows from it."""
+class Progress(NamedTuple):
+    """What is counted while the sentences of a mini-batch are visited once."""
 
-    accepted: Tensor  # (A,) bool; the queues of the other sentences are made anew
-    corrected: Tensor  # (A,) bool, which make an update
-    left: Tensor  # (A,) bool, which end the visit of their sentence
-    update: Update  # of all of them
+    updates: int
+    decisions: int  # how often a candidate was chosen: accepted tokens, and the choices that were not accepted
+    errors: int  # how often the top hypothesis of the chosen candidate was not gold
 
 
 class Rule(ABC):
-    """Base of the rules that decide about chosen candidates: rule(lesson, places (A,)) -> Verdict."""
+    """Base of the rules that learn: Algorithm 2 of Shen et al. 2007 as a compiled function of `Lessons`.
+
+    The order of inference and the scores of actions are learned together, sentence by sentence: each sees the weights
+    that the one before left.
+    """
 
     @abstractmethod
-    def __call__(self, lesson: Lesson, places: Tensor) -> Verdict:
-        """Judge the chosen candidates, one of each of A sentences."""
+    def learn(self, lessons: Lessons) -> Progress:
+        """Visit the sentences once, and change the weights where the rule says so."""
 
 
 class Aggressive(Rule):
@@ -56,18 +55,9 @@ class Aggressive(Rule):
             raise InputError(f"Aggressive: limit must be >= 1 update per token, got {limit}")
         self.margin, self.limit = margin, limit
 
-    def __call__(self, lesson: Lesson, places: Tensor) -> Verdict:
-        """Accept what is gold."""
-        wrong = lesson.held[places] != 0
-        update = lesson.last_difference(places)
-        if self.margin:
-            gap, others = _rivals(lesson, places)
-            close = ~wrong & (gap <= self.margin)
-            update = update._replace(rival=_choose(close, others, update.rival))
-            wrong = wrong | close
-        sentences = lesson.chart.sentence(places)
-        spent = lesson.updates[sentences] + 1 >= self.limit * lesson.chart.lengths[sentences]
-        return Verdict(~wrong, wrong, wrong & spent, Update(*(_select(actions, wrong) for actions in update)))
+    def learn(self, lessons: Lessons) -> Progress:
+        """Visit the sentences once, and accept what is gold."""
+        return Progress(*compiled.learn_aggressively(lessons, float(self.margin), int(self.limit)))
 
 
 class EarlyUpdate(Rule):
@@ -78,31 +68,6 @@ class EarlyUpdate(Rule):
     hypothesis demoted, and the sentence is left. Other spans of the sentence are not compared.
     """
 
-    def __call__(self, lesson: Lesson, places: Tensor) -> Verdict:
-        """Accept all."""
-        held = lesson.held[places]
-        lost = (held < 0) | (lesson.chart.complete(places) & (held > 0))
-        return Verdict(torch.ones_like(lost), lost, lost, lesson.whole_difference(places[lost]))
-
-
-def _rivals(lesson: Lesson, places: Tensor) -> tuple[Tensor, Actions]:
-    """V(gold) - V(rival) (A,) of spans whose contexts have gold on top, and the last actions of the rivals."""
-    chart, gold = lesson.chart, lesson.gold[places]
-    found = chart.hypotheses(places)
-    own = found.owner.diff(prepend=found.owner.new_tensor([-1])) > 0  # the first combination is that of the top states
-    others = torch.arange(found.V.shape[1], device=gold.device) != gold[found.owner].unsqueeze(1)
-    V = found.V.where(others, -torch.inf)
-    highest, row = first_best(V.amax(1), found.owner, len(places))
-    windows = chart.windows(places, found.left[row], found.right[row])
-    gap = found.V[own].gather(1, gold.unsqueeze(1)).squeeze(1) - highest
-    return gap, Actions(chart.token[places], V[row].max(1).indices, windows)
-
-
-def _select(actions: Actions, mask: Tensor) -> Actions:
-    return Actions(*(column[mask] for column in actions))
-
-
-def _choose(mask: Tensor, first: Actions, second: Actions) -> Actions:
-    """First where mask (A,), else second."""
-    tokens, labels, windows = zip(first, second, strict=True)
-    return Actions(tokens[0], labels[0].where(mask, labels[1]), windows[0].where(mask.unsqueeze(1), windows[1]))
+    def learn(self, lessons: Lessons) -> Progress:
+        """Visit the sentences once, and accept all."""
+        return Progress(*compiled.learn_early(lessons))

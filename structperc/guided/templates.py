@@ -13,6 +13,7 @@ from typing import NamedTuple
 from structperc.errors import InputError
 
 OFFSETS = (-2, -1, 1, 2)  # of the neighbours whose labels are seen, in the order of all windows
+UNKNOWN = -1  # in place of a label that is not decided yet
 
 
 class ContextTemplate(NamedTuple):

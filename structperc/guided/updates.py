@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structperc.optim.averaged import AveragedOptimizer, add
+from structperc.optim.averaged import AveragedOptimizer
 
 
 class Updates(AveragedOptimizer):
@@ -27,16 +27,19 @@ class Updates(AveragedOptimizer):
     def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float:
         return 1.0
 
-    @torch.no_grad()
-    def add(self, p: Tensor, places: Tensor, amount: int) -> None:
-        """Add to the weights at places (N,) of the flattened parameter, as often as each is named."""
-        group, change = self.param_groups[0], (places, torch.ones_like(places))
-        add(p, change, amount)
-        if group["average"]:
-            state = self.state[p]
-            if "sums" not in state:
-                state["sums"] = torch.zeros_like(p, dtype=torch.float64)
-            add(state["sums"], change, amount * group["steps"])
+    def sums(self, p: Tensor) -> Tensor:
+        """Return what is added up for the average of a parameter, float64; without rows where no average is kept."""
+        if not self.param_groups[0]["average"]:
+            return p.new_empty(0, *p.shape[1:], dtype=torch.float64)
+        state = self.state[p]
+        if "sums" not in state:
+            state["sums"] = torch.zeros_like(p, dtype=torch.float64)
+        return state["sums"]
+
+    @property
+    def decisions(self) -> int:
+        """How many decisions were made until now."""
+        return self.param_groups[0]["steps"]
 
     def count(self, decisions: int) -> None:
         """Count decisions that were made with the present weights, for their average."""

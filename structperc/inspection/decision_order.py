@@ -7,7 +7,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.guided import Decisions
-from structperc.guided.context import UNKNOWN
+from structperc.guided.templates import UNKNOWN
 from structperc.inspection.decision_steps import Decided, Step
 from structperc.taggers.guided_tagger import GuidedTagger
 

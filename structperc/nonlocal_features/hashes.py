@@ -4,6 +4,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 BASE, ROW = 0x5851F42D4C957F2D, 0x2545F4914F6CDD1D  # odd, so that multiplying by them loses nothing modulo 2**64
+UPPER = 0xFFFFFFFF  # of the upper half of a number, without its sign
 INVERSE = pow(BASE, -1, 2**64) - 2**64  # as int64
 
 
@@ -39,15 +40,14 @@ def combined(first: Tensor, *others: Tensor | int) -> Tensor:
     """
     number = first
     for other in others:
-        number = _mixed(number) * BASE + other
-    return _mixed(number)
+        number = mixed(number) * BASE + other
+    return mixed(number)
 
 
-def _mixed(number: Tensor) -> Tensor:
-    """A bijection of int64 after which neighbours are far apart and sums mean nothing."""
-    number = (number ^ _upper_half(number)) * ROW
-    return number ^ _upper_half(number)
+def mixed(number: Tensor) -> Tensor:
+    """Return a bijection of int64 after which neighbours are far apart and sums mean nothing.
 
-
-def _upper_half(number: Tensor) -> Tensor:
-    return (number >> 32) & 0xFFFFFFFF
+    It says the same of a tensor, of an array and, compiled, of a number.
+    """
+    number = (number ^ ((number >> 32) & UPPER)) * ROW
+    return number ^ ((number >> 32) & UPPER)

@@ -13,7 +13,7 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures, GuidedModel, Rule, Updates
-from structperc.guided.chart import Order
+from structperc.guided.model import Order
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
@@ -28,9 +28,10 @@ ORDER = "order"  # the column of `GuidedTagger.annotated`
 class GuidedTagger(SequenceTagger):
     """The tagger of Shen, Satta & Joshi 2007; see `GuidedModel`.
 
-    Node templates of `features` see words alone, `context` sees labels that are decided already. A step of training
-    learns from a mini-batch of sentences that advance together; data.batch_size 1 is the paper's algorithm. Averaged
-    weights are what is looked at and saved. Labels are chosen one by one: a tag scheme is not enforced.
+    Node templates of `features` see words alone, `context` sees labels that are decided already. Sentences are learned
+    one after the other, as in the paper: data.batch_size, how many of them are learned in one step of training, is a
+    matter of speed alone. Averaged weights are what is looked at and saved. Labels are chosen one by one: a tag scheme
+    is not enforced.
 
     Args:
         features: templates and resources; edge templates are not used.
@@ -117,7 +118,7 @@ class GuidedTagger(SequenceTagger):
         return corpus.replace_column(ORDER, steps)
 
     def training_step(self, batch: Batch, batch_idx: int = 0) -> None:
-        """Visit the sentences of the batch once, and change the weights where decisions are wrong."""
+        """Visit the sentences of the batch one after the other, and change the weights where decisions are wrong."""
         optimizer = cast(LightningOptimizer, self.optimizers())
         progress = self.guided.learn(batch, cast(Updates, optimizer.optimizer))
         optimizer.step()
@@ -131,6 +132,10 @@ class GuidedTagger(SequenceTagger):
 
     def _start_counts(self) -> None:
         self._updates = self._decisions = self._errors = 0
+
+    def on_fit_start(self) -> None:
+        """Ask for sentences in an order that does not depend on the size of mini-batches."""
+        self.trainer.datamodule.one_by_one = True  # type: ignore[attr-defined]
 
     def on_train_epoch_start(self) -> None:
         """Set the counts of the epoch to zero."""

@@ -28,6 +28,15 @@ def test_order_is_a_function_of_seed_and_epoch():
     assert order(1, 5) != order(2, 5)
 
 
+def test_learners_of_one_sequence_after_the_other_see_one_order():
+    """That of batches of one, whatever their size."""
+    alone = [row for batch in LengthBatches(LENGTHS, 1, True) for row in batch]
+    for batch_size in (1, 8, 5000):
+        batches = LengthBatches(LENGTHS, batch_size, True, by_length=False)
+        assert [row for batch in batches for row in batch] == alone
+        assert len(batches) == len(list(batches)) == -(-1003 // batch_size)
+
+
 def test_batches_hold_similar_lengths():
     def padding(sampler):
         return sum(LENGTHS[b].max() * len(b) - LENGTHS[b].sum() for b in sampler)

@@ -172,28 +172,6 @@ class Reference:
             Q = self.queue(sentence, P)
         return updates, decisions, errors
 
-    def learn_together(self, sentences, limit=10):
-        """Mini-batch: all choose, then the summed updates, then who was wrong makes its queue anew, and who was right
-        the candidates next to its new span; what else waits keeps the scores that it was made with."""
-        batch = [[s, [], self.queue(s, []), 0] for s in sentences if s.words]
-        while batch:
-            chosen = [(row, self.choose(row[2])) for row in batch]
-            golds = [self.gold_hypothesis(row[0], span) for row, span in chosen]
-            wrong = [span.top.labels != gold.labels for (_, span), gold in zip(chosen, golds, strict=True)]
-            for (_, span), gold, error in zip(chosen, golds, wrong, strict=True):
-                if error:
-                    self.move([gold.action], +1)
-                    self.move([span.top.action], -1)
-            self.history += [Counter(self.weights)] * len(batch)
-            for (row, span), error in zip(chosen, wrong, strict=True):
-                row[3] += error
-                if not error:
-                    row[1] = self.accept(span, row[1])
-                new = self.queue(row[0], row[1])
-                near = new.keys() if error else {span.first - 1, span.last + 1}
-                row[2] = {t: new[t] if t in near else row[2][t] for t in new}
-            batch = [row for row in batch if row[2] and row[3] < limit * len(row[0].words)]
-
     def learn_early(self, sentence):
         """Accept what is chosen until gold's hypothesis is in no state of it, or in the end not on top."""
         P, decisions, errors = [], 0, 0

@@ -10,8 +10,7 @@ from reference import Reference, Sentence
 
 from structperc.data.words import word_hashes
 from structperc.guided import ContextFeatures, GuidedModel, Progress, Updates
-from structperc.guided.context import UNKNOWN
-from structperc.guided.templates import parse_context
+from structperc.guided.templates import UNKNOWN, parse_context
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Words

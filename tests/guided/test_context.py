@@ -7,8 +7,7 @@ import torch
 
 from structperc.errors import InputError
 from structperc.guided import ContextFeatures
-from structperc.guided.context import UNKNOWN
-from structperc.guided.templates import SETS, parse_context
+from structperc.guided.templates import SETS, UNKNOWN, parse_context
 
 L = 4
 ALL = list(itertools.product([UNKNOWN, *range(L)], repeat=4))  # windows
@@ -122,14 +121,3 @@ def test_words_outside_of_the_sentence():
     assert torch.equal(alone[:, 0], padded[:, 0])
     assert not torch.equal(alone[:, 0], made.keys(torch.tensor([[3, 0, 4]]))[:, 0])
     assert made.keys(torch.zeros(2, 0, dtype=torch.int64)).shape == (2, 0, 2)
-
-
-def test_scores_are_sums_of_rows():
-    made = features(["shen2007_c"])
-    torch.manual_seed(0)
-    made.table.detach()[1:] = torch.randn(len(made.table) - 1, L)
-    windows = torch.tensor(ALL)
-    keys = made.keys(torch.randint(1, 9, (len(ALL), 1)))[:, 0]
-    expected = made.table[made.rows(windows, keys)].sum(1)
-    torch.testing.assert_close(made(windows, keys), expected)
-    assert made(windows[:0], keys[:0]).shape == (0, L)

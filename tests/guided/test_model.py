@@ -47,6 +47,18 @@ def test_gold_is_needed():
         model_of([], 2).learn(batch)
 
 
+def test_labels_and_features_of_other_models_are_refused():
+    """Before anything is read or moved."""
+    batch, model = batch_of(sentences(1, 2, 2)), model_of([], 2)
+    with pytest.raises(InputError, match=r"a label outside of 0\.\.1"):
+        model.learn(batch._replace(gold=batch.gold + 1))
+    strange = batch._replace(nodes=batch.nodes._replace(ids=batch.nodes.ids + 9))
+    for use in (model.learn, model.decode):
+        with pytest.raises(InputError, match=r"a feature outside of 0\.\.11"):
+            use(strange)
+    assert not any(p.any() for p in model.parameters())
+
+
 def test_options_are_checked():
     with pytest.raises(InputError, match="beam must be >= 1, got 0"):
         model_of([], 2, beam=0)

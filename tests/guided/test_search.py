@@ -7,7 +7,7 @@ import torch
 from reference import Reference, Sentence
 from tagged import Weights, batch_of, draw_weights, model_of, reference_of, sentences, set_weights
 
-from structperc.guided.context import UNKNOWN
+from structperc.guided.templates import UNKNOWN
 
 TEMPLATES = {"A": ["shen2007_a"], "B": ["shen2007_b"], "E": ["shen2007_e"], "words": ["t[-1] t[2] w[1]", "t[1] w[-2]"]}
 ORDERS = ["easiest", "left-to-right"]

@@ -1,13 +1,13 @@
-"""States of spans, and the best ones of a candidate, against lists and dictionaries."""
+"""States of spans, the best ones of a candidate, and the queue, against lists and dictionaries."""
 
 import random
 
+import numpy as np
 import pytest
-import torch
 
-from structperc.guided.context import UNKNOWN
-from structperc.guided.queue import Queue
-from structperc.guided.states import OPEN, best_states, first_best, joined
+from structperc.guided.compiled.queue import best, empty_queue, put, waits
+from structperc.guided.compiled.states import OPEN, best_states, join
+from structperc.guided.templates import UNKNOWN
 
 
 def interfaces(labels):
@@ -17,13 +17,23 @@ def interfaces(labels):
     return [*labels[:2], *labels[-2:]]
 
 
+def joined(pairs):
+    """Interfaces (n, 4) with an open label between the two of each pair."""
+    spans, joint = (
+        np.array([[left for left, _ in pairs], [right for _, right in pairs]]),
+        np.zeros((len(pairs), 4), int),
+    )
+    for row in range(len(pairs)):
+        join(0, row, 1, row, spans, joint, row)
+    return joint
+
+
 @pytest.mark.parametrize("before", range(5))
 @pytest.mark.parametrize("after", range(5))
 def test_interfaces_of_joined_spans(before, after):
     left, right = list(range(before)), list(range(10, 10 + after))
-    for label in (5, OPEN):
-        found = joined(torch.tensor(interfaces(left)), label, torch.tensor(interfaces(right)))
-        assert found.tolist() == interfaces([*left, label, *right])
+    found = joined([(interfaces(left), interfaces(right))])
+    assert found[0].tolist() == interfaces([*left, OPEN, *right])
 
 
 @pytest.mark.parametrize("beam", [1, 2, 3, 9])
@@ -31,21 +41,13 @@ def test_interfaces_of_joined_spans(before, after):
 def test_best_states(span, beam):
     """Few values: many ties."""
     draw = random.Random(beam)
-    for L in (1, 2, 4):
-        pairs = [draw_pairs(draw, span, L) for _ in range(4)]
-        scores = [[[draw.randint(-1, 1) for _ in range(L)] for _ in own] for own in pairs]
-        codes = [joined(torch.tensor(a), OPEN, torch.tensor(b)).tolist() for own in pairs for a, b in own]
-        owner = torch.tensor([n for n, own in enumerate(pairs) for _ in own])
-        flat = torch.tensor([row for own in scores for row in own]).float()
-        V, row, label = best_states(flat, torch.tensor(codes), owner, 4, beam)
-        first = 0
-        for n, own in enumerate(pairs):
-            wanted = ranked(scores[n], own)[:beam]
-            k = len(wanted)
-            found = zip(V[n].tolist(), (row[n] - first).tolist(), label[n].tolist(), strict=True)
-            assert list(found)[:k] == wanted
-            assert V[n, k:].eq(-torch.inf).all()
-            first += len(own)
+    for L in (1, 2, 4, 1, 2, 4):
+        pairs = draw_pairs(draw, span, L)
+        scores, M = [[draw.randint(-1, 1) for _ in range(L)] for _ in pairs], len(pairs)
+        memory, V, found = np.empty(M, np.float32), np.empty(beam, np.float32), np.empty((beam, 2), int)
+        n = best_states(M, joined(pairs), np.array(scores, np.float32), memory, V, found)
+        wanted = ranked(scores, pairs)[:beam]
+        assert list(zip(V[:n].tolist(), *found[:n].T.tolist(), strict=True)) == wanted
 
 
 def draw_pairs(draw, span, L):
@@ -59,36 +61,23 @@ def draw_pairs(draw, span, L):
 def ranked(scores, pairs):
     """(score, combination, label) of the best hypothesis of each state, best first, in the order of both on ties."""
     best = {}
-    for p, (left, right) in enumerate(pairs):
+    for p, joint in enumerate(joined(pairs).tolist()):
         for label, score in enumerate(scores[p]):
-            state = tuple(joined(torch.tensor(left), label, torch.tensor(right)).tolist())
+            state = tuple(label if own == OPEN else own for own in joint)
             if state not in best or score > best[state][0]:
                 best[state] = (score, p, label)
     return sorted(best.values(), key=lambda found: (-found[0], found[1:]))
 
 
-def test_best_of_nothing():
-    none, empty = torch.zeros(0), torch.zeros(0, dtype=torch.int64)
-    assert [x.shape for x in first_best(none, empty, 0)] == [(0,), (0,)]
-    found = best_states(torch.zeros(0, 3), torch.zeros(0, 4).long(), empty, 0, 2)
-    assert [x.shape for x in found] == [(0, 2)] * 3
-
-
 @pytest.mark.parametrize("places", [1, 4, 7, 50])
 def test_queue_against_a_dictionary(places):
     draw = random.Random(places)
-    queue = Queue(3, places, torch.zeros(1))
-    waiting = [{} for _ in range(3)]
-    for _ in range(60):
-        for s, own in enumerate(waiting):
-            place = draw.randrange(places)
-            if own.pop(place, None) is None or draw.random() < 0.5:
-                own[place] = float(draw.randint(-2, 2))
-            queue.put(torch.tensor([s * queue.width + place]), own.get(place, -torch.inf))
-        some = [s for s, own in enumerate(waiting) if own]
-        best = [
-            min(own, key=lambda place: (-own[place], place)) + s * queue.width for s, own in enumerate(waiting) if own
-        ]
-        assert queue.best(torch.tensor(some, dtype=torch.int64)).tolist() == best
-        everything = [s * queue.width + place for s in some for place in sorted(waiting[s])]
-        assert queue.waiting(torch.tensor(some, dtype=torch.int64)).tolist() == everything
+    queue, waiting = empty_queue(places, np.dtype(np.float32)), {}
+    for _ in range(100):
+        place = draw.randrange(places)
+        if waiting.pop(place, None) is None or draw.random() < 0.5:
+            waiting[place] = float(draw.randint(-2, 2))
+        put(queue, place, waiting.get(place, -np.inf))
+        assert [place for place in range(places) if waits(queue, place)] == sorted(waiting)
+        if waiting:
+            assert best(queue) == min(waiting, key=lambda place: (-waiting[place], place))

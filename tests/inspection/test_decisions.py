@@ -16,8 +16,7 @@ from structperc.data.synthetic import synthetic_corpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures
-from structperc.guided.context import UNKNOWN
-from structperc.guided.templates import OFFSETS
+from structperc.guided.templates import OFFSETS, UNKNOWN
 from structperc.inspection.decision_order import decisions
 from structperc.inspection.decision_page import decision_html
 from structperc.inspection.decision_steps import Decided, Step
@@ -42,7 +41,7 @@ def by_hand(words, labels, weights, context, beam=2):
             guided.static.node[names.index(f"w[0]={word}"), tagger.labels.index(label)] = weight
         for (offset, neighbour, label), weight in context.items():
             window = [tagger.labels.index(neighbour) if at == offset else UNKNOWN for at in OFFSETS]
-            rows = guided.context.rows(torch.tensor([window]), torch.zeros(1, len(templates), dtype=torch.int64))
+            rows = guided.context.rows(torch.tensor([window]), torch.zeros(1, 0, dtype=torch.int64))
             row = rows[0, templates.index(f"t[{offset}]")]
             guided.context.table[row, tagger.labels.index(label)] = weight
     return tagger.eval()

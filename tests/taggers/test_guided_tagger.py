@@ -89,6 +89,13 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(config, tmp_path):
     assert same(weights(whole.model), weights(resumed.model))
 
 
+def test_the_size_of_mini_batches_changes_nothing(config, tmp_path):
+    one, many = (fitted(config, tmp_path / size, f"--data.batch_size={size}") for size in ("1", "5"))
+    assert same(weights(one.model), weights(many.model))
+    counts = [program.trainer.callback_metrics["train/updates"] for program in (one, many)]
+    assert counts[0] == counts[1] > 0
+
+
 def test_it_learns(config, tmp_path):
     program = fitted(config, tmp_path / "run", "--trainer.max_epochs=5", "--data.train=20")
     assert program.model.training_error() < 0.05

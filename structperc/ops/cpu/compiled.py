@@ -1,6 +1,7 @@
 """How kernels for a CPU are compiled, kept and run: numba, one kernel per file, threads over sequences."""
 
 import hashlib
+import inspect
 import logging
 import os
 import sys
@@ -32,24 +33,43 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     _announce()
     options = {"nogil": True, "error_model": "numpy", **options}
     compiled = numba.njit(**options)(function)
-    with suppress(RuntimeError):  # no folder that can be written to
+    with suppress(RuntimeError, OSError, TypeError):  # no folder that can be written to, no file that it is from
         compiled._cache = _Kept(function)
     return compiled
 
 
+def inner_kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a function for kernels to call, that makes no arrays and returns numbers alone.
+
+    It does not count who holds the arrays that it is given. Elsewhere each mention of one in a tuple is two atomic
+    additions, which is more than most of what small functions do.
+    """
+    return kernel(function, _nrt=False, **options)
+
+
 class _Kept(FunctionCache):
-    """Code on disk, good as long as no file of this folder has changed: kernels have others of other files inside."""
+    """Code on disk, good as long as no file has changed of this folder and of those that its functions are from.
+
+    Kernels have others of other files inside; those made by a function have the kernels inside that it was given.
+    """
 
     def __init__(self, function: Callable[..., Any]):
         super().__init__(function)
-        self._cache_file._source_stamp = _stamp()
+        self._given = [cell.cell_contents.py_func for cell in function.__closure__ or ()]
+        folders = {Path(__file__).parent, *(Path(inspect.getfile(one)).parent for one in (function, *self._given))}
+        self._cache_file._version = _stamp(tuple(sorted(folders)))  # before it is read which types were compiled for
+
+    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        """Tell kernels inside by their names, where the base class pickles them: each process would have its own."""
+        names = [(one.__module__, one.__qualname__) for one in self._given]
+        return sig, codegen.magic_tuple(), tuple(names)
 
 
 @cache
-def _stamp() -> str:
-    """What tells the sources of all kernels from those of another version."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+def _stamp(folders: tuple[Path, ...]) -> str:
+    """What tells the sources of kernels from those of another version."""
+    files = [path for folder in folders for path in sorted(folder.glob("*.py"))]
+    return numba.__version__ + hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 @cache
@@ -64,7 +84,7 @@ class _Announcement(event.Listener):
     def on_start(self, event: event.Event) -> None:
         """Say on a terminal, or else log, that one of our kernels is compiled; once."""
         module = event.data["dispatcher"].py_func.__module__
-        if self.said or not module.startswith("structperc.ops.cpu"):
+        if self.said or not module.startswith("structperc."):
             return
         self.said = True
         if sys.stderr is not None and sys.stderr.isatty():
