@@ -1,8 +1,8 @@
 """Guided learning (Shen et al. 2007), without a peer: what a token costs in texts of any length, and an epoch.
 
 Random weights on random features, as many of each kind as set E of the paper's Table 2 has; then, where there is a
-folder of corpora, an epoch of learning on the treebank's sentences and tagging with the averaged weights. The paper
-gives no times; it says that they are linear in the length.
+folder of corpora, an epoch of learning on the treebank's sentences, one after the other, and tagging with the averaged
+weights. Compiling is not timed. The paper gives no times; it says that they are linear in the length.
 """
 
 import os
@@ -22,7 +22,8 @@ from structperc.structures import Batch, Words
 
 S, LABELS, FEATURES, PER_TOKEN = 256, 50, 150_000, 36
 LENGTHS = (10, 100, 1000)
-TAGGED, LEARNED = 256, 32  # sentences of a mini-batch
+TAGGED, LEARNED = 256, 128  # sentences of a mini-batch
+REPEATS = 10  # of which the least time counts
 
 
 def run(smoke: bool) -> list[dict]:
@@ -44,7 +45,7 @@ def _lengths(sentences: int, lengths: tuple[int, ...]) -> list[dict]:
 
 
 def _microseconds(model: GuidedModel, batch: Batch) -> float:
-    return 1e6 * min(_seconds(model.decode, batch) for _ in range(3)) / int(batch.lengths.sum())
+    return 1e6 * min(_seconds(model.decode, batch) for _ in range(REPEATS)) / int(batch.lengths.sum())
 
 
 def _corpus(smoke: bool) -> list[dict]:
@@ -54,20 +55,22 @@ def _corpus(smoke: bool) -> list[dict]:
     labels = data.label_set()
     train, dev = (EncodedCorpus(data.corpus(split), features, labels) for split in ("train", "dev"))
     model = _model(features.n_node_features, len(labels))
+    model.learn(train[[0]], Updates(model.parameters()))  # compiled from here on
+    model.allocate(features.n_node_features, len(labels))
     updates = Updates(model.parameters())
     learned = _seconds(_epoch, model, updates, train)
     with updates.averaged():
-        tagged = min(_seconds(_tag, model, dev) for _ in range(3))
+        tagged = min(_seconds(_tag, model, dev) for _ in range(REPEATS))
     speed = dev.corpus.tokens / tagged
     size = f"tokens of {name}, {features.n_node_features} features, {len(labels)} labels, beam {model.beam}"
     return [
-        _row("guided learning, first epoch", f"{train.corpus.tokens} {size}", learned, "s", target="≤ 90 s"),
-        _row("guided tagging", f"{dev.corpus.tokens} {size}", speed, "tokens/s", target="20000 tokens/s"),
+        _row("guided learning, first epoch", f"{train.corpus.tokens} {size}", learned, "s", target="≤ 8 s"),
+        _row("guided tagging", f"{dev.corpus.tokens} {size}", speed, "tokens/s", target="150000 tokens/s"),
     ]
 
 
 def _epoch(model: GuidedModel, updates: Updates, rows: EncodedCorpus) -> None:
-    for batch in LengthBatches(rows.corpus.lengths, LEARNED, shuffle=True):
+    for batch in LengthBatches(rows.corpus.lengths, LEARNED, shuffle=True, by_length=False):
         model.learn(rows[batch], updates)
 
 
