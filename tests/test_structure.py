@@ -25,6 +25,7 @@ ROOMS = (
     ("nonlocal_features",),
     ("criteria",),
     ("optim",),
+    ("online",),
     ("guided",),
     ("reports",),
     ("metrics",),

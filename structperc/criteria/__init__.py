@@ -11,7 +11,7 @@ exponential.py                                 the loss that boosting lowers
 priors.py                                      what keeps weights small
 """
 
-from structperc.criteria.base import Criterion, RivalCriterion
+from structperc.criteria.base import Criterion, RivalCriterion, Rule
 from structperc.criteria.corpus_level import CorpusCriterion
 from structperc.criteria.exponential import Exponential
 from structperc.criteria.hinge import Hinge
@@ -31,6 +31,7 @@ from structperc.criteria.units import Pointwise, Segmentwise, Units
 __all__ = [
     "Criterion",
     "RivalCriterion",
+    "Rule",
     "Perceptron",
     "Margin",
     "Hinge",

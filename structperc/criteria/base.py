@@ -1,12 +1,28 @@
 """The contract of a criterion, and the idea that the perceptron-like ones share: gold against its best rival."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from structperc.data.labels import LabelSet
 from structperc.structures import Lattice, Scored
+
+
+class Rule(NamedTuple):
+    """What a criterion of local scores does to one sequence, in numbers: so that it can be learned in a compiled loop.
+
+    The rival is found under the scores to which `cost` was added for each wrong label. Where gold has a rival, with
+    `gap` = s(gold) - s(rival) - cost of the rival, asks(gap, limit) says whether the weights move along
+    Phi(gold) - Phi(rival); the loss then is -gap. `asks` is a function of two floats that numba can compile.
+    """
+
+    other: bool  # the rival is the best labelling that is not gold; or else the best of all, unless that is gold
+    asks: Callable[[float, float], bool]
+    limit: float = 0.0
+    cost: float = 0.0
 
 
 class Criterion(nn.Module, ABC):
@@ -30,6 +46,10 @@ class Criterion(nn.Module, ABC):
         It is given after constraints, and what is impossible stays so.
         """
         return lattice
+
+    def rule(self) -> Rule | None:
+        """Return what the criterion does to a sequence with local scores alone; None where that is no such rule."""
+        return None
 
     def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
         """Return the lattice that training searches for candidates; by default the one whose scores count."""

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from structperc.criteria.base import Criterion, best
+from structperc.criteria.base import Criterion, Rule, best
 from structperc.errors import InputError
 from structperc.structures import Lattice, Scored, real_tokens
 
@@ -27,6 +27,10 @@ class Hinge(Criterion):
         if not cost > 0:
             raise InputError(f"Hinge: cost must be > 0, got {cost}")
         self.cost = cost
+
+    def rule(self) -> Rule:
+        """Return that the best labelling by score plus cost is the rival, and must not lead gold."""
+        return Rule(other=False, asks=_violated, cost=self.cost)
 
     def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
         """Return the lattice with `cost` added to every label that is not gold's."""
@@ -53,3 +57,7 @@ class Hinge(Criterion):
         violations = self.violations(scored)
         acts = violations.detach() > 0
         return torch.where(acts, violations, 0.0), acts
+
+
+def _violated(gap: float, limit: float) -> bool:
+    return gap < limit

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from structperc.criteria.base import RivalCriterion, best, is_gold
+from structperc.criteria.base import RivalCriterion, Rule, best, is_gold
 from structperc.errors import InputError
 from structperc.structures import Scored
 
@@ -39,6 +39,10 @@ class Margin(RivalCriterion):
             raise InputError(f"Margin: C must be >= 0, got {C}")
         self.C = C
 
+    def rule(self) -> Rule:
+        """Return that the best labelling but gold is the rival, and must stay more than C behind."""
+        return Rule(other=True, asks=_within, limit=self.C)
+
     def rival(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Choose the best candidate that is not gold."""
         others = ~is_gold(scored)
@@ -47,3 +51,7 @@ class Margin(RivalCriterion):
     def asks(self, gap: Tensor) -> Tensor:
         """Ask for an update when the score of the rival comes within C of that of gold."""
         return gap <= self.C
+
+
+def _within(gap: float, limit: float) -> bool:
+    return gap <= limit

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from structperc.criteria.base import RivalCriterion, best, is_gold
+from structperc.criteria.base import RivalCriterion, Rule, best, is_gold
 from structperc.structures import Scored
 
 
@@ -15,6 +15,10 @@ class Perceptron(RivalCriterion):
     delta: margin of the best unit vector). This is the perceptron's loss; `structperc.optim.Perceptron` is its step.
     """
 
+    def rule(self) -> Rule:
+        """Return that the best labelling is the rival, whatever the gap."""
+        return Rule(other=False, asks=_always)
+
     def rival(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Choose the best candidate, which is a rival unless it is gold."""
         valid = scored.candidates.valid
@@ -24,3 +28,7 @@ class Perceptron(RivalCriterion):
     def asks(self, gap: Tensor) -> Tensor:
         """Ask for an update always: a rival is a mistake."""
         return torch.ones_like(gap, dtype=torch.bool)
+
+
+def _always(gap: float, limit: float) -> bool:
+    return True

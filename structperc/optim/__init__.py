@@ -8,7 +8,7 @@ Each has a file. averaged.py keeps averages, served.py says which weights are lo
 of the second kind; quasi_newton.py, limited_memory.py and line_search.py are what LBFGS and OWLQN share.
 """
 
-from structperc.optim.averaged import AveragedOptimizer, squared_norm
+from structperc.optim.averaged import AveragedOptimizer, Pace, squared_norm
 from structperc.optim.full_batch import Diverged, FullBatch, check_finite
 from structperc.optim.gpd import GPD
 from structperc.optim.lbfgs import LBFGS
@@ -29,6 +29,7 @@ __all__ = [
     "QuickProp",
     "Phases",
     "AveragedOptimizer",
+    "Pace",
     "squared_norm",
     "FullBatch",
     "Learner",

@@ -3,12 +3,23 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from structperc.optim.served import ServedWeights
+
+
+class Pace(NamedTuple):
+    """How far an additive learner goes for one sequence, in numbers: so that it can be made in a compiled loop.
+
+    size(loss, squared norm of the change, *numbers) is the factor of the change; a function of floats that numba can
+    compile.
+    """
+
+    size: Callable[..., float]
+    numbers: tuple[float, ...]
 
 
 class AveragedOptimizer(ServedWeights):
@@ -20,7 +31,8 @@ class AveragedOptimizer(ServedWeights):
     Daumé 2006, §3.6.1). `sums` are float64: exact for integer deltas as long as they stay below 2**53.
 
     A subclass gives `_step_size(loss)`; the delta is -step_size * gradient. A size that is computed on a GPU is a
-    tensor (), so that the host need not wait for it.
+    tensor (), so that the host need not wait for it. It may give its `pace`, with which sequences are learned one
+    after the other in one compiled call.
     """
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any], average: bool) -> None:
@@ -28,6 +40,17 @@ class AveragedOptimizer(ServedWeights):
 
     @abstractmethod
     def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float | Tensor: ...
+
+    def pace(self) -> Pace | None:
+        """Return the step size as a function of loss and norm; None where it is no such function."""
+        return None
+
+    def sums(self, p: Tensor) -> Tensor:
+        """Return the sums, float64 in the shape of p, from which its average comes; zeros before the first step."""
+        state = self.state[p]
+        if "sums" not in state:
+            state["sums"] = torch.zeros_like(p, dtype=torch.float64)
+        return state["sums"]
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -40,10 +63,12 @@ class AveragedOptimizer(ServedWeights):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
+            moved = [p for p in group["params"] if p.grad is not None]
+            if not moved:
+                continue
             size = self._step_size(group, loss)
-            for p in group["params"]:
-                if p.grad is not None:
-                    self._move(p, size, group)
+            for p in moved:
+                self._move(p, size, group)
             group["steps"] += 1
         return loss
 
@@ -52,10 +77,7 @@ class AveragedOptimizer(ServedWeights):
         change = (listed_places(p.grad), p.grad._values()) if p.grad.is_sparse else p.grad
         add(p, change, -size)
         if group["average"]:
-            state = self.state[p]
-            if "sums" not in state:
-                state["sums"] = torch.zeros_like(p, dtype=torch.float64)
-            add(state["sums"], change, -size * group["steps"])
+            add(self.sums(p), change, -size * group["steps"])
 
     def averaged(self) -> AbstractContextManager[None]:
         """Put the averages into the parameters within the block.

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from structperc.errors import InputError
-from structperc.optim.averaged import AveragedOptimizer, squared_norm
+from structperc.optim.averaged import AveragedOptimizer, Pace, squared_norm
 
 
 class PassiveAggressive(AveragedOptimizer):
@@ -42,6 +42,11 @@ class PassiveAggressive(AveragedOptimizer):
             raise InputError(f"PassiveAggressive: C must be > 0, got {C}")
         super().__init__(params, {"variant": variant, "C": C}, average)
 
+    def pace(self) -> Pace:
+        """Return the step size of the variant."""
+        group = self.param_groups[0]
+        return Pace(_SIZES[group["variant"]], (float(group["C"]),))
+
     def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float | Tensor:
         if loss is None:
             raise RuntimeError("PassiveAggressive needs the loss: call step(closure) with a closure that returns it")
@@ -52,3 +57,18 @@ class PassiveAggressive(AveragedOptimizer):
             tau = tau.where(tau < group["C"], float(group["C"]))
         tau = torch.where((norm == 0) | (value <= 0), 0.0, tau)
         return tau.item() if tau.device.type == "cpu" else tau
+
+
+def _pa(loss: float, norm: float, C: float) -> float:
+    return loss / norm if norm > 0 and loss > 0 else 0.0
+
+
+def _pa_1(loss: float, norm: float, C: float) -> float:
+    return min(C, loss / norm) if norm > 0 and loss > 0 else 0.0
+
+
+def _pa_2(loss: float, norm: float, C: float) -> float:
+    return loss / (norm + 1 / (2 * C)) if norm > 0 and loss > 0 else 0.0
+
+
+_SIZES = {"PA": _pa, "PA-I": _pa_1, "PA-II": _pa_2}

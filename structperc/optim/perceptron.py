@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from structperc.errors import InputError
-from structperc.optim.averaged import AveragedOptimizer
+from structperc.optim.averaged import AveragedOptimizer, Pace
 
 
 class Perceptron(AveragedOptimizer):
@@ -31,5 +31,13 @@ class Perceptron(AveragedOptimizer):
             raise InputError(f"Perceptron: lr must be > 0, got {lr}")
         super().__init__(params, {"lr": lr}, average)
 
+    def pace(self) -> Pace:
+        """Return the step size, which depends on nothing."""
+        return Pace(_constant, (float(self.param_groups[0]["lr"]),))
+
     def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float:
         return float(group["lr"])
+
+
+def _constant(loss: float, norm: float, lr: float) -> float:
+    return lr

@@ -19,6 +19,7 @@ from structperc.batching.sequence_data import SequenceData
 from structperc.criteria import CorpusCriterion, Prior
 from structperc.criteria.base import best
 from structperc.errors import InputError
+from structperc.online import OnlineLearner
 from structperc.optim import LBFGS, OWLQN, Diverged, Learner, check_finite, learner
 from structperc.structures import Batch, Candidates, Scored
 from structperc.taggers.lattice_tagger import LatticeTagger
@@ -40,6 +41,7 @@ class LossTagger(LatticeTagger):
     """
 
     prior: Prior | None  # added to the losses of the corpus
+    online: OnlineLearner | None = None  # learns the sequences of a batch one after the other; None: by gradients
     corpus_size: int | None = None  # sequences that share the prior; None: those of the batch are all
     _step_losses: Mapping[int, Tensor] = MappingProxyType({})  # of the mini-batches since the last step, by number
     _searched: Sequence[Candidates] = ()
@@ -65,12 +67,21 @@ class LossTagger(LatticeTagger):
         return self.prior(self.parameters()) if self.trainer.is_last_batch and share().process == 0 else 0.0
 
     def training_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
-        """Return the summed loss of the batch, a scalar with gradients."""
+        """Return the summed loss of the batch, a scalar; with gradients, unless its sequences were learned online."""
+        if self.online is not None:
+            return self._learn(self.online, batch, batch_idx)
         scored = self.scored(batch, self.searched(batch_idx))
         with full_precision(self.device):  # the scorer alone may run in half precision
             losses, acts = self.criterion.judge(scored)
         self.count(scored, acts)
         return self.add(losses, batch, batch_idx)
+
+    def _learn(self, online: OnlineLearner, batch: Batch, batch_idx: int) -> Tensor:
+        learned = online.learn(batch)
+        self._updates += learned.updates
+        self._wrong += learned.wrong
+        self._tokens += batch.lengths.sum()
+        return self.add(learned.losses, batch, batch_idx)
 
     def validated(self, batch: Batch, batch_idx: int) -> Tensor:
         """Return the best labels (B, T) int64 of a batch of development data under the weights of now."""
@@ -86,8 +97,10 @@ class LossTagger(LatticeTagger):
     def backward(self, loss: Tensor, *args: Any, **options: Any) -> None:
         """Compute gradients of the undivided sum of losses.
 
-        Lightning divided it by the number of mini-batches of a step.
+        Lightning divided it by the number of mini-batches of a step. What was learned online has none.
         """
+        if self.online is not None:
+            return
         super().backward(loss * self.trainer.accumulate_grad_batches, *args, **options)
 
     def on_train_epoch_start(self) -> None:

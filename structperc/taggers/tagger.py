@@ -20,6 +20,7 @@ from structperc.taggers.builder import Builder, required_entries
 from structperc.taggers.description import described
 from structperc.taggers.lattice_tagger import LatticeTagger
 from structperc.taggers.loss_tagger import LossTagger
+from structperc.taggers.online import online_learner
 from structperc.taggers.scoring import OwnLattice
 from structperc.taggers.start import start_from
 
@@ -111,8 +112,11 @@ class Tagger(LossTagger):
         return Scored(lattice, batch.gold, candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:], batch.first)
 
     def configure_optimizers(self) -> Optimizer:
-        """Return the optimizer over all parameters."""
-        return self.optimizer(self.parameters())
+        """Return the optimizer over all parameters, and learn sequence by sequence where that is possible with it."""
+        optimizer = self.optimizer(self.parameters())
+        self.online = online_learner(self, optimizer)
+        self.trainer.datamodule.one_by_one = self.online is not None  # type: ignore[attr-defined]
+        return optimizer
 
     # -- sizes and names -------------------------------------------------------------------------------------
 

@@ -30,11 +30,11 @@ def _search(first, step, unary, edge, lengths, scores, labels):  # type: ignore[
         if len(edge) > 1:
             into = columns(edges, unary)
         onward_scores(unary[b], edges, into, length, onward, best)
-        scores[b] = _follow(unary[b], edges, length, onward, best, labels[b]) if length else 0.0
+        scores[b] = follow(unary[b], edges, length, onward, best, labels[b]) if length else 0.0
 
 
 @kernel
-def _follow(unary, edge, length, onward, best, labels):  # type: ignore[no-untyped-def]
+def follow(unary, edge, length, onward, best, labels):  # type: ignore[no-untyped-def]
     """Fill labels (T,) with the best labelling, the lowest label among equals, and return its score."""
     highest = onward[0].max()
     if highest == -np.inf:

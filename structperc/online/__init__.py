@@ -1,0 +1,13 @@
+"""Mini-batches learned sequence by sequence, each with the weights that the one before left, in one compiled call.
+
+learner.py     tensors of a batch and of a tagger in, what happened out
+passes.py      the loop over the sequences
+scores.py      the scores of a sequence
+rivals.py      the rival of gold
+changes.py     the weights that an update touches, and by how much
+arrays.py      what these four read and write
+"""
+
+from structperc.online.learner import Learned, OnlineLearner
+
+__all__ = ["Learned", "OnlineLearner"]

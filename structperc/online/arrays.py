@@ -1,0 +1,47 @@
+"""What the kernels of online learning read and write: tensors of a batch and of a tagger, as arrays."""
+
+from typing import NamedTuple
+
+from numpy import ndarray
+
+
+class Units(NamedTuple):
+    """The stretches of tokens that are learned one after the other: unit u is the tokens bounds[u], ..., n tokens."""
+
+    bounds: ndarray  # (U + 1,) int64
+    gold: ndarray  # (n,) int64
+    first: ndarray  # (n,) bool, first token of a sentence
+    last: ndarray  # (n,) bool, last token of a sentence
+
+
+class Features(NamedTuple):
+    """The features of n tokens: those of token t are ids[ends[t]:ends[t + 1]]; no ids where there are none at all."""
+
+    node_ids: ndarray  # (M,) int32
+    node_ends: ndarray  # (n + 1,) int32
+    edge_ids: ndarray  # (N,) int32
+    edge_ends: ndarray  # (n + 1,) int32
+
+
+class Tables(NamedTuple):
+    """Weights, or the sums from which their averages come, of a scorer; without rows where it has none."""
+
+    node: ndarray  # (F, L)
+    edge: ndarray  # (G, L * L)
+    transition: ndarray  # (L, L) or (0, 0)
+
+
+class Scheme(NamedTuple):
+    """What the tag scheme allows."""
+
+    start: ndarray  # (L,) bool
+    transition: ndarray  # (L, L) bool
+    end: ndarray  # (L,) bool
+
+
+class Margin(NamedTuple):
+    """The numbers of a rule; see `criteria.Rule`."""
+
+    other: bool
+    cost: float
+    limit: float

@@ -1,0 +1,97 @@
+"""A tagger's weights, learned sequence by sequence: the tensors of a batch go in, what happened comes out."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from structperc.chain import Constraints
+from structperc.criteria import Rule
+from structperc.online.arrays import Features, Margin, Scheme, Tables, Units
+from structperc.optim import AveragedOptimizer, Pace
+from structperc.ragged import Ragged, boundaries
+from structperc.scorers import SparseLinear
+from structperc.structures import Batch, real_tokens
+
+
+class Learned(NamedTuple):
+    """What happened while a batch was learned."""
+
+    losses: Tensor  # (U,) float64, of the units in their order, 0 where nothing was asked for
+    updates: int  # units that moved the weights
+    wrong: int  # tokens whose label in the best candidate is not gold's
+
+
+class OnlineLearner:
+    """Learns the sequences of a batch one after the other; each is decided with the weights that the one before left.
+
+    It leaves in the weights and in the optimizer what as many batches of one sequence would, by the losses' gradients:
+    the same bits where weights are whole numbers, else the same to rounding. So the size of a batch is a matter of
+    speed alone.
+
+    Args:
+        scorer: whose weights are learned; on a CPU.
+        constraints: of the tag scheme.
+        rule: of the criterion.
+        pace: of the optimizer.
+        optimizer: of all the weights of the scorer; it keeps the sums of their averages and counts the steps.
+    """
+
+    def __init__(
+        self, scorer: SparseLinear, constraints: Constraints, rule: Rule, pace: Pace, optimizer: AveragedOptimizer
+    ) -> None:
+        self.scorer, self.constraints, self.rule = scorer, constraints, rule
+        self.pace, self.optimizer = pace, optimizer
+
+    @torch.no_grad()
+    def learn(self, batch: Batch) -> Learned:
+        """Learn the sequences of a batch in their order, each of which counts as a step.
+
+        Nothing more is learned after a loss that is no finite number.
+        """
+        from structperc.online.passes import learning_pass  # which needs a compiler
+
+        units, group = _units(batch), self.optimizer.param_groups[0]
+        losses = np.zeros(len(units.bounds) - 1)
+        updates, wrong = learning_pass(self.rule.asks, self.pace.size)(
+            units,
+            _features(batch),
+            self._tables([self.scorer.node, self.scorer.edge, self.scorer.transition]),
+            self._sums(group["average"]),
+            Scheme(*(getattr(self.constraints, name).numpy() for name in Scheme._fields)),
+            Margin(self.rule.other, float(self.rule.cost), float(self.rule.limit)),
+            self.pace.numbers,
+            group["steps"],
+            losses,
+        )
+        group["steps"] += len(losses)
+        return Learned(torch.from_numpy(losses), updates, wrong)
+
+    def _sums(self, kept: bool) -> Tables:
+        parameters = [self.scorer.node, self.scorer.edge, self.scorer.transition]
+        return self._tables([self.optimizer.sums(p) if kept and p is not None else None for p in parameters])
+
+    def _tables(self, tensors: list[Tensor | None]) -> Tables:
+        L = self.scorer.node.shape[1]
+        dtype = next((x.dtype for x in tensors if x is not None), torch.float64)
+        widths = L, L * L, L
+        absent = [torch.empty(0, width, dtype=dtype) for width in widths]
+        return Tables(*((x if x is not None else none).detach().numpy() for x, none in zip(tensors, absent, strict=True)))
+
+
+def _units(batch: Batch) -> Units:
+    """The sequences of a batch, their tokens one after the other."""
+    assert batch.gold is not None
+    real = real_tokens(batch.lengths, batch.gold.shape[1])
+    flat = (x[real].numpy() for x in (batch.gold, batch.first, batch.last))
+    return Units(boundaries(batch.lengths).numpy(), *flat)
+
+
+def _features(batch: Batch) -> Features:
+    none = Ragged(batch.nodes.ids[:0], torch.zeros_like(batch.nodes.offsets))
+    return Features(*_arrays(batch.nodes), *_arrays(none if batch.edges is None else batch.edges))
+
+
+def _arrays(features: Ragged) -> tuple[np.ndarray, np.ndarray]:
+    return features.ids.numpy(), features.offsets.numpy()

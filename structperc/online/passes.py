@@ -1,0 +1,80 @@
+"""Learning a batch sequence by sequence in one compiled call: score, find the rival, move the weights, the next."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from structperc.online.changes import apply, collect, squared_norm
+from structperc.online.rivals import find_rival, path_score
+from structperc.online.scores import score
+from structperc.ops.cpu.compiled import kernel
+
+
+@cache
+def learning_pass(asks: Callable[..., bool], size: Callable[..., float]) -> Any:
+    """Return the compiled pass of one rule and one step.
+
+    It is called with units, features, weights, sums, scheme, margin (all of `arrays`), numbers, step and losses:
+    `asks(gap, limit)` says whether a unit with this gap asks for an update, `size(loss, squared_norm, *numbers)` how
+    far weights move along Phi(gold) - Phi(rival). `step` is the number of steps made before; sums without rows are not
+    kept. The losses (U,) are filled, and (updates, wrong labels of the best candidates) are returned. After a loss that
+    is no finite number nothing more is learned.
+    """
+    asks, size = kernel(asks), kernel(size)
+
+    @kernel
+    def learn(units, features, weights, sums, scheme, margin, numbers, step, losses):  # type: ignore[no-untyped-def]
+        L, updates, wrong = weights.node.shape[1], 0, 0
+        longest = np.diff(units.bounds).max() if len(losses) else 0
+        each = longest if len(weights.edge) else 1
+        unary, edges = np.empty((longest, L), weights.node.dtype), np.empty((each, L, L), weights.node.dtype)
+        onward, departing = np.empty_like(unary), np.empty(longest, weights.node.dtype)
+        rival, room = np.empty(longest, np.int64), (np.empty(0, np.int64), np.empty(0))
+        sizes = weights.node.size, weights.edge.size, weights.transition.size, L
+        for u in range(len(losses)):
+            start, stop = units.bounds[u], units.bounds[u + 1]
+            length, gold = stop - start, units.gold[start:stop]
+            losses[u] = 0.0
+            if length == 0:
+                continue
+            score(start, stop, units, features, weights, scheme, unary, edges)
+            gap = path_score(unary, edges, gold, length)
+            if margin.cost > 0:
+                for t in range(length):
+                    for j in range(L):
+                        unary[t, j] += margin.cost if j != gold[t] else 0.0
+            exists = find_rival(unary, edges, length, gold, margin.other, onward, departing, rival)
+            differ = 0
+            for t in range(length):
+                differ += gold[t] != rival[t]
+            gap -= path_score(unary, edges, rival, length)
+            if not exists or differ == 0:
+                continue
+            wrong += differ if not margin.other or _precedes(gap, gold, rival, length) else 0
+            if not asks(gap, margin.limit):
+                continue
+            losses[u] = -gap
+            if not np.isfinite(gap):
+                return updates, wrong
+            updates += 1
+            keys, counts, room = collect(start, stop, gold, rival, features, sizes, room)
+            scale = size(-gap, squared_norm(keys, counts), *numbers)
+            apply(keys, counts, scale, sizes, weights)
+            if len(sums.node):
+                apply(keys, counts, scale * (step + u), sizes, sums)
+        return updates, wrong
+
+    return learn
+
+
+@kernel
+def _precedes(gap, gold, rival, length):  # type: ignore[no-untyped-def]
+    """Whether the rival comes before gold (T,) among candidates: it scores more, or as much and has lower labels."""
+    if gap != 0.0:
+        return gap < 0.0
+    for t in range(length):
+        if rival[t] != gold[t]:
+            return rival[t] < gold[t]
+    return False

@@ -1,0 +1,54 @@
+"""The scores of one sequence under the weights of now, compiled."""
+
+import numpy as np
+
+from structperc.ops.cpu.compiled import kernel
+
+
+@kernel
+def score(start, stop, units, features, weights, scheme, unary, edges):  # type: ignore[no-untyped-def]
+    """Fill unary (T, L) and edges (T or 1, L, L) with the lattice of the tokens start, ..., stop - 1.
+
+    Row 0 of edges by token is not written: nothing reads it.
+    """
+    for t in range(stop - start):
+        token = start + t
+        _sum_rows(weights.node, features.node_ids, features.node_ends[token], features.node_ends[token + 1], unary[t])
+        for j in range(unary.shape[1]):
+            if (units.first[token] and not scheme.start[j]) or (units.last[token] and not scheme.end[j]):
+                unary[t, j] = -np.inf
+    if len(edges) == 1:
+        _add_transitions(weights.transition, scheme.transition, edges[0], True)
+        return
+    for t in range(1, stop - start):
+        token, row = start + t, edges[t].reshape(-1)
+        _sum_rows(weights.edge, features.edge_ids, features.edge_ends[token], features.edge_ends[token + 1], row)
+        _add_transitions(weights.transition, scheme.transition, edges[t], False)
+
+
+@kernel
+def _sum_rows(table, ids, first, last, total):  # type: ignore[no-untyped-def]
+    """Fill total (C,) with the sum of the rows of table (R, C) that ids[first:last] name."""
+    C = table.shape[1]
+    for j in range(C):
+        total[j] = 0
+    for place in range(first, last - 3, 4):
+        a, b, c, d = ids[place], ids[place + 1], ids[place + 2], ids[place + 3]
+        for j in range(C):
+            total[j] += (table[a, j] + table[b, j]) + (table[c, j] + table[d, j])
+    for place in range(last - (last - first) % 4, last):
+        a = ids[place]
+        for j in range(C):
+            total[j] += table[a, j]
+
+
+@kernel
+def _add_transitions(transition, allowed, edges, alone):  # type: ignore[no-untyped-def]
+    """Add transition (L, L or none) to edges (L, L), which are 0 before where it is `alone`; -inf where not allowed."""
+    L = len(edges)
+    for i in range(L):
+        for j in range(L):
+            own = edges.dtype.type(0) if alone else edges[i, j]
+            if len(transition):
+                own += transition[i, j]
+            edges[i, j] = own if allowed[i, j] else -np.inf
