@@ -1,6 +1,7 @@
 """Parts of a batch, so that the candidates of many long sequences fit into memory."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from structperc.ragged import boundaries
 from structperc.structures import Batch, Words
@@ -18,18 +19,28 @@ def parts(batch: Batch, k: int) -> Iterator[Batch]:
     ends = boundaries(batch.lengths).tolist()  # in tokens
     for start in range(0, B, size):
         stop = min(start + size, B)
-        rows = slice(start, stop)
-        places = rows, slice(0, int(batch.lengths[rows].max()))
-        tokens = ends[start], ends[stop]
-        yield Batch(
-            batch.nodes.slice(*tokens),
-            None if batch.edges is None else batch.edges.slice(*tokens),
-            batch.lengths[rows],
-            None if batch.gold is None else batch.gold[places],
-            batch.sentences[places],
-            batch.first[places],
-            batch.last[places],
-            batch.rows[rows],
-            Words(*(numbers[places] for numbers in batch.words)),
-            tuple(one.slice(*tokens) for one in batch.inputs),
-        )
+        yield _cut(batch, slice(start, stop), (ends[start], ends[stop]))
+
+
+def one_by_one(batch: Batch) -> Iterator[Batch]:
+    """Yield the sequences of a batch in their order, each as a batch of its own."""
+    ends = boundaries(batch.lengths).tolist()
+    for row, tokens in enumerate(pairwise(ends)):
+        yield _cut(batch, slice(row, row + 1), tokens)
+
+
+def _cut(batch: Batch, rows: slice, tokens: tuple[int, int]) -> Batch:
+    """Some rows of a batch, whose tokens are those from the first to the second of `tokens`."""
+    places = rows, slice(0, int(batch.lengths[rows].max()))
+    return Batch(
+        batch.nodes.slice(*tokens),
+        None if batch.edges is None else batch.edges.slice(*tokens),
+        batch.lengths[rows],
+        None if batch.gold is None else batch.gold[places],
+        batch.sentences[places],
+        batch.first[places],
+        batch.last[places],
+        batch.rows[rows],
+        Words(*(numbers[places] for numbers in batch.words)),
+        tuple(one.slice(*tokens) for one in batch.inputs),
+    )

@@ -2,6 +2,7 @@
 
 lattices.py                     what is checked before an operator of `ops` is called
 constraints.py, masks.py        what is impossible; masks with holes as lengths, and results back in their places
+sentences.py                    the sentences of a document, independent of each other
 path.py                         the score of a given labelling, the only place where gradients enter
 viterbi.py, exportable.py       the best labelling; the same, and marginals, for torch.export
 kbest.py, memory.py             the k best labellings; whether they fit into memory
@@ -34,6 +35,7 @@ from structperc.chain.segments import (
     score_without,
     segment_marginals,
 )
+from structperc.chain.sentences import sentences, separate
 from structperc.chain.viterbi import Viterbi, viterbi
 
 __all__ = [
@@ -43,6 +45,8 @@ __all__ = [
     "constrain",
     "Constraints",
     "locally_normalised",
+    "separate",
+    "sentences",
     "path_score",
     "viterbi",
     "Viterbi",

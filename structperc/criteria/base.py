@@ -2,13 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 
 from structperc.data.labels import LabelSet
+from structperc.errors import InputError
 from structperc.structures import Lattice, Scored
+
+
+Unit = Literal["sequence", "sentence"]  # what gold is compared in: sequences as they are, or each of their sentences
 
 
 class Rule(NamedTuple):
@@ -23,6 +27,15 @@ class Rule(NamedTuple):
     asks: Callable[[float, float], bool]
     limit: float = 0.0
     cost: float = 0.0
+    unit: Unit = "sequence"
+
+
+class Decision(NamedTuple):
+    """What a criterion asks for after comparing gold with candidates: which of them to move away from."""
+
+    rival: Tensor  # (B,) int64, an index among the candidates
+    acts: Tensor  # (B,) bool, whether weights move at all
+    whole: Tensor  # (B,) bool, whether all weights move; or else those of local features alone
 
 
 class Criterion(nn.Module, ABC):
@@ -36,6 +49,8 @@ class Criterion(nn.Module, ABC):
     of_lattice = False  # True when the loss needs a sum or maxima over all labellings, not candidates alone
     probabilistic = False  # True when training makes exp(score - log Z) a probability
     corpus_level = False  # True when the objective is no sum over sequences: see CorpusCriterion
+    unit: Unit = "sequence"  # in what gold is compared with rivals
+    separate = False  # True when the sentences of a sequence have nothing to do with one another for local scores
 
     def allocate(self, labels: LabelSet) -> None:
         """Learn what the labels mean; most criteria compare scores alone and need not."""
@@ -54,6 +69,10 @@ class Criterion(nn.Module, ABC):
     def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
         """Return the lattice that training searches for candidates; by default the one whose scores count."""
         return lattice
+
+    def decide(self, scored: Scored) -> Decision | None:
+        """Return what is asked for, without gradients, where the loss is the gap to one candidate; None elsewhere."""
+        return None
 
     @abstractmethod
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
@@ -79,14 +98,30 @@ class RivalCriterion(Criterion):
     def asks(self, gap: Tensor) -> Tensor:
         """Return whether gap (B,) = s(gold) - s(rival), without gradients, asks for an update: (B,) bool."""
 
-    def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return losses (B,), 0 where no update is asked for, and where one is asked for (B,) bool."""
+    def decide(self, scored: Scored) -> Decision:
+        """Return the rival, and whether it asks for an update."""
         check_candidates(self, scored)
         rival, exists = self.rival(scored)
-        gap = total_gap(scored, rival)
-        acts = exists & self.asks(gap.detach())
-        # where() and not a product: the gap of a sequence without rival is infinite
-        return torch.where(acts, -gap, 0.0), acts
+        acts = exists & self.asks(total_gap(scored, rival).detach())
+        return Decision(rival, acts, torch.ones_like(acts))
+
+    def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """Return losses (B,), 0 where no update is asked for, and where one is asked for (B,) bool."""
+        decision = self.decide(scored)
+        return losses(scored, decision), decision.acts
+
+
+def losses(scored: Scored, decision: Decision) -> Tensor:
+    """Return the losses (B,) of a decision: by how much the rival leads gold, and 0 where nothing is asked for."""
+    gaps = torch.where(decision.whole, total_gap(scored, decision.rival), local_gap(scored, decision.rival))
+    # where() and not a product: the gap of a sequence without rival is infinite
+    return torch.where(decision.acts, -gaps, 0.0)
+
+
+def check_unit(criterion: Criterion, name: str, unit: str) -> None:
+    """Raise InputError if the option `name` of a criterion is no unit."""
+    if unit not in get_args(Unit):
+        raise InputError(f"{type(criterion).__name__}: {name} must be sequence or sentence, got {unit!r}")
 
 
 def check_candidates(criterion: Criterion, scored: Scored) -> None:

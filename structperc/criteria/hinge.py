@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from structperc.criteria.base import Criterion, Rule, best
+from structperc.criteria.base import Criterion, Rule, Unit, best, check_unit
 from structperc.errors import InputError
 from structperc.structures import Lattice, Scored, real_tokens
 
@@ -17,20 +17,23 @@ class Hinge(Criterion):
 
     Args:
         cost: margin asked for each wrong token.
+        unit: what gold is compared in: each "sequence", or for documents each "sentence" of one by itself. Sentences are
+            then independent of each other: a pair of labels on both sides of their boundary scores 0.
 
     Raises:
-        InputError: cost is not positive.
+        InputError: cost is not positive, unknown unit.
     """
 
-    def __init__(self, cost: float = 1.0) -> None:
+    def __init__(self, cost: float = 1.0, unit: Unit = "sequence") -> None:
         super().__init__()
         if not cost > 0:
             raise InputError(f"Hinge: cost must be > 0, got {cost}")
-        self.cost = cost
+        check_unit(self, "unit", unit)
+        self.cost, self.unit, self.separate = cost, unit, unit == "sentence"
 
     def rule(self) -> Rule:
         """Return that the best labelling by score plus cost is the rival, and must not lead gold."""
-        return Rule(other=False, asks=_violated, cost=self.cost)
+        return Rule(other=False, asks=_violated, cost=self.cost, unit=self.unit)
 
     def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
         """Return the lattice with `cost` added to every label that is not gold's."""

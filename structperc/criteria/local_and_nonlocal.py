@@ -5,7 +5,20 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from structperc.criteria.base import Criterion, best, check_candidates, highest, is_gold, local_gap, total_gap
+from structperc.criteria.base import (
+    Criterion,
+    Decision,
+    Rule,
+    Unit,
+    best,
+    check_candidates,
+    check_unit,
+    highest,
+    is_gold,
+    local_gap,
+    losses,
+    total_gap,
+)
 from structperc.errors import InputError
 from structperc.structures import Scored
 
@@ -32,6 +45,9 @@ class LocalAndNonlocal(Criterion):
         local: when (B) asks for an update. "aggressive": as long as the local margin is missing; "conservative":
             only while gold is not among the candidates.
         first: which comes first, (A) "total" or (B) "local".
+        local_unit: what (B) holds the margin in: the whole "sequence", as in the paper, or for documents each
+            "sentence" by itself, one after the other. Sentences are then independent of each other for the local
+            model: a pair of labels on both sides of their boundary scores 0.
 
     Raises:
         InputError: a margin is negative, an option is not one of those named.
@@ -46,6 +62,7 @@ class LocalAndNonlocal(Criterion):
         C_local: float | None = None,
         local: Literal["aggressive", "conservative"] = "aggressive",
         first: Literal["total", "local"] = "total",
+        local_unit: Unit = "sequence",
     ) -> None:
         super().__init__()
         for name, value in (("C", C), ("C_local", C if C_local is None else C_local)):
@@ -55,25 +72,50 @@ class LocalAndNonlocal(Criterion):
             raise InputError(f"LocalAndNonlocal: local must be aggressive or conservative, got {local!r}")
         if first not in ("total", "local"):
             raise InputError(f"LocalAndNonlocal: first must be total or local, got {first!r}")
+        check_unit(self, "local_unit", local_unit)
+        if local_unit == "sentence" and (local, first) != ("aggressive", "total"):
+            raise InputError("LocalAndNonlocal: local_unit sentence goes with local aggressive and first total")
         self.C, self.C_local, self.local, self.first = C, C_local, local, first
+        self.local_unit, self.separate = local_unit, local_unit == "sentence"
 
-    def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return losses (B,), 0 where neither (A) nor (B) acts, and where one of them acts (B,) bool."""
+    def local_rule(self) -> Rule | None:
+        """Return the rule of (B) where it asks sentence by sentence; None where `decide` asks for it, too."""
+        limit = self.C if self.C_local is None else self.C_local
+        return Rule(other=True, asks=_within, limit=limit, unit="sentence") if self.separate else None
+
+    def decide(self, scored: Scored) -> Decision:
+        """Return the rival of (A) or (B), whichever acts; that of (A) alone where (B) asks sentence by sentence."""
         check_candidates(self, scored)
         valid = scored.candidates.valid
         gold = is_gold(scored) & valid
         rivals = ~gold & valid
         exists = rivals.any(1)
-        total = total_gap(scored, best(scored, rivals))
-        local = local_gap(scored, highest(scored.candidate_scores, rivals))
-        in_total, in_local = exists & (total.detach() <= self.C), exists & self._asks_local(local.detach(), gold)
-        if self.first == "total":
-            losses = torch.where(in_total, -total, torch.where(in_local, -local, 0.0))
-        else:
-            losses = torch.where(in_local, -local, torch.where(in_total, -total, 0.0))
-        return losses, in_total | in_local
+        in_all, by_local = best(scored, rivals), highest(scored.candidate_scores, rivals)
+        total = exists & (total_gap(scored, in_all).detach() <= self.C)
+        if self.separate:
+            return Decision(in_all, total, torch.ones_like(total))
+        local = exists & self._asks_local(local_gap(scored, by_local).detach(), gold)
+        whole = total if self.first == "total" else total & ~local
+        return Decision(torch.where(whole, in_all, by_local), total | local, whole)
+
+    def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """Return losses (B,), 0 where neither (A) nor (B) acts, and where one of them acts (B,) bool.
+
+        Raises InputError for (B) sentence by sentence, whose losses are not those of candidates of the whole sequence.
+        """
+        if self.separate:
+            raise InputError(
+                "LocalAndNonlocal: local_unit sentence is learned online; use SparseLinear with the optimizer Perceptron "
+                "or PassiveAggressive on a CPU, without gradient clipping and accumulation"
+            )
+        decision = self.decide(scored)
+        return losses(scored, decision), decision.acts
 
     def _asks_local(self, gap: Tensor, gold: Tensor) -> Tensor:
         if self.local == "conservative":
             return ~gold.any(1)
         return gap <= (self.C if self.C_local is None else self.C_local)
+
+
+def _within(gap: float, limit: float) -> bool:
+    return gap <= limit

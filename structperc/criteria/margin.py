@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from structperc.criteria.base import RivalCriterion, Rule, best, is_gold
+from structperc.criteria.base import RivalCriterion, Rule, Unit, best, check_unit, is_gold
 from structperc.errors import InputError
 from structperc.structures import Scored
 
@@ -25,23 +25,26 @@ class Margin(RivalCriterion):
 
     Args:
         C: margin in units of the score; the paper tries 500 ... 32000 with whole documents as sequences.
+        unit: what gold is compared in: each "sequence", or for documents each "sentence" of one by itself. Sentences are
+            then independent of each other: a pair of labels on both sides of their boundary scores 0.
 
     Raises:
-        InputError: C is negative.
+        InputError: C is negative, unknown unit.
         ValueError: the search gives fewer than two candidates.
     """
 
     rivals_needed = 2
 
-    def __init__(self, C: float) -> None:
+    def __init__(self, C: float, unit: Unit = "sequence") -> None:
         super().__init__()
         if not C >= 0:
             raise InputError(f"Margin: C must be >= 0, got {C}")
-        self.C = C
+        check_unit(self, "unit", unit)
+        self.C, self.unit, self.separate = C, unit, unit == "sentence"
 
     def rule(self) -> Rule:
         """Return that the best labelling but gold is the rival, and must stay more than C behind."""
-        return Rule(other=True, asks=_within, limit=self.C)
+        return Rule(other=True, asks=_within, limit=self.C, unit=self.unit)
 
     def rival(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Choose the best candidate that is not gold."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from structperc.chain import Constraints
-from structperc.criteria import Rule
+from structperc.criteria import Rule, Unit
 from structperc.online.arrays import Features, Margin, Scheme, Tables, Units
 from structperc.optim import AveragedOptimizer, Pace
 from structperc.ragged import Ragged, boundaries
@@ -52,43 +52,77 @@ class OnlineLearner:
         """
         from structperc.online.passes import learning_pass  # which needs a compiler
 
-        units, group = _units(batch), self.optimizer.param_groups[0]
+        units, steps = units_of(batch, self.rule.unit), self.optimizer.param_groups[0]
         losses = np.zeros(len(units.bounds) - 1)
         updates, wrong = learning_pass(self.rule.asks, self.pace.size)(
             units,
-            _features(batch),
-            self._tables([self.scorer.node, self.scorer.edge, self.scorer.transition]),
-            self._sums(group["average"]),
+            features_of(batch),
+            weights_of(self.scorer),
+            sums_of(self.scorer, self.optimizer),
             Scheme(*(getattr(self.constraints, name).numpy() for name in Scheme._fields)),
             Margin(self.rule.other, float(self.rule.cost), float(self.rule.limit)),
             self.pace.numbers,
-            group["steps"],
+            steps["steps"],
             losses,
         )
-        group["steps"] += len(losses)
+        steps["steps"] += len(losses)
         return Learned(torch.from_numpy(losses), updates, wrong)
 
-    def _sums(self, kept: bool) -> Tables:
-        parameters = [self.scorer.node, self.scorer.edge, self.scorer.transition]
-        return self._tables([self.optimizer.sums(p) if kept and p is not None else None for p in parameters])
 
-    def _tables(self, tensors: list[Tensor | None]) -> Tables:
-        L = self.scorer.node.shape[1]
-        dtype = next((x.dtype for x in tensors if x is not None), torch.float64)
-        widths = L, L * L, L
-        absent = [torch.empty(0, width, dtype=dtype) for width in widths]
-        return Tables(*((x if x is not None else none).detach().numpy() for x, none in zip(tensors, absent, strict=True)))
+@torch.no_grad()
+def move(
+    batch: Batch, rival: Tensor, scorer: SparseLinear, pace: Pace, optimizer: AveragedOptimizer, loss: float, norm: float
+) -> float:
+    """Move the weights of a scorer along Phi(gold) - Phi(rival) of one sequence, and return how far.
+
+    The step is that of `pace` for this loss, and for a change of which `norm` is the squared norm of what is not the
+    scorer's. It is not counted yet. batch: the sequence alone. rival: (T,) int64.
+    """
+    from structperc.online.passes import moving
+
+    return moving(pace.size)(
+        units_of(batch, "sequence"),
+        features_of(batch),
+        weights_of(scorer),
+        sums_of(scorer, optimizer),
+        rival.numpy(),
+        loss,
+        norm,
+        pace.numbers,
+        optimizer.param_groups[0]["steps"],
+    )
 
 
-def _units(batch: Batch) -> Units:
-    """The sequences of a batch, their tokens one after the other."""
+def weights_of(scorer: SparseLinear) -> Tables:
+    """Return the weights of a scorer, not copied."""
+    return _tables(scorer, [scorer.node, scorer.edge, scorer.transition])
+
+
+def sums_of(scorer: SparseLinear, optimizer: AveragedOptimizer) -> Tables:
+    """Return the sums of the averages of a scorer's weights, not copied; without rows if there is no average."""
+    kept = optimizer.param_groups[0]["average"]
+    parameters = [scorer.node, scorer.edge, scorer.transition]
+    return _tables(scorer, [optimizer.sums(p) if kept and p is not None else None for p in parameters])
+
+
+def _tables(scorer: SparseLinear, tensors: list[Tensor | None]) -> Tables:
+    L = scorer.node.shape[1]
+    dtype = next((x.dtype for x in tensors if x is not None), torch.float64)
+    absent = [torch.empty(0, width, dtype=dtype) for width in (L, L * L, L)]
+    return Tables(*((x if x is not None else none).detach().numpy() for x, none in zip(tensors, absent, strict=True)))
+
+
+def units_of(batch: Batch, unit: Unit) -> Units:
+    """Return the sequences of a batch or their sentences, the tokens one after the other."""
     assert batch.gold is not None
     real = real_tokens(batch.lengths, batch.gold.shape[1])
-    flat = (x[real].numpy() for x in (batch.gold, batch.first, batch.last))
-    return Units(boundaries(batch.lengths).numpy(), *flat)
+    gold, first, last = (x[real].numpy() for x in (batch.gold, batch.first, batch.last))
+    ends = boundaries(batch.lengths).numpy()
+    return Units(ends if unit == "sequence" else np.append(first.nonzero()[0], ends[-1]), gold, first, last)
 
 
-def _features(batch: Batch) -> Features:
+def features_of(batch: Batch) -> Features:
+    """Return the features of all tokens of a batch."""
     none = Ragged(batch.nodes.ids[:0], torch.zeros_like(batch.nodes.offsets))
     return Features(*_arrays(batch.nodes), *_arrays(none if batch.edges is None else batch.edges))
 

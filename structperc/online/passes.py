@@ -69,6 +69,29 @@ def learning_pass(asks: Callable[..., bool], size: Callable[..., float]) -> Any:
     return learn
 
 
+@cache
+def moving(size: Callable[..., float]) -> Any:
+    """Return the compiled update of one sequence, away from a rival that was found elsewhere.
+
+    It is called with units, of which there is one sequence, features, weights, sums, rival (T,), the loss, the squared
+    norm of what else moves with the same step, numbers and step, and returns how far the weights were moved.
+    """
+    size = kernel(size)
+
+    @kernel
+    def move(units, features, weights, sums, rival, loss, norm, numbers, step):  # type: ignore[no-untyped-def]
+        sizes = weights.node.size, weights.edge.size, weights.transition.size, weights.node.shape[1]
+        room = np.empty(0, np.int64), np.empty(0)
+        keys, counts, _ = collect(0, len(units.gold), units.gold, rival, features, sizes, room)
+        scale = size(loss, norm + squared_norm(keys, counts), *numbers)
+        apply(keys, counts, scale, sizes, weights)
+        if len(sums.node):
+            apply(keys, counts, scale * step, sizes, sums)
+        return scale
+
+    return move
+
+
 @kernel
 def _precedes(gap, gold, rival, length):  # type: ignore[no-untyped-def]
     """Whether the rival comes before gold (T,) among candidates: it scores more, or as much and has lower labels."""

@@ -68,13 +68,18 @@ class AveragedOptimizer(ServedWeights):
                 continue
             size = self._step_size(group, loss)
             for p in moved:
-                self._move(p, size, group)
+                assert p.grad is not None
+                self._move(p, p.grad, size, group)
             group["steps"] += 1
         return loss
 
-    def _move(self, p: Tensor, size: float | Tensor, group: dict[str, Any]) -> None:
-        assert p.grad is not None
-        change = (listed_places(p.grad), p.grad._values()) if p.grad.is_sparse else p.grad
+    @torch.no_grad()
+    def move(self, p: Tensor, gradient: Tensor, size: float) -> None:
+        """Move one parameter by -size * gradient within the step that is under way, which is not counted yet."""
+        self._move(p, gradient, size, self.param_groups[0])
+
+    def _move(self, p: Tensor, gradient: Tensor, size: float | Tensor, group: dict[str, Any]) -> None:
+        change = (listed_places(gradient), gradient._values()) if gradient.is_sparse else gradient
         add(p, change, -size)
         if group["average"]:
             add(self.sums(p), change, -size * group["steps"])

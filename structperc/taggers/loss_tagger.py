@@ -22,6 +22,7 @@ from structperc.errors import InputError
 from structperc.online import OnlineLearner
 from structperc.optim import LBFGS, OWLQN, Diverged, Learner, check_finite, learner
 from structperc.structures import Batch, Candidates, Scored
+from structperc.taggers.candidate_learner import CandidateLearner
 from structperc.taggers.lattice_tagger import LatticeTagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -41,7 +42,7 @@ class LossTagger(LatticeTagger):
     """
 
     prior: Prior | None  # added to the losses of the corpus
-    online: OnlineLearner | None = None  # learns the sequences of a batch one after the other; None: by gradients
+    online: OnlineLearner | CandidateLearner | None = None  # learns the sequences of a batch one after the other; None: by gradients
     corpus_size: int | None = None  # sequences that share the prior; None: those of the batch are all
     _step_losses: Mapping[int, Tensor] = MappingProxyType({})  # of the mini-batches since the last step, by number
     _searched: Sequence[Candidates] = ()
@@ -76,7 +77,7 @@ class LossTagger(LatticeTagger):
         self.count(scored, acts)
         return self.add(losses, batch, batch_idx)
 
-    def _learn(self, online: OnlineLearner, batch: Batch, batch_idx: int) -> Tensor:
+    def _learn(self, online: OnlineLearner | CandidateLearner, batch: Batch, batch_idx: int) -> Tensor:
         learned = online.learn(batch)
         self._updates += learned.updates
         self._wrong += learned.wrong

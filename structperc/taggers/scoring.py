@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from torch import Tensor
 
-from structperc.chain import Constraints
+from structperc.chain import Constraints, separate
 from structperc.criteria import Criterion
 from structperc.data.labels import LabelSet
 from structperc.nonlocal_features import NonlocalFeature, nonlocal_scores
@@ -77,7 +77,8 @@ class OwnLattice(Scoring):
 
     def lattice(self, batch: Batch) -> Lattice:
         """Return the Lattice as the criterion reads it, with everything the tag scheme forbids at -inf."""
-        return self.criterion.reads(self.constraints(self.scorer(batch), batch.first, batch.last))
+        lattice = self.constraints(self.scorer(batch), batch.first, batch.last)
+        return self.criterion.reads(separate(lattice, batch.first) if self.criterion.separate else lattice)
 
     def rated(self, batch: Batch, candidates: Candidates) -> Candidates:
         """Return the candidates as they are: the scores by which they were found are the local scores."""

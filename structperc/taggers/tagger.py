@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from structperc.batching.sequence_data import SequenceData
-from structperc.chain import KBest, path_score
+from structperc.chain import KBest, path_score, sentences
 from structperc.criteria import Criterion, Prior
 from structperc.errors import InfiniteScore, InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import NonlocalFeature
 from structperc.optim import Perceptron
 from structperc.scorers import Scorer
-from structperc.structures import Batch, Candidates, Lattice, Scored
+from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
 from structperc.taggers.builder import Builder, required_entries
 from structperc.taggers.description import described
 from structperc.taggers.lattice_tagger import LatticeTagger
@@ -68,6 +68,8 @@ class Tagger(LossTagger):
         if search.k < criterion.rivals_needed:
             name, needed = type(criterion).__name__, criterion.rivals_needed
             raise InputError(f"model.search.k is {search.k}, but {name} compares gold with rivals: set it >= {needed}")
+        if nonlocal_features and criterion.unit == "sentence":
+            raise InputError("model.criterion.unit is sentence, but non-local features compare sentences: leave it out")
         self.optimizer, self.prior, self.init_from = optimizer, prior, init_from
         self.start_counts()
 
@@ -79,13 +81,18 @@ class Tagger(LossTagger):
     def scored(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
         """Return gold and the candidates that the criterion compares, if it compares any.
 
-        Those not given are searched for.
+        Those not given are searched for. Where the criterion compares sentences, each of them is a row.
         """
         assert batch.gold is not None
-        lattice = self(batch)
+        lattice, gold = self(batch), batch.gold
+        if self.criterion.unit == "sentence":
+            lattice, places = sentences(lattice, batch.first)
+            gold = gold.flatten()[places].where(real_tokens(lattice.lengths, places.shape[1]), 0)
         if candidates is None:
             with torch.no_grad():
-                candidates = self._searched_for(self.criterion.augment(lattice, batch.gold))
+                candidates = self._searched_for(self.criterion.augment(lattice, gold))
+        if self.criterion.unit == "sentence":
+            return compared(lattice, gold, candidates)
         return self.score(batch, lattice, candidates)
 
     def _searched_for(self, lattice: Lattice) -> Candidates:
@@ -106,10 +113,12 @@ class Tagger(LossTagger):
         Gold is scored as one more candidate.
         """
         assert batch.gold is not None
+        scored = compared(lattice, batch.gold, candidates)._replace(starts=batch.first)
+        if not self.nonlocal_features:
+            return scored
         labels = torch.cat([batch.gold[:, None], candidates.labels], 1)
-        valid = nn.functional.pad(candidates.valid, (1, 0), value=True)
-        own, more = path_score(lattice, labels), self.nonlocal_scores(batch, labels, valid)
-        return Scored(lattice, batch.gold, candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:], batch.first)
+        more = self.nonlocal_scores(batch, labels, nn.functional.pad(candidates.valid, (1, 0), value=True))
+        return scored._replace(gold_nonlocal=more[:, 0], candidate_nonlocal=more[:, 1:])
 
     def configure_optimizers(self) -> Optimizer:
         """Return the optimizer over all parameters, and learn sequence by sequence where that is possible with it."""
@@ -150,6 +159,13 @@ class Tagger(LossTagger):
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> "Tagger":
         """Return the tagger, without weights, that `description` described."""
         return cls(features=features, **build.options(cls, required_entries(description, cls.saved_parts), "model"))
+
+
+def compared(lattice: Lattice, gold: Tensor, candidates: Candidates) -> Scored:
+    """Return gold (B, T) and candidates with their scores in a lattice, with gradients; non-local scores are zeros."""
+    own = path_score(lattice, torch.cat([gold[:, None], candidates.labels], 1))
+    none = own.new_zeros(own.shape)
+    return Scored(lattice, gold, candidates, own[:, 0], own[:, 1:], none[:, 0], none[:, 1:])
 
 
 def no_candidates(lattice: Lattice) -> Candidates:
