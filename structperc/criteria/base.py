@@ -11,7 +11,6 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.structures import Lattice, Scored
 
-
 Unit = Literal["sequence", "sentence"]  # what gold is compared in: sequences as they are, or each of their sentences
 
 

@@ -17,8 +17,8 @@ class Hinge(Criterion):
 
     Args:
         cost: margin asked for each wrong token.
-        unit: what gold is compared in: each "sequence", or for documents each "sentence" of one by itself. Sentences are
-            then independent of each other: a pair of labels on both sides of their boundary scores 0.
+        unit: what gold is compared in: each "sequence", or for documents each "sentence" of one by itself. Sentences
+            are then independent of each other: a pair of labels on both sides of their boundary scores 0.
 
     Raises:
         InputError: cost is not positive, unknown unit.

@@ -105,8 +105,8 @@ class LocalAndNonlocal(Criterion):
         """
         if self.separate:
             raise InputError(
-                "LocalAndNonlocal: local_unit sentence is learned online; use SparseLinear with the optimizer Perceptron "
-                "or PassiveAggressive on a CPU, without gradient clipping and accumulation"
+                "LocalAndNonlocal: local_unit sentence is learned online; use SparseLinear with the optimizer "
+                "Perceptron or PassiveAggressive on a CPU, without a prior, gradient clipping and accumulation"
             )
         decision = self.decide(scored)
         return losses(scored, decision), decision.acts

@@ -25,8 +25,8 @@ class Margin(RivalCriterion):
 
     Args:
         C: margin in units of the score; the paper tries 500 ... 32000 with whole documents as sequences.
-        unit: what gold is compared in: each "sequence", or for documents each "sentence" of one by itself. Sentences are
-            then independent of each other: a pair of labels on both sides of their boundary scores 0.
+        unit: what gold is compared in: each "sequence", or for documents each "sentence" of one by itself. Sentences
+            are then independent of each other: a pair of labels on both sides of their boundary scores 0.
 
     Raises:
         InputError: C is negative, unknown unit.

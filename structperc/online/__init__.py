@@ -8,6 +8,6 @@ changes.py     the weights that an update touches, and by how much
 arrays.py      what these four read and write
 """
 
-from structperc.online.learner import Learned, OnlineLearner, move
+from structperc.online.learner import Learned, OnlineLearner, SequenceLearner, move
 
-__all__ = ["Learned", "OnlineLearner", "move"]
+__all__ = ["Learned", "SequenceLearner", "OnlineLearner", "move"]

@@ -11,10 +11,10 @@ EMPTY = -1
 def collect(start, stop, gold, rival, features, sizes, room):  # type: ignore[no-untyped-def]
     """Fill a table (keys, counts) with Phi(gold) - Phi(rival) and return it, with the room it is in.
 
-    gold and rival are (T,), labels of the tokens start, ..., stop - 1. A key is the place of a weight in the node table,
-    or sizes[0] + its place in the edge table, or sizes[0] + sizes[1] + its place in the transitions; sizes[2] says
-    whether there are any, sizes[3] is L. The table (C,) int64 and (C,) float64 has open addresses; a free one has the key
-    EMPTY. The room, such a pair, is made larger where it is too small.
+    gold and rival are (T,), labels of the tokens start, ..., stop - 1. A key is the place of a weight in the node
+    table, or sizes[0] + its place in the edge table, or sizes[0] + sizes[1] + its place in the transitions; sizes[2]
+    says whether there are any, sizes[3] is L. The table (C,) int64 and (C,) float64 has open addresses; a free one has
+    the key EMPTY. The room, such a pair, is made larger where it is too small.
     """
     L = sizes[3]
     needed, size = 2 * _entries(start, stop, gold, rival, features), 64

@@ -1,5 +1,6 @@
 """A tagger's weights, learned sequence by sequence: the tensors of a batch go in, what happened comes out."""
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import numpy as np
@@ -23,12 +24,22 @@ class Learned(NamedTuple):
     wrong: int  # tokens whose label in the best candidate is not gold's
 
 
-class OnlineLearner:
-    """Learns the sequences of a batch one after the other; each is decided with the weights that the one before left.
+class SequenceLearner(ABC):
+    """Base of what learns the sequences of a batch one after the other.
+
+    Each is decided with the weights that the one before left, so that the size of a batch is a matter of speed alone.
+    """
+
+    @abstractmethod
+    def learn(self, batch: Batch) -> Learned:
+        """Learn the sequences of a batch in their order, each of which counts as a step of the optimizer."""
+
+
+class OnlineLearner(SequenceLearner):
+    """Learns local weights, all sequences of a batch in one compiled call.
 
     It leaves in the weights and in the optimizer what as many batches of one sequence would, by the losses' gradients:
-    the same bits where weights are whole numbers, else the same to rounding. So the size of a batch is a matter of
-    speed alone.
+    the same bits where weights are whole numbers, else the same to rounding.
 
     Args:
         scorer: whose weights are learned; on a CPU.
@@ -46,13 +57,13 @@ class OnlineLearner:
 
     @torch.no_grad()
     def learn(self, batch: Batch) -> Learned:
-        """Learn the sequences of a batch in their order, each of which counts as a step.
+        """Learn the sequences of a batch, or their sentences, in their order; each counts as a step.
 
         Nothing more is learned after a loss that is no finite number.
         """
         from structperc.online.passes import learning_pass  # which needs a compiler
 
-        units, steps = units_of(batch, self.rule.unit), self.optimizer.param_groups[0]
+        units = units_of(batch, self.rule.unit)
         losses = np.zeros(len(units.bounds) - 1)
         updates, wrong = learning_pass(self.rule.asks, self.pace.size)(
             units,
@@ -62,16 +73,22 @@ class OnlineLearner:
             Scheme(*(getattr(self.constraints, name).numpy() for name in Scheme._fields)),
             Margin(self.rule.other, float(self.rule.cost), float(self.rule.limit)),
             self.pace.numbers,
-            steps["steps"],
+            self.optimizer.param_groups[0]["steps"],
             losses,
         )
-        steps["steps"] += len(losses)
+        self.optimizer.count(len(losses))
         return Learned(torch.from_numpy(losses), updates, wrong)
 
 
 @torch.no_grad()
 def move(
-    batch: Batch, rival: Tensor, scorer: SparseLinear, pace: Pace, optimizer: AveragedOptimizer, loss: float, norm: float
+    batch: Batch,
+    rival: Tensor,
+    scorer: SparseLinear,
+    pace: Pace,
+    optimizer: AveragedOptimizer,
+    loss: float,
+    norm: float,
 ) -> float:
     """Move the weights of a scorer along Phi(gold) - Phi(rival) of one sequence, and return how far.
 

@@ -63,20 +63,21 @@ class AveragedOptimizer(ServedWeights):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            moved = [p for p in group["params"] if p.grad is not None]
-            if not moved:
-                continue
             size = self._step_size(group, loss)
-            for p in moved:
-                assert p.grad is not None
-                self._move(p, p.grad, size, group)
+            for p in group["params"]:
+                if p.grad is not None:
+                    self._move(p, p.grad, size, group)
             group["steps"] += 1
         return loss
 
     @torch.no_grad()
     def move(self, p: Tensor, gradient: Tensor, size: float) -> None:
-        """Move one parameter by -size * gradient within the step that is under way, which is not counted yet."""
+        """Move one parameter by -size * gradient within the step that is under way, which `count` then counts."""
         self._move(p, gradient, size, self.param_groups[0])
+
+    def count(self, steps: int) -> None:
+        """Count steps that were made without `step`; also those that change nothing are in the average."""
+        self.param_groups[0]["steps"] += steps
 
     def _move(self, p: Tensor, gradient: Tensor, size: float | Tensor, group: dict[str, Any]) -> None:
         change = (listed_places(gradient), gradient._values()) if gradient.is_sparse else gradient

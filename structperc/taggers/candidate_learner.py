@@ -1,41 +1,46 @@
 """Criteria that compare gold with candidates by total scores, learned sequence by sequence."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from structperc.batching.parts import one_by_one
-from structperc.criteria import Decision
+from structperc.criteria import Criterion, Decision
 from structperc.criteria.base import best, losses
-from structperc.online import Learned, OnlineLearner, move
+from structperc.online import Learned, OnlineLearner, SequenceLearner, move
 from structperc.optim import AveragedOptimizer, Pace
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Scored
 
-if TYPE_CHECKING:
-    from structperc.taggers.tagger import Tagger
 
-
-class CandidateLearner:
+class CandidateLearner(SequenceLearner):
     """Learns local and non-local weights of a batch sequence by sequence, as batches of one sequence by gradients do.
 
-    Candidates are searched for and scored as the tagger does it; the few weights by which gold and its rival differ are
-    moved in a compiled call. Where the criterion asks for local updates sentence by sentence, they are learned by
-    `local`, if the criterion leaves the whole sequence as it is.
+    The few weights by which gold and its rival differ are moved in a compiled call. Where the criterion asks for local
+    updates sentence by sentence, they are learned by `local`, if the criterion leaves the whole sequence as it is.
 
     Args:
-        tagger: whose weights are learned.
+        compare: finds and scores gold and candidates of a batch, with gradients of the non-local weights alone.
+        criterion: decides between gold and one of the candidates.
+        scorer: has the local weights.
+        further: the non-local weights.
         optimizer: of all these weights.
         pace: of the optimizer.
         local: learns the sentences of a sequence; None: the criterion decides by candidates alone.
     """
 
     def __init__(
-        self, tagger: "Tagger", optimizer: AveragedOptimizer, pace: Pace, local: OnlineLearner | None = None
+        self,
+        compare: Callable[[Batch], Scored],
+        criterion: Criterion,
+        scorer: SparseLinear,
+        further: Sequence[Tensor],
+        optimizer: AveragedOptimizer,
+        pace: Pace,
+        local: OnlineLearner | None = None,
     ) -> None:
-        assert isinstance(tagger.scorer, SparseLinear)
-        self.tagger, self.scorer = tagger, tagger.scorer
+        self.compare, self.criterion, self.scorer, self.further = compare, criterion, scorer, further
         self.optimizer, self.pace, self.local = optimizer, pace, local
 
     def learn(self, batch: Batch) -> Learned:
@@ -43,11 +48,8 @@ class CandidateLearner:
         return joined([self._learn(part) for part in one_by_one(batch)])
 
     def _learn(self, batch: Batch) -> Learned:
-        with torch.no_grad():
-            lattice = self.tagger(batch)
-            candidates = self.tagger.search(lattice)
-        scored = self.tagger.score(batch, lattice, candidates)
-        decision = self.tagger.criterion.decide(scored)
+        scored = self.compare(batch)
+        decision = self.criterion.decide(scored)
         assert decision is not None
         wrong = self._wrong(scored)
         if bool(decision.acts):
@@ -77,13 +79,12 @@ class CandidateLearner:
         lead = scored.candidate_nonlocal[0, int(decision.rival)] - scored.gold_nonlocal[0]
         if not bool(decision.whole) or not lead.requires_grad:
             return {}
-        weights = list(self.tagger.nonlocal_features.parameters())
-        found = torch.autograd.grad(lead, weights, allow_unused=True)
-        return {p: g for p, g in zip(weights, found, strict=True) if g is not None}
+        found = torch.autograd.grad(lead, self.further, allow_unused=True)
+        return {p: g for p, g in zip(self.further, found, strict=True) if g is not None}
 
     def _count(self, batch: Batch) -> None:
         """Count the steps that a sequence stands for: one, or one for each of its sentences."""
-        self.optimizer.param_groups[0]["steps"] += 1 if self.local is None else int(batch.first.sum())
+        self.optimizer.count(1 if self.local is None else int(batch.first.sum()))
 
     def _wrong(self, scored: Scored) -> int:
         """The tokens whose label in the best candidate by total score is not gold's."""

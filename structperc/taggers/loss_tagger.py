@@ -19,10 +19,9 @@ from structperc.batching.sequence_data import SequenceData
 from structperc.criteria import CorpusCriterion, Prior
 from structperc.criteria.base import best
 from structperc.errors import InputError
-from structperc.online import OnlineLearner
+from structperc.online import SequenceLearner
 from structperc.optim import LBFGS, OWLQN, Diverged, Learner, check_finite, learner
 from structperc.structures import Batch, Candidates, Scored
-from structperc.taggers.candidate_learner import CandidateLearner
 from structperc.taggers.lattice_tagger import LatticeTagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -42,7 +41,7 @@ class LossTagger(LatticeTagger):
     """
 
     prior: Prior | None  # added to the losses of the corpus
-    online: OnlineLearner | CandidateLearner | None = None  # learns the sequences of a batch one after the other; None: by gradients
+    online: SequenceLearner | None = None  # learns the sequences of a batch one after the other; None: by gradients
     corpus_size: int | None = None  # sequences that share the prior; None: those of the batch are all
     _step_losses: Mapping[int, Tensor] = MappingProxyType({})  # of the mini-batches since the last step, by number
     _searched: Sequence[Candidates] = ()
@@ -77,7 +76,7 @@ class LossTagger(LatticeTagger):
         self.count(scored, acts)
         return self.add(losses, batch, batch_idx)
 
-    def _learn(self, online: OnlineLearner | CandidateLearner, batch: Batch, batch_idx: int) -> Tensor:
+    def _learn(self, online: SequenceLearner, batch: Batch, batch_idx: int) -> Tensor:
         learned = online.learn(batch)
         self._updates += learned.updates
         self._wrong += learned.wrong
@@ -146,10 +145,14 @@ class LossTagger(LatticeTagger):
     def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
         """Make a step after each batch, or in full-batch training after the last one of the epoch.
 
-        Raises Diverged when an epoch ends with weights that are no finite numbers.
+        What is learned online has moved the weights when the closure returns. Raises Diverged when an epoch ends with
+        weights that are no finite numbers.
         """
         if not self.full_batch:
-            super().optimizer_step(epoch, batch_idx, optimizer, lambda: self._everywhere(optimizer_closure))
+            if self.online is not None:
+                optimizer_closure()
+            else:
+                super().optimizer_step(epoch, batch_idx, optimizer, lambda: self._everywhere(optimizer_closure))
             self._step_losses = {}
             if self.trainer.is_last_batch:
                 total = torch.stack([p.detach().double().sum() for p in self.parameters()]).sum()

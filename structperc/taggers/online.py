@@ -1,46 +1,46 @@
-"""Which taggers learn sequence by sequence in one compiled call."""
+"""Which taggers learn sequence by sequence."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-import torch
+from torch import Tensor
 from torch.optim import Optimizer
 
-from structperc.criteria import LocalAndNonlocal, RivalCriterion
-from structperc.online import OnlineLearner
+from structperc.chain import Constraints
+from structperc.criteria import Criterion, LocalAndNonlocal, RivalCriterion
+from structperc.online import OnlineLearner, SequenceLearner
+from structperc.ops.declare import COMPILED
 from structperc.optim import AveragedOptimizer
-from structperc.scorers import SparseLinear
+from structperc.scorers import Scorer, SparseLinear
+from structperc.structures import Batch, Scored
 from structperc.taggers.candidate_learner import CandidateLearner
 
-if TYPE_CHECKING:
-    from structperc.taggers.tagger import Tagger
 
-
-def online_learner(tagger: "Tagger", optimizer: Optimizer) -> OnlineLearner | CandidateLearner | None:
+def online_learner(
+    scorer: Scorer,
+    constraints: Constraints,
+    criterion: Criterion,
+    optimizer: Optimizer,
+    further: Sequence[Tensor],
+    compare: Callable[[Batch], Scored],
+) -> SequenceLearner | None:
     """Return what learns the sequences of a batch one after the other, or None where they are learned by gradients.
 
-    It takes a scorer of sparse features alone, an optimizer that has a pace, and a criterion that has a rule or, for
-    candidates with total scores, decides between gold and one of them; without a prior. What asks for gradients is left
-    to them: clipping, steps over several batches, devices other than a CPU.
+    It takes a scorer of sparse features alone, on a CPU, an optimizer that has a pace, and a criterion that has a rule
+    or, where there are `further` weights of non-local features, decides between gold and one of the candidates that
+    `compare` finds and scores.
     """
     pace = optimizer.pace() if isinstance(optimizer, AveragedOptimizer) else None
-    scorer, criterion = tagger.scorer, tagger.criterion
-    if pace is None or type(scorer) is not SparseLinear or not _alone(tagger, scorer):
+    if pace is None or type(scorer) is not SparseLinear:
+        return None
+    if scorer.node.device.type != "cpu" or scorer.node.dtype not in COMPILED:
         return None
     assert isinstance(optimizer, AveragedOptimizer)
     if isinstance(criterion, LocalAndNonlocal):
-        local = criterion.local_rule()
-        sentences = local and OnlineLearner(scorer, tagger.constraints, local, pace, optimizer)
-        return CandidateLearner(tagger, optimizer, pace, sentences)
-    if tagger.nonlocal_features:
-        return CandidateLearner(tagger, optimizer, pace) if isinstance(criterion, RivalCriterion) else None
+        rule = criterion.local_rule()
+        local = rule and OnlineLearner(scorer, constraints, rule, pace, optimizer)
+        return CandidateLearner(compare, criterion, scorer, further, optimizer, pace, local)
+    if further:
+        decides = isinstance(criterion, RivalCriterion)
+        return CandidateLearner(compare, criterion, scorer, further, optimizer, pace) if decides else None
     rule = criterion.rule()
-    return rule and OnlineLearner(scorer, tagger.constraints, rule, pace, optimizer)
-
-
-def _alone(tagger: "Tagger", scorer: SparseLinear) -> bool:
-    """Whether nothing but the step of the optimizer moves the weights, on a CPU."""
-    trainer = tagger.trainer
-    if tagger.prior is not None or trainer.gradient_clip_val or trainer.accumulate_grad_batches > 1:
-        return False
-    here = scorer.node.device.type == "cpu" and scorer.node.dtype in (torch.float32, torch.float64)
-    return here and trainer.world_size == 1
+    return rule and OnlineLearner(scorer, constraints, rule, pace, optimizer)

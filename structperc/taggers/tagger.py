@@ -13,6 +13,7 @@ from structperc.criteria import Criterion, Prior
 from structperc.errors import InfiniteScore, InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import NonlocalFeature
+from structperc.online import SequenceLearner
 from structperc.optim import Perceptron
 from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
@@ -123,9 +124,27 @@ class Tagger(LossTagger):
     def configure_optimizers(self) -> Optimizer:
         """Return the optimizer over all parameters, and learn sequence by sequence where that is possible with it."""
         optimizer = self.optimizer(self.parameters())
-        self.online = online_learner(self, optimizer)
+        self.online = None if self._needs_gradients() else self.learner(optimizer)
         self.trainer.datamodule.one_by_one = self.online is not None  # type: ignore[attr-defined]
         return optimizer
+
+    def learner(self, optimizer: Optimizer) -> SequenceLearner | None:
+        """Return what learns sequence by sequence with an optimizer of the parameters; None where nothing does."""
+        further = list(self.nonlocal_features.parameters())
+        return online_learner(self.scorer, self.constraints, self.criterion, optimizer, further, self._compared)
+
+    def _compared(self, batch: Batch) -> Scored:
+        """Gold and candidates under the current weights, with gradients of the non-local weights alone."""
+        with torch.no_grad():
+            lattice = self(batch)
+            candidates = self._searched_for(lattice)
+        return self.score(batch, lattice, candidates)
+
+    def _needs_gradients(self) -> bool:
+        """Whether something beside the optimizer's step asks for the gradients of whole mini-batches."""
+        trainer = self.trainer
+        clipped = bool(trainer.gradient_clip_val) or trainer.accumulate_grad_batches > 1
+        return clipped or trainer.world_size > 1 or self.prior is not None
 
     # -- sizes and names -------------------------------------------------------------------------------------
 
