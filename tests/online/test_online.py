@@ -1,0 +1,231 @@
+"""Sequences learned one after the other leave what batches of one sequence leave by gradients."""
+
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from tiny import EDGE, Sentences, fit, make_tagger, sentences
+
+from structperc.batching import EncodedCorpus
+from structperc.chain import KBest
+from structperc.criteria import Hinge, LocalAndNonlocal, Margin, Perceptron, RivalCriterion, Rule
+from structperc.data import Synthetic
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
+from structperc.online import OnlineLearner
+from structperc.online.rivals import find_rival
+from structperc.optim import Diverged, PassiveAggressive
+from structperc.optim import Perceptron as Additive
+from structperc.scorers import SparseLinear
+from structperc.taggers import Tagger, tagger as tagger_module
+
+RAW = partial(Additive, average=False)
+STEPS = [Additive, RAW, *(partial(PassiveAggressive, variant=v, C=0.1) for v in ("PA", "PA-I", "PA-II"))]
+
+
+def state(trainer) -> tuple[list[torch.Tensor], int, dict[str, float]]:
+    """Weights and sums of averages, the number of steps, and what was logged."""
+    optimizer = trainer.optimizers[0]
+    tensors = [p.detach() for group in optimizer.param_groups for p in group["params"]]
+    sums = [optimizer.state[p]["sums"] for p in tensors if "sums" in optimizer.state.get(p, {})]
+    logged = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("train/")}
+    return [*tensors, *sums], optimizer.param_groups[0]["steps"], logged
+
+
+def compared(train, monkeypatch, exact: bool) -> None:
+    """Hold `train(batch_size)` against batches of one sequence that are learned by gradients."""
+    with monkeypatch.context() as gradients:
+        gradients.setattr(tagger_module, "online_learner", lambda *_: None)
+        tensors, steps, logged = state(train(1))
+    for size in (1, 7):
+        found, counted, seen = state(train(size))
+        assert counted == steps and seen == pytest.approx(logged, rel=1e-5)
+        for mine, other in zip(found, tensors, strict=True):
+            torch.testing.assert_close(mine, other, rtol=0 if exact else 1e-5, atol=0 if exact else 1e-3)
+        assert any(len(x) and x.abs().max() > 0 for x in found)
+
+
+@pytest.mark.parametrize("step", range(len(STEPS)))
+@pytest.mark.parametrize("criterion", [Perceptron(), Margin(3.0), Hinge(1.0)], ids=lambda c: type(c).__name__)
+def test_local_weights(criterion, step, monkeypatch):
+    made = sentences(40)
+    for edge in ((), EDGE):
+
+        def train(size, edge=edge):
+            data = Sentences(made, batch_size=size)
+            tagger = make_tagger(data, criterion, STEPS[step], edge=edge, sparse_grad=True)
+            with torch.no_grad():
+                for p in tagger.parameters():
+                    p.round_()
+            return fit(tagger, data, 3)
+
+        compared(train, monkeypatch, exact=step < 2)
+
+
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        Margin(5.0),
+        LocalAndNonlocal(5.0),
+        LocalAndNonlocal(5.0, C_local=9.0, first="local"),
+        LocalAndNonlocal(5.0, local="conservative"),
+    ],
+    ids=["4.1", "4.2", "local first", "conservative"],
+)
+def test_local_and_nonlocal_weights(criterion, monkeypatch):
+    def train(size):
+        data = Synthetic(train=20, dev=1, test=1, unit="document", batch_size=size)
+        return fit(documents_tagger(criterion), data, 3, limit_val_batches=0)
+
+    compared(train, monkeypatch, exact=True)
+
+
+def documents_tagger(criterion, nonlocal_features=(PhraseConsistency, MajorityPhrase)) -> Tagger:
+    features = FeatureExtractor(["kazama2007"], ["bias"], progress=False)
+    return Tagger(features, SparseLinear(), criterion, KBest(5), Additive, [make() for make in nonlocal_features])
+
+
+# -- sentences of documents ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def both() -> tuple[Tagger, EncodedCorpus, EncodedCorpus]:
+    """A tagger, the documents of a corpus, and the sentences of these documents."""
+    documents, alone = (Synthetic(train=12, dev=1, test=1, unit=unit) for unit in ("document", "sentence"))
+    here = {"of": ["w", "wl"], "at": [0]}  # windows would reach into neighbouring sentences of a document
+    features = FeatureExtractor([here, "bias"], [here], progress=False)
+    tagger = Tagger(features, SparseLinear(), Margin(4.0, unit="sentence"), KBest(2), Additive)
+    tagger.learn_sizes(documents)
+    return tagger, tagger.encode(documents.corpus("train")), tagger.encode(alone.corpus("train"))
+
+
+@pytest.mark.parametrize("criterion", [Margin(4.0, unit="sentence"), Hinge(1.0, unit="sentence")], ids=["3.1", "hinge"])
+def test_sentences_of_documents_are_learned_as_sentences(criterion, both):
+    tagger, documents, alone = both
+    found = []
+    for rows in (documents, alone):
+        tagger.criterion = criterion
+        tagger.allocate(tagger.labels)
+        optimizer = Additive(tagger.parameters())
+        learned = tagger.learner(optimizer).learn(rows[range(len(rows))])
+        assert learned.updates > 5 and len(learned.losses) == len(alone)
+        found.append([*tagger.parameters(), *(optimizer.sums(p) for p in tagger.parameters())])
+    for mine, other in zip(*found, strict=True):
+        assert torch.equal(mine, other)
+
+
+def test_losses_of_sentences_of_documents_are_those_of_sentences(both):
+    tagger, documents, alone = both
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for p in tagger.parameters():
+            p.normal_()
+    for criterion in (Margin(4.0, unit="sentence"), Hinge(1.0, unit="sentence")):
+        tagger.criterion = criterion
+        tagger.scoring = tagger.make_scoring()
+        mine, other = (criterion(tagger.scored(rows[range(len(rows))])) for rows in (documents, alone))
+        torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-4)
+    labelled = [tagger.label(rows.corpus) for rows in (documents, alone)]
+    assert [label for one in labelled[0] for label in one] == [label for one in labelled[1] for label in one]
+
+
+def test_local_updates_by_sentence_need_what_is_learned_online():
+    criterion = LocalAndNonlocal(3.0, local_unit="sentence")
+    data = Synthetic(train=4, dev=1, test=1, unit="document", batch_size=1)
+    with pytest.raises(InputError, match="local_unit sentence is learned online"):
+        fit(documents_tagger(criterion), data, 1, limit_val_batches=0, gradient_clip_val=1.0)
+    trainer = fit(documents_tagger(criterion), data, 1, limit_val_batches=0)
+    assert state(trainer)[1] == len(Synthetic(train=4, dev=1, test=1, unit="sentence").corpus("train"))
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: Margin(1.0, unit="document"), "Margin: unit must be sequence or sentence, got 'document'"),
+        (lambda: Hinge(1.0, unit="x"), "Hinge: unit must be"),
+        (lambda: LocalAndNonlocal(1.0, local_unit="x"), "LocalAndNonlocal: local_unit must be"),
+        (lambda: LocalAndNonlocal(1.0, first="local", local_unit="sentence"), "goes with local aggressive"),
+        (lambda: documents_tagger(Margin(1.0, unit="sentence")), "model.criterion.unit is sentence"),
+    ],
+)
+def test_units_are_checked(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+# -- parts ---------------------------------------------------------------------------------------------------
+
+
+def test_rivals_are_those_of_an_enumeration():
+    random, found = np.random.default_rng(0), 0
+    for trial in range(1500):
+        length, L = random.integers(1, 5), random.integers(1, 4)
+        unary = random.integers(-1, 2, (length, L)).astype(np.float32)
+        edges = random.integers(-1, 2, (length if trial % 2 else 1, L, L)).astype(np.float32)
+        unary[random.random(unary.shape) < 0.1] = -np.inf
+        edges[random.random(edges.shape) < 0.1] = -np.inf
+        gold = random.integers(0, L, length)
+        for other in (False, True):
+            best, score = None, -np.inf
+            for path in product(range(L), repeat=int(length)):
+                total = sum(unary[t, path[t]] for t in range(length))
+                total += sum(edges[t if trial % 2 else 0, path[t - 1], path[t]] for t in range(1, length))
+                if total > score and not (other and path == tuple(gold)):
+                    best, score = path, total
+            labels = np.full(length, -1)
+            room = np.empty_like(unary), np.empty(length, np.float32)
+            assert find_rival(unary, edges, length, gold, other, *room, labels) == (best is not None)
+            if best is not None:
+                assert tuple(labels) == best
+                found += 1
+    assert found > 2000
+
+
+class Halfway(RivalCriterion):
+    """A criterion of a user: asks for an update when gold leads by less than half a margin."""
+
+    def rule(self) -> Rule:
+        return Rule(other=False, asks=_halfway, limit=4.0)
+
+    def rival(self, scored):
+        return Perceptron().rival(scored)
+
+    def asks(self, gap):
+        return gap < 2.0
+
+
+def _halfway(gap: float, limit: float) -> bool:
+    return gap < limit / 2
+
+
+def test_a_new_criterion_is_learned_online_by_its_rule(monkeypatch):
+    made = sentences(20)
+
+    def train(size):
+        data = Sentences(made, batch_size=size)
+        tagger = make_tagger(data, Halfway(), RAW, sparse_grad=True)
+        with torch.no_grad():
+            for p in tagger.parameters():
+                p.round_()
+        trainer = fit(tagger, data, 2)
+        assert size == 1 or isinstance(tagger.online, OnlineLearner)
+        return trainer
+
+    compared(train, monkeypatch, exact=True)
+
+
+@pytest.mark.parametrize("options", [{"gradient_clip_val": 0.5}, {"accumulate_grad_batches": 2}], ids=["clip", "sum"])
+def test_what_asks_for_gradients_of_batches_gets_them(options):
+    data = Sentences(sentences(20), batch_size=5)
+    tagger = make_tagger(data, Perceptron(), RAW, sparse_grad="gradient_clip_val" not in options)
+    trainer = fit(tagger, data, 1, **options)
+    assert tagger.online is None and trainer.optimizers[0].param_groups[0]["steps"] < 20
+
+
+def test_weights_that_are_no_numbers_end_a_training():
+    data = Sentences(sentences(10), batch_size=5)
+    with pytest.raises(Diverged, match="epoch 1"):
+        fit(make_tagger(data, Perceptron(), partial(Additive, lr=1e38), sparse_grad=True), data, 3)
