@@ -10,6 +10,7 @@ from structperc.online.changes import apply, collect, squared_norm
 from structperc.online.rivals import find_rival, path_score
 from structperc.online.scores import score
 from structperc.ops.cpu.compiled import kernel
+from structperc.ops.cpu.onward import padded
 
 
 @cache
@@ -30,7 +31,7 @@ def learning_pass(asks: Callable[..., bool], size: Callable[..., float]) -> Any:
         longest = np.diff(units.bounds).max() if len(losses) else 0
         each = longest if len(weights.edge) else 1
         unary, edges = np.empty((longest, L), weights.node.dtype), np.empty((each, L, L), weights.node.dtype)
-        onward, departing = np.empty_like(unary), np.empty(longest, weights.node.dtype)
+        ahead = padded(longest, L, unary), padded(longest, L, unary), np.empty(longest, weights.node.dtype)
         rival, room = np.empty(longest, np.int64), (np.empty(0, np.int64), np.empty(0))
         sizes = weights.node.size, weights.edge.size, weights.transition.size, L
         for u in range(len(losses)):
@@ -45,7 +46,7 @@ def learning_pass(asks: Callable[..., bool], size: Callable[..., float]) -> Any:
                 for t in range(length):
                     for j in range(L):
                         unary[t, j] += margin.cost if j != gold[t] else 0.0
-            exists = find_rival(unary, edges, length, gold, margin.other, onward, departing, rival)
+            exists = find_rival(unary, edges, length, gold, margin.other, ahead, rival)
             differ = 0
             for t in range(length):
                 differ += gold[t] != rival[t]

@@ -3,19 +3,21 @@
 import numpy as np
 
 from structperc.ops.cpu.compiled import kernel
-from structperc.ops.cpu.viterbi import follow, onward_scores
+from structperc.ops.cpu.onward import columns, onward_scores
+from structperc.ops.cpu.viterbi import follow
 
 
 @kernel
-def find_rival(unary, edges, length, gold, other, onward, departing, labels):  # type: ignore[no-untyped-def]
+def find_rival(unary, edges, length, gold, other, room, labels):  # type: ignore[no-untyped-def]
     """Fill labels (T,) with the best labelling, or with the best `other` than gold (T,); say whether there is one.
 
     Of equal ones it is the first in lexicographic order. The scores are unary (T, L) and edges (T or 1, L, L);
-    onward (T, L) and departing (T,) are room to work in.
+    the room to work in is two arrays that `padded` makes, and one (T,).
     """
-    onward_scores(unary, edges, length, onward)
+    onward, best, departing = room
+    onward_scores(unary, edges, columns(edges, unary), length, onward, best)
     if not other:
-        return follow(unary, edges, length, onward, labels) > -np.inf
+        return follow(unary, edges, length, onward, best, labels) > -np.inf
     _departures(unary, edges, length, gold, onward, departing)
     return _follow_other(edges, length, gold, onward, departing, labels)
 
@@ -49,7 +51,7 @@ def _follow_other(edges, length, gold, onward, departing, labels):  # type: igno
     for t in range(length):
         step = edges[0 if len(edges) == 1 else t, label]
         best, highest = -1, onward.dtype.type(-np.inf)
-        for j in range(onward.shape[1]):
+        for j in range(edges.shape[1]):
             ahead = departing[t] if with_gold and j == gold[t] else onward[t, j]
             if t:
                 ahead += step[j]

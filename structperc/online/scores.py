@@ -3,6 +3,7 @@
 import numpy as np
 
 from structperc.ops.cpu.compiled import kernel
+from structperc.ops.cpu.lanes import WIDTH, load_some, plus, spread, store_some
 
 
 @kernel
@@ -13,7 +14,7 @@ def score(start, stop, units, features, weights, scheme, unary, edges):  # type:
     """
     for t in range(stop - start):
         token = start + t
-        _sum_rows(weights.node, features.node_ids, features.node_ends[token], features.node_ends[token + 1], unary[t])
+        _sum_rows(weights.node, features.node_ids, features.node_ends[token], features.node_ends[token + 1], unary, t)
         for j in range(unary.shape[1]):
             if (units.first[token] and not scheme.start[j]) or (units.last[token] and not scheme.end[j]):
                 unary[t, j] = -np.inf
@@ -21,25 +22,23 @@ def score(start, stop, units, features, weights, scheme, unary, edges):  # type:
         _add_transitions(weights.transition, scheme.transition, edges[0], True)
         return
     for t in range(1, stop - start):
-        token, row = start + t, edges[t].reshape(-1)
-        _sum_rows(weights.edge, features.edge_ids, features.edge_ends[token], features.edge_ends[token + 1], row)
+        token = start + t
+        _sum_rows(weights.edge, features.edge_ids, features.edge_ends[token], features.edge_ends[token + 1], edges, t)
         _add_transitions(weights.transition, scheme.transition, edges[t], False)
 
 
 @kernel
-def _sum_rows(table, ids, first, last, total):  # type: ignore[no-untyped-def]
-    """Fill total (C,) with the sum of the rows of table (R, C) that ids[first:last] name."""
+def _sum_rows(table, ids, first, last, total, row):  # type: ignore[no-untyped-def]
+    """Fill a row of total (T, ...), with C numbers, with the sum of the rows of table (R, C) that ids[first:last] name."""
     C = table.shape[1]
-    for j in range(C):
-        total[j] = 0
-    for place in range(first, last - 3, 4):
-        a, b, c, d = ids[place], ids[place + 1], ids[place + 2], ids[place + 3]
-        for j in range(C):
-            total[j] += (table[a, j] + table[b, j]) + (table[c, j] + table[d, j])
-    for place in range(last - (last - first) % 4, last):
-        a = ids[place]
-        for j in range(C):
-            total[j] += table[a, j]
+    for j in range(0, C, WIDTH):
+        even, odd = spread(table.dtype.type(0)), spread(table.dtype.type(0))
+        for place in range(first, last - 1, 2):
+            even = plus(even, load_some(table, np.int64(ids[place]) * C + j, C - j))
+            odd = plus(odd, load_some(table, np.int64(ids[place + 1]) * C + j, C - j))
+        if (last - first) % 2:
+            even = plus(even, load_some(table, np.int64(ids[last - 1]) * C + j, C - j))
+        store_some(total, row * C + j, C - j, plus(even, odd))
 
 
 @kernel

@@ -17,6 +17,7 @@ from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
 from structperc.online import OnlineLearner
 from structperc.online.rivals import find_rival
+from structperc.ops.cpu.onward import padded
 from structperc.optim import Diverged, PassiveAggressive
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SparseLinear
@@ -176,8 +177,8 @@ def test_rivals_are_those_of_an_enumeration():
                 if total > score and not (other and path == tuple(gold)):
                     best, score = path, total
             labels = np.full(length, -1)
-            room = np.empty_like(unary), np.empty(length, np.float32)
-            assert find_rival(unary, edges, length, gold, other, *room, labels) == (best is not None)
+            room = padded(length, L, unary), padded(length, L, unary), np.empty(length, np.float32)
+            assert find_rival(unary, edges, length, gold, other, room, labels) == (best is not None)
             if best is not None:
                 assert tuple(labels) == best
                 found += 1
