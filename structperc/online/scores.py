@@ -29,7 +29,7 @@ def score(start, stop, units, features, weights, scheme, unary, edges):  # type:
 
 @kernel
 def _sum_rows(table, ids, first, last, total, row):  # type: ignore[no-untyped-def]
-    """Fill a row of total (T, ...), with C numbers, with the sum of the rows of table (R, C) that ids[first:last] name."""
+    """Fill a row of total (T, ...), C numbers, with the sum of the rows of table (R, C) that ids[first:last] name."""
     C = table.shape[1]
     for j in range(0, C, WIDTH):
         even, odd = spread(table.dtype.type(0)), spread(table.dtype.type(0))

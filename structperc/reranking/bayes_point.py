@@ -155,7 +155,10 @@ def batches(data: SequenceData, epoch: int) -> Iterator[Batch]:
 
 
 def take_step(tagger: LossTagger, optimizer: Optimizer, batch: Batch) -> None:
-    """Take one training step as the trainer does."""
+    """Take one training step as the trainer does; sequences that are learned online have moved the weights by then."""
+    if tagger.online is not None:
+        tagger.training_step(batch)
+        return
 
     def closure() -> Tensor:
         loss = tagger.training_step(batch)

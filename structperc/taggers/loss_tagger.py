@@ -18,11 +18,12 @@ from structperc.batching.processes import share, sum_gradients, summed
 from structperc.batching.sequence_data import SequenceData
 from structperc.criteria import CorpusCriterion, Prior
 from structperc.criteria.base import best
-from structperc.errors import InputError
 from structperc.online import SequenceLearner
-from structperc.optim import LBFGS, OWLQN, Diverged, Learner, check_finite, learner
+from structperc.optim import AveragedOptimizer, Diverged, Learner, check_finite, learner
 from structperc.structures import Batch, Candidates, Scored
 from structperc.taggers.lattice_tagger import LatticeTagger
+from structperc.taggers.mixing import Mixing, mix
+from structperc.taggers.refused import check_corpus_level, check_full_batch
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -42,6 +43,7 @@ class LossTagger(LatticeTagger):
 
     prior: Prior | None  # added to the losses of the corpus
     online: SequenceLearner | None = None  # learns the sequences of a batch one after the other; None: by gradients
+    mixing: Mixing = "uniform"  # of the weights of several processes that learn online
     corpus_size: int | None = None  # sequences that share the prior; None: those of the batch are all
     _step_losses: Mapping[int, Tensor] = MappingProxyType({})  # of the mini-batches since the last step, by number
     _searched: Sequence[Candidates] = ()
@@ -116,9 +118,10 @@ class LossTagger(LatticeTagger):
         optimizer.begin_epoch(self.current_epoch)
         self.full_batch = optimizer.full_batch
         if self.full_batch:
-            self._check_full_batch(optimizer)
+            check_full_batch(optimizer, self.prior, self.trainer.accumulate_grad_batches)
         if isinstance(self.criterion, CorpusCriterion):
-            self._check_corpus_level()
+            if not self.full_batch:
+                check_corpus_level(self.criterion, self.trainer.accumulate_grad_batches)
             self.criterion.corpus_size = self.corpus_size
             self.criterion.totals = self._totals() if self.full_batch else None
 
@@ -150,7 +153,7 @@ class LossTagger(LatticeTagger):
         """
         if not self.full_batch:
             if self.online is not None:
-                optimizer_closure()
+                self._here(optimizer_closure)
             else:
                 super().optimizer_step(epoch, batch_idx, optimizer, lambda: self._everywhere(optimizer_closure))
             self._step_losses = {}
@@ -227,8 +230,10 @@ class LossTagger(LatticeTagger):
         return labels[torch.arange(len(labels), device=labels.device), best(scored, valid)]
 
     def on_train_batch_end(self, *args: Any) -> None:
-        """Add up the counts of all processes at the end of an epoch."""
+        """Add up the counts of all processes at the end of an epoch, and mix their weights if they learn online."""
         if self.trainer.is_last_batch:
+            if self.online is not None:
+                mix(self._averaged(), int(self._updates), self.mixing)
             counts = summed(torch.stack([self._updates, self._wrong, self._tokens]))
             self._updates, self._wrong, self._tokens = counts.unbind()
 
@@ -238,26 +243,6 @@ class LossTagger(LatticeTagger):
         NaN when none was searched.
         """
         return int(self._wrong) / int(self._tokens) if self._tokens else math.nan
-
-    # -- what is refused -------------------------------------------------------------------------------------
-
-    def _check_full_batch(self, optimizer: Learner) -> None:
-        if self.trainer.accumulate_grad_batches != 1:
-            raise InputError("trainer.accumulate_grad_batches must be 1: full-batch optimizers add up all batches")
-        kinked = self.prior is not None and self.prior.phi == 1
-        if kinked and isinstance(optimizer, LBFGS):
-            raise InputError("model.prior.phi is 1, whose kinks stop LBFGS: leave model.prior out and use OWLQN with C")
-        if kinked and isinstance(optimizer, OWLQN):
-            raise InputError("model.prior.phi is 1, and OWLQN has this prior itself: leave model.prior out")
-
-    def _check_corpus_level(self) -> None:
-        if self.full_batch:
-            return
-        name = type(self.criterion).__name__
-        if self.trainer.accumulate_grad_batches != 1:
-            raise InputError(f"trainer.accumulate_grad_batches must be 1: {name} counts anew with each mini-batch")
-        if share().processes > 1:
-            raise InputError(f"{name} takes the corpus' counts from recent batches of one process: trainer.devices: 1")
 
     # -- how it is done --------------------------------------------------------------------------------------
 
@@ -273,6 +258,11 @@ class LossTagger(LatticeTagger):
         strategy = self.trainer.strategy
         with strategy.block_backward_sync() if isinstance(strategy, ParallelStrategy) else nullcontext():
             return closure()
+
+    def _averaged(self) -> AveragedOptimizer:
+        optimizer = self.trainer.optimizers[0]
+        assert isinstance(optimizer, AveragedOptimizer)
+        return optimizer
 
     def _learner(self) -> Learner:
         """The optimizer, as training asks it; one that says nothing outside of a trainer."""

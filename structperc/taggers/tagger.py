@@ -1,7 +1,7 @@
 """The tagger: features, scorer, search, criterion and optimizer composed into one LightningModule."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,7 @@ from structperc.taggers.builder import Builder, required_entries
 from structperc.taggers.description import described
 from structperc.taggers.lattice_tagger import LatticeTagger
 from structperc.taggers.loss_tagger import LossTagger
+from structperc.taggers.mixing import Mixing
 from structperc.taggers.online import online_learner
 from structperc.taggers.scoring import OwnLattice
 from structperc.taggers.start import start_from
@@ -45,6 +46,8 @@ class Tagger(LossTagger):
         init_from: folder of a saved model with the same templates; training starts from its weights, with its
             features and labels.
         gamma: of the F score by which models are looked at, see `metrics.f_measure`.
+        mixing: how several processes that learn online mix their weights after each epoch: each counts alike,
+            "uniform", or as its share of the "updates".
     """
 
     trained_together = True
@@ -64,6 +67,7 @@ class Tagger(LossTagger):
         prior: Prior | None = None,
         init_from: str | None = None,
         gamma: float = 1.0,
+        mixing: Mixing = "uniform",
     ) -> None:
         super().__init__(features, scorer, criterion, search, nonlocal_features, decoder or KBest(1), gamma)
         if search.k < criterion.rivals_needed:
@@ -71,7 +75,9 @@ class Tagger(LossTagger):
             raise InputError(f"model.search.k is {search.k}, but {name} compares gold with rivals: set it >= {needed}")
         if nonlocal_features and criterion.unit == "sentence":
             raise InputError("model.criterion.unit is sentence, but non-local features compare sentences: leave it out")
-        self.optimizer, self.prior, self.init_from = optimizer, prior, init_from
+        if mixing not in get_args(Mixing):
+            raise InputError(f"model.mixing must be uniform or updates, got {mixing!r}")
+        self.optimizer, self.prior, self.init_from, self.mixing = optimizer, prior, init_from, mixing
         self.start_counts()
 
     def make_scoring(self) -> OwnLattice:
@@ -144,7 +150,7 @@ class Tagger(LossTagger):
         """Whether something beside the optimizer's step asks for the gradients of whole mini-batches."""
         trainer = self.trainer
         clipped = bool(trainer.gradient_clip_val) or trainer.accumulate_grad_batches > 1
-        return clipped or trainer.world_size > 1 or self.prior is not None
+        return clipped or self.prior is not None
 
     # -- sizes and names -------------------------------------------------------------------------------------
 

@@ -1,4 +1,6 @@
-"""Two processes give what one process with mini-batches twice as large gives. This file is also what they run."""
+"""Two processes give what one process with mini-batches twice as large gives, or, of learners that go from sequence to
+sequence, the mixture of what each learned. This file is also what they run.
+"""
 
 import os
 import socket
@@ -12,7 +14,8 @@ import torch
 import torch.distributed as dist
 from zygote import at_once
 
-from structperc.batching.processes import WHOLE, alone, gathered, share, sum_gradients, summed
+from structperc.batching.processes import WHOLE, Share, alone, gathered, share, sum_gradients, summed
+from structperc.batching.sampler import LengthBatches
 from structperc.batching.sources import Synthetic
 from structperc.chain import KBest
 from structperc.criteria import MCEF, Hinge, Likelihood, LocalAndNonlocal, Margin, Perceptron, Prior
@@ -26,10 +29,11 @@ from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 from structperc.training.stopping import StopWhenSettled
 
+ONLINE = ("perceptron", "margin", "nonlocal", "passive-aggressive")
 EXACT, CLOSE = {"rtol": 0.0, "atol": 0.0}, {"rtol": 1e-4, "atol": 1e-5}
 CASES = {  # criterion, optimizer, length of lists, options of scorer, tagger and data, tolerance
     "perceptron": (Perceptron(), PerceptronSteps, 1, {}, {}, {}, EXACT),
-    "margin": (Margin(5), PerceptronSteps, 2, {"transitions": False}, {}, {}, EXACT),
+    "margin": (Margin(5), PerceptronSteps, 2, {"transitions": False}, {"mixing": "updates"}, {}, EXACT),
     "nonlocal": (LocalAndNonlocal(5), PerceptronSteps, 5, {}, {"nonlocal_features": 1}, {}, EXACT),
     "passive-aggressive": (Hinge(), PassiveAggressive, 1, {}, {}, {}, CLOSE),
     "sgd": (Likelihood(), lambda p: torch.optim.SGD(p, lr=0.01), 1, {}, {}, {}, CLOSE),
@@ -86,6 +90,39 @@ def trained(case, devices):
         weights |= {f"served {name}": p.detach().clone() for name, p in tagger.named_parameters()}
     logged = {name: float(value) for name, value in trainer.callback_metrics.items()}
     return weights, logged, trainer.current_epoch, tagger.evaluation.table()
+
+
+def mixture(case, epochs, how):
+    """Raw and served weights of two learners that take turns in one process and are mixed after each epoch."""
+    learners = []
+    for _ in range(2):
+        tagger, data = build(case, 2)
+        tagger.learn_sizes(data)
+        optimizer = tagger.optimizer(tagger.parameters())
+        learners.append((tagger, optimizer, tagger.learner(optimizer)))
+    rows = tagger.encode(data.corpus("train"))
+    for epoch in range(epochs):
+        updates = []
+        for process, (_, _, learner) in enumerate(learners):
+            order = LengthBatches(rows.corpus.lengths, 2, True, data.seed, Share(process, 2), by_length=False)
+            order.set_epoch(epoch)
+            updates.append(sum(learner.learn(rows[batch]).updates for batch in order))
+        counts = [u / sum(updates) if how == "updates" and sum(updates) else 0.5 for u in updates]
+        pairs = zip(*(tagger.parameters() for tagger, _, _ in learners), strict=True)
+        for weights in pairs:
+            steps = [optimizer.param_groups[0]["steps"] for _, optimizer, _ in learners]
+            sums = [optimizer.sums(p) for (_, optimizer, _), p in zip(learners, weights, strict=True)]
+            averages = [w.detach().double() - s / n for w, s, n in zip(weights, sums, steps, strict=True)]
+            mean = sum(c * w.detach() for c, w in zip(counts, weights, strict=True))
+            average = sum(c * a for c, a in zip(counts, averages, strict=True))
+            for w, s in zip(weights, sums, strict=True):
+                w.data.copy_(mean)
+                s.copy_((mean - average) * max(steps))
+        for _, optimizer, _ in learners:
+            optimizer.param_groups[0]["steps"] = max(steps)
+    found = {f"raw {name}": p.detach().clone() for name, p in tagger.named_parameters()}
+    optimizer.swap_in()
+    return found | {f"served {name}": p.detach().clone() for name, p in tagger.named_parameters()}
 
 
 def bayes_start(devices):
@@ -145,11 +182,20 @@ def two(zygote, tmp_path_factory):
     return [torch.load(folder / f"{process}.pt", weights_only=False) for process in (0, 1)]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ONLINE)
+def test_two_processes_that_learn_online_are_mixed(case, two):
+    theirs, logged, epochs, _ = two[0]["cases"][case]
+    torch.testing.assert_close(theirs, mixture(case, epochs, CASES[case][4].get("mixing")), **CLOSE)
+    assert any(w.any() for w in theirs.values())
+    torch.testing.assert_close(two[1]["cases"][case][0], theirs, **EXACT)
+    assert two[1]["cases"][case][1] == pytest.approx(logged, nan_ok=True)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case not in ONLINE])
 def test_two_processes_learn_what_one_learns(case, two):
     tolerance = CASES[case][-1]
     weights, logged, epochs, table = trained(case, 1)
-    assert any(name.startswith("served") for name in weights) or CASES[case][1] not in (PerceptronSteps, LBFGS)
+    assert any(name.startswith("served") for name in weights) or CASES[case][1] is not LBFGS
     assert any(w.any() for w in weights.values())
     for found in two:
         theirs, also_logged, also_epochs, also_table = found["cases"][case]
@@ -224,18 +270,16 @@ def program(command, root, *options):
 
 
 @pytest.mark.slow
-def test_the_program_on_two_processes(tmp_path, runs, capsys):
-    """A resumed run of two processes leaves what an uninterrupted one of one process leaves, once."""
+def test_the_program_on_two_processes(tmp_path):
+    """A resumed run of two processes leaves what an uninterrupted one leaves, once."""
     program("fit", tmp_path / "two", "--trainer.max_epochs=1")
     printed = program("fit", tmp_path / "two", "--trainer.max_epochs=3", "--ckpt_path=last")
-    sizes = ["--data.train=14", "--data.dev=7", "--data.test=5", "--data.batch_size=4"]
-    assert runs("fit", "--trainer.max_epochs=3", *sizes) == 0
-    alone = capsys.readouterr().out
+    whole = program("fit", tmp_path / "whole", "--trainer.max_epochs=3")
     assert [p.name for p in (tmp_path / "two").iterdir()] == ["1"]
-    theirs, own = tmp_path / "two" / "1", runs.root / "1"
+    theirs, own = tmp_path / "two" / "1", tmp_path / "whole" / "1"
     for file in ("model/model.safetensors", "model/model.json", "predictions/dev.conll", "predictions/test.conll"):
         assert (theirs / file).read_bytes() == (own / file).read_bytes()
-    tables = alone[: alone.index("3 epochs,")]
+    tables = whole[: whole.index("3 epochs,")]
     assert tables.count("sentence accuracy:") == 2
     assert printed[: printed.index("3 epochs,")] == tables
     assert printed.count("model: ") == 1

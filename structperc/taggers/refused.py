@@ -1,0 +1,26 @@
+"""Trainings that would not do what their options say, refused in one line."""
+
+from structperc.batching.processes import share
+from structperc.criteria import Criterion, Prior
+from structperc.errors import InputError
+from structperc.optim import LBFGS, OWLQN, Learner
+
+
+def check_full_batch(optimizer: Learner, prior: Prior | None, accumulated: int) -> None:
+    """Raise InputError for full-batch training with a prior that its optimizer cannot take, or in parts of an epoch."""
+    if accumulated != 1:
+        raise InputError("trainer.accumulate_grad_batches must be 1: full-batch optimizers add up all batches")
+    kinked = prior is not None and prior.phi == 1
+    if kinked and isinstance(optimizer, LBFGS):
+        raise InputError("model.prior.phi is 1, whose kinks stop LBFGS: leave model.prior out and use OWLQN with C")
+    if kinked and isinstance(optimizer, OWLQN):
+        raise InputError("model.prior.phi is 1, and OWLQN has this prior itself: leave model.prior out")
+
+
+def check_corpus_level(criterion: Criterion, accumulated: int) -> None:
+    """Raise InputError for mini-batches of a criterion of the whole corpus that its counts would not fit."""
+    name = type(criterion).__name__
+    if accumulated != 1:
+        raise InputError(f"trainer.accumulate_grad_batches must be 1: {name} counts anew with each mini-batch")
+    if share().processes > 1:
+        raise InputError(f"{name} takes the corpus' counts from recent batches of one process: trainer.devices: 1")
