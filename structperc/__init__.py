@@ -11,6 +11,7 @@ chain               Lattice -> best paths, k best, marginals: exact dynamic prog
 nonlocal_features   candidates -> counts of what only whole labellings show -> scores
 criteria            gold against rivals -> losses
 optim               gradients -> weights
+online              sequences of a mini-batch learned one after the other, in one compiled call
 guided              the other road, without a lattice: labels one by one, the easiest first
 reports             tables, pages and figures as people see them
 metrics             labels against gold -> scores
@@ -69,6 +70,7 @@ _ROOMS = (
     "nonlocal_features",
     "criteria",
     "optim",
+    "online",
     "guided",
     "reports",
     "metrics",

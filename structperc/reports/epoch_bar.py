@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable
 from contextlib import ExitStack
+from time import perf_counter
 from typing import Any
 
 import pytorch_lightning as pl
@@ -19,9 +20,9 @@ DONE = "{desc} |{bar}| {elapsed}{postfix}"
 
 
 class EpochBar(ProgressBar):
-    """One line on standard error for a whole training: the epoch, the time that is left, the last scores.
+    """One line on standard error for a whole training: the epoch, the time that is left, speed, the last scores.
 
-    Scores are in per cent, and those of the epoch before while one is under way. What else takes more than two
+    Scores are in per cent, and those of the epoch before while one is under way; the speed is its own. What else takes more than two
     seconds (development data after an epoch, test, predict) has a bar of its own for that time.
     """
 
@@ -31,6 +32,8 @@ class EpochBar(ProgressBar):
         self._epochs: tqdm | None = None
         self._look: tqdm | None = None
         self._open = ExitStack()
+        self._start, self._sequences, self._speed = 0.0, 0, 0.0
+        self._scores = ""
 
     def enable(self) -> None:
         """Let bars be shown; standard error must still be a terminal that shows them."""
@@ -62,12 +65,19 @@ class EpochBar(ProgressBar):
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Show the number of the epoch that begins, and the scores of the one before it."""
+        self._start, self._sequences = perf_counter(), 0
         self._say(trainer, trainer.current_epoch + 1)
 
-    def on_train_batch_end(self, *args: Any) -> None:
-        """Move the bar of the training on by one mini-batch."""
-        if self._epochs is not None:
-            self._epochs.update()
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Move the bar of the training on by one mini-batch, and show how many sequences a second are learned."""
+        if self._epochs is None:
+            return
+        self._sequences += len(batch.lengths)
+        self._speed = self._sequences / max(perf_counter() - self._start, 1e-9)
+        self._epochs.set_postfix_str(self._postfix(), refresh=False)
+        self._epochs.update()
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Show the scores of the last epoch, and close the bar so that its last line stays on the screen."""
@@ -85,7 +95,12 @@ class EpochBar(ProgressBar):
             return
         of = f"/{trainer.max_epochs}" if trainer.max_epochs is not None and trainer.max_epochs > 0 else ""
         self._epochs.set_description_str(f"epoch {epoch}{of}", refresh=False)
-        self._epochs.set_postfix_str(all_shown(trainer.progress_bar_metrics))
+        self._scores = all_shown(trainer.progress_bar_metrics)
+        self._epochs.set_postfix_str(self._postfix())
+
+    def _postfix(self) -> str:
+        speed = f", {self._speed:,.0f} sequences/s" if self._speed else ""
+        return (self._scores + speed).removeprefix(", ")
 
     # -- validation, test, predict ---------------------------------------------------------------------------
 

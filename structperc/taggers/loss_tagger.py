@@ -21,6 +21,7 @@ from structperc.criteria.base import best
 from structperc.online import SequenceLearner
 from structperc.optim import AveragedOptimizer, Diverged, Learner, check_finite, learner
 from structperc.structures import Batch, Candidates, Scored
+from structperc.taggers.epoch_clock import EpochClock
 from structperc.taggers.lattice_tagger import LatticeTagger
 from structperc.taggers.mixing import Mixing, mix
 from structperc.taggers.refused import check_corpus_level, check_full_batch
@@ -114,6 +115,7 @@ class LossTagger(LatticeTagger):
         self._step_losses = {}
         self._searched = []
         self.start_counts()
+        self._clock = EpochClock()
         optimizer = self._learner()
         optimizer.begin_epoch(self.current_epoch)
         self.full_batch = optimizer.full_batch
@@ -198,6 +200,8 @@ class LossTagger(LatticeTagger):
         Training stops when the optimizer says that it has finished; its reason is printed.
         """
         self.log("train/objective", self.objective(), prog_bar=True)
+        if self.online is not None:
+            logger.info("epoch %d: %s", self.current_epoch + 1, self._clock.told(int(self._updates)))
         finished, news = self._learner().finished, self._learner().news
         if news and (finished or (self.current_epoch + 1) % REPORTED == 0):
             logger.info("epoch %d: %s", self.current_epoch + 1, news)
@@ -232,6 +236,7 @@ class LossTagger(LatticeTagger):
     def on_train_batch_end(self, *args: Any) -> None:
         """Add up the counts of all processes at the end of an epoch, and mix their weights if they learn online."""
         if self.trainer.is_last_batch:
+            self._clock.stop()
             if self.online is not None:
                 mix(self._averaged(), int(self._updates), self.mixing)
             counts = summed(torch.stack([self._updates, self._wrong, self._tokens]))
