@@ -18,7 +18,7 @@ class CandidateLearner(SequenceLearner):
     """Learns local and non-local weights of a batch sequence by sequence, as batches of one sequence by gradients do.
 
     The few weights by which gold and its rival differ are moved in a compiled call. Where the criterion asks for local
-    updates sentence by sentence, they are learned by `local`, if the criterion leaves the whole sequence as it is.
+    updates sentence by sentence, they are then learned by `local`, and each sentence counts as a step.
 
     Args:
         compare: finds and scores gold and candidates of a batch, with gradients of the non-local weights alone.
@@ -51,15 +51,13 @@ class CandidateLearner(SequenceLearner):
         scored = self.compare(batch)
         decision = self.criterion.decide(scored)
         assert decision is not None
-        wrong = self._wrong(scored)
-        if bool(decision.acts):
-            loss = self._move(batch, scored, decision)
-            self._count(batch)
-            return Learned(loss, 1, wrong)
+        wrong, updates = self._wrong(scored), int(decision.acts)
+        loss = self._move(batch, scored, decision) if updates else torch.zeros(1, dtype=torch.float64)
         if self.local is None:
-            self._count(batch)
-            return Learned(torch.zeros(1, dtype=torch.float64), 0, wrong)
-        return self.local.learn(batch)._replace(wrong=wrong)
+            self.optimizer.count(1)
+            return Learned(loss, updates, wrong)
+        local = self.local.learn(batch)
+        return Learned(torch.cat([loss, local.losses]), updates + local.updates, wrong)
 
     def _move(self, batch: Batch, scored: Scored, decision: Decision) -> Tensor:
         """Move the weights as the decision asks, and return the loss (1,)."""
@@ -81,10 +79,6 @@ class CandidateLearner(SequenceLearner):
             return {}
         found = torch.autograd.grad(lead, self.further, allow_unused=True)
         return {p: g for p, g in zip(self.further, found, strict=True) if g is not None}
-
-    def _count(self, batch: Batch) -> None:
-        """Count the steps that a sequence stands for: one, or one for each of its sentences."""
-        self.optimizer.count(1 if self.local is None else int(batch.first.sum()))
 
     def _wrong(self, scored: Scored) -> int:
         """The tokens whose label in the best candidate by total score is not gold's."""
