@@ -10,7 +10,7 @@ from structperc.online.changes import apply, collect, squared_norm
 from structperc.online.rivals import find_rival, path_score
 from structperc.online.scores import score
 from structperc.ops.cpu.compiled import kernel
-from structperc.ops.cpu.onward import padded
+from structperc.ops.cpu.lanes import padded
 
 
 @cache

@@ -3,7 +3,7 @@
 import numpy as np
 
 from structperc.ops.cpu.compiled import kernel
-from structperc.ops.cpu.lanes import WIDTH, load_some, plus, spread, store_some
+from structperc.ops.cpu.lanes import WIDTH, load_some, spread, store_some
 
 
 @kernel
@@ -34,11 +34,11 @@ def _sum_rows(table, ids, first, last, total, row):  # type: ignore[no-untyped-d
     for j in range(0, C, WIDTH):
         even, odd = spread(table.dtype.type(0)), spread(table.dtype.type(0))
         for place in range(first, last - 1, 2):
-            even = plus(even, load_some(table, np.int64(ids[place]) * C + j, C - j))
-            odd = plus(odd, load_some(table, np.int64(ids[place + 1]) * C + j, C - j))
+            even += load_some(table, np.int64(ids[place]) * C + j, C - j)
+            odd += load_some(table, np.int64(ids[place + 1]) * C + j, C - j)
         if (last - first) % 2:
-            even = plus(even, load_some(table, np.int64(ids[last - 1]) * C + j, C - j))
-        store_some(total, row * C + j, C - j, plus(even, odd))
+            even += load_some(table, np.int64(ids[last - 1]) * C + j, C - j)
+        store_some(total, row * C + j, C - j, even + odd)
 
 
 @kernel

@@ -141,6 +141,7 @@ def one_pass(tagger: LossTagger, data: SequenceData, start: Weights, number: int
     write(tagger, start)
     tagger.on_train_epoch_start()
     optimizer = tagger.configure_optimizers()
+    tagger.learn_with(optimizer, data)
     for batch in batches(data, FIRST + number):
         take_step(tagger, optimizer, tagger.transfer_batch_to_device(batch, tagger.device, 0))
     return learning_parameters(tagger)
@@ -189,6 +190,7 @@ def undisturbed(tagger: LossTagger, start: Weights) -> Iterator[None]:
         torch.set_num_threads(threads)
         write(tagger, start)
         tagger.zero_grad()
+        tagger.online = None  # it learned with the optimizer of a pass
 
 
 # -- all passes ----------------------------------------------------------------------------------------------

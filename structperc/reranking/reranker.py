@@ -84,6 +84,9 @@ class Reranker(LossTagger, SecondModel):
         """Return the optimizer over the second model's parameters."""
         return self.optimizer([p for p in self.parameters() if p.requires_grad])
 
+    def learn_with(self, optimizer: Optimizer, data: SequenceData) -> None:
+        """Do nothing: the lists of candidates are learned by gradients, whatever the optimizer."""
+
     # -- what lists teach beside weights ---------------------------------------------------------------------
 
     def read_text(self, data: SequenceData) -> None:

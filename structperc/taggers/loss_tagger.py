@@ -61,6 +61,10 @@ class LossTagger(LatticeTagger):
     def configure_optimizers(self) -> Optimizer:
         """Return the optimizer over the weights that learn."""
 
+    @abstractmethod
+    def learn_with(self, optimizer: Optimizer, data: SequenceData) -> None:
+        """Take note of the optimizer before the first epoch; the tagger may ask the data for another order."""
+
     def penalty(self, batch: Batch) -> Tensor | float:
         """Return the batch's share of the prior; in full-batch training the last batch has all of it."""
         if self.prior is None:

@@ -128,11 +128,16 @@ class Tagger(LossTagger):
         return scored._replace(gold_nonlocal=more[:, 0], candidate_nonlocal=more[:, 1:])
 
     def configure_optimizers(self) -> Optimizer:
-        """Return the optimizer over all parameters, and learn sequence by sequence where that is possible with it."""
+        """Return the optimizer over all parameters."""
         optimizer = self.optimizer(self.parameters())
-        self.online = None if self._needs_gradients() else self.learner(optimizer)
-        self.trainer.datamodule.one_by_one = self.online is not None  # type: ignore[attr-defined]
+        if self._trainer is not None:
+            self.learn_with(optimizer, self.trainer.datamodule)  # type: ignore[attr-defined]
         return optimizer
+
+    def learn_with(self, optimizer: Optimizer, data: SequenceData) -> None:
+        """Learn sequence by sequence where that is possible with an optimizer, and tell the data in which order."""
+        self.online = None if self._needs_gradients() else self.learner(optimizer)
+        data.one_by_one = self.online is not None
 
     def learner(self, optimizer: Optimizer) -> SequenceLearner | None:
         """Return what learns sequence by sequence with an optimizer of the parameters; None where nothing does."""
@@ -148,9 +153,10 @@ class Tagger(LossTagger):
 
     def _needs_gradients(self) -> bool:
         """Whether something beside the optimizer's step asks for the gradients of whole mini-batches."""
-        trainer = self.trainer
-        clipped = bool(trainer.gradient_clip_val) or trainer.accumulate_grad_batches > 1
-        return clipped or self.prior is not None
+        trainer = self._trainer
+        if trainer is not None and (trainer.gradient_clip_val or trainer.accumulate_grad_batches > 1):
+            return True
+        return self.prior is not None
 
     # -- sizes and names -------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
 from structperc.online import OnlineLearner
 from structperc.online.rivals import find_rival
-from structperc.ops.cpu.onward import padded
+from structperc.ops.cpu.lanes import padded
 from structperc.optim import Diverged, PassiveAggressive
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SparseLinear
