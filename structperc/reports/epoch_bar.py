@@ -22,8 +22,8 @@ DONE = "{desc} |{bar}| {elapsed}{postfix}"
 class EpochBar(ProgressBar):
     """One line on standard error for a whole training: the epoch, the time that is left, speed, the last scores.
 
-    Scores are in per cent, and those of the epoch before while one is under way; the speed is its own. What else takes more than two
-    seconds (development data after an epoch, test, predict) has a bar of its own for that time.
+    Scores are in per cent, and those of the epoch before while one is under way; the speed is its own. What else takes
+    more than two seconds (development data after an epoch, test, predict) has a bar of its own for that time.
     """
 
     def __init__(self) -> None:

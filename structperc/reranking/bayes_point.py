@@ -181,7 +181,7 @@ def seed_all(*numbers: int) -> None:
 @contextmanager
 def undisturbed(tagger: LossTagger, start: Weights) -> Iterator[None]:
     """Use one thread within the block; afterwards weights, gradients, random state and threads are what they were."""
-    threads = torch.get_num_threads()
+    threads, online = torch.get_num_threads(), tagger.online
     torch.set_num_threads(1)
     try:
         with isolate_rng(include_cuda=tagger.device.type == "cuda"):  # else it would start CUDA, which forbids forks
@@ -190,7 +190,7 @@ def undisturbed(tagger: LossTagger, start: Weights) -> Iterator[None]:
         torch.set_num_threads(threads)
         write(tagger, start)
         tagger.zero_grad()
-        tagger.online = None  # it learned with the optimizer of a pass
+        tagger.online = online
 
 
 # -- all passes ----------------------------------------------------------------------------------------------

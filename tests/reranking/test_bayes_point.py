@@ -64,7 +64,7 @@ def _impatience():
 
 @pytest.fixture
 def data():
-    return Synthetic(unit="document", train=11, dev=2, test=2, batch_size=2, seed=5)
+    return Synthetic(unit="document", train=11, dev=2, test=2, batch_size=1, seed=5)
 
 
 def prepared(data, criterion=None, optimizer=Additive, cls=Tagger, sparse=True, tagger=None):
