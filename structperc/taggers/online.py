@@ -25,14 +25,13 @@ def online_learner(
 ) -> SequenceLearner | None:
     """Return what learns the sequences of a batch one after the other, or None where they are learned by gradients.
 
-    It takes a scorer of sparse features alone, on a CPU, an optimizer of all weights that has a pace, and a criterion that has a rule
-    or, where there are `further` weights of non-local features, decides between gold and one of the candidates that
-    `compare` finds and scores.
+    It takes a scorer of sparse features alone, on a CPU, an optimizer of all weights that has a pace, and a criterion
+    that has a rule or, where there are `further` weights of non-local features, decides between gold and one of the
+    candidates that `compare` finds and scores.
     """
     pace = optimizer.pace() if isinstance(optimizer, AveragedOptimizer) else None
-    weights = [*scorer.parameters(), *further]
-    learned = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
-    if pace is None or type(scorer) is not SparseLinear or list(map(id, weights)) != list(map(id, learned)):
+    learned = {p for group in optimizer.param_groups for p in group["params"] if p.requires_grad}
+    if pace is None or type(scorer) is not SparseLinear or learned != {*scorer.parameters(), *further}:
         return None
     if scorer.node.device.type != "cpu" or scorer.node.dtype not in COMPILED:
         return None

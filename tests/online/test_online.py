@@ -23,6 +23,7 @@ from structperc.optim import Perceptron as Additive
 from structperc.scorers import SparseLinear
 from structperc.taggers import Tagger
 from structperc.taggers import tagger as tagger_module
+from structperc.taggers.candidate_learner import CandidateLearner
 
 RAW = partial(Additive, average=False)
 LEARNERS = {  # some of all pairs: each is compiled once
@@ -71,7 +72,9 @@ def test_local_weights(name, monkeypatch):
             with torch.no_grad():
                 for p in tagger.parameters():
                     p.round_()
-            return fit(tagger, data, 3)
+            trainer = fit(tagger, data, 3)
+            assert size == 1 or isinstance(tagger.online, OnlineLearner)
+            return trainer
 
         compared(train, monkeypatch, exact="PA" not in name)
 
@@ -89,7 +92,10 @@ def test_local_weights(name, monkeypatch):
 def test_local_and_nonlocal_weights(criterion, monkeypatch):
     def train(size):
         data = Synthetic(train=20, dev=1, test=1, unit="document", batch_size=size)
-        return fit(documents_tagger(criterion), data, 3, limit_val_batches=0)
+        tagger = documents_tagger(criterion)
+        trainer = fit(tagger, data, 3, limit_val_batches=0)
+        assert size == 1 or isinstance(tagger.online, CandidateLearner)
+        return trainer
 
     compared(train, monkeypatch, exact=True)
 
