@@ -15,7 +15,6 @@ from structperc.data import Corpus
 from structperc.features import FeatureExtractor, Gazetteer
 from structperc.features.attributes import surface_attribute
 from structperc.features.gazetteers import TAGS
-from structperc.features.windows import number_strings
 
 TEMPLATES = ["kazama2007", "kazama2007_gazetteers"]
 LISTS = {"go": "org", "gp": "per", "gm": "misc", "gl": "loc"}
@@ -72,8 +71,8 @@ def _values(corpus: Corpus, extractor: FeatureExtractor) -> dict[str, list[str]]
         if function := surface_attribute(attribute):
             values[attribute] = [function(word) for word in words]
     for attribute, gazetteer in extractor.gazetteers.items():
-        column = number_strings(words, 0)
-        values[attribute] = [TAGS[tag] for tag in gazetteer.tag(column.distinct, column.numbers, corpus.sentences)]
+        tags = gazetteer.tag(*corpus.numbered("word"), corpus.sentences)
+        values[attribute] = [TAGS[tag] for tag in tags]
     return values
 
 

@@ -8,6 +8,7 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import hypothesis
 import pytest
 import torch
 
@@ -16,6 +17,9 @@ if not torch.cuda.is_available():  # read when Triton is imported: without a GPU
 
 from structperc.cli import main
 from structperc.errors import InputError
+
+hypothesis.settings.register_profile("untimed", deadline=None)  # the first example may compile a kernel
+hypothesis.settings.load_profile("untimed")
 
 TESTS = Path(__file__).parent
 sys.path.append(str(TESTS.parent))  # tests, whose functions other processes look for by name

@@ -30,8 +30,9 @@ class EncodedCorpus(Dataset[Batch]):
         gold = corpus.columns.get("label")
         self.labelled = gold is not None
         ids = np.zeros(corpus.tokens, np.int64) if gold is None else labels.encode(gold, corpus.where)
-        words = word_numbers(corpus.columns["word"])
-        self.tokens = np.stack([ids, *_sentences(corpus), *words])  # (8, N), so that one gather pads them all
+        words = corpus.numbered("word")
+        looks = word_numbers(words.distinct).take(words.numbers, 1)
+        self.tokens = np.stack([ids, *_sentences(corpus), *looks])  # (8, N), so that one gather pads them all
 
     def __len__(self) -> int:
         return len(self.corpus)

@@ -1,12 +1,13 @@
 """Corpora: sentences or documents as flat columns of strings, from which features are extracted."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from structperc.data.distinct import DistinctStrings, number_strings
 from structperc.data.reading import UNITS
 from structperc.errors import InputError
 
@@ -30,6 +31,7 @@ class Corpus:
     documents: np.ndarray  # (S,) int64, document id of each sequence
     name: str = "corpus"  # file or data set, for messages
     lines: np.ndarray | None = None  # (N,) int64, line of each token in that file
+    _numbered: dict[str, DistinctStrings] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_words(self.columns, self.name)
@@ -40,7 +42,7 @@ class Corpus:
     @classmethod
     def from_sentences(
         cls,
-        sentences: Sequence[Mapping[str, Sequence[str]]],
+        sentences: Iterable[Mapping[str, Iterable[str]]],
         documents: Sequence[int] | None = None,
         unit: str = "sentence",
         name: str = "corpus",
@@ -50,16 +52,22 @@ class Corpus:
         Raises InputError when sentences differ in their roles, columns of a sentence in their length, or there is
         another number of documents.
         """
-        if documents is not None and len(documents) != len(sentences):
-            raise InputError(f"{name}: {len(documents)} document ids for {len(sentences)} sentences")
-        roles = list(sentences[0]) if sentences else ["word"]
+        flat: dict[str, list[str]] = {}
+        ends: dict[str, list[int]] = {}
+        number = 0
         for number, sentence in enumerate(sentences, 1):
-            if set(sentence) != set(roles):
-                raise InputError(f"{name}: sentence {number} has columns {list(sentence)}, not {roles}")
-        flat = {role: [value for s in sentences for value in s[role]] for role in roles}
-        lengths = {role: np.array([len(s[role]) for s in sentences], dtype=np.int64) for role in roles}
-        ids = np.arange(len(sentences)) if documents is None else np.asarray(documents, dtype=np.int64)
-        return cls(flat, *_boundaries(lengths, ids, unit, name), name)
+            if number == 1:
+                flat, ends = {role: [] for role in sentence}, {role: [0] for role in sentence}
+            if sentence.keys() != flat.keys():
+                raise InputError(f"{name}: sentence {number} has columns {list(sentence)}, not {list(flat)}")
+            for role, column in flat.items():
+                column += sentence[role]
+                ends[role].append(len(column))
+        if documents is not None and len(documents) != number:
+            raise InputError(f"{name}: {len(documents)} document ids for {number} sentences")
+        lengths = {role: np.diff(column) for role, column in (ends or {"word": [0]}).items()}
+        ids = np.arange(number) if documents is None else np.asarray(documents, dtype=np.int64)
+        return cls(flat or {"word": []}, *_boundaries(lengths, ids, unit, name), name)
 
     @classmethod
     def from_dataset(cls, rows: "datasets.Dataset", unit: str = "sentence", name: str = "corpus") -> "Corpus":
@@ -106,6 +114,12 @@ class Corpus:
     def lengths(self) -> np.ndarray:
         """The number of tokens of each sequence, (S,) int64."""
         return np.diff(self.starts)
+
+    def numbered(self, role: str) -> DistinctStrings:
+        """Return the distinct strings of a column and which of them stands at each token; found once, then kept."""
+        if role not in self._numbered:
+            self._numbered[role] = number_strings(self.columns[role])
+        return self._numbered[role]
 
     def replace_column(self, role: str, values: Sequence[str]) -> "Corpus":
         """Return the corpus with one column of N strings added or replaced."""

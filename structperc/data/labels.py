@@ -71,7 +71,7 @@ class LabelSet:
         numbers = np.asarray(ids, dtype=np.int64)
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(self):
             raise ValueError(f"ids of {len(self)} labels cannot be {numbers.min()}..{numbers.max()}")
-        return [self.names[i] for i in numbers.tolist()]
+        return self._objects[numbers].tolist()
 
     @cached_property
     def start(self) -> Tensor:
@@ -108,6 +108,11 @@ class LabelSet:
     def opening(self) -> Tensor:
         """Mask (L, L) bool: whether the label of the column begins a segment after that of the row, legally or not."""
         return torch.tensor([[opens(p, tag) for tag in self._tags] for p in self._tags])
+
+    @cached_property
+    def _objects(self) -> np.ndarray:
+        """The names (L,), as Python's strings."""
+        return np.array(self.names, dtype=object)
 
     @cached_property
     def _ids(self) -> dict[str, int]:

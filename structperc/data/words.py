@@ -23,18 +23,15 @@ def word_hashes(words: Iterable[str]) -> np.ndarray:
 
 
 def word_numbers(words: Sequence[str]) -> np.ndarray:
-    """Return the numbers (4, n) int64 of each word in the order of `Words`, found once for each distinct word."""
-    distinct = list(dict.fromkeys(words))
-    position = {word: i for i, word in enumerate(distinct)}
-    table = np.stack(
+    """Return the numbers (4, n) int64 of n words, in the order of `Words`."""
+    return np.stack(
         [
-            word_hashes(distinct),
-            word_hashes(map(str.casefold, distinct)),
-            word_hashes(map(word_shape, distinct)),
-            np.fromiter(map(word_kind, distinct), np.int64, len(distinct)),
+            word_hashes(words),
+            word_hashes(map(str.casefold, words)),
+            word_hashes(map(word_shape, words)),
+            np.fromiter(map(word_kind, words), np.int64, len(words)),
         ]
     )
-    return table[:, np.fromiter((position[word] for word in words), np.int64, len(words))]
 
 
 def word_shape(word: str) -> str:

@@ -3,23 +3,23 @@
 Ids are given template by template and by ascending key within one.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from structperc.errors import InputError
-from structperc.features.keys import NO_FEATURE, frequent_keys, key_lookup, radices, split_keys, template_keys
+from structperc.features.keys import frequent_keys, radices, split_keys, template_keys
 from structperc.features.templates import Template, TemplatePart, template_name
 from structperc.features.value_codes import ValueCodes
 from structperc.features.windows import View
 from structperc.progress import bar
 from structperc.ragged import Ragged
 
-PIECE = 4096  # tokens looked up together: few enough that their ids for all templates stay in the cache
-
-Lookup = Callable[[View], np.ndarray]  # n tokens -> ids (n, templates) int32, NO_FEATURE where there is none
+if TYPE_CHECKING:
+    from structperc.features.lookups import Lookups
 
 
 class FeatureIndex:
@@ -95,14 +95,7 @@ class FeatureIndex:
 
     def encode(self, view: View, progress: bool = False) -> Ragged:
         """Return the ids of the features at each token of a view."""
-        lookups = self._lookups(view)
-        none = Ragged.of_counts(torch.empty(0, dtype=torch.int32), torch.empty(0, dtype=torch.int64))
-        found = [none]
-        with bar(None, "encoding features", view.tokens, progress) as shown:
-            for piece in view.pieces(PIECE):
-                found.append(_gather(lookups, piece))
-                shown.update(piece.tokens)
-        return Ragged.join(found)
+        return self._lookups.encode(view, progress)
 
     def names(self) -> list[str]:
         """Return the features in the order of their ids, as "wl[-1]=the|wl[0]=cat"; the bias is "bias"."""
@@ -114,31 +107,11 @@ class FeatureIndex:
         kept = [keys[mask] for keys, mask in zip(self.keys, masks, strict=True)]
         return FeatureIndex(self.templates, self._vocabularies, kept)
 
-    def _lookups(self, view: View) -> list[Lookup]:
-        """Return lookups for all templates; those that see one string at one place share a lookup."""
-        alone: dict[tuple[str, int], list[int]] = {}
-        joined = []
-        for number, template in enumerate(self.templates):
-            if len(template) == 1:
-                place = view.columns[template[0].attribute], template[0].offset
-                alone.setdefault(place, []).append(number)
-            else:
-                joined.append(number)
-        return [self._one_place(view, numbers) for numbers in alone.values()] + list(map(self._keyed, joined))
+    @cached_property
+    def _lookups(self) -> "Lookups":
+        from structperc.features.lookups import Lookups  # compiled: imported when it is first needed
 
-    def _one_place(self, view: View, numbers: Sequence[int]) -> Lookup:
-        """Templates of one part that meet the same string: a table from strings to rows of ids."""
-        parts = [self.templates[number][0] for number in numbers]
-        ids = [self._ids(number)(view.codes[part.attribute]) for number, part in zip(numbers, parts, strict=True)]
-        table = np.stack(ids, 1)
-        return lambda piece: table[piece.numbers(parts[0])]
-
-    def _keyed(self, number: int) -> Lookup:
-        ids = self._ids(number)
-        return lambda piece: ids(template_keys(piece, self.templates[number], self._sizes[number]))[:, None]
-
-    def _ids(self, number: int) -> Callable[[np.ndarray], np.ndarray]:
-        return key_lookup(self.keys[number], self._first[number], self._sizes[number])
+        return Lookups(self.templates, self._sizes, self.keys)
 
     def _names(self, number: int) -> Iterable[str]:
         template, keys = self.templates[number], self.keys[number]
@@ -150,11 +123,3 @@ class FeatureIndex:
     def _part_names(self, part: TemplatePart, codes: np.ndarray) -> list[str]:
         name = self._vocabularies[part.attribute].name
         return [f"{part}={name(code)}" for code in codes.tolist()]
-
-
-def _gather(lookups: Sequence[Lookup], piece: View) -> Ragged:
-    """Return the ids of a piece, token by token."""
-    none = np.empty((piece.tokens, 0), np.int32)
-    found = np.concatenate([none, *(lookup(piece) for lookup in lookups)], 1)
-    present = found != NO_FEATURE
-    return Ragged.of_counts(torch.from_numpy(found[present]), torch.from_numpy(np.count_nonzero(present, 1)))

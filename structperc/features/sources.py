@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from structperc.data.corpus import Corpus
+from structperc.data.distinct import DistinctStrings
 from structperc.errors import InputError
 from structperc.features.attributes import Attribute, surface_attribute
 from structperc.features.attributes import word as as_it_stands
 from structperc.features.clusters import Clusters
 from structperc.features.gazetteers import TAGS, Gazetteer
-from structperc.features.windows import DistinctStrings, number_strings
 
 
 class Source(NamedTuple):
@@ -56,14 +56,11 @@ class Sources:
 
     def read(self, corpus: Corpus) -> Attributes:
         """Return the values of all attributes; raises InputError when the corpus lacks a column."""
-        words = number_strings(corpus.columns["word"], self._reach)
-        columns = {"word": words}
-        for role, _ in self._sources.values():
-            if role not in columns:
-                columns[role] = self._column(role, corpus, words)
+        roles = dict.fromkeys(["word", *(role for role, _ in self._sources.values())])
+        columns = {role: self._column(role, corpus) for role in roles}
         return Attributes(
             {name: source.column for name, source in self._sources.items()},
-            {role: column.numbers for role, column in columns.items()},
+            {role: column.numbers + np.int32(2 * self._reach) for role, column in columns.items()},
             {name: list(map(value, columns[role].distinct)) for name, (role, value) in self._sources.items()},
         )
 
@@ -73,17 +70,17 @@ class Sources:
             surface = self._clusters.attribute(name)
         return Source("word", surface) if surface else Source(name, as_it_stands)
 
-    def _column(self, role: str, corpus: Corpus, words: DistinctStrings) -> DistinctStrings:
+    def _column(self, role: str, corpus: Corpus) -> DistinctStrings:
         if role in self._gazetteers:
-            tags = self._gazetteers[role].tag(words.distinct, words.numbers - 2 * self._reach, corpus.sentences)
-            return DistinctStrings(list(TAGS), tags.astype(np.int32) + np.int32(2 * self._reach))
+            tags = self._gazetteers[role].tag(*corpus.numbered("word"), corpus.sentences)
+            return DistinctStrings(list(TAGS), tags.astype(np.int32))
         if role == "label" or role not in corpus.columns:
             roles = ", ".join(role for role in corpus.columns if role != "label")
             raise InputError(
                 f"{corpus.name}: templates ask for {role!r}, which is neither a surface attribute, nor a "
                 f"given gazetteer or cluster prefix (c4, ...), nor an input column ({roles})"
             )
-        return number_strings(corpus.columns[role], self._reach)
+        return corpus.numbered(role)
 
 
 def _check_use(names: Sequence[str], gazetteers: Mapping[str, Gazetteer], clusters: Clusters | None) -> None:

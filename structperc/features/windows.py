@@ -1,11 +1,10 @@
 """Corpus columns as integers, and what stands at an offset from each token.
 
-A column is turned once into (distinct strings, number of the string at each token). Numbers below 2 * reach
-are kept for the places beyond the boundaries of a sequence, which CRF++ calls _B-1, _B-2, ... and _B+1, _B+2,
-...; `reach` is the largest offset of any template.
+The strings of a column are numbered from 2 * reach on. Numbers below are kept for the places beyond the boundaries of
+a sequence, which CRF++ calls _B-1, _B-2, ... and _B+1, _B+2, ...; `reach` is the largest offset of any template.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -15,22 +14,17 @@ from structperc.features.templates import TemplatePart
 from structperc.ragged import spread
 
 
-class DistinctStrings(NamedTuple):
-    """The distinct strings of one column, and the number of the string at each token."""
-
-    distinct: list[str]
-    numbers: np.ndarray  # (N,) int32, 2 * reach + index into `distinct`
-
-
-def number_strings(strings: Sequence[str], reach: int) -> DistinctStrings:
-    """Number the strings of a column in the order in which they first occur."""
-    index = {string: i for i, string in enumerate(dict.fromkeys(strings), 2 * reach)}
-    return DistinctStrings(list(index), np.fromiter(map(index.__getitem__, strings), np.int32, len(strings)))
-
-
 def boundary_names(reach: int) -> list[str]:
     """Return the names of the places beyond the boundaries, in the order of their numbers."""
     return [f"_B{sign}{distance}" for sign in "-+" for distance in range(1, reach + 1)]
+
+
+class Strings(NamedTuple):
+    """What stands at each token of a corpus, as compiled lookups read it."""
+
+    numbers: np.ndarray  # (columns, N) int32
+    starts: np.ndarray  # (S + 1,) int64, as of `View`
+    reach: int
 
 
 class View:
@@ -73,15 +67,12 @@ class View:
         seen[beyond] = first + abs(offset) - 1 - room[beyond]
         return seen
 
-    def pieces(self, tokens: int) -> Iterator["View"]:
-        """Cut between sequences into views of at least so many tokens, the last one excepted."""
-        first = 0
-        while first < len(self.starts) - 1:
-            last = np.searchsorted(self.starts, self.starts[first] + tokens)
-            last = int(np.clip(last, first + 1, len(self.starts) - 1))
-            yield self._piece(self.starts[first : last + 1])
-            first = last
+    @property
+    def strings(self) -> Strings:
+        """The numbers of all columns, in the order of `columns`."""
+        none = np.empty((0, self.tokens), np.int32)
+        return Strings(np.concatenate([none, *(x[None] for x in self._numbers.values())]), self.starts, self._reach)
 
-    def _piece(self, starts: np.ndarray) -> "View":
-        numbers = {column: numbers[starts[0] : starts[-1]] for column, numbers in self._numbers.items()}
-        return View(self.columns, numbers, self.codes, starts - starts[0], self._reach)
+    def row(self, attribute: str) -> int:
+        """Return which row of `strings` an attribute is read from."""
+        return list(self._numbers).index(self.columns[attribute])

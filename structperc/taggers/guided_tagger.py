@@ -114,8 +114,7 @@ class GuidedTagger(SequenceTagger):
         if ORDER in corpus.columns:
             raise InputError(f"{corpus.name}: there is a column {ORDER!r} already; name it otherwise, _ skips it")
         orders = ((rows, order) for rows, _, order in parts)
-        steps = flat_values(corpus, orders, lambda order: [str(step + 1) for step in order.tolist()])
-        return corpus.replace_column(ORDER, steps)
+        return corpus.replace_column(ORDER, [str(step + 1) for step in flat_values(corpus, orders).tolist()])
 
     def training_step(self, batch: Batch, batch_idx: int = 0) -> None:
         """Visit the sentences of the batch one after the other, and change the weights where decisions are wrong."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from structperc.batching.parts import parts
-from structperc.chain import Constraints, KBest, kbest, log_partition, marginals
+from structperc.chain import Constraints, KBest, kbest, log_partition, marginals, viterbi
 from structperc.criteria import Criterion
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
@@ -110,15 +110,18 @@ class LatticeTagger(SequenceTagger):
 
     @torch.no_grad()
     def decode(self, batch: Batch) -> Tensor:
-        """Return the labels (B, T) int64 of the decoder's candidate with the highest total score, for each sequence."""
+        """Return the labels (B, T) int64 of the decoder's candidate with the highest total score, for each sequence.
+
+        Without non-local features no candidates are listed: the best by local score is the best.
+        """
+        if not self.nonlocal_features:
+            return viterbi(self(batch))[1]
         found = [self._decode(part) for part in parts(batch, self.decoder.k)]
         T = batch.sentences.shape[1]
         return torch.cat([nn.functional.pad(labels, (0, T - labels.shape[1])) for labels in found])
 
     def _decode(self, batch: Batch) -> Tensor:
         candidates = self.decoder(self(batch))
-        if not self.nonlocal_features:
-            return candidates.labels[:, 0]
         total = self.totals(batch, candidates)
         return candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
 

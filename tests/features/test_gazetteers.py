@@ -7,12 +7,11 @@ from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.features import Gazetteer
 from structperc.features.gazetteers import TAGS
-from structperc.features.windows import number_strings
 
 
 def tags(gazetteer, *sentences):
     corpus = Corpus.from_sentences([{"word": words} for words in sentences])
-    words = number_strings(corpus.columns["word"], 0)
+    words = corpus.numbered("word")
     return corpus.sentences_of([TAGS[tag] for tag in gazetteer.tag(words.distinct, words.numbers, corpus.sentences)])
 
 
@@ -49,7 +48,7 @@ def test_a_match_stays_within_a_sentence_of_a_document():
     corpus = Corpus.from_sentences(
         [{"word": ["in", "new"]}, {"word": ["york", "new", "york"]}], documents=[0, 0], unit="document"
     )
-    words = number_strings(corpus.columns["word"], 0)
+    words = corpus.numbered("word")
     found = Gazetteer(["new york"]).tag(words.distinct, words.numbers, corpus.sentences)
     assert len(corpus) == 1
     assert found.tolist() == [0, 0, 0, 1, 2]

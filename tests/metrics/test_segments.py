@@ -183,13 +183,13 @@ def check_seqeval(rows, scheme, padded):
         assert scores.f1 == pytest.approx(f1_score(gold, predicted), abs=1e-12)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(rows=sequences("BI"))
 def test_agrees_with_seqeval_on_iob(rows, padded):
     check_seqeval(rows, "IOB2", padded)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(rows=sequences("BIES"))
 def test_agrees_with_seqeval_on_iobes(rows, padded):
     check_seqeval(rows, "IOBES", padded)

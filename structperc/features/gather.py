@@ -1,0 +1,83 @@
+"""The feature ids at each token of a corpus, compiled: all templates are looked up in one pass."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from structperc.features.key_table import KeyTable, find
+from structperc.features.keys import NO_FEATURE
+from structperc.ops.cpu.compiled import kernel
+
+
+class Places(NamedTuple):
+    """P places, and where the entries of a place begin in an array that has one for each string of its column."""
+
+    column: np.ndarray  # (P,) int64, row of `Strings.numbers`
+    offset: np.ndarray  # (P,) int64, distance from the token
+    first: np.ndarray  # (P,) int64
+
+
+class Alone(NamedTuple):
+    """Templates that see one place: each string has a list of ids."""
+
+    places: Places
+    ids: np.ndarray  # (M,) int32
+    ends: np.ndarray  # (lists + 1,) int64, list i is ids[ends[i]:ends[i + 1]]
+
+
+class Joined(NamedTuple):
+    """J templates that join what stands at several places: each string has a code, all codes together are a key."""
+
+    places: Places  # those of template j are ends[j] to ends[j + 1]
+    ends: np.ndarray  # (J + 1,) int64
+    codes: np.ndarray  # (strings of all places,) int64
+    sizes: np.ndarray  # (P,) int64, number of codes
+    table: KeyTable
+
+
+@kernel
+def gather(first, stop, strings, alone, joined, ids, counts):  # type: ignore[no-untyped-def]
+    """Fill ids with those of the tokens first, ..., stop - 1, one after the other, and counts with how many each has.
+
+    -> how many they are in all. There is room in ids for a feature of each template at each token.
+    """
+    n = 0
+    s = np.searchsorted(strings.starts, first, side="right") - 1
+    for t in range(first, stop):
+        while t >= strings.starts[s + 1]:
+            s += 1
+        before = n
+        for p in range(len(alone.places.first)):
+            row = _entry(t, s, p, strings, alone.places)
+            for i in range(alone.ends[row], alone.ends[row + 1]):
+                ids[n] = alone.ids[i]
+                n += 1
+        for j in range(len(joined.ends) - 1):
+            found = find(_key(t, s, j, strings, joined), j, joined.table)
+            if found != NO_FEATURE:
+                ids[n] = found
+                n += 1
+        counts[t - first] = n - before
+    return n
+
+
+@kernel
+def _key(t, s, j, strings, joined):  # type: ignore[no-untyped-def]
+    """Return the key of template j at token t of sequence s."""
+    key = np.int64(0)
+    for p in range(joined.ends[j], joined.ends[j + 1]):
+        key = key * joined.sizes[p] + joined.codes[_entry(t, s, p, strings, joined.places)]
+    return key
+
+
+@kernel
+def _entry(t, s, p, strings, places):  # type: ignore[no-untyped-def]
+    """Return the entry of what stands at place p, seen from token t of sequence s."""
+    at, start, stop = t + places.offset[p], strings.starts[s], strings.starts[s + 1]
+    if at < start:
+        number = start - at - 1
+    elif at >= stop:
+        number = strings.reach + at - stop
+    else:
+        number = np.int64(strings.numbers[places.column[p], at])
+    return places.first[p] + number

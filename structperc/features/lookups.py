@@ -1,0 +1,85 @@
+"""Templates as compiled loops look them up."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from structperc.features.gather import Alone, Joined, Places, gather
+from structperc.features.key_table import key_table
+from structperc.features.keys import NO_FEATURE, key_lookup
+from structperc.features.templates import Template, TemplatePart
+from structperc.features.windows import View
+from structperc.progress import bar
+from structperc.ragged import Ragged
+
+PIECE = 4096  # tokens looked up between two steps of the bar, whose ids stay in the cache until they are copied
+
+
+class Lookups:
+    """Gives the features at the tokens of a view.
+
+    Templates of one part become lists of ids, one for each string that stands at a place; the others have keys.
+
+    Args:
+        templates: which conjunctions are features.
+        sizes: the number of codes of each part of each template.
+        keys: for each template the sorted keys (int64) that are features; ids count all of them.
+    """
+
+    def __init__(
+        self, templates: Sequence[Template], sizes: Sequence[Sequence[int]], keys: Sequence[np.ndarray]
+    ) -> None:
+        self._templates, self._sizes, self._keys = templates, sizes, keys
+        self._first = np.cumsum([0, *map(len, keys)]).tolist()
+        self._joined = [number for number, template in enumerate(templates) if len(template) != 1]
+        self._table = key_table([keys[j] for j in self._joined], [self._first[j] for j in self._joined])
+
+    def encode(self, view: View, progress: bool) -> Ragged:
+        """Return the ids of the features at each token."""
+        tables = view.strings, self._alone_in(view), self._joined_in(view)
+        room = np.empty(PIECE * len(self._templates), np.int32)
+        counts, found = np.empty(view.tokens, np.int64), [room[:0]]
+        with bar(None, "encoding features", view.tokens, progress) as shown:
+            for first in range(0, view.tokens, PIECE):
+                stop = min(first + PIECE, view.tokens)
+                found.append(room[: gather(first, stop, *tables, room, counts[first:stop])].copy())
+                shown.update(stop - first)
+        return Ragged.of_counts(torch.from_numpy(np.concatenate(found)), torch.from_numpy(counts))
+
+    def _alone_in(self, view: View) -> Alone:
+        """Templates of one part; those that meet the same string share its list."""
+        groups: dict[tuple[str, int], list[int]] = {}
+        for number, template in enumerate(self._templates):
+            if len(template) == 1:
+                groups.setdefault((view.columns[template[0].attribute], template[0].offset), []).append(number)
+        tables = [np.stack([self._ids(number, view) for number in group], 1) for group in groups.values()]
+        parts = [self._templates[group[0]][0] for group in groups.values()]
+        present = [table != NO_FEATURE for table in tables]
+        ids = [np.empty(0, np.int32), *(table[mask] for table, mask in zip(tables, present, strict=True))]
+        counts = [np.zeros(1, np.int64), *(np.count_nonzero(mask, 1) for mask in present)]
+        return Alone(_places(view, parts, list(map(len, tables))), np.concatenate(ids), np.concatenate(counts).cumsum())
+
+    def _ids(self, number: int, view: View) -> np.ndarray:
+        """The ids of a template of one part for each string at its place, NO_FEATURE where there is none."""
+        codes = view.codes[self._templates[number][0].attribute]
+        return key_lookup(self._keys[number], self._first[number], self._sizes[number])(codes)
+
+    def _joined_in(self, view: View) -> Joined:
+        """Templates of several parts, and the bias, which has none."""
+        parts = [part for number in self._joined for part in self._templates[number]]
+        codes = [view.codes[part.attribute] for part in parts]
+        return Joined(
+            _places(view, parts, list(map(len, codes))),
+            np.cumsum([0, *(len(self._templates[number]) for number in self._joined)]),
+            np.concatenate([np.empty(0, np.int64), *codes]),
+            np.array([size for number in self._joined for size in self._sizes[number]], np.int64),
+            self._table,
+        )
+
+
+def _places(view: View, parts: Sequence[TemplatePart], entries: Sequence[int]) -> Places:
+    """What parts look at, each of which has so many entries."""
+    column = np.array([view.row(part.attribute) for part in parts], np.int64)
+    offset = np.array([part.offset for part in parts], np.int64)
+    return Places(column, offset, np.cumsum([0, *entries], dtype=np.int64)[:-1])
