@@ -61,21 +61,26 @@ def conll_rows(
     if broken := next((number for number, line in enumerate(lines, 1) if "\r" in line), None):
         raise InputError(f"{name}:{broken}: a carriage return inside a line; end all lines of the file alike")
     numbers: list[int] = []
-    fields: list[list[str]] = []
+    values: list[str] = []  # line by line, as many of each
     documents: list[int] = []
-    sentences, document, marked = [0], 0, False
+    sentences, document, marked, width = [0], 0, False, 0
     for block in _blocks(bar(lines, name, show=progress), docstart, comments):
         if not block:
             marked = True
             document += bool(documents) and documents[-1] == document
             continue
-        for number, parts in block:
+        width = width or len(block[0][1])
+        for number, fields in block:
+            if len(fields) != width:
+                first = (numbers or [block[0][0]])[0]
+                raise InputError(f"{name}:{number}: {len(fields)} fields, but line {first} has {width}")
             numbers.append(number)
-            fields.append(parts)
-        sentences.append(len(fields))
+            values += fields
+        sentences.append(len(numbers))
         documents.append(document)
-    positions = _positions(columns, name, numbers, fields)
-    flat = {role: [parts[i] for parts in fields] for role, i in positions.items()}
+    if not numbers:
+        raise InputError(f"{name}: there are no tokens in this file")
+    flat = {role: values[i % width :: width] for role, i in _positions(columns, f"{name}:{numbers[0]}", width).items()}
     return rows(flat, sentences, documents if marked else range(len(documents)), numbers)
 
 
@@ -92,9 +97,15 @@ def with_fields(lines: Sequence[str], added: Mapping[int, Sequence[str]], docsta
     count = max(map(len, added.values()), default=0)
     opening = ["-X-"] * (count - 1) + ["O"]
     for number, line in enumerate(lines[:-1] if lines and not lines[-1] else lines, 1):
-        more = added.get(number, opening if _fields(line)[:1] == [docstart] else ())
-        text = line.rstrip(" \t") if more else line
-        yield ("\t" if "\t" in text else " ").join([text, *more]) + "\n"
+        more = added.get(number)
+        if more is None:
+            more = opening if _fields(line)[:1] == [docstart] else ()
+        if more:
+            text = line.rstrip(" \t")
+            gap = "\t" if "\t" in text else " "
+            yield f"{text}{gap}{gap.join(more)}\n"
+        else:
+            yield f"{line}\n"
 
 
 def write_conll(
@@ -151,23 +162,18 @@ def _blocks(lines: Iterable[str], docstart: str | None, comments: bool) -> Itera
 
 
 def _fields(line: str) -> list[str]:
-    return [field for field in line.replace("\t", " ").split(" ") if field]
+    fields = line.replace("\t", " ").split(" ")
+    return [field for field in fields if field] if "" in fields else fields
 
 
-def _positions(columns: Columns, path: str, numbers: Sequence[int], fields: Sequence[Sequence[str]]) -> dict[str, int]:
-    """Role -> position, after a check that every line has the same and sufficient number of fields."""
-    if not fields:
-        raise InputError(f"{path}: there are no tokens in this file")
-    width = len(fields[0])
-    for number, parts in zip(numbers, fields, strict=True):
-        if len(parts) != width:
-            raise InputError(f"{path}:{number}: {len(parts)} fields, but line {numbers[0]} has {width}")
+def _positions(columns: Columns, place: str, width: int) -> dict[str, int]:
+    """Role -> position, after a check that so many fields, those of the line at `place`, are enough."""
     positions = _roles(columns)
     reach = [i + 1 if i >= 0 else -i for i in positions.values()]
     wanted = max(reach) if isinstance(columns, Mapping) else len(columns)
     if wanted > width:
         names = ", ".join(positions)
-        raise InputError(f"{path}:{numbers[0]}: {width} fields, but columns ({names}) need {wanted}")
+        raise InputError(f"{place}: {width} fields, but columns ({names}) need {wanted}")
     return positions
 
 

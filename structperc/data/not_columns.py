@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
 
 from structperc.errors import InputError
 
@@ -19,23 +19,28 @@ def check_columns(lines: Sequence[str], needed: int, name: str) -> None:
     few column files: lines that stand alone, between empty ones, and lines of which all end as sentences do. So are
     lines of CoNLL-U, whose first column holds numbers, not words.
     """
-    filled = [(number, line) for number, line in enumerate(lines, 1) if line.strip(" \t")]
-    if not filled:
+    head = list(islice(_filled(lines), _LOOKED_AT))
+    if not head:
         return
-    first, line = filled[0]
-    if all(_is_json(line) for _, line in filled[:_LOOKED_AT]):
+    first, line = head[0]
+    if all(_is_json(line) for _, line in head):
         raise InputError(f"{name}:{first}: this is JSON; write a token per line, and an empty line after a sentence")
     if len(line.split()) <= needed:
         return
-    words = [line for _, line in filled if not line.startswith("#")]
-    if words and all(map(_CONLLU.match, words)):
+    comments = (line.startswith("#") for _, line in _filled(lines))
+    if all(line.startswith("#") or _CONLLU.match(line) for _, line in _filled(lines)) and not all(comments):
         raise InputError(
             f"{name}:{first}: this is CoNLL-U, not a file of columns; give its words, column 2, one a line"
         )
-    alone = all(a + 1 < b for (a, _), (b, _) in pairwise(filled))
-    if alone or all(_ENDS_SENTENCE.search(line) for _, line in filled):
+    alone = all(a + 1 < b for (a, _), (b, _) in pairwise(_filled(lines)))
+    if alone or all(_ENDS_SENTENCE.search(line) for _, line in _filled(lines)):
         advice = "write a token per line, and an empty line after a sentence; if these are columns, set --columns"
         raise InputError(f"{name}:{first}: this looks like running text; {advice}")
+
+
+def _filled(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """The lines that hold something, with their numbers from 1."""
+    return ((number, line) for number, line in enumerate(lines, 1) if line.strip(" \t"))
 
 
 def _is_json(line: str) -> bool:

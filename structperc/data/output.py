@@ -4,11 +4,14 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from structperc.data.unfinished import whole_file
 from structperc.errors import InputError
+
+TOGETHER = 1024  # lines that are written at a time
 
 
 def check_target(path: str | Path) -> None:
@@ -31,8 +34,10 @@ def check_target(path: str | Path) -> None:
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
     """Write lines (with their ends) as UTF-8. Raises InputError as `opened` does."""
+    left = iter(lines)
     with opened(path) as file:
-        file.writelines(line.encode("utf-8", "surrogateescape") for line in lines)
+        while some := "".join(islice(left, TOGETHER)):
+            file.write(some.encode("utf-8", "surrogateescape"))
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import numpy as np
 
 from structperc.features.key_table import KeyTable, find
 from structperc.features.keys import NO_FEATURE
-from structperc.ops.cpu.compiled import kernel
+from structperc.ops.cpu.compiled import inner_kernel, kernel
 
 
 class Places(NamedTuple):
@@ -61,7 +61,7 @@ def gather(first, stop, strings, alone, joined, ids, counts):  # type: ignore[no
     return n
 
 
-@kernel
+@inner_kernel
 def _key(t, s, j, strings, joined):  # type: ignore[no-untyped-def]
     """Return the key of template j at token t of sequence s."""
     key = np.int64(0)
@@ -70,7 +70,7 @@ def _key(t, s, j, strings, joined):  # type: ignore[no-untyped-def]
     return key
 
 
-@kernel
+@inner_kernel
 def _entry(t, s, p, strings, places):  # type: ignore[no-untyped-def]
     """Return the entry of what stands at place p, seen from token t of sequence s."""
     at, start, stop = t + places.offset[p], strings.starts[s], strings.starts[s + 1]
