@@ -12,7 +12,6 @@ from written import PAGES, ROOT, blocks
 INNER = {
     "structperc.features.attributes",
     "structperc.features.gazetteers",
-    "structperc.features.windows",
     "structperc.reranking.boosting",
     "structperc.training.program",
 }
