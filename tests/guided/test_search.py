@@ -115,6 +115,21 @@ def test_nothing_to_label(order):
         assert found.scores.tolist() == [0] * len(made)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("weight", [torch.nan, torch.inf, -torch.inf])
+def test_weights_that_are_no_numbers(order, weight):
+    """Every token is decided once, whatever it is worth, and learning comes to its end."""
+    made = sentences(7, 8, 3)
+    model = model_of(["shen2007_c"], 3, order=order)
+    with torch.no_grad():
+        model.static.node[::2] = weight
+        model.context.table[1::3] = weight
+    found = model.decode(batch_of(made))
+    for row, sentence in enumerate(made):
+        assert sorted(found.order[row, : len(sentence.words)].tolist()) == list(range(len(sentence.words)))
+    assert model.learn(batch_of(made)).decisions > 0
+
+
 def test_without_context_all_labels_are_the_best_ones():
     made = sentences(9, 8, 4)
     model, reference = weighted([], 4, 3, "easiest", 2)

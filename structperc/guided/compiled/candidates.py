@@ -28,7 +28,7 @@ def generate(place, text, weights, chart):  # type: ignore[no-untyped-def]
         U[place, state] = scores[m, label]
         chart.V[place, state] = best[state] - best[0]
     chart.states[place] = n
-    put(chart.queue, place, max(U[place, 0], LOWEST))  # whatever the weights are, the candidate waits
+    put(chart.queue, place, U[place, 0] if U[place, 0] > LOWEST else LOWEST)  # it waits even if it is -inf or NaN
 
 
 @inner_kernel
