@@ -1,10 +1,10 @@
 """Guided learning of whole mini-batches, compiled: sentence after sentence within one call.
 
-queue.py               which candidate comes next
-scores.py, states.py   scores of actions; the best states of a candidate
-chart.py               spans and candidates of one sentence
-search.py              Algorithm 1
-lessons.py             what learning adds: gold, and how weights move
+queue.py                  which candidate comes next
+scores.py, states.py      scores of actions; the best states of a candidate
+chart.py, candidates.py   spans of one sentence; what may come next to them
+search.py                 Algorithm 1
+lessons.py                what learning adds: gold, and how weights move
 aggressive.py, early.py   Algorithm 2, a file for each rule
 
 Modules are imported on first use: importing the library needs no compiler.
