@@ -14,7 +14,7 @@ from structperc.data.text import read_lines
 from structperc.errors import InputError
 from structperc.inspection.reading import AS_THE_MODEL, read_text
 from structperc.reports.writing import check_targets
-from structperc.taggers.inference import flat_labels
+from structperc.taggers.inference import at_once, flat_labels
 from structperc.taggers.lattice_tagger import LatticeTagger
 from structperc.taggers.sequence_tagger import SequenceTagger
 
@@ -62,7 +62,7 @@ def tag_file(
 def fields_by_line(tagger: SequenceTagger, corpus: Corpus, order: bool) -> dict[int, tuple[str, ...]]:
     """Return the label of the token at each line; with `order`, after what the tagger says about its decision."""
     assert corpus.lines is not None
-    parts = [tagger.predict_step(batch) for batch in tagger.batches(corpus)]
+    parts = [tagger.predict_step(batch) for batch in tagger.batches(corpus, at_once(corpus))]
     said = tagger.annotated(corpus, parts).columns if order else corpus.columns
     own = [said[role] for role in said if role not in corpus.columns]
     fields = zip(*own, flat_labels(corpus, tagger.labels, parts), strict=True)

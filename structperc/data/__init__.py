@@ -9,6 +9,7 @@ not_columns.py                               text that is no column file althoug
 conll.py, conllu.py, hub.py, synthetic.py    a file, a hub data set or a seed -> `datasets.Dataset`
 patterns.py                                  the sentences of synthetic.py
 rows.py                                      the row format they share: one sentence per row
+distinct.py                                  a column -> its distinct strings, and which of them is where
 corpus.py                                    rows -> `Corpus`, sentences or documents as flat columns
 normalise.py                                 labels of a corpus repaired and brought into another tag scheme
 holdout.py                                   the last sequences of a corpus, held out

@@ -36,12 +36,23 @@ class Joined(NamedTuple):
 
 
 @kernel
-def gather(first, stop, strings, alone, joined, ids, counts):  # type: ignore[no-untyped-def]
-    """Fill ids with those of the tokens first, ..., stop - 1, one after the other, and counts with how many each has.
-
-    -> how many they are in all. There is room in ids for a feature of each template at each token.
-    """
+def count_alone(strings, alone):  # type: ignore[no-untyped-def]
+    """Return how many ids templates that see one place give at all tokens."""
     n = 0
+    for s in range(len(strings.starts) - 1):
+        for t in range(strings.starts[s], strings.starts[s + 1]):
+            for p in range(len(alone.places.first)):
+                row = _entry(t, s, p, strings, alone.places)
+                n += alone.ends[row + 1] - alone.ends[row]
+    return n
+
+
+@kernel
+def gather(first, stop, n, strings, alone, joined, ids, counts):  # type: ignore[no-untyped-def]
+    """Fill ids, from n on, with those of the tokens first, ..., stop - 1, and counts with how many each of them has.
+
+    -> where the ids end. There is room for what `count_alone` counts and, at each token, for all that are joined.
+    """
     s = np.searchsorted(strings.starts, first, side="right") - 1
     for t in range(first, stop):
         while t >= strings.starts[s + 1]:
@@ -57,7 +68,7 @@ def gather(first, stop, strings, alone, joined, ids, counts):  # type: ignore[no
             if found != NO_FEATURE:
                 ids[n] = found
                 n += 1
-        counts[t - first] = n - before
+        counts[t] = n - before
     return n
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from structperc.features.gather import Alone, Joined, Places, gather
+from structperc.features.gather import Alone, Joined, Places, count_alone, gather
 from structperc.features.key_table import key_table
 from structperc.features.keys import NO_FEATURE, key_lookup
 from structperc.features.templates import Template, TemplatePart
@@ -13,7 +13,7 @@ from structperc.features.windows import View
 from structperc.progress import bar
 from structperc.ragged import Ragged
 
-PIECE = 4096  # tokens looked up between two steps of the bar, whose ids stay in the cache until they are copied
+PIECE = 4096  # tokens looked up between two steps of the bar
 
 
 class Lookups:
@@ -37,15 +37,16 @@ class Lookups:
 
     def encode(self, view: View, progress: bool) -> Ragged:
         """Return the ids of the features at each token."""
-        tables = view.strings, self._alone_in(view), self._joined_in(view)
-        room = np.empty(PIECE * len(self._templates), np.int32)
-        counts, found = np.empty(view.tokens, np.int64), [room[:0]]
+        strings, alone, joined = view.strings, self._alone_in(view), self._joined_in(view)
+        ids = np.empty(count_alone(strings, alone) + len(self._joined) * view.tokens, np.int32)
+        counts, end = np.empty(view.tokens, np.int64), 0
         with bar(None, "encoding features", view.tokens, progress) as shown:
             for first in range(0, view.tokens, PIECE):
                 stop = min(first + PIECE, view.tokens)
-                found.append(room[: gather(first, stop, *tables, room, counts[first:stop])].copy())
+                end = gather(first, stop, end, strings, alone, joined, ids, counts)
                 shown.update(stop - first)
-        return Ragged.of_counts(torch.from_numpy(np.concatenate(found)), torch.from_numpy(counts))
+        ids.resize(end, refcheck=False)  # gives back what was not needed, and copies nothing
+        return Ragged.of_counts(torch.from_numpy(ids), torch.from_numpy(counts))
 
     def _alone_in(self, view: View) -> Alone:
         """Templates of one part; those that meet the same string share its list."""

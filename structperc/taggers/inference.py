@@ -52,6 +52,11 @@ def _columns(sentence: Sentence) -> Mapping[str, Iterable[str]]:
     return named
 
 
+def at_once(corpus: Corpus) -> int:
+    """Return how many sequences to label at a time: 64, or more short ones, where the cost of each call would count."""
+    return max(64, 2**12 * len(corpus) // max(1, corpus.tokens))
+
+
 def flat_labels(corpus: Corpus, labels: LabelSet, parts: Iterable[tuple[Tensor, ...]]) -> list[str]:
     """Return the label names of all N tokens of a corpus, in its order.
 

@@ -23,7 +23,7 @@ from structperc.ragged import Ragged
 from structperc.structures import Batch
 from structperc.taggers.averaging import AveragedWeights
 from structperc.taggers.checkpoints import check_vocabulary, serve_checkpoint
-from structperc.taggers.inference import Sentence, flat_labels, read_sentences
+from structperc.taggers.inference import Sentence, at_once, flat_labels, read_sentences
 from structperc.taggers.modes import evaluating
 from structperc.taggers.random_states import RandomStates
 from structperc.taggers.store import SavedTagger
@@ -109,7 +109,7 @@ class SequenceTagger(SavedTagger):
     @torch.no_grad()
     def label(self, corpus: Corpus) -> list[list[str]]:
         """Return the best labels of each sentence of a corpus, as names."""
-        parts = ((batch.rows, self.decode(batch)) for batch in self.batches(corpus))
+        parts = ((batch.rows, self.decode(batch)) for batch in self.batches(corpus, at_once(corpus)))
         return corpus.sentences_of(flat_labels(corpus, self.labels, parts))
 
     def read(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Corpus:
