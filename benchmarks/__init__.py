@@ -20,6 +20,7 @@ BENCHMARKS = (
     "rescoring",
     "epoch",
     "crf",
+    "tagging",
     "boosting",
     "guided",
     "neural",
