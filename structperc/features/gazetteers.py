@@ -12,7 +12,7 @@ from structperc.data.typed import check_fields
 from structperc.errors import InputError
 
 TAGS = ("", "B", "I")
-UNKNOWN = -1  # a word that is in no phrase; a state from which no phrase goes on
+UNKNOWN = -1  # a word that is in no phrase
 
 
 class Gazetteer:
@@ -21,7 +21,7 @@ class Gazetteer:
     `phrases` is the path of a file with one phrase per line (UTF-8; words separated by spaces) or the phrases
     themselves. With `fold`, case is ignored on both sides.
     The phrases are a trie in sorted arrays: the key of leaving state s by word w is s * words + w, and its
-    rank gives the state that is reached, so that all places of a corpus are matched at the same time.
+    rank gives the state that is reached.
     """
 
     def __init__(self, phrases: str | Path | Sequence[str], fold: bool = True) -> None:
@@ -42,9 +42,12 @@ class Gazetteer:
         `words` are the distinct words, `tokens` (N,) says which of them stands at each token, and sentence r
         is tokens[sentences[r]:sentences[r + 1]]; no match crosses its boundary.
         """
+        from structperc.features.matching import match  # compiled: imported when it is first needed
+
         number = np.array([self._words.get(word, UNKNOWN) for word in self._folded(words)], np.int64)
-        ends = np.repeat(sentences[1:], np.diff(sentences))
-        return _leftmost(self._longest(number[tokens], ends))
+        tags = np.zeros(len(tokens), np.int8)
+        match(number[tokens], sentences, self._keys, self._final, len(self._words), tags)
+        return tags
 
     def to_json(self) -> dict[str, Any]:
         """Return the arguments that build this gazetteer: {"phrases": [...], "fold": ...}."""
@@ -58,24 +61,6 @@ class Gazetteer:
 
     def _folded(self, strings: Iterable[str]) -> Iterable[str]:
         return map(str.lower, strings) if self.fold else strings
-
-    def _longest(self, words: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """Return the length of the longest phrase that starts at each token, 0 if none does; (N,)."""
-        longest = np.zeros(len(words), np.int64)
-        state = np.zeros(len(words), np.int64)
-        at, length = np.arange(len(words)), 0
-        while len(at):
-            state = self._step(state, words[at + length])
-            at, state, length = at[state != UNKNOWN], state[state != UNKNOWN], length + 1
-            longest[at[self._final[state]]] = length
-            inside = at + length < ends[at]
-            at, state = at[inside], state[inside]
-        return longest
-
-    def _step(self, state: np.ndarray, word: np.ndarray) -> np.ndarray:
-        key = np.where(word == UNKNOWN, UNKNOWN, state * len(self._words) + word)
-        rank = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
-        return np.where(self._keys[rank] == key, rank + 1, UNKNOWN)
 
 
 def _read(path: str | Path) -> list[str]:
@@ -101,16 +86,3 @@ def _trie(words: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarra
     final = np.zeros(len(transitions) + 1, bool)
     final[state] = True
     return transitions, final
-
-
-def _leftmost(longest: np.ndarray) -> np.ndarray:
-    """Return 0, 1 or 2 for outside, begin and inside of the matches that start leftmost, without overlaps."""
-    tags = np.zeros(len(longest), np.int8)
-    starts = np.flatnonzero(longest)
-    free = 0
-    for start, length in zip(starts.tolist(), longest[starts].tolist(), strict=True):
-        if start >= free:
-            free = start + length
-            tags[start:free] = 2
-            tags[start] = 1
-    return tags
