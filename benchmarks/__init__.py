@@ -24,5 +24,6 @@ BENCHMARKS = (
     "boosting",
     "guided",
     "neural",
+    "mixing",
     "pos_peers",
 )

@@ -240,9 +240,9 @@ class LossTagger(LatticeTagger):
     def on_train_batch_end(self, *args: Any) -> None:
         """Add up the counts of all processes at the end of an epoch, and mix their weights if they learn online."""
         if self.trainer.is_last_batch:
-            self._clock.stop()
             if self.online is not None:
                 mix(self._averaged(), int(self._updates), self.mixing)
+            self._clock.stop()
             counts = summed(torch.stack([self._updates, self._wrong, self._tokens]))
             self._updates, self._wrong, self._tokens = counts.unbind()
 
