@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structperc.ops.cpu.compiled import kernel
+from structperc.ops.cpu.compiled import inner_kernel, kernel
 
 EMPTY = -1
 
@@ -45,7 +45,7 @@ def collect(start, stop, gold, rival, features, sizes, room):  # type: ignore[no
     return keys, counts, room
 
 
-@kernel
+@inner_kernel
 def _entries(start, stop, gold, rival, features):  # type: ignore[no-untyped-def]
     """Return how often at most one of two labellings has a feature at a place where they differ."""
     total = 0
@@ -58,7 +58,7 @@ def _entries(start, stop, gold, rival, features):  # type: ignore[no-untyped-def
     return total
 
 
-@kernel
+@inner_kernel
 def _count(key, change, keys, counts):  # type: ignore[no-untyped-def]
     mask = len(keys) - 1
     place = ((key * 0x9E3779B97F4A7C1) >> 20) & mask
@@ -69,7 +69,7 @@ def _count(key, change, keys, counts):  # type: ignore[no-untyped-def]
     counts[place] += change
 
 
-@kernel
+@inner_kernel
 def squared_norm(keys, counts):  # type: ignore[no-untyped-def]
     """Return the sum of the squares of all changes in the table."""
     total = 0.0
@@ -79,7 +79,7 @@ def squared_norm(keys, counts):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@inner_kernel
 def apply(keys, counts, scale, sizes, tables):  # type: ignore[no-untyped-def]
     """Add scale times the changes to the tables."""
     node, edge, transition = tables.node.reshape(-1), tables.edge.reshape(-1), tables.transition.reshape(-1)

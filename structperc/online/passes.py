@@ -9,7 +9,7 @@ import numpy as np
 from structperc.online.changes import apply, collect, squared_norm
 from structperc.online.rivals import find_rival, path_score
 from structperc.online.scores import score
-from structperc.ops.cpu.compiled import kernel
+from structperc.ops.cpu.compiled import inner_kernel, kernel
 from structperc.ops.cpu.lanes import padded
 
 
@@ -23,7 +23,7 @@ def learning_pass(asks: Callable[..., bool], size: Callable[..., float]) -> Any:
     kept. The losses (U,) are filled, and (updates, wrong labels of the best candidates) are returned. After a loss that
     is no finite number nothing more is learned.
     """
-    asks, size = kernel(asks), kernel(size)
+    asks, size = inner_kernel(asks), inner_kernel(size)
 
     @kernel
     def learn(units, features, weights, sums, scheme, margin, numbers, step, losses):  # type: ignore[no-untyped-def]
@@ -77,7 +77,7 @@ def moving(size: Callable[..., float]) -> Any:
     It is called with units, of which there is one sequence, features, weights, sums, rival (T,), the loss, the squared
     norm of what else moves with the same step, numbers and step, and returns how far the weights were moved.
     """
-    size = kernel(size)
+    size = inner_kernel(size)
 
     @kernel
     def move(units, features, weights, sums, rival, loss, norm, numbers, step):  # type: ignore[no-untyped-def]
@@ -93,7 +93,7 @@ def moving(size: Callable[..., float]) -> Any:
     return move
 
 
-@kernel
+@inner_kernel
 def _precedes(gap, gold, rival, length):  # type: ignore[no-untyped-def]
     """Whether the rival comes before gold (T,) among candidates: it scores more, or as much and has lower labels."""
     if gap != 0.0:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structperc.ops.cpu.compiled import kernel
+from structperc.ops.cpu.compiled import inner_kernel, kernel
 from structperc.ops.cpu.onward import columns, onward_scores
 from structperc.ops.cpu.viterbi import follow
 
@@ -22,7 +22,7 @@ def find_rival(unary, edges, length, gold, other, room, labels):  # type: ignore
     return _follow_other(edges, length, gold, onward, departing, labels)
 
 
-@kernel
+@inner_kernel
 def _departures(unary, edges, length, gold, onward, departing):  # type: ignore[no-untyped-def]
     """Fill departing (T,) with the best score from gold's label on, of labellings that leave gold after this token.
 
@@ -44,7 +44,7 @@ def _departures(unary, edges, length, gold, onward, departing):  # type: ignore[
         departing[t] = (unary[t, gold[t]] - level) + best
 
 
-@kernel
+@inner_kernel
 def _follow_other(edges, length, gold, onward, departing, labels):  # type: ignore[no-untyped-def]
     """Fill labels (T,) with the best labelling that is not gold, the lowest label among equals; say if there is one."""
     with_gold, label = True, 0
@@ -64,7 +64,7 @@ def _follow_other(edges, length, gold, onward, departing, labels):  # type: igno
     return not with_gold
 
 
-@kernel
+@inner_kernel
 def path_score(unary, edges, labels, length):  # type: ignore[no-untyped-def]
     """Return the score of labels (T,) in float64."""
     total = 0.0

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from structperc.ops.cpu.compiled import kernel
+from structperc.ops.cpu.compiled import inner_kernel
 from structperc.ops.cpu.lanes import WIDTH, load_some, spread, store_some
 
 
-@kernel
+@inner_kernel
 def score(start, stop, units, features, weights, scheme, unary, edges):  # type: ignore[no-untyped-def]
     """Fill unary (T, L) and edges (T or 1, L, L) with the lattice of the tokens start, ..., stop - 1.
 
@@ -27,7 +27,7 @@ def score(start, stop, units, features, weights, scheme, unary, edges):  # type:
         _add_transitions(weights.transition, scheme.transition, edges[t], False)
 
 
-@kernel
+@inner_kernel
 def _sum_rows(table, ids, first, last, total, row):  # type: ignore[no-untyped-def]
     """Fill a row of total (T, ...), C numbers, with the sum of the rows of table (R, C) that ids[first:last] name."""
     C = table.shape[1]
@@ -41,7 +41,7 @@ def _sum_rows(table, ids, first, last, total, row):  # type: ignore[no-untyped-d
         store_some(total, row * C + j, C - j, even + odd)
 
 
-@kernel
+@inner_kernel
 def _add_transitions(transition, allowed, edges, alone):  # type: ignore[no-untyped-def]
     """Add transition (L, L or none) to edges (L, L), which are 0 before where it is `alone`; -inf where not allowed."""
     L = len(edges)

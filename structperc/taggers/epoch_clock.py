@@ -4,7 +4,10 @@ from time import perf_counter
 
 
 class EpochClock:
-    """Runs from when it is made to the last mini-batch of an epoch, and the mixing of weights; what is done with development data is not in it."""
+    """Runs from when it is made to the last mini-batch of an epoch; what is done with development data is not in it.
+
+    What several processes do after that batch to mix their weights is.
+    """
 
     def __init__(self) -> None:
         self._start, self.seconds = perf_counter(), 0.0

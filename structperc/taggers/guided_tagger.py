@@ -1,5 +1,6 @@
 """Guided learning as a Lightning module: bidirectional tagging whose order of decisions is learned."""
 
+import logging
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -19,8 +20,11 @@ from structperc.scorers import SparseLinear
 from structperc.structures import Batch
 from structperc.taggers.builder import Builder, required_entries
 from structperc.taggers.description import describe
+from structperc.taggers.epoch_clock import EpochClock
 from structperc.taggers.inference import flat_values
 from structperc.taggers.sequence_tagger import SequenceTagger
+
+logger = logging.getLogger("pytorch_lightning.structperc")
 
 ORDER = "order"  # the column of `GuidedTagger.annotated`
 
@@ -139,13 +143,20 @@ class GuidedTagger(SequenceTagger):
     def on_train_epoch_start(self) -> None:
         """Set the counts of the epoch to zero."""
         self._start_counts()
+        self._clock = EpochClock()
+
+    def on_train_batch_end(self, *args: Any) -> None:
+        """Stop the clock of the epoch after the last mini-batch."""
+        if self.trainer.is_last_batch:
+            self._clock.stop()
 
     def training_error(self) -> float:
         """Return the share of the decisions of this epoch that were wrong."""
         return self._errors / max(1, self._decisions)
 
     def on_train_epoch_end(self) -> None:
-        """Log the epoch's number of updates and its share of wrong decisions."""
+        """Log the epoch's number of updates and its share of wrong decisions, and tell how long it took."""
+        logger.info("epoch %d: %s", self.current_epoch + 1, self._clock.told(self._updates))
         self.log("train/updates", float(self._updates))
         self.log("train/error", self.training_error(), prog_bar=True)
 
