@@ -84,7 +84,7 @@ def test_the_rows_of_studies_are_accepted(path, monkeypatch):
     ("right", "wrong"),
     [
         ("structperc.criteria.Perceptron", "structperc.criteria.Percepton"),
-        ("batch_size: 64", "batchsize: 64"),
+        ("batch_size: 4", "batchsize: 4"),
         ("max_epochs: 10", "max_epochs: ten"),
     ],
 )

@@ -11,7 +11,7 @@ exponential.py                                 the loss that boosting lowers
 priors.py                                      what keeps weights small
 """
 
-from structperc.criteria.base import Criterion, Decision, RivalCriterion, Rule, Unit
+from structperc.criteria.base import Criterion, Decision, RivalCriterion, Rule
 from structperc.criteria.corpus_level import CorpusCriterion
 from structperc.criteria.exponential import Exponential
 from structperc.criteria.hinge import Hinge
@@ -32,7 +32,6 @@ __all__ = [
     "Criterion",
     "RivalCriterion",
     "Rule",
-    "Unit",
     "Decision",
     "Perceptron",
     "Margin",

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from structperc.chain import Constraints
-from structperc.criteria import Rule, Unit
+from structperc.criteria import Rule
+from structperc.criteria.base import Unit
 from structperc.online.arrays import Features, Margin, Scheme, Tables, Units
 from structperc.optim import AveragedOptimizer, Pace
 from structperc.ragged import Ragged, boundaries

@@ -36,6 +36,10 @@ def online_learner(
     if scorer.node.device.type != "cpu" or scorer.node.dtype not in COMPILED:
         return None
     assert isinstance(optimizer, AveragedOptimizer)
+    if not _still_says(optimizer, "pace", "_step_size", "step"):
+        return None
+    if isinstance(criterion, LocalAndNonlocal | RivalCriterion) and not _still_says(criterion, "decide", "judge"):
+        return None
     if isinstance(criterion, LocalAndNonlocal):
         rule = criterion.local_rule()
         local = rule and OnlineLearner(scorer, constraints, rule, pace, optimizer)
@@ -44,4 +48,13 @@ def online_learner(
         decides = isinstance(criterion, RivalCriterion)
         return CandidateLearner(compare, criterion, scorer, further, optimizer, pace) if decides else None
     rule = criterion.rule()
-    return rule and OnlineLearner(scorer, constraints, rule, pace, optimizer)
+    if rule is None or not _still_says(criterion, "rule", "judge", "augment", "reads"):
+        return None
+    return OnlineLearner(scorer, constraints, rule, pace, optimizer)
+
+
+def _still_says(part: object, name: str, *others: str) -> bool:
+    """Whether a method speaks for the others: no class derived from the one that gives it has given them anew."""
+    classes = type(part).__mro__
+    given = {one: next(i for i, cls in enumerate(classes) if one in vars(cls)) for one in (name, *others)}
+    return all(given[one] >= given[name] for one in others)

@@ -235,6 +235,32 @@ def test_a_new_criterion_is_learned_online_by_its_rule(monkeypatch):
     compared(train, monkeypatch, exact=True)
 
 
+class Doubled(Perceptron):
+    """A criterion of a user that changes the loss of another one, whose rule then does not hold."""
+
+    def judge(self, scored):
+        losses, acts = super().judge(scored)
+        return 2 * losses, acts
+
+
+class Slower(Additive):
+    """An optimizer of a user that changes the step of another one."""
+
+    def _step_size(self, group, loss):
+        return 0.5
+
+
+@pytest.mark.parametrize(("criterion", "optimizer", "largest"), [(Doubled(), RAW, 2.0), (Perceptron(), Slower, 0.5)])
+def test_what_a_derived_class_changes_is_learned_by_gradients(criterion, optimizer, largest):
+    tagger = make_tagger(data := Sentences(sentences(1, seed=3), batch_size=1), criterion, optimizer, sparse_grad=True)
+    with torch.no_grad():
+        for p in tagger.parameters():
+            p.zero_()
+    fit(tagger, data, 1)
+    assert tagger.online is None
+    assert tagger.scorer.node.abs().max() % largest == 0
+
+
 @pytest.mark.parametrize("options", [{"gradient_clip_val": 0.5}, {"accumulate_grad_batches": 2}], ids=["clip", "sum"])
 def test_what_asks_for_gradients_of_batches_gets_them(options):
     data = Sentences(sentences(20), batch_size=5)
