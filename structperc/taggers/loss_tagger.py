@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import torch
 from pytorch_lightning.strategies import ParallelStrategy
@@ -106,9 +106,8 @@ class LossTagger(LatticeTagger):
 
         Lightning divided it by the number of mini-batches of a step. What was learned online has none.
         """
-        if self.online is not None:
-            return
-        super().backward(loss * self.trainer.accumulate_grad_batches, *args, **options)
+        if self.online is None:
+            super().backward(loss * self.trainer.accumulate_grad_batches, *args, **options)
 
     def on_train_epoch_start(self) -> None:
         """Set the sums of the epoch to zero, and compute totals of the whole corpus where the criterion needs them.
@@ -185,10 +184,12 @@ class LossTagger(LatticeTagger):
         data, penalty = losses.sum(), self.penalty(batch)
         loss = data.detach().double()
         own = torch.stack([loss, penalty.detach() if isinstance(penalty, Tensor) else torch.full_like(loss, penalty)])
-        sums = self._sums + summed(own)
-        if not self.full_batch and (self.device.type == "cpu" or self._trainer is None or self.trainer.is_last_batch):
-            check_finite(float(sums.sum()), f"epoch {self.current_epoch + 1}", self._advice())
-        self._sums, self._step_losses = sums, {**self._step_losses, batch_idx: own.sum()}
+        apart = self.online is not None and share().processes > 1  # they meet at the end of the epoch
+        at_once = self.device.type == "cpu" or self._trainer is None or self.trainer.is_last_batch
+        self._sums = self._sums + (own if apart else summed(own))
+        if not self.full_batch and not apart and at_once:
+            check_finite(float(self._sums.sum()), f"epoch {self.current_epoch + 1}", self._advice())
+        self._step_losses = {**self._step_losses, batch_idx: own.sum()}
         return data + penalty
 
     def objective(self) -> float:
@@ -240,8 +241,9 @@ class LossTagger(LatticeTagger):
     def on_train_batch_end(self, *args: Any) -> None:
         """Add up the counts of all processes at the end of an epoch, and mix their weights if they learn online."""
         if self.trainer.is_last_batch:
-            if self.online is not None:
-                mix(self._averaged(), int(self._updates), self.mixing)
+            if self.online is not None and share().processes > 1:
+                self._sums = summed(self._sums)
+                mix(cast(AveragedOptimizer, self.trainer.optimizers[0]), int(self._updates), self.mixing)
             self._clock.stop()
             counts = summed(torch.stack([self._updates, self._wrong, self._tokens]))
             self._updates, self._wrong, self._tokens = counts.unbind()
@@ -267,11 +269,6 @@ class LossTagger(LatticeTagger):
         strategy = self.trainer.strategy
         with strategy.block_backward_sync() if isinstance(strategy, ParallelStrategy) else nullcontext():
             return closure()
-
-    def _averaged(self) -> AveragedOptimizer:
-        optimizer = self.trainer.optimizers[0]
-        assert isinstance(optimizer, AveragedOptimizer)
-        return optimizer
 
     def _learner(self) -> Learner:
         """The optimizer, as training asks it; one that says nothing outside of a trainer."""

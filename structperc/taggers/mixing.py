@@ -6,6 +6,7 @@ import torch
 
 from structperc.batching.processes import share, summed
 from structperc.optim import AveragedOptimizer
+from structperc.optim.averaged import lazy_average
 
 Mixing = Literal["uniform", "updates"]
 
@@ -23,17 +24,17 @@ def mix(optimizer: AveragedOptimizer, updates: int, how: Mixing) -> None:
     A weight's average over the steps is w - sums / steps; mixed are these averages, and all processes go on with the
     number of steps of the process that has made most.
     """
-    processes = share().processes
-    if processes == 1:
+    processes, group = share().processes, optimizer.param_groups[0]
+    if processes == 1 or not group["steps"]:
         return
-    group = optimizer.param_groups[0]
     total = float(summed(torch.tensor(float(updates), dtype=torch.float64)))
     own = updates / total if how == "updates" and total else 1 / processes
     steps = torch.zeros(processes, dtype=torch.int64)
     steps[share().process] = group["steps"]
     most = int(summed(steps).max())
     for p in group["params"]:
-        if group["average"] and group["steps"]:
-            optimizer.sums(p).copy_(summed(optimizer.sums(p) * (own * most / group["steps"])))
+        average = summed(lazy_average(p, optimizer.sums(p), group["steps"]) * own) if group["average"] else None
         p.copy_(summed(p * own))
+        if average is not None:
+            torch.sub(p.double(), average, out=optimizer.sums(p)).mul_(most)
     group["steps"] = most
