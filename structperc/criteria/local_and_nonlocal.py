@@ -46,9 +46,9 @@ class LocalAndNonlocal(Criterion):
             only while gold is not among the candidates.
         first: which comes first, (A) "total" or (B) "local".
         local_unit: what (B) holds the margin in: the whole "sequence", as in the paper, or for documents each
-            "sentence" by itself, one after the other, after (A) and whether or not (A) acts: on most documents it
-            does until late, and an update of a document says little about most of its sentences. Sentences are then
-            independent of each other for the local model: a pair of labels on both sides of their boundary scores 0.
+            "sentence" by itself, one after the other, after (A) and whether or not (A) acts: an update of a document
+            says little about most of its sentences. Sentences are then independent of each other for the local model:
+            a pair of labels on both sides of their boundary scores 0.
 
     Raises:
         InputError: a margin is negative, an option is not one of those named.
