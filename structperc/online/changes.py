@@ -80,7 +80,15 @@ def squared_norm(keys, counts):  # type: ignore[no-untyped-def]
 
 
 @inner_kernel
-def apply(keys, counts, scale, sizes, tables):  # type: ignore[no-untyped-def]
+def apply(keys, counts, scale, step, sizes, weights, sums):  # type: ignore[no-untyped-def]
+    """Add scale times the changes to the weights, and `step` times as much to the sums of averages that are kept."""
+    _add(keys, counts, scale, sizes, weights)
+    if len(sums.node):
+        _add(keys, counts, scale * step, sizes, sums)
+
+
+@inner_kernel
+def _add(keys, counts, scale, sizes, tables):  # type: ignore[no-untyped-def]
     """Add scale times the changes to the tables."""
     node, edge, transition = tables.node.reshape(-1), tables.edge.reshape(-1), tables.transition.reshape(-1)
     for place in range(len(keys)):

@@ -42,14 +42,9 @@ def learning_pass(asks: Callable[..., bool], size: Callable[..., float]) -> Any:
                 continue
             score(start, stop, units, features, weights, scheme, unary, edges)
             gap = path_score(unary, edges, gold, length)
-            if margin.cost > 0:
-                for t in range(length):
-                    for j in range(L):
-                        unary[t, j] += margin.cost if j != gold[t] else 0.0
+            _add_cost(unary, gold, margin.cost)
             exists = find_rival(unary, edges, length, gold, margin.other, ahead, rival)
-            differ = 0
-            for t in range(length):
-                differ += gold[t] != rival[t]
+            differ = _differ(gold, rival)
             gap -= path_score(unary, edges, rival, length)
             if not exists or differ == 0:
                 continue
@@ -62,9 +57,7 @@ def learning_pass(asks: Callable[..., bool], size: Callable[..., float]) -> Any:
             updates += 1
             keys, counts, room = collect(start, stop, gold, rival, features, sizes, room)
             scale = size(-gap, squared_norm(keys, counts), *numbers)
-            apply(keys, counts, scale, sizes, weights)
-            if len(sums.node):
-                apply(keys, counts, scale * (step + u), sizes, sums)
+            apply(keys, counts, scale, step + u, sizes, weights, sums)
         return updates, wrong
 
     return learn
@@ -85,12 +78,28 @@ def moving(size: Callable[..., float]) -> Any:
         room = np.empty(0, np.int64), np.empty(0)
         keys, counts, _ = collect(0, len(units.gold), units.gold, rival, features, sizes, room)
         scale = size(loss, norm + squared_norm(keys, counts), *numbers)
-        apply(keys, counts, scale, sizes, weights)
-        if len(sums.node):
-            apply(keys, counts, scale * step, sizes, sums)
+        apply(keys, counts, scale, step, sizes, weights, sums)
         return scale
 
     return move
+
+
+@inner_kernel
+def _add_cost(unary, gold, cost):  # type: ignore[no-untyped-def]
+    """Add a cost to the scores in unary (T, L) of every label that is not that of gold (T,)."""
+    if cost > 0:
+        for t in range(len(gold)):
+            for j in range(unary.shape[1]):
+                unary[t, j] += cost if j != gold[t] else 0.0
+
+
+@inner_kernel
+def _differ(gold, rival):  # type: ignore[no-untyped-def]
+    """Return at how many tokens gold (T,) and the rival have different labels."""
+    found = 0
+    for t in range(len(gold)):
+        found += gold[t] != rival[t]
+    return found
 
 
 @inner_kernel

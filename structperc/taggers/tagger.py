@@ -146,9 +146,10 @@ class Tagger(LossTagger):
 
     def _compared(self, batch: Batch) -> Scored:
         """Gold and candidates under the current weights, with gradients of the non-local weights alone."""
+        assert batch.gold is not None
         with torch.no_grad():
             lattice = self(batch)
-            candidates = self._searched_for(lattice)
+            candidates = self._searched_for(self.criterion.augment(lattice, batch.gold))
         return self.score(batch, lattice, candidates)
 
     def _needs_gradients(self) -> bool:

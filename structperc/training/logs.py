@@ -3,8 +3,10 @@
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 import pytorch_lightning as pl
+from jsonargparse import Namespace
 from pytorch_lightning.cli import SaveConfigCallback
 from pytorch_lightning.loggers import CSVLogger
 from pytorch_lightning.loggers.csv_logs import ExperimentWriter
@@ -50,3 +52,10 @@ class SavedConfig(SaveConfigCallback):
         """Write the configuration of the run; every process calls this."""
         with complaints(Path(trainer.log_dir or ".") / self.config_filename):
             super().setup(trainer, pl_module, stage)
+
+
+def log_into(logger: Any, folder: Path) -> None:
+    """Give the folder to a configured logger, or to each of several, that has none."""
+    for one in logger if isinstance(logger, list) else [logger]:
+        if isinstance(one, Namespace) and one.get("init_args.save_dir") == "":
+            one.init_args.save_dir = str(folder)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-from jsonargparse import Namespace
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 from pytorch_lightning.plugins.io import TorchCheckpointIO
@@ -32,7 +31,7 @@ from structperc.training.cost import Stopwatch, by_part, parameters, peak_memory
 from structperc.training.epochs import BestEpoch, LastEpoch
 from structperc.training.interruptions import resumed_by, resuming
 from structperc.training.last_good import LastGood
-from structperc.training.logs import SavedConfig
+from structperc.training.logs import SavedConfig, log_into
 from structperc.training.notices import quieten
 from structperc.training.opening import Opening
 from structperc.training.predictions import write_predictions
@@ -264,13 +263,6 @@ class Program(LightningCLI):
             return
         predicted = flat_labels(corpus, self.model.labels, parts)
         print(f"predictions: {write_predictions(self.folder, split, self.model.annotated(corpus, parts), predicted)}")
-
-
-def log_into(logger: Any, folder: Path) -> None:
-    """Give the folder to a configured logger, or to each of several, that has none."""
-    for one in logger if isinstance(logger, list) else [logger]:
-        if isinstance(one, Namespace) and one.get("init_args.save_dir") == "":
-            one.init_args.save_dir = str(folder)
 
 
 def serve(trainer: pl.Trainer) -> None:

@@ -5,6 +5,7 @@ import numpy as np
 from structperc.ops.cpu.compiled import kernel
 from structperc.ops.cpu.exponential import exp
 from structperc.ops.cpu.lanes import WIDTH, larger, largest, like, load_some, spread, store, where_above
+from structperc.ops.cpu.onward import level_of
 
 SPREAD = 150.0  # nats from the highest to the lowest possible score of a token, or of the edges into it
 
@@ -14,7 +15,7 @@ def factors_of_tokens(unary, length, own):  # type: ignore[no-untyped-def]
     """Fill own (T, W) with exp(score - highest of the token) -> sum of the highest, whether no factor is too small."""
     levels, deepest = 0.0, spread(0.0)
     for t in range(length):
-        level = _level(unary, t, t + 1)
+        level = level_of(unary, t, t + 1)
         deepest = _exponentials(unary, t, t + 1, level, own, deepest)
         levels += level
     return levels, largest(deepest) <= SPREAD
@@ -29,24 +30,13 @@ def factors_of_edges(edge, length, steps, back):  # type: ignore[no-untyped-def]
     L, levels, deepest = edge.shape[1], 0.0, spread(0.0)
     rows = edge.reshape(-1, L)
     for e in range(len(back) == 0, 1 if len(back) else length):
-        level = _level(rows, e * L, e * L + L)
+        level = level_of(rows, e * L, e * L + L)
         deepest = _exponentials(rows, e * L, e * L + L, level, steps, deepest)
         levels += level
     for i in range(L if len(back) else 0):
         for j in range(L):
             back[j, i] = steps[i, j]
     return levels, largest(deepest) <= SPREAD
-
-
-@kernel(forceinline=True)
-def _level(rows, start, stop):  # type: ignore[no-untyped-def]
-    """-> the highest score of rows from start to stop; 0 where all are -inf."""
-    L, highest = rows.shape[1], spread(rows.dtype.type(-np.inf))
-    for r in range(start, stop):
-        for i in range(0, L, WIDTH):
-            highest = larger(load_some(rows, r * L + i, L - i), highest)
-    level = largest(highest)
-    return level if level > -np.inf else rows.dtype.type(0)
 
 
 @kernel(forceinline=True)

@@ -18,7 +18,7 @@ def onward_scores(unary, edge, into, length, onward, best):  # type: ignore[no-u
     for t in range(last, -1, -1):
         if t < last and len(edge) > 1:
             best_by_rows(edge, t + 1, onward, t + 1, best, t)
-        level = spread(_level(unary, t))
+        level = spread(level_of(unary, t, t + 1))
         for i in range(0, width, WIDTH):
             following = spread(unary.dtype.type(0))
             if t < last:
@@ -46,13 +46,14 @@ def columns(edge, other):  # type: ignore[no-untyped-def]
 
 
 @kernel(forceinline=True)
-def _level(unary, t):  # type: ignore[no-untyped-def]
-    """Return the highest of the scores of token t; 0 if that is -inf."""
-    L, highest = unary.shape[1], spread(unary.dtype.type(-np.inf))
-    for i in range(0, L, WIDTH):
-        highest = larger(load_some(unary, t * L + i, L - i), highest)
+def level_of(rows, start, stop):  # type: ignore[no-untyped-def]
+    """Return the highest score of rows (N, L) from start to stop; 0 where all are -inf."""
+    L, highest = rows.shape[1], spread(rows.dtype.type(-np.inf))
+    for r in range(start, stop):
+        for i in range(0, L, WIDTH):
+            highest = larger(load_some(rows, r * L + i, L - i), highest)
     level = largest(highest)
-    return level if level > -np.inf else unary.dtype.type(0)
+    return level if level > -np.inf else rows.dtype.type(0)
 
 
 @kernel(forceinline=True)
