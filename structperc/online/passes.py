@@ -20,8 +20,8 @@ def learning_pass(asks: Callable[..., bool], size: Callable[..., float]) -> Any:
     It is called with units, features, weights, sums, scheme, margin (all of `arrays`), numbers, step and losses:
     `asks(gap, limit)` says whether a unit with this gap asks for an update, `size(loss, squared_norm, *numbers)` how
     far weights move along Phi(gold) - Phi(rival). `step` is the number of steps made before; sums without rows are not
-    kept. The losses (U,) are filled, and (updates, wrong labels of the best candidates) are returned. After a loss that
-    is no finite number nothing more is learned.
+    kept. The losses (U,) are filled, and (updates, wrong labels of the best labellings by score alone) are returned.
+    After a loss that is no finite number nothing more is learned.
     """
     asks, size = inner_kernel(asks), inner_kernel(size)
 
@@ -32,7 +32,9 @@ def learning_pass(asks: Callable[..., bool], size: Callable[..., float]) -> Any:
         each = longest if len(weights.edge) else 1
         unary, edges = np.empty((longest, L), weights.node.dtype), np.empty((each, L, L), weights.node.dtype)
         ahead = padded(longest, L, unary), padded(longest, L, unary), np.empty(longest, weights.node.dtype)
-        rival, room = np.empty(longest, np.int64), (np.empty(0, np.int64), np.empty(0))
+        searched = np.empty_like(unary) if margin.cost > 0 else unary
+        rival, best = np.empty(longest, np.int64), np.empty(longest, np.int64)
+        room = np.empty(0, np.int64), np.empty(0)
         sizes = weights.node.size, weights.edge.size, weights.transition.size, L
         for u in range(len(losses)):
             start, stop = units.bounds[u], units.bounds[u + 1]
@@ -42,13 +44,13 @@ def learning_pass(asks: Callable[..., bool], size: Callable[..., float]) -> Any:
                 continue
             score(start, stop, units, features, weights, scheme, unary, edges)
             gap = path_score(unary, edges, gold, length)
-            _add_cost(unary, gold, margin.cost)
-            exists = find_rival(unary, edges, length, gold, margin.other, ahead, rival)
-            differ = _differ(gold, rival)
-            gap -= path_score(unary, edges, rival, length)
-            if not exists or differ == 0:
+            if margin.cost > 0:
+                _add_cost(unary, gold, margin.cost, searched)
+            exists = find_rival(searched, edges, length, gold, margin.other, ahead, rival)
+            gap -= path_score(searched, edges, rival, length)
+            if not exists or _differ(gold, rival) == 0:
                 continue
-            wrong += differ if not margin.other or _precedes(gap, gold, rival, length) else 0
+            wrong += _wrong(unary, edges, gold, rival, gap, margin, ahead, best)
             if not asks(gap, margin.limit):
                 continue
             losses[u] = -gap
@@ -85,12 +87,28 @@ def moving(size: Callable[..., float]) -> Any:
 
 
 @inner_kernel
-def _add_cost(unary, gold, cost):  # type: ignore[no-untyped-def]
-    """Add a cost to the scores in unary (T, L) of every label that is not that of gold (T,)."""
-    if cost > 0:
-        for t in range(len(gold)):
-            for j in range(unary.shape[1]):
-                unary[t, j] += cost if j != gold[t] else 0.0
+def _add_cost(unary, gold, cost, sums):  # type: ignore[no-untyped-def]
+    """Fill sums (T, L) with unary (T, L) and a cost for every label that is not that of gold (T,)."""
+    for t in range(len(gold)):
+        for j in range(unary.shape[1]):
+            sums[t, j] = unary[t, j] + (cost if j != gold[t] else 0.0)
+
+
+@kernel
+def _wrong(unary, edges, gold, rival, gap, margin, room, best):  # type: ignore[no-untyped-def]
+    """Return at how many tokens the best labelling by score alone differs from gold (T,), knowing the rival and gap.
+
+    With a cost it is searched for, in best (T,), unless the rival leads gold by less than one cost: what leads gold by
+    score alone has at least one cost on top of that.
+    """
+    if margin.cost > 0:
+        if -gap < margin.cost:
+            return 0
+        find_rival(unary, edges, len(gold), gold, False, room, best)
+        return _differ(gold, best)
+    if margin.other and not _precedes(gap, gold, rival):
+        return 0
+    return _differ(gold, rival)
 
 
 @inner_kernel
@@ -103,11 +121,11 @@ def _differ(gold, rival):  # type: ignore[no-untyped-def]
 
 
 @inner_kernel
-def _precedes(gap, gold, rival, length):  # type: ignore[no-untyped-def]
+def _precedes(gap, gold, rival):  # type: ignore[no-untyped-def]
     """Whether the rival comes before gold (T,) among candidates: it scores more, or as much and has lower labels."""
     if gap != 0.0:
         return gap < 0.0
-    for t in range(length):
+    for t in range(len(gold)):
         if rival[t] != gold[t]:
             return rival[t] < gold[t]
     return False

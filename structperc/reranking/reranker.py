@@ -80,6 +80,10 @@ class Reranker(LossTagger, SecondModel):
         assert self.lists is not None
         return self.score_list(batch, move_data_to_device(self.lists.cut(batch.rows.cpu()), self.device))
 
+    def without_cost(self, batch: Batch, scored: Scored) -> Scored:
+        """Return what is given: lists are searched without a cost."""
+        return scored
+
     def configure_optimizers(self) -> Optimizer:
         """Return the optimizer over the second model's parameters."""
         return self.optimizer([p for p in self.parameters() if p.requires_grad])

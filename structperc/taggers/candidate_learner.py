@@ -21,7 +21,8 @@ class CandidateLearner(SequenceLearner):
     updates sentence by sentence, they are then learned by `local`, and each sentence counts as a step.
 
     Args:
-        compare: finds and scores gold and candidates of a batch, with gradients of the non-local weights alone.
+        compare: finds and scores gold and candidates of a batch, with gradients of the non-local weights alone; beside
+            them those that it would find without the criterion's cost.
         criterion: decides between gold and one of the candidates.
         scorer: has the local weights.
         further: the non-local weights.
@@ -32,7 +33,7 @@ class CandidateLearner(SequenceLearner):
 
     def __init__(
         self,
-        compare: Callable[[Batch], Scored],
+        compare: Callable[[Batch], tuple[Scored, Scored]],
         criterion: Criterion,
         scorer: SparseLinear,
         further: Sequence[Tensor],
@@ -48,10 +49,10 @@ class CandidateLearner(SequenceLearner):
         return joined([self._learn(part) for part in one_by_one(batch)])
 
     def _learn(self, batch: Batch) -> Learned:
-        scored = self.compare(batch)
+        scored, without_cost = self.compare(batch)
         decision = self.criterion.decide(scored)
         assert decision is not None
-        wrong, updates = self._wrong(scored), int(decision.acts)
+        wrong, updates = self._wrong(without_cost), int(decision.acts)
         loss = self._move(batch, scored, decision) if updates else torch.zeros(1, dtype=torch.float64)
         if self.local is None:
             self.optimizer.count(1)

@@ -4,7 +4,7 @@ import logging
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, cast
@@ -24,6 +24,7 @@ from structperc.structures import Batch, Candidates, Scored
 from structperc.taggers.epoch_clock import EpochClock
 from structperc.taggers.lattice_tagger import LatticeTagger
 from structperc.taggers.mixing import Mixing, mix
+from structperc.taggers.modes import full_precision
 from structperc.taggers.refused import check_corpus_level, check_full_batch
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -58,6 +59,10 @@ class LossTagger(LatticeTagger):
         """
 
     @abstractmethod
+    def without_cost(self, batch: Batch, scored: Scored) -> Scored:
+        """Return what `scored` would be if candidates were searched by score alone, without the criterion's cost."""
+
+    @abstractmethod
     def configure_optimizers(self) -> Optimizer:
         """Return the optimizer over the weights that learn."""
 
@@ -80,7 +85,7 @@ class LossTagger(LatticeTagger):
         scored = self.scored(batch, self.searched(batch_idx))
         with full_precision(self.device):  # the scorer alone may run in half precision
             losses, acts = self.criterion.judge(scored)
-        self.count(scored, acts)
+        self.count(batch, scored, acts)
         return self.add(losses, batch, batch_idx)
 
     def _learn(self, online: SequenceLearner, batch: Batch, batch_idx: int) -> Tensor:
@@ -224,13 +229,13 @@ class LossTagger(LatticeTagger):
         self._sums = torch.zeros(2, dtype=torch.float64, device=self.device)
         self._updates, self._wrong, self._tokens = torch.zeros(3, dtype=torch.int64, device=self.device).unbind()
 
-    def count(self, scored: Scored, acts: Tensor) -> None:
+    def count(self, batch: Batch, scored: Scored, acts: Tensor) -> None:
         """Count the updates (acts, (B,) bool), the wrong tokens of the best candidates and the tokens of this step."""
         self._updates += acts.sum()
-        if not self.criterion.rivals_needed:
-            return
-        self._wrong += (self._chosen(scored) != scored.gold).sum()  # both are 0 in the padding
-        self._tokens += scored.lattice.lengths.sum()
+        if self.criterion.rivals_needed:
+            self._tokens += scored.lattice.lengths.sum()
+            chosen = self._chosen(self.without_cost(batch, scored))
+            self._wrong += (chosen != scored.gold).sum()  # both are 0 in the padding
 
     def _chosen(self, scored: Scored) -> Tensor:
         labels, valid = scored.candidates.labels, scored.candidates.valid
@@ -249,9 +254,9 @@ class LossTagger(LatticeTagger):
             self._updates, self._wrong, self._tokens = counts.unbind()
 
     def training_error(self) -> float:
-        """Return the share of training tokens that the best candidate got wrong in this epoch.
+        """Return the share of training tokens that the best candidate got wrong in this epoch; NaN without any.
 
-        NaN when none was searched.
+        The best is that by score alone: a cost draws the search to labellings that nobody would choose.
         """
         return int(self._wrong) / int(self._tokens) if self._tokens else math.nan
 
@@ -293,8 +298,3 @@ class LossTagger(LatticeTagger):
 
     def _advice(self) -> str:
         return self._learner().advice
-
-
-def full_precision(device: torch.device) -> AbstractContextManager[Any]:
-    """Return a context without autocast, which some kinds of devices do not have in the first place."""
-    return torch.autocast(device.type, enabled=False) if torch.amp.is_autocast_available(device.type) else nullcontext()

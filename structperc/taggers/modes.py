@@ -1,8 +1,10 @@
-"""Training mode and evaluation mode: whether modules such as dropout act."""
+"""Modes of a block: evaluation, in which modules such as dropout do not act, and full precision."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
+import torch
 from torch import nn
 
 
@@ -19,3 +21,8 @@ def evaluating(module: nn.Module) -> Iterator[None]:
     finally:
         for part, mode in before:
             part.training = mode
+
+
+def full_precision(device: torch.device) -> AbstractContextManager[Any]:
+    """Return a context without autocast, which some kinds of devices do not have in the first place."""
+    return torch.autocast(device.type, enabled=False) if torch.amp.is_autocast_available(device.type) else nullcontext()

@@ -21,7 +21,7 @@ def online_learner(
     criterion: Criterion,
     optimizer: Optimizer,
     further: Sequence[Tensor],
-    compare: Callable[[Batch], Scored],
+    compare: Callable[[Batch], tuple[Scored, Scored]],
 ) -> SequenceLearner | None:
     """Return what learns the sequences of a batch one after the other, or None where they are learned by gradients.
 

@@ -98,6 +98,17 @@ class Tagger(LossTagger):
         if candidates is None:
             with torch.no_grad():
                 candidates = self._searched_for(self.criterion.augment(lattice, gold))
+        return self._scored(batch, lattice, gold, candidates)
+
+    @torch.no_grad()
+    def without_cost(self, batch: Batch, scored: Scored) -> Scored:
+        """Return gold and the candidates that are best by score alone; no second search where there is no cost."""
+        lattice, gold = scored.lattice, scored.gold
+        if self.criterion.augment(lattice, gold) is lattice:
+            return scored
+        return self._scored(batch, lattice, gold, self._searched_for(lattice))
+
+    def _scored(self, batch: Batch, lattice: Lattice, gold: Tensor, candidates: Candidates) -> Scored:
         if self.criterion.unit == "sentence":
             return compared(lattice, gold, candidates)
         return self.score(batch, lattice, candidates)
@@ -144,13 +155,14 @@ class Tagger(LossTagger):
         further = list(self.nonlocal_features.parameters())
         return online_learner(self.scorer, self.constraints, self.criterion, optimizer, further, self._compared)
 
-    def _compared(self, batch: Batch) -> Scored:
-        """Gold and candidates under the current weights, with gradients of the non-local weights alone."""
+    def _compared(self, batch: Batch) -> tuple[Scored, Scored]:
+        """Gold and candidates, with gradients of the non-local weights alone; the same without the criterion's cost."""
         assert batch.gold is not None
         with torch.no_grad():
             lattice = self(batch)
             candidates = self._searched_for(self.criterion.augment(lattice, batch.gold))
-        return self.score(batch, lattice, candidates)
+        scored = self.score(batch, lattice, candidates)
+        return scored, self.without_cost(batch, scored)
 
     def _needs_gradients(self) -> bool:
         """Whether something beside the optimizer's step asks for the gradients of whole mini-batches."""

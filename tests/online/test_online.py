@@ -21,6 +21,7 @@ from structperc.ops.cpu.lanes import padded
 from structperc.optim import Diverged, PassiveAggressive
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SparseLinear
+from structperc.structures import Batch
 from structperc.taggers import Tagger
 from structperc.taggers import tagger as tagger_module
 from structperc.taggers.candidate_learner import CandidateLearner
@@ -172,6 +173,58 @@ def test_local_updates_by_sentence_need_what_is_learned_online():
 def test_units_are_checked(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+# -- the error of training -----------------------------------------------------------------------------------
+
+
+def errors(tagger: Tagger, batch: Batch) -> tuple[int, int]:
+    """The wrong tokens that a batch counts when it is learned by gradients, and then when it is learned online."""
+    online, tagger.online = tagger.learner(Additive(tagger.parameters())), None
+    tagger.start_counts()
+    tagger.training_step(batch)
+    return int(tagger._wrong), online.learn(batch).wrong
+
+
+@pytest.mark.parametrize("unit", ["sequence", "sentence"])
+def test_what_is_right_without_the_cost_is_not_counted_wrong(unit):
+    data = Sentences([[("a", "O")] * 3, [("b", "B-PER")]])
+    tagger = make_tagger(data, Hinge(1.0, unit), k=1, sparse_grad=True)
+    rows = tagger.encode(data.corpus("train"))
+    with torch.no_grad():
+        for p in tagger.parameters():
+            p.zero_()
+        tagger.scorer.node[tagger.features.n_node_features - 1, tagger.labels.names.index("O")] = 0.6  # the bias
+    assert tagger(rows[[0]]).unary[0, :, :2].tolist() == 3 * [pytest.approx([0.6, 0.0])]
+    assert errors(tagger, rows[[0]]) == (0, 0)
+
+
+class Costly(Margin):
+    """The margin of a user who has candidates searched that have many wrong labels."""
+
+    def augment(self, lattice, gold):
+        return Hinge(1.0).augment(lattice, gold)
+
+
+@pytest.mark.parametrize("criterion", [Hinge(1.0), Hinge(1.0, unit="sentence"), Costly(5.0)], ids=["3", "3s", "4.1"])
+def test_wrong_tokens_are_those_of_what_is_decoded(criterion):
+    data = Synthetic(train=12, dev=1, test=1, unit="document")
+    tagger = documents_tagger(criterion, () if isinstance(criterion, Hinge) else (PhraseConsistency, MajorityPhrase))
+    tagger.decoder = tagger.search
+    tagger.learn_sizes(data)
+    rows, seen = tagger.encode(data.corpus("train")), 0
+    torch.manual_seed(2)
+    for row in range(len(rows)):
+        with torch.no_grad():
+            for p in tagger.parameters():
+                p.normal_()
+        batch = rows[[row]]
+        wrong = int((tagger.decode(batch) != batch.gold).sum())
+        by_gradients, online = errors(tagger, batch)
+        assert by_gradients == wrong
+        assert online == wrong or criterion.unit == "sentence"  # whose weights move from one sentence to the next
+        seen += wrong
+    assert seen > 50
 
 
 # -- parts ---------------------------------------------------------------------------------------------------
