@@ -51,6 +51,28 @@ def summed(x: Tensor) -> Tensor:
     return x
 
 
+def greatest(x: int) -> int:
+    """Return the greatest of the numbers that the processes have."""
+    if share().processes == 1:
+        return x
+    found = torch.tensor(x)
+    dist.all_reduce(found, dist.ReduceOp.MAX)
+    return int(found)
+
+
+def concatenated(x: Tensor) -> Tensor:
+    """Return the tensors (..., n) of all processes, one process after the other in the last dimension; n may differ."""
+    processes, n = share().processes, x.shape[-1]
+    if processes == 1:
+        return x
+    sizes = [torch.zeros(1, dtype=torch.int64, device=x.device) for _ in range(processes)]
+    dist.all_gather(sizes, torch.tensor([n], device=x.device))
+    padded = torch.nn.functional.pad(x, (0, int(torch.cat(sizes).max()) - n))
+    parts = [torch.empty_like(padded) for _ in range(processes)]
+    dist.all_gather(parts, padded)
+    return torch.cat([part[..., : int(size)] for part, size in zip(parts, sizes, strict=True)], -1)
+
+
 def gathered(parts: Iterable[Any]) -> list[Any]:
     """Return what all processes have as one list, process after process; items are anything that can be pickled."""
     own = list(parts)
@@ -96,7 +118,7 @@ def _dense(p: Tensor) -> Tensor:
 def _listed(p: Tensor) -> Tensor:
     """The sparse gradients of all processes as one, uncoalesced, over single weights."""
     empty = torch.zeros(0, dtype=torch.int64, device=p.device), p.new_zeros(0)
-    places, values = (_concatenated(x) for x in (empty if p.grad is None else _flat_entries(p.grad)))
+    places, values = (concatenated(x) for x in (empty if p.grad is None else _flat_entries(p.grad)))
     index = torch.stack(torch.unravel_index(places, p.shape))
     return torch.sparse_coo_tensor(index, values, p.shape, check_invariants=False)
 
@@ -106,15 +128,3 @@ def _flat_entries(grad: Tensor) -> tuple[Tensor, Tensor]:
     width = math.prod(grad.shape[grad.sparse_dim() :])
     places = listed_places(grad).unsqueeze(1) * width + torch.arange(width, device=grad.device)
     return places.flatten(), grad._values().flatten()
-
-
-def _concatenated(x: Tensor) -> Tensor:
-    """Vectors (n,) of any length, one process after the other."""
-    processes = share().processes
-    sizes = [torch.zeros(1, dtype=torch.int64, device=x.device) for _ in range(processes)]
-    dist.all_gather(sizes, torch.tensor([len(x)], device=x.device))
-    longest = int(torch.cat(sizes).max())
-    padded = torch.nn.functional.pad(x, (0, longest - len(x)))
-    rows = [torch.empty_like(padded) for _ in range(processes)]
-    dist.all_gather(rows, padded)
-    return torch.cat([row[: int(size)] for row, size in zip(rows, sizes, strict=True)])

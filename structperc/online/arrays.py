@@ -24,7 +24,7 @@ class Features(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Weights, or the sums from which their averages come, of a scorer; without rows where it has none."""
+    """Weights of a scorer, sums from which their averages come, or marks of what has moved; none: without rows."""
 
     node: ndarray  # (F, L)
     edge: ndarray  # (G, L * L)

@@ -80,11 +80,16 @@ def squared_norm(keys, counts):  # type: ignore[no-untyped-def]
 
 
 @inner_kernel
-def apply(keys, counts, scale, step, sizes, weights, sums):  # type: ignore[no-untyped-def]
-    """Add scale times the changes to the weights, and `step` times as much to the sums of averages that are kept."""
+def apply(keys, counts, scale, step, sizes, weights, sums, moved):  # type: ignore[no-untyped-def]
+    """Add scale times the changes to the weights, and `step` times as much to the sums of averages that are kept.
+
+    Where it is asked for, the weights are marked as moved.
+    """
     _add(keys, counts, scale, sizes, weights)
     if len(sums.node):
         _add(keys, counts, scale * step, sizes, sums)
+    if len(moved.node):
+        _mark(keys, counts, sizes, moved)
 
 
 @inner_kernel
@@ -101,3 +106,19 @@ def _add(keys, counts, scale, sizes, tables):  # type: ignore[no-untyped-def]
             edge[key - sizes[0]] += scale * counts[place]
         else:
             transition[key - sizes[0] - sizes[1]] += scale * counts[place]
+
+
+@inner_kernel
+def _mark(keys, counts, sizes, moved):  # type: ignore[no-untyped-def]
+    """Write 1 into the tables wherever there is a change."""
+    node, edge, transition = moved.node.reshape(-1), moved.edge.reshape(-1), moved.transition.reshape(-1)
+    for place in range(len(keys)):
+        key = keys[place]
+        if key == EMPTY or counts[place] == 0.0:
+            continue
+        if key < sizes[0]:
+            node[key] = 1
+        elif key < sizes[0] + sizes[1]:
+            edge[key - sizes[0]] = 1
+        else:
+            transition[key - sizes[0] - sizes[1]] = 1

@@ -1,6 +1,7 @@
 """A tagger's weights, learned sequence by sequence: the tensors of a batch go in, what happened comes out."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -71,6 +72,7 @@ class OnlineLearner(SequenceLearner):
             features_of(batch),
             weights_of(self.scorer),
             sums_of(self.scorer, self.optimizer),
+            moved_of(self.scorer, self.optimizer),
             Scheme(*(getattr(self.constraints, name).numpy() for name in Scheme._fields)),
             Margin(self.rule.other, float(self.rule.cost), float(self.rule.limit)),
             self.pace.numbers,
@@ -103,6 +105,7 @@ def move(
         features_of(batch),
         weights_of(scorer),
         sums_of(scorer, optimizer),
+        moved_of(scorer, optimizer),
         rival.numpy(),
         loss,
         norm,
@@ -113,21 +116,26 @@ def move(
 
 def weights_of(scorer: SparseLinear) -> Tables:
     """Return the weights of a scorer, not copied."""
-    return _tables(scorer, [scorer.node, scorer.edge, scorer.transition])
+    return _tables(scorer, lambda p: p, scorer.node.dtype)
 
 
 def sums_of(scorer: SparseLinear, optimizer: AveragedOptimizer) -> Tables:
     """Return the sums of the averages of a scorer's weights, not copied; without rows if there is no average."""
     kept = optimizer.param_groups[0]["average"]
-    parameters = [scorer.node, scorer.edge, scorer.transition]
-    return _tables(scorer, [optimizer.sums(p) if kept and p is not None else None for p in parameters])
+    return _tables(scorer, lambda p: optimizer.sums(p) if kept else None, torch.float64)
 
 
-def _tables(scorer: SparseLinear, tensors: list[Tensor | None]) -> Tables:
+def moved_of(scorer: SparseLinear, optimizer: AveragedOptimizer) -> Tables:
+    """Return the marks of a scorer's weights that have moved, not copied; without rows if nobody asks for them."""
+    return _tables(scorer, optimizer.moved.get, torch.uint8)
+
+
+def _tables(scorer: SparseLinear, of: Callable[[Tensor], Tensor | None], dtype: torch.dtype) -> Tables:
+    """Return what there is `of` each of a scorer's parameters, in this dtype."""
     L = scorer.node.shape[1]
-    dtype = next((x.dtype for x in tensors if x is not None), torch.float64)
+    found = [None if p is None else of(p) for p in (scorer.node, scorer.edge, scorer.transition)]
     absent = [torch.empty(0, width, dtype=dtype) for width in (L, L * L, L)]
-    return Tables(*((x if x is not None else none).detach().numpy() for x, none in zip(tensors, absent, strict=True)))
+    return Tables(*((none if x is None else x).detach().numpy() for x, none in zip(found, absent, strict=True)))
 
 
 def units_of(batch: Batch, unit: Unit) -> Units:

@@ -17,16 +17,16 @@ from structperc.ops.cpu.lanes import padded
 def learning_pass(asks: Callable[..., bool], size: Callable[..., float]) -> Any:
     """Return the compiled pass of one rule and one step.
 
-    It is called with units, features, weights, sums, scheme, margin (all of `arrays`), numbers, step and losses:
+    It is called with units, features, weights, sums, moved, scheme, margin (all of `arrays`), numbers, step and losses:
     `asks(gap, limit)` says whether a unit with this gap asks for an update, `size(loss, squared_norm, *numbers)` how
-    far weights move along Phi(gold) - Phi(rival). `step` is the number of steps made before; sums without rows are not
-    kept. The losses (U,) are filled, and (updates, wrong labels of the best labellings by score alone) are returned.
-    After a loss that is no finite number nothing more is learned.
+    far weights move along Phi(gold) - Phi(rival). `step` is the number of steps made before; without rows sums are not
+    kept and moved is not marked. The losses (U,) are filled, and (updates, wrong labels of the best labellings by score
+    alone) are returned. After a loss that is no finite number nothing more is learned.
     """
     asks, size = inner_kernel(asks), inner_kernel(size)
 
     @kernel
-    def learn(units, features, weights, sums, scheme, margin, numbers, step, losses):  # type: ignore[no-untyped-def]
+    def learn(units, features, weights, sums, moved, scheme, margin, numbers, step, losses):  # type: ignore[no-untyped-def]
         L, updates, wrong = weights.node.shape[1], 0, 0
         longest = np.diff(units.bounds).max() if len(losses) else 0
         each = longest if len(weights.edge) else 1
@@ -59,7 +59,7 @@ def learning_pass(asks: Callable[..., bool], size: Callable[..., float]) -> Any:
             updates += 1
             keys, counts, room = collect(start, stop, gold, rival, features, sizes, room)
             scale = size(-gap, squared_norm(keys, counts), *numbers)
-            apply(keys, counts, scale, step + u, sizes, weights, sums)
+            apply(keys, counts, scale, step + u, sizes, weights, sums, moved)
         return updates, wrong
 
     return learn
@@ -69,18 +69,18 @@ def learning_pass(asks: Callable[..., bool], size: Callable[..., float]) -> Any:
 def moving(size: Callable[..., float]) -> Any:
     """Return the compiled update of one sequence, away from a rival that was found elsewhere.
 
-    It is called with units, of which there is one sequence, features, weights, sums, rival (T,), the loss, the squared
-    norm of what else moves with the same step, numbers and step, and returns how far the weights were moved.
+    It is called with units, of which there is one sequence, features, weights, sums, moved, rival (T,), the loss, the
+    squared norm of what else moves with the same step, numbers and step, and returns how far the weights were moved.
     """
     size = inner_kernel(size)
 
     @kernel
-    def move(units, features, weights, sums, rival, loss, norm, numbers, step):  # type: ignore[no-untyped-def]
+    def move(units, features, weights, sums, moved, rival, loss, norm, numbers, step):  # type: ignore[no-untyped-def]
         sizes = weights.node.size, weights.edge.size, weights.transition.size, weights.node.shape[1]
         room = np.empty(0, np.int64), np.empty(0)
         keys, counts, _ = collect(0, len(units.gold), units.gold, rival, features, sizes, room)
         scale = size(loss, norm + squared_norm(keys, counts), *numbers)
-        apply(keys, counts, scale, step, sizes, weights, sums)
+        apply(keys, counts, scale, step, sizes, weights, sums, moved)
         return scale
 
     return move

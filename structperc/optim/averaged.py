@@ -1,8 +1,9 @@
 """Optimizers that can hand out the average of the weights over all their steps."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -35,6 +36,8 @@ class AveragedOptimizer(ServedWeights):
     after the other in one compiled call.
     """
 
+    moved: Mapping[Tensor, Tensor] = MappingProxyType({})  # uint8, in the shape of each parameter; see `mark_moved`
+
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any], average: bool) -> None:
         super().__init__(params, {**defaults, "average": average, "steps": 0})
 
@@ -51,6 +54,10 @@ class AveragedOptimizer(ServedWeights):
         if "sums" not in state:
             state["sums"] = torch.zeros_like(p, dtype=torch.float64)
         return state["sums"]
+
+    def mark_moved(self) -> None:
+        """Mark from now on, with a 1 in `moved`, each weight that moves; whoever reads the marks sets them to zero."""
+        self.moved = {p: torch.zeros_like(p, dtype=torch.uint8) for p in self.param_groups[0]["params"]}
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -84,6 +91,8 @@ class AveragedOptimizer(ServedWeights):
         add(p, change, -size)
         if group["average"]:
             add(self.sums(p), change, -size * group["steps"])
+        if p in self.moved:
+            mark(self.moved[p], change)
 
     def averaged(self) -> AbstractContextManager[None]:
         """Put the averages into the parameters within the block.
@@ -131,6 +140,16 @@ def add(target: Tensor, change: Tensor | tuple[Tensor, Tensor], scale: float | T
         target.add_(values, alpha=scale)
     else:
         target.view(-1, *values.shape[1:]).index_add_(0, change[0], values, alpha=scale)
+
+
+def mark(target: Tensor, change: Tensor | tuple[Tensor, Tensor]) -> None:
+    """Write 1 into target, in place, wherever the change that `add` adds is not zero."""
+    if isinstance(change, Tensor):
+        target.masked_fill_(change != 0, 1)
+        return
+    places, values = change
+    entries, *others = values.nonzero(as_tuple=True)
+    target.view(-1, *values.shape[1:])[(places[entries], *others)] = 1
 
 
 def squared_norm(grads: Iterable[Tensor]) -> Tensor:

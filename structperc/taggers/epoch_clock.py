@@ -4,10 +4,7 @@ from time import perf_counter
 
 
 class EpochClock:
-    """Runs from when it is made to the last mini-batch of an epoch; what is done with development data is not in it.
-
-    What several processes do after that batch to mix their weights is.
-    """
+    """Runs from when it is made to the last mini-batch of an epoch; what is done with development data is not in it."""
 
     def __init__(self) -> None:
         self._start, self.seconds = perf_counter(), 0.0

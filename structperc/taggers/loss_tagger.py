@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import torch
 from pytorch_lightning.strategies import ParallelStrategy
@@ -19,11 +19,10 @@ from structperc.batching.sequence_data import SequenceData
 from structperc.criteria import CorpusCriterion, Prior
 from structperc.criteria.base import best
 from structperc.online import SequenceLearner
-from structperc.optim import AveragedOptimizer, Diverged, Learner, check_finite, learner
+from structperc.optim import Diverged, Learner, check_finite, learner
 from structperc.structures import Batch, Candidates, Scored
 from structperc.taggers.epoch_clock import EpochClock
 from structperc.taggers.lattice_tagger import LatticeTagger
-from structperc.taggers.mixing import Mixing, mix
 from structperc.taggers.modes import full_precision
 from structperc.taggers.refused import check_corpus_level, check_full_batch
 
@@ -45,7 +44,6 @@ class LossTagger(LatticeTagger):
 
     prior: Prior | None  # added to the losses of the corpus
     online: SequenceLearner | None = None  # learns the sequences of a batch one after the other; None: by gradients
-    mixing: Mixing = "uniform"  # of the weights of several processes that learn online
     corpus_size: int | None = None  # sequences that share the prior; None: those of the batch are all
     _step_losses: Mapping[int, Tensor] = MappingProxyType({})  # of the mini-batches since the last step, by number
     _searched: Sequence[Candidates] = ()
@@ -244,11 +242,10 @@ class LossTagger(LatticeTagger):
         return labels[torch.arange(len(labels), device=labels.device), best(scored, valid)]
 
     def on_train_batch_end(self, *args: Any) -> None:
-        """Add up the counts of all processes at the end of an epoch, and mix their weights if they learn online."""
+        """Add up the counts of all processes at the end of an epoch."""
         if self.trainer.is_last_batch:
             if self.online is not None and share().processes > 1:
                 self._sums = summed(self._sums)
-                mix(cast(AveragedOptimizer, self.trainer.optimizers[0]), int(self._updates), self.mixing)
             self._clock.stop()
             counts = summed(torch.stack([self._updates, self._wrong, self._tokens]))
             self._updates, self._wrong, self._tokens = counts.unbind()

@@ -1,12 +1,13 @@
 """The tagger: features, scorer, search, criterion and optimizer composed into one LightningModule."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from structperc.batching.processes import share
 from structperc.batching.sequence_data import SequenceData
 from structperc.chain import KBest, path_score, sentences
 from structperc.criteria import Criterion, Prior
@@ -14,14 +15,14 @@ from structperc.errors import InfiniteScore, InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import NonlocalFeature
 from structperc.online import SequenceLearner
-from structperc.optim import Perceptron
+from structperc.optim import AveragedOptimizer, Perceptron
 from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
 from structperc.taggers.builder import Builder, required_entries
 from structperc.taggers.description import described
 from structperc.taggers.lattice_tagger import LatticeTagger
 from structperc.taggers.loss_tagger import LossTagger
-from structperc.taggers.mixing import Mixing
+from structperc.taggers.mixing import MixedLearner
 from structperc.taggers.online import online_learner
 from structperc.taggers.scoring import OwnLattice
 from structperc.taggers.start import start_from
@@ -46,8 +47,6 @@ class Tagger(LossTagger):
         init_from: folder of a saved model with the same templates; training starts from its weights, with its
             features and labels.
         gamma: of the F score by which models are looked at, see `metrics.f_measure`.
-        mixing: how several processes that learn online mix their weights after each epoch: each counts alike,
-            "uniform", or as its share of the "updates".
     """
 
     trained_together = True
@@ -67,7 +66,6 @@ class Tagger(LossTagger):
         prior: Prior | None = None,
         init_from: str | None = None,
         gamma: float = 1.0,
-        mixing: Mixing = "uniform",
     ) -> None:
         super().__init__(features, scorer, criterion, search, nonlocal_features, decoder or KBest(1), gamma)
         if search.k < criterion.rivals_needed:
@@ -75,9 +73,7 @@ class Tagger(LossTagger):
             raise InputError(f"model.search.k is {search.k}, but {name} compares gold with rivals: set it >= {needed}")
         if nonlocal_features and criterion.unit == "sentence":
             raise InputError("model.criterion.unit is sentence, but non-local features compare sentences: leave it out")
-        if mixing not in get_args(Mixing):
-            raise InputError(f"model.mixing must be uniform or updates, got {mixing!r}")
-        self.optimizer, self.prior, self.init_from, self.mixing = optimizer, prior, init_from, mixing
+        self.optimizer, self.prior, self.init_from = optimizer, prior, init_from
         self.start_counts()
 
     def make_scoring(self) -> OwnLattice:
@@ -146,8 +142,13 @@ class Tagger(LossTagger):
         return optimizer
 
     def learn_with(self, optimizer: Optimizer, data: SequenceData) -> None:
-        """Learn sequence by sequence where that is possible with an optimizer, and tell the data in which order."""
+        """Learn sequence by sequence where that is possible with an optimizer, and tell the data in which order.
+
+        Several processes mix what they learn so.
+        """
         self.online = None if self._needs_gradients() else self.learner(optimizer)
+        if self.online is not None and share().processes > 1:
+            self.online = MixedLearner(self.online, cast(AveragedOptimizer, optimizer))
         data.one_by_one = self.online is not None
 
     def learner(self, optimizer: Optimizer) -> SequenceLearner | None:

@@ -21,25 +21,27 @@ def random_gradients(steps, size, seed=0):
         yield dense
 
 
-@pytest.mark.parametrize("layout", ["dense", "sparse", "repeated", "rows"])
+LAYOUTS = {
+    "dense": torch.clone,
+    "sparse": torch.Tensor.to_sparse,
+    "repeated": lambda dense: twice((dense / 2).to_sparse()),
+    "rows": lambda dense: dense.to_sparse(1),
+}
+
+
+def twice(half):
+    """Every entry two times, uncoalesced."""
+    indices, values = torch.cat([half.indices()] * 2, 1), torch.cat([half.values()] * 2)
+    return torch.sparse_coo_tensor(indices, values, half.shape, check_invariants=True)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_average_is_the_mean_of_the_weights_after_every_step(layout):
     p = torch.nn.Parameter(torch.arange(12.0).view(4, 3))
     optimizer = Perceptron([p])
     history, w = [], p.detach().clone()
     for dense in random_gradients(17, (4, 3)):
-        if layout == "dense":
-            p.grad = dense.clone()
-        elif layout == "sparse":
-            p.grad = dense.to_sparse()
-        elif layout == "rows":
-            p.grad = dense.to_sparse(1)
-        else:  # uncoalesced: every entry given twice as halves
-            half = (dense / 2).to_sparse()
-            p.grad = torch.sparse_coo_tensor(
-                torch.cat([half.indices(), half.indices()], 1),
-                torch.cat([half.values(), half.values()]),
-                dense.shape,
-            )
+        p.grad = LAYOUTS[layout](dense)
         optimizer.step()
         w = w - dense
         history.append(w)
@@ -47,6 +49,22 @@ def test_average_is_the_mean_of_the_weights_after_every_step(layout):
     with optimizer.averaged():
         torch.testing.assert_close(p.detach(), torch.stack(history).double().mean(0).float())
     assert torch.equal(p.detach(), w)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_moves_is_marked_where_it_is_asked_for(layout):
+    p = torch.nn.Parameter(torch.zeros(4, 3))
+    optimizer = Perceptron([p])
+    assert not optimizer.moved
+    optimizer.mark_moved()
+    moved = torch.zeros(4, 3, dtype=torch.bool)
+    for dense in random_gradients(3, (4, 3)):
+        p.grad = LAYOUTS[layout](dense)
+        optimizer.step()
+        moved |= dense != 0
+        assert torch.equal(optimizer.moved[p], moved.to(torch.uint8))
+    assert 0 < moved.sum() < 12
+    assert "moved" not in optimizer.state[p]
 
 
 def test_steps_without_a_gradient_count():

@@ -12,9 +12,20 @@ import pytest
 import pytorch_lightning as pl
 import torch
 import torch.distributed as dist
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from zygote import at_once
 
-from structperc.batching.processes import WHOLE, Share, alone, gathered, share, sum_gradients, summed
+from structperc.batching.processes import (
+    WHOLE,
+    Share,
+    alone,
+    concatenated,
+    gathered,
+    greatest,
+    share,
+    sum_gradients,
+    summed,
+)
 from structperc.batching.sampler import LengthBatches
 from structperc.batching.sources import Synthetic
 from structperc.chain import KBest
@@ -33,7 +44,7 @@ ONLINE = ("perceptron", "margin", "nonlocal", "passive-aggressive")
 EXACT, CLOSE = {"rtol": 0.0, "atol": 0.0}, {"rtol": 1e-4, "atol": 1e-5}
 CASES = {  # criterion, optimizer, length of lists, options of scorer, tagger and data, tolerance
     "perceptron": (Perceptron(), PerceptronSteps, 1, {}, {}, {}, EXACT),
-    "margin": (Margin(5), PerceptronSteps, 2, {"transitions": False}, {"mixing": "updates"}, {}, EXACT),
+    "margin": (Margin(5), PerceptronSteps, 2, {"transitions": False}, {}, {}, EXACT),
     "nonlocal": (LocalAndNonlocal(5), PerceptronSteps, 5, {}, {"nonlocal_features": 1}, {}, EXACT),
     "passive-aggressive": (Hinge(), PassiveAggressive, 1, {}, {}, {}, CLOSE),
     "sgd": (Likelihood(), lambda p: torch.optim.SGD(p, lr=0.01), 1, {}, {}, {}, CLOSE),
@@ -65,7 +76,7 @@ def build(case, batch_size):
     more = (
         {**more, "nonlocal_features": [PhraseConsistency(), MajorityPhrase()]} if "nonlocal_features" in more else more
     )
-    size = {"train": 14, "dev": 7, "test": 1, "batch_size": batch_size, "eval_batch_size": batch_size}
+    size = {"train": 15, "dev": 7, "test": 1, "batch_size": batch_size, "eval_batch_size": batch_size}
     features = FeatureExtractor(node=["bias", {"of": ["w"], "at": [-1, 0, 1]}], edge=["bias"], progress=False)
     tagger = Tagger(features, SparseLinear(**scoring), criterion, KBest(k), optimizer, decoder=KBest(k), **more)
     return tagger, Synthetic(unit="document", **size, **reading)
@@ -92,37 +103,43 @@ def trained(case, devices):
     return weights, logged, trainer.current_epoch, tagger.evaluation.table()
 
 
-def mixture(case, epochs, how):
-    """Raw and served weights of two learners that take turns in one process and are mixed after each epoch."""
-    learners = []
-    for _ in range(2):
-        tagger, data = build(case, 2)
-        tagger.learn_sizes(data)
-        optimizer = tagger.optimizer(tagger.parameters())
-        learners.append((tagger, optimizer, tagger.learner(optimizer)))
+def mixture(case, epochs):
+    """Raw and served weights of two learners that take turns in one process: the last and the mean of all mixtures."""
+    tagger, data = build(case, 2)
+    tagger.learn_sizes(data)
+    learner = tagger.learner(tagger.optimizer(tagger.parameters()))
     rows = tagger.encode(data.corpus("train"))
+    orders = [
+        LengthBatches(rows.corpus.lengths, 2, True, data.seed, Share(process, 2), by_length=False)
+        for process in range(2)
+    ]
+    weights, mixtures = parameters_to_vector(tagger.parameters()).detach(), []
     for epoch in range(epochs):
-        updates = []
-        for process, (_, _, learner) in enumerate(learners):
-            order = LengthBatches(rows.corpus.lengths, 2, True, data.seed, Share(process, 2), by_length=False)
+        for order in orders:
             order.set_epoch(epoch)
-            updates.append(sum(learner.learn(rows[batch]).updates for batch in order))
-        counts = [u / sum(updates) if how == "updates" and sum(updates) else 0.5 for u in updates]
-        pairs = zip(*(tagger.parameters() for tagger, _, _ in learners), strict=True)
-        for weights in pairs:
-            steps = [optimizer.param_groups[0]["steps"] for _, optimizer, _ in learners]
-            sums = [optimizer.sums(p) for (_, optimizer, _), p in zip(learners, weights, strict=True)]
-            averages = [w.detach().double() - s / n for w, s, n in zip(weights, sums, steps, strict=True)]
-            mean = sum(c * w.detach() for c, w in zip(counts, weights, strict=True))
-            average = sum(c * a for c, a in zip(counts, averages, strict=True))
-            for w, s in zip(weights, sums, strict=True):
-                w.data.copy_(mean)
-                s.copy_((mean - average) * max(steps))
-        for _, optimizer, _ in learners:
-            optimizer.param_groups[0]["steps"] = max(steps)
-    found = {f"raw {name}": p.detach().clone() for name, p in tagger.named_parameters()}
-    optimizer.swap_in()
-    return found | {f"served {name}": p.detach().clone() for name, p in tagger.named_parameters()}
+        for batches in zip(*orders, strict=True):
+            steps = max(len(batch) for batch in batches)
+            paths = torch.stack([path(tagger, learner, weights, rows, batch, steps) for batch in batches])
+            movers = (paths != weights).any(1).sum(0)  # not only those that end where they do not begin
+            mixtures.append(weights + (paths.double() - weights).sum(0) / movers.clamp(min=1))
+            weights = mixtures[-1][-1].float()
+    found = {"raw": weights, "served": torch.cat(mixtures).mean(0).float()}
+    return {f"{kind} {name}": p for kind, x in found.items() for name, p in named(tagger, x).items()}
+
+
+def path(tagger, learner, weights, rows, batch, steps):
+    """All weights (steps, n) of a learner after each of its sequences, the last ones again when it has no more."""
+    vector_to_parameters(weights.clone(), tagger.parameters())
+    after = []
+    for row in batch:
+        learner.learn(rows[[row]])
+        after.append(parameters_to_vector(tagger.parameters()).detach())
+    return torch.stack([*after, *[after[-1]] * (steps - len(after))])
+
+
+def named(tagger, vector):
+    vector_to_parameters(vector.clone(), tagger.parameters())
+    return {name: p.detach().clone() for name, p in tagger.named_parameters()}
 
 
 def bayes_start(devices):
@@ -161,6 +178,8 @@ def work(process, folder):
     results["share"] = tuple(share())
     results["summed"] = float(summed(torch.tensor(1.0 + process)))
     results["gathered"] = gathered(["ab", "c"][process])
+    results["greatest"] = greatest(7 - process)
+    results["concatenated"] = concatenated(torch.full((2, 2 * process), 3)).tolist()
     with alone():
         results["alone"] = share() == WHOLE and float(summed(torch.tensor(1.0 + process))) == 1 + process
     torch.save(results, folder / f"{process}.pt")
@@ -185,7 +204,7 @@ def two(zygote, tmp_path_factory):
 @pytest.mark.parametrize("case", ONLINE)
 def test_two_processes_that_learn_online_are_mixed(case, two):
     theirs, logged, epochs, _ = two[0]["cases"][case]
-    torch.testing.assert_close(theirs, mixture(case, epochs, CASES[case][4].get("mixing")), **CLOSE)
+    torch.testing.assert_close(theirs, mixture(case, epochs), **CLOSE)
     assert any(w.any() for w in theirs.values())
     torch.testing.assert_close(two[1]["cases"][case][0], theirs, **EXACT)
     assert two[1]["cases"][case][1] == pytest.approx(logged, nan_ok=True)
@@ -237,6 +256,8 @@ def test_processes_know_each_other(two):
     assert [found["share"] for found in two] == [(0, 2), (1, 2)]
     assert [found["summed"] for found in two] == [3, 3]
     assert [found["gathered"] for found in two] == [["a", "b", "c"]] * 2
+    assert [found["greatest"] for found in two] == [7, 7]
+    assert [found["concatenated"] for found in two] == [[[3, 3], [3, 3]]] * 2
     assert all(found["alone"] for found in two)
 
 
@@ -244,6 +265,8 @@ def test_one_process_sums_nothing():
     x = torch.ones(2, requires_grad=True)
     assert summed(x) is x
     assert gathered(iter([1, 2])) == [1, 2]
+    assert greatest(3) == 3
+    assert concatenated(x) is x
     assert share() == WHOLE
 
 
