@@ -5,7 +5,8 @@ passes.py      the loop over the sequences
 scores.py      the scores of a sequence
 rivals.py      the rival of gold
 changes.py     the weights that an update touches, and by how much
-arrays.py      what these four read and write
+mixtures.py    what several processes have moved, mixed
+arrays.py      what these read and write
 """
 
 from structperc.online.learner import Learned, OnlineLearner, SequenceLearner, move

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from structperc.batching.processes import concatenated, greatest
 from structperc.online import Learned, SequenceLearner
@@ -29,7 +28,7 @@ class MixedLearner(SequenceLearner):
     sequences stands still. As the lazy sums are linear in the changes, they are mixed as the weights are.
 
     Only what has moved is sent: place, weight and sum, 24 bytes each. Processes have the same weights, sums and steps
-    after each mini-batch, bit for bit. There may be 255 of them.
+    after each mini-batch, bit for bit. There may be 127 of them.
 
     Args:
         learner: learns the share of this process.
@@ -48,35 +47,20 @@ class MixedLearner(SequenceLearner):
 
     @torch.no_grad()
     def _mix(self) -> None:
+        from structperc.online.mixtures import listed, mix  # which need a compiler
+
         group = self.optimizer.param_groups[0]
         group["steps"] = greatest(group["steps"])
-        self._take(concatenated(torch.cat([self._moved(start, p) for start, p in self._parameters()], 1)))
+        tables = list(self._tables())
+        own = np.concatenate([listed(*some) for some in tables], 1)
+        entries = concatenated(torch.from_numpy(own)).numpy()
+        for some in tables:
+            mix(entries, *some)
 
-    def _parameters(self) -> Iterator[tuple[int, Tensor]]:
-        """The parameters, each after the number of weights in those before it."""
-        start = 0
-        for p in self.optimizer.moved:
-            yield start, p
+    def _tables(self) -> Iterator[tuple[np.ndarray, int, np.ndarray, np.ndarray]]:
+        """Of each parameter marks, number of weights in those before it, weights, and sums if there are averages."""
+        kept, start = self.optimizer.param_groups[0]["average"], 0
+        for p, marks in self.optimizer.moved.items():
+            sums = self.optimizer.sums(p) if kept else p.new_empty(0, dtype=torch.float64)
+            yield marks.view(-1).numpy(), start, p.detach().view(-1).numpy(), sums.view(-1).numpy()
             start += p.numel()
-
-    def _tables(self, p: Tensor) -> list[Tensor]:
-        """What is mixed of a parameter, flat: weights and, where there are averages, their sums."""
-        kept = self.optimizer.param_groups[0]["average"]
-        return [table.view(-1) for table in (p, *([self.optimizer.sums(p)] if kept else []))]
-
-    def _moved(self, start: int, p: Tensor) -> Tensor:
-        """(1 + tables, n) float64: the place of each moved weight, counted over all parameters, and its values."""
-        marks = self.optimizer.moved[p].view(-1).numpy()
-        places = torch.from_numpy(np.flatnonzero(marks.view(bool)))
-        return torch.stack([(places + start).double(), *(table[places].double() for table in self._tables(p))])
-
-    def _take(self, entries: Tensor) -> None:
-        """Put the mixture into the tables, and clear the marks. entries: what `_moved` says, of all processes."""
-        for start, p in self._parameters():
-            inside = (entries[0] >= start) & (entries[0] < start + p.numel())
-            places, *values = entries[:, inside].unbind()
-            places, movers = places.long() - start, self.optimizer.moved[p].view(-1)
-            movers.zero_().index_add_(0, places, torch.ones(len(places), dtype=movers.dtype))
-            for table, value in zip(self._tables(p), values, strict=True):
-                table.index_fill_(0, places, 0).index_add_(0, places, (value / movers[places]).to(table.dtype))
-            movers.zero_()

@@ -1,0 +1,60 @@
+"""The weights that a process has moved, listed, and their means over the processes that have moved them, compiled."""
+
+import numpy as np
+
+from structperc.ops.cpu.compiled import inner_kernel, kernel
+
+BEGUN = 128  # added to the number of movers of a weight when the first of them is in its mean
+
+
+@kernel
+def listed(moved, start, weights, sums):  # type: ignore[no-untyped-def]
+    """Return an entry for each weight that is marked in moved (N,) uint8, in their order.
+
+    entries: (2 or 3, n) float64: the place of a weight, from start on, its value, and its sum where there are sums.
+    weights, sums: (N,), or no sums.
+    """
+    entries, found = np.empty((3 if len(sums) else 2, np.count_nonzero(moved))), 0
+    eights = moved[: len(moved) // 8 * 8].view(np.uint64)
+    for i in range(len(eights)):
+        if eights[i]:
+            found = _list(moved, 8 * i, 8 * i + 8, start, weights, sums, entries, found)
+    _list(moved, 8 * len(eights), len(moved), start, weights, sums, entries, found)
+    return entries
+
+
+@inner_kernel
+def _list(moved, first, last, start, weights, sums, entries, found):  # type: ignore[no-untyped-def]
+    """Write the entries of the places first, ..., last - 1 after those found before; return how many there are then."""
+    for place in range(first, last):
+        if moved[place]:
+            entries[0, found], entries[1, found] = start + place, weights[place]
+            if len(sums):
+                entries[2, found] = sums[place]
+            found += 1
+    return found
+
+
+@kernel
+def mix(entries, movers, start, weights, sums):  # type: ignore[no-untyped-def]
+    """Write the mean of a weight over its entries, one for each process that has moved it, and that of its sum.
+
+    entries: as `listed`, of all processes, one after the other in the same order everywhere; those of places from start
+    on, as many as there are weights, are taken. movers: (N,) uint8, room to work in; zeros are left.
+    """
+    movers[:] = 0
+    for i in range(entries.shape[1]):
+        place = np.int64(entries[0, i]) - start
+        if 0 <= place < len(weights):
+            movers[place] += 1
+    for i in range(entries.shape[1]):
+        place = np.int64(entries[0, i]) - start
+        if not 0 <= place < len(weights):
+            continue
+        begun = movers[place] >= BEGUN
+        count = movers[place] - BEGUN if begun else movers[place]
+        weights[place] = entries[1, i] / count + (weights[place] if begun else 0.0)
+        if len(sums):
+            sums[place] = entries[2, i] / count + (sums[place] if begun else 0.0)
+        movers[place] = count + BEGUN
+    movers[:] = 0
