@@ -40,9 +40,9 @@ def mix(entries, movers, start, weights, sums):  # type: ignore[no-untyped-def]
     """Write the mean of a weight over its entries, one for each process that has moved it, and that of its sum.
 
     entries: as `listed`, of all processes, one after the other in the same order everywhere; those of places from start
-    on, as many as there are weights, are taken. movers: (N,) uint8, room to work in; zeros are left.
+    on, as many as there are weights, are taken. movers: (N,) uint8, zeros but for marks of entries; zeros are left.
     """
-    movers[:] = 0
+    _clear(entries, start, movers)
     for i in range(entries.shape[1]):
         place = np.int64(entries[0, i]) - start
         if 0 <= place < len(weights):
@@ -57,4 +57,13 @@ def mix(entries, movers, start, weights, sums):  # type: ignore[no-untyped-def]
         if len(sums):
             sums[place] = entries[2, i] / count + (sums[place] if begun else 0.0)
         movers[place] = count + BEGUN
-    movers[:] = 0
+    _clear(entries, start, movers)
+
+
+@inner_kernel
+def _clear(entries, start, movers):  # type: ignore[no-untyped-def]
+    """Write zeros where there are entries: the whole of a large table would take longer."""
+    for i in range(entries.shape[1]):
+        place = np.int64(entries[0, i]) - start
+        if 0 <= place < len(movers):
+            movers[place] = 0

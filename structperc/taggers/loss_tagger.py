@@ -166,7 +166,7 @@ class LossTagger(LatticeTagger):
                 super().optimizer_step(epoch, batch_idx, optimizer, lambda: self._everywhere(optimizer_closure))
             self._step_losses = {}
             if self.trainer.is_last_batch:
-                total = torch.stack([p.detach().double().sum() for p in self.parameters()]).sum()
+                total = torch.stack([p.detach().sum().double() for p in self.parameters()]).sum()
                 check_finite(float(total), f"epoch {self.current_epoch + 1}", self._advice(), "sum of the weights")
             return
         self._here(optimizer_closure)
