@@ -13,7 +13,7 @@ from lattices import make
 
 from structperc import ops
 from structperc.errors import InputError
-from structperc.ops.cpu import compiled
+from structperc.ops.cpu import threads as sharing
 
 PROGRAM = """
 import logging, sys
@@ -73,7 +73,7 @@ def test_a_folder_that_cannot_be_written_to_is_no_obstacle(package: Path) -> Non
 
 
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(sharing, "WORTH_A_THREAD", 1)
     threads = torch.get_num_threads()
     torch.manual_seed(0)
     unary, edge, lengths = torch.randn(70, 40, 9), torch.randn(1, 1, 9, 9), torch.randint(41, (70,))

@@ -4,20 +4,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.checks import check_lengths, first_infinite
-from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
+from structperc.ops.cpu.checks import any_unfit, check_lengths
+from structperc.ops.cpu.compiled import arrays, kernel
 from structperc.ops.cpu.lanes import WIDTH, larger, like, load, load_one, load_some, padded, spread, store
 from structperc.ops.cpu.onward import best_by_columns, best_by_rows, columns
+from structperc.ops.cpu.threads import over_sequences
 
 
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """The contract is that of `structperc.ops.best_before_and_after`."""
-    check_lengths(lengths, unary.shape[1])
     B, T, L = unary.shape
     before, after = unary.new_zeros(B, T, L), unary.new_zeros(B, T, L)
-    over_sequences(_find, B, 4 * T * (WIDTH + L * L // WIDTH), *arrays(unary, edge, lengths, before, after))
-    if first_infinite(unary, edge, lengths) >= 0:  # of a training that has diverged, as it is soon told
-        before.fill_(torch.nan)
+    if over_sequences(_find, B, 4 * T * (WIDTH + L * L // WIDTH), *arrays(unary, edge, lengths, before, after)):
+        check_lengths(lengths, T)
+        return before.fill_(torch.nan), after.fill_(torch.nan)  # of a training that has diverged, as it is soon told
     return before, after
 
 
@@ -34,6 +34,8 @@ def push_back(
 
 @kernel
 def _find(first, step, unary, edge, lengths, before, after):  # type: ignore[no-untyped-def]
+    if any_unfit(first, step, unary, edge, lengths):
+        return True
     _, T, L = unary.shape
     states, here = _room(T, L)
     for b in range(first, len(unary), step):
@@ -43,6 +45,7 @@ def _find(first, step, unary, edge, lengths, before, after):  # type: ignore[no-
             for j in range(L):
                 before[b, t, j] = states[0, t, j]
                 after[b, t, j] = states[1, t, j]
+    return False
 
 
 @kernel

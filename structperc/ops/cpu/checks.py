@@ -10,7 +10,7 @@ from structperc.ops.cpu.lanes import WIDTH, larger, largest, load_some, spread
 
 def check_lengths(lengths: Tensor, T: int) -> None:
     """InputError for a length outside 0..T."""
-    b = _beyond(*arrays(lengths), T)
+    b = _first_beyond(0, 1, *arrays(lengths), T)
     if b >= 0:
         raise InputError(f"lengths: sequence {b} of {len(lengths)} has {int(lengths[b])} tokens, expected 0..{T}")
 
@@ -21,17 +21,12 @@ def check_scores(unary: Tensor, edge: Tensor, lengths: Tensor) -> None:
     For searches: of labellings that score +inf none is the best.
     """
     check_lengths(lengths, unary.shape[1])
-    wrong = first_infinite(unary, edge, lengths)
+    wrong = _first_infinite(0, 1, *arrays(unary, edge, lengths))
     if wrong >= 0:
         b, t = divmod(wrong, unary.shape[1])
         raise InfiniteScore(
             f"scores: there is +inf at token {t} of sequence {b}; scores are finite, or -inf for what is impossible"
         )
-
-
-def first_infinite(unary: Tensor, edge: Tensor, lengths: Tensor) -> int:
-    """Return sequence * T + token of the first +inf among the scores; -1 where there is none."""
-    return int(_first_infinite(*arrays(unary, edge, lengths)))
 
 
 def check_labels(labels: Tensor, lengths: Tensor, rows: Tensor, L: int) -> None:
@@ -50,9 +45,21 @@ def any_nan(x: Tensor) -> bool:
 
 
 @kernel
-def _beyond(lengths, T):  # type: ignore[no-untyped-def]
+def any_beyond(first, step, lengths, T):  # type: ignore[no-untyped-def]
+    """Return whether `check_lengths` refuses sequences first, first + step, ..., for the kernel that works on them."""
+    return _first_beyond(first, step, lengths, T) >= 0
+
+
+@kernel
+def any_unfit(first, step, unary, edge, lengths):  # type: ignore[no-untyped-def]
+    """Return whether `check_scores` refuses sequences first, first + step, ..., for the kernel that searches them."""
+    return any_beyond(first, step, lengths, unary.shape[1]) or _first_infinite(first, step, unary, edge, lengths) >= 0
+
+
+@kernel
+def _first_beyond(first, step, lengths, T):  # type: ignore[no-untyped-def]
     """Return the first sequence whose length is not in 0..T; -1 where there is none."""
-    for b in range(len(lengths)):
+    for b in range(first, len(lengths), step):
         if lengths[b] < 0 or lengths[b] > T:
             return b
     return -1
@@ -64,16 +71,17 @@ def _any_nan(numbers):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _first_infinite(unary, edge, lengths):  # type: ignore[no-untyped-def]
+def _first_infinite(first, step, unary, edge, lengths):  # type: ignore[no-untyped-def]
+    """Return sequence * T + token of the first +inf among the scores; -1 where there is none."""
     B, T, L = unary.shape
     scores, steps = unary.reshape(-1), edge.reshape(-1)
-    for b in range(B):
+    for b in range(first, B, step):
         at = _infinite(scores, b * T * L, (b * T + lengths[b]) * L)
         if at >= 0:
             return at // L
-    each = edge.shape[1]
-    for b in range(edge.shape[0] if T > 1 else 0):
-        last = 1 if each == 1 else lengths[b] if edge.shape[0] > 1 else T
+    own, each = len(edge) > 1, edge.shape[1]
+    for b in range(first if own else 0, len(edge) if T > 1 else 0, step):
+        last = 1 if each == 1 else lengths[b] if own else T
         at = _infinite(steps, (b * each + (each > 1)) * L * L, (b * each + last) * L * L)
         if at >= 0:
             return b * T + at // (L * L) % each

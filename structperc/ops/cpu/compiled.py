@@ -1,12 +1,10 @@
-"""How kernels for a CPU are compiled, kept and run: numba, one kernel per file, threads over sequences."""
+"""How kernels for a CPU are compiled and kept: numba, one kernel per file."""
 
 import hashlib
 import inspect
 import logging
-import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -14,7 +12,6 @@ from typing import Any
 
 import numba
 import numpy as np
-import torch
 from numba.core import event
 from numba.core.caching import FunctionCache
 from torch import Tensor
@@ -22,7 +19,6 @@ from torch import Tensor
 logger = logging.getLogger("structperc")
 
 COMPILES = "Compiling the operators of structperc for this machine: once, then they are kept on disk."
-WORTH_A_THREAD = 2**18  # additions, 0.1 ms and more: to wake a thread takes 0.02 to 0.05 ms (measured)
 ORDERED = {"nnan", "nsz"}  # comparisons may be taken in any order; NaN is no score, and infinities stay what they are
 
 
@@ -99,25 +95,3 @@ class _Announcement(event.Listener):
 def arrays(*tensors: Tensor) -> tuple[np.ndarray, ...]:
     """Tensors as contiguous arrays; those that are contiguous share their memory."""
     return tuple(x.detach().contiguous().numpy() for x in tensors)
-
-
-def over_sequences(kernel: Callable[..., Any], B: int, work: int, *arguments: Any) -> None:
-    """Run kernel(first, step, *arguments) for the sequences first, first + step, ... in as many threads as pay.
-
-    There are B sequences, each of so many additions or of what takes as long. Each one is worked on by one thread
-    alone, with memory of its own: results do not depend on their number.
-    """
-    threads = max(1, min(torch.get_num_threads(), B, 1 + B * work // WORTH_A_THREAD))
-    if threads == 1:
-        kernel(0, 1, *arguments)
-        return
-    others = [_workers(os.getpid()).submit(kernel, first, threads, *arguments) for first in range(1, threads)]
-    kernel(0, threads, *arguments)
-    for other in others:
-        other.result()
-
-
-@cache
-def _workers(process: int) -> ThreadPoolExecutor:
-    """Threads of this process: a forked one has none of its parent's."""
-    return ThreadPoolExecutor(max(1, (os.cpu_count() or 1)), thread_name_prefix="structperc")

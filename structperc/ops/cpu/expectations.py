@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.checks import any_nan, check_lengths
-from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
+from structperc.ops.cpu.checks import any_beyond, check_lengths
+from structperc.ops.cpu.compiled import arrays, kernel
 from structperc.ops.cpu.factors import factors_of_edges, factors_of_tokens
 from structperc.ops.cpu.lanes import (
     WIDTH,
@@ -32,6 +32,7 @@ from structperc.ops.cpu.lanes import (
     where_above,
 )
 from structperc.ops.cpu.log_sums import expect_by_logs
+from structperc.ops.cpu.threads import over_sequences
 
 SMALLEST = 1e-140  # of the positive sums
 LOW, HIGH = 1e-10, 1e10  # sums over a token's labels are scaled to 1 when they leave this range
@@ -39,26 +40,27 @@ LOW, HIGH = 1e-10, 1e10  # sums over a token's labels are scaled to 1 when they 
 
 def expectations(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool) -> tuple[Tensor, Tensor, Tensor]:
     """The contract is that of `structperc.ops.expectations`."""
-    check_lengths(lengths, unary.shape[1])
     B, T, L = unary.shape
     each = 1 if edge.shape[1] == 1 else T
     totals, nodes = unary.new_zeros(B), unary.new_empty(B, T, L)
     pairs = unary.new_empty(B if with_pairs else 1, each if with_pairs else 0, L, L)
     work = 4 * T * (2 * WIDTH + L * L // WIDTH)
-    over_sequences(_expect, B, work, *arrays(unary, edge, lengths, totals, nodes, pairs))
-    if any_nan(totals):  # of a training that has diverged, as it is soon told
-        totals.fill_(torch.nan)
+    if over_sequences(_expect, B, work, *arrays(unary, edge, lengths, totals, nodes, pairs)):
+        check_lengths(lengths, T)
+        totals.fill_(torch.nan)  # of a training that has diverged, as it is soon told
     return totals, nodes, pairs if with_pairs else pairs.view(0)
 
 
 @kernel
 def _expect(first, step, unary, edge, lengths, totals, nodes, pairs):  # type: ignore[no-untyped-def]
     _, T, L = unary.shape
+    if any_beyond(first, step, lengths, T):
+        return True
     M = edge.shape[1]  # matrices of edges for each sequence
     scales = np.empty(T)
     own, before, after = padded(T, L, scales, 0.0), padded(T + 1, L, scales, 0.0), padded(1, L, scales, 0.0)
     steps, back = padded(M * L + 1, L, scales, 0.0), padded(L + 1 if M == 1 else 0, L, scales, 0.0)
-    level, small, known = 0.0, False, False
+    level, small, known, diverged = 0.0, False, False, False
     for b in range(first, len(unary), step):
         length, into = lengths[b], pairs[0 if len(pairs) == 1 else b]
         if length == 0:
@@ -83,6 +85,8 @@ def _expect(first, step, unary, edge, lengths, totals, nodes, pairs):  # type: i
             totals[b] = total
         else:
             totals[b] = expect_by_logs(unary[b], edges, length, nodes[b], into)
+        diverged |= np.isnan(totals[b])
+    return diverged
 
 
 @kernel(forceinline=True)

@@ -4,9 +4,10 @@ import numpy as np
 from torch import Tensor
 
 from structperc.ops.cpu.checks import check_lengths
-from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
+from structperc.ops.cpu.compiled import arrays, kernel
 from structperc.ops.cpu.exponential import exp
 from structperc.ops.cpu.log_sums import log_sum
+from structperc.ops.cpu.threads import over_sequences
 
 
 def log_following(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:

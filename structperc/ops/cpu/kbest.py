@@ -13,11 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.checks import check_scores
-from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
+from structperc.ops.cpu.checks import any_unfit, check_scores
+from structperc.ops.cpu.compiled import arrays, kernel
 from structperc.ops.cpu.kbest_bound import loss_bound, losses_after, smallest
 from structperc.ops.cpu.lanes import padded
 from structperc.ops.cpu.onward import columns, onward_scores
+from structperc.ops.cpu.threads import over_sequences
 
 
 class Forks(NamedTuple):
@@ -43,18 +44,18 @@ class Choices(NamedTuple):
 
 def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
     """The contract is that of `structperc.ops.kbest`."""
-    check_scores(unary, edge, lengths)
     B, T, L = unary.shape
-    labels, scores = torch.zeros(B, k, T, dtype=torch.int64), torch.full((B, k), -torch.inf, dtype=unary.dtype)
-    over_sequences(_search, B, 16 * T * (L + k), *arrays(unary, edge, lengths), k, *arrays(labels, scores))
+    labels, scores = torch.empty(B, k, T, dtype=torch.int64), torch.empty(B, k, dtype=unary.dtype)
+    if over_sequences(_search, B, 16 * T * (L + k), *arrays(unary, edge, lengths), k, *arrays(labels, scores)):
+        check_scores(unary, edge, lengths)
     return labels, scores, scores > -torch.inf
 
 
 @kernel
 def _search(first, step, unary, edge, lengths, k, labels, scores):  # type: ignore[no-untyped-def]
+    if any_unfit(first, step, unary, edge, lengths):
+        return True
     B, T, L = unary.shape
-    if first >= B:
-        return
     into, onward, best = columns(edge[0], unary), padded(T, L, unary), padded(T, L, unary)
     losses, totals = np.empty((2, k * L), unary.dtype), np.empty((2, k))
     origin, label = np.empty(1 + (T + L) * k, np.int32), np.empty(1 + (T + L) * k, np.int16)
@@ -75,7 +76,9 @@ def _search(first, step, unary, edge, lengths, k, labels, scores):  # type: igno
         bound, n, last = loss_bound(edges, length, onward, k), 0, 0
         if bound >= 0:
             n, last = _list(unary[b], edges, length, onward, bound, forks, choices, losses, totals)
+        labels[b], scores[b] = 0, -np.inf
         _write(n, last, length, forks, totals[last % 2], labels[b], scores[b])
+    return False
 
 
 @kernel

@@ -5,7 +5,8 @@ import torch
 from torch import Tensor
 
 from structperc.ops.cpu.checks import any_nan, check_labels, check_lengths
-from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
+from structperc.ops.cpu.compiled import arrays, kernel
+from structperc.ops.cpu.threads import over_sequences
 
 
 def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:

@@ -4,23 +4,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.checks import check_scores
-from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
+from structperc.ops.cpu.checks import any_unfit, check_scores
+from structperc.ops.cpu.compiled import arrays, kernel
 from structperc.ops.cpu.exponential import exp
 from structperc.ops.cpu.log_sums import completions, largest, levelled
+from structperc.ops.cpu.threads import over_sequences
 
 
 def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
     """The contract is that of `structperc.ops.sample`."""
-    check_scores(unary, edge, lengths)
     labels = torch.zeros(noise.shape, dtype=torch.int64)
     B, T, L = unary.shape
-    over_sequences(_draw, B, 16 * T * L * (L + noise.shape[1]), *arrays(unary, edge, lengths, noise, labels))
+    if over_sequences(_draw, B, 16 * T * L * (L + noise.shape[1]), *arrays(unary, edge, lengths, noise, labels)):
+        check_scores(unary, edge, lengths)
     return labels
 
 
 @kernel
 def _draw(first, step, unary, edge, lengths, noise, labels):  # type: ignore[no-untyped-def]
+    if any_unfit(first, step, unary, edge, lengths):
+        return True
     _, T, L = unary.shape
     own, after, below = np.empty((T, L)), np.empty((T, L)), np.empty(L)
     for b in range(first, len(unary), step):
@@ -39,6 +42,7 @@ def _draw(first, step, unary, edge, lengths, noise, labels):  # type: ignore[no-
                     if t > 0:
                         below[j] += edges[0 if len(edges) == 1 else t, labels[b, s, t - 1], j]
                 labels[b, s, t] = _passed(below, noise[b, s, t])
+    return False
 
 
 @kernel

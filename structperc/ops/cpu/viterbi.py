@@ -4,25 +4,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.checks import check_scores
-from structperc.ops.cpu.compiled import arrays, kernel, over_sequences
+from structperc.ops.cpu.checks import any_unfit, check_scores
+from structperc.ops.cpu.compiled import arrays, kernel
 from structperc.ops.cpu.lanes import WIDTH, first_equal, like, load, load_some, padded
 from structperc.ops.cpu.onward import columns, onward_scores
+from structperc.ops.cpu.threads import over_sequences
 
 
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """The contract is that of `structperc.ops.viterbi`."""
-    check_scores(unary, edge, lengths)
     B, T, L = unary.shape
-    scores, labels = torch.empty(B, dtype=unary.dtype), torch.zeros(B, T, dtype=torch.int64)
-    over_sequences(_search, B, 2 * T * (WIDTH + L * L // WIDTH), *arrays(unary, edge, lengths, scores, labels))
+    scores, labels = torch.empty(B, dtype=unary.dtype), torch.empty(B, T, dtype=torch.int64)
+    if over_sequences(_search, B, 2 * T * (WIDTH + L * L // WIDTH), *arrays(unary, edge, lengths, scores, labels)):
+        check_scores(unary, edge, lengths)
     return scores, labels
 
 
 @kernel
 def _search(first, step, unary, edge, lengths, scores, labels):  # type: ignore[no-untyped-def]
-    if first >= len(unary):
-        return
+    if any_unfit(first, step, unary, edge, lengths):
+        return True
     _, T, L = unary.shape
     into, onward, best = columns(edge[0], unary), padded(T, L, unary), padded(T, L, unary)
     for b in range(first, len(unary), step):
@@ -30,7 +31,9 @@ def _search(first, step, unary, edge, lengths, scores, labels):  # type: ignore[
         if len(edge) > 1:
             into = columns(edges, unary)
         onward_scores(unary[b], edges, into, length, onward, best)
+        labels[b] = 0
         scores[b] = follow(unary[b], edges, length, onward, best, labels[b]) if length else 0.0
+    return False
 
 
 @kernel

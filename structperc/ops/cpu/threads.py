@@ -1,0 +1,145 @@
+"""The threads that share the sequences of a batch: who has begun to help is waited for, nobody else.
+
+A batch is cut into parts. Each thread takes the next part that nobody has, the one that asks for help like those that
+help it, and this one returns when all are done. So a helper that comes late, since its core sleeps or is busy with
+another program, costs nothing but its help; the threads of OpenMP, which torch works with, are waited for all.
+
+What is to be done stands in a mailbox, in which helpers look without Python's lock: to be found there takes a
+microsecond, where a queue of Python's takes 20 to 50. A helper who was of use looks for a while, then sleeps until its
+bell rings. As nobody relies on helpers, none is needed either: one mailbox serves one job at a time, who finds it taken
+works alone, and a forked process, where threads of its parent do not live, gets others.
+"""
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from numba import types
+
+from structperc.ops.cpu.compiled import kernel
+from structperc.ops.cpu.job import job_of, outcome, take_parts
+from structperc.ops.cpu.mailbox import add, get, keep_bits, put, put_if
+
+WORTH_A_THREAD = 2**16  # additions, some 0.02 ms: to wake a thread takes 0.005 ms of the one that calls it
+PARTS = 4  # for each thread, so that one which begins late or is slow leaves more of them to the others
+STATE, WORKER, RECORD = range(3)  # places of a mailbox: who is at what job
+INSIDE, SEAT, TAKEN = 1, 1 << 20, 1 << 40  # STATE counts who helps, who may still join, and the job; 0 without one
+PATIENCE = 300  # looks into an empty mailbox, of some 0.3 microseconds, before a helper sleeps
+QUICK = 1000  # looks after a job's last helpers before their cores may need this one's
+_give_way = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.int32())
+
+
+def over_sequences(kernel: Callable[..., Any], B: int, work: int, *arguments: Any) -> bool:
+    """Run kernel(first, step, *arguments) for the sequences first, first + step, ... in as many threads as pay.
+
+    There are B sequences, each of so many additions or of what takes as long. Each one is worked on by one thread
+    alone, with memory of its own: results do not depend on their number, which is at most that of torch. Returns
+    whether the kernel returned True, for any of them.
+    """
+    threads = min(torch.get_num_threads(), B, 1 + B * work // WORTH_A_THREAD)
+    if threads == 0:
+        return False
+    if threads == 1:
+        return bool(kernel(0, 1, *arguments))
+    mailbox = _helpers(os.getpid()).call(threads - 1)
+    return bool(_shared(kernel)(mailbox, threads - 1, min(B, PARTS * threads), *arguments))
+
+
+class Helpers:
+    """Threads of this process that help others of it, and their mailbox (3,)."""
+
+    def __init__(self) -> None:
+        self.mailbox = np.zeros(24, np.int64)[8:11]  # in lines of the cache in which nothing else is
+        self.threads: list[tuple[threading.Thread, threading.Lock]] = []
+        self.leaving = False
+        atexit.register(self.leave)  # they would come back from their kernel to an interpreter that is gone
+
+    def call(self, count: int) -> np.ndarray:
+        """Wake so many helpers; return the mailbox, in which they will look."""
+        while len(self.threads) < count:
+            bell = threading.Lock()
+            thread = threading.Thread(target=self._help, args=(bell,), name="structperc", daemon=True)
+            thread.start()
+            self.threads.append((thread, bell))
+        self._ring(count)
+        return self.mailbox
+
+    def leave(self) -> None:
+        """End the threads."""
+        self.leaving = True
+        self._ring(len(self.threads))
+        for thread, _ in self.threads:
+            thread.join()
+
+    def _ring(self, count: int) -> None:
+        for _, bell in self.threads[:count]:
+            with suppress(RuntimeError):  # it is ringing
+                bell.release()
+
+    def _help(self, bell: threading.Lock) -> None:
+        """Look in the mailbox when the bell rings, as a lock that is opened."""
+        while True:
+            bell.acquire()
+            if self.leaving:
+                return
+            _look_for_jobs(self.mailbox)
+
+
+@cache
+def _helpers(process: int) -> Helpers:
+    """Helpers of this process, by its number."""
+    return Helpers()
+
+
+@cache
+def _shared(compiled: Callable[..., Any]) -> Any:
+    """Make a kernel that runs another one in parts and with helpers."""
+
+    @kernel
+    def share(mailbox, helpers, parts, *arguments):  # type: ignore[no-untyped-def]
+        worker, record = job_of(compiled, parts, arguments)
+        _do(mailbox, helpers, worker, record)
+        return outcome(record, arguments)
+
+    return share
+
+
+@kernel
+def _do(mailbox, helpers, worker, record):  # type: ignore[no-untyped-def]
+    """Do a job with at most so many helpers; alone while they help another thread."""
+    if not put_if(mailbox, STATE, 0, TAKEN):
+        take_parts(worker, record)
+        return
+    put(mailbox, WORKER, worker)
+    put(mailbox, RECORD, record)
+    put(mailbox, STATE, TAKEN + helpers * SEAT)
+    take_parts(worker, record)
+    keep_bits(mailbox, STATE, ~(TAKEN - SEAT))
+    looks = 0
+    while get(mailbox, STATE) != TAKEN:
+        looks += 1
+        if looks > QUICK:
+            _give_way()
+    put(mailbox, STATE, 0)
+
+
+@kernel
+def _look_for_jobs(mailbox):  # type: ignore[no-untyped-def]
+    """Help with jobs until there has been none for a while."""
+    looks = 0
+    while looks < PATIENCE:
+        state = get(mailbox, STATE)
+        if state & (TAKEN - SEAT) == 0:
+            looks += 1
+            _give_way()
+        elif put_if(mailbox, STATE, state, state - SEAT + INSIDE):
+            take_parts(get(mailbox, WORKER), get(mailbox, RECORD))
+            add(mailbox, STATE, -INSIDE)
+            looks = 0

@@ -1,0 +1,146 @@
+"""Threads that share sequences: each sequence is worked on once, whoever helps, and however they are disturbed."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from structperc.ops.cpu import threads as sharing
+from structperc.ops.cpu.compiled import kernel
+from structperc.ops.cpu.threads import over_sequences
+
+BIG = 10**9  # additions, worth all threads
+
+PROGRAM = """
+import torch
+from structperc.ops import viterbi
+torch.set_num_threads(2)
+print(viterbi(torch.zeros(64, 200, 9), torch.zeros(1, 1, 9, 9), torch.full((64,), 200))[0].sum().item())
+"""
+
+
+@kernel
+def visit(first, step, visits, marked):  # type: ignore[no-untyped-def]
+    """Count visits (B, N) of sequences; True for one that is marked, ValueError for one that is marked twice."""
+    for b in range(first, len(visits), step):
+        for n in range(visits.shape[1]):
+            visits[b, n] += 1
+        if marked[b] == 2:
+            raise ValueError("marked twice")
+    return (marked[first::step] == 1).any()
+
+
+@pytest.fixture(autouse=True)
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def visits_of(B: int, N: int = 3) -> np.ndarray:
+    visits = np.zeros((B, N), np.int64)
+    assert not over_sequences(visit, B, BIG, visits, np.zeros(B, np.int64))
+    return visits
+
+
+@pytest.mark.parametrize("B", [0, 1, 2, 3, 7, 64])
+def test_each_sequence_is_worked_on_once(B: int) -> None:
+    for threads in (1, 2, 5, 3, 1, 2):
+        torch.set_num_threads(threads)
+        assert (visits_of(B) == 1).all()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_one_true_is_enough_and_errors_come_out(threads: int) -> None:
+    torch.set_num_threads(threads)
+    visits, marked = np.zeros((30, 1), np.int64), np.zeros(30, np.int64)
+    marked[17] = 1
+    assert over_sequences(visit, 30, BIG, visits, marked)
+    marked[11] = 2
+    with pytest.raises(ValueError, match="marked twice"):
+        over_sequences(visit, 30, BIG, visits, marked)
+    assert (visits_of(30) == 1).all()
+
+
+def test_helpers_that_do_not_come_are_not_waited_for() -> None:
+    visits, nobody = np.zeros((30, 1), np.int64), np.zeros(3, np.int64)
+    assert not sharing._shared(visit)(nobody, 4, 8, visits, np.zeros(30, np.int64))
+    assert (visits == 1).all()
+    assert not nobody[sharing.STATE]
+
+
+def test_helpers_sleep_and_wake() -> None:
+    for _ in range(5):
+        assert (visits_of(20) == 1).all()
+        time.sleep(0.02)
+
+
+def test_threads_of_python_that_ask_at_the_same_time() -> None:
+    """One of them is helped, the others work alone; a mailbox serves one job."""
+    wrong = []
+
+    def ask() -> None:
+        wrong.extend(b for _ in range(300) for b in np.flatnonzero((visits_of(16, 50) != 1).any(1)))
+
+    askers = [threading.Thread(target=ask) for _ in range(3)]
+    for asker in askers:
+        asker.start()
+    for asker in askers:
+        asker.join()
+    assert wrong == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_process_has_helpers_of_its_own() -> None:
+    """Also one that is forked while threads are at work, and ends as programs do."""
+    visits_of(64)  # compiled by now
+    stop = threading.Event()
+    busy = threading.Thread(target=lambda: [visits_of(64, 2000) for _ in iter(stop.is_set, True)])
+    busy.start()
+    try:
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)
+                fine = all((visits_of(64) == 1).all() for _ in range(20))
+                sharing._helpers(os.getpid()).leave()
+                os._exit(0 if fine else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        stop.set()
+        busy.join()
+
+
+def visit_until_alarm(seconds: float) -> None:
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    while True:
+        visits_of(64, 500)
+
+
+def test_ctrl_c_is_heard_and_nothing_is_left_behind() -> None:
+    def press(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, press) if hasattr(signal, "SIGALRM") else pytest.skip("no alarms here")
+    try:
+        for n in range(20):
+            with pytest.raises(KeyboardInterrupt):
+                visit_until_alarm(0.002 + 0.0003 * n)
+            assert (visits_of(64) == 1).all()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_program_with_helpers_ends_quietly() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0.0\n", "")
