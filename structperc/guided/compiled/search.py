@@ -10,7 +10,7 @@ from structperc.guided.compiled.chart import accept, beside, chart_for, clear, l
 from structperc.guided.compiled.queue import best
 from structperc.guided.decisions import Decisions
 from structperc.ops.cpu.compiled import arrays, inner_kernel, kernel
-from structperc.ops.cpu.threads import over_sequences
+from structperc.ops.cpu.threads import over_sequences, take
 
 ROWS = 64  # that are added up for a token, with what else it takes
 
@@ -23,9 +23,11 @@ def decide(starts: np.ndarray, text: Text, weights: Weights, beam: int, easiest:
 
 
 @kernel
-def _decide(first, step, starts, text, weights, beam, easiest, found):  # type: ignore[no-untyped-def]
+def _decide(turns, starts, text, weights, beam, easiest, found):  # type: ignore[no-untyped-def]
     chart = chart_for(longest(starts), beam, weights)
-    for s in range(first, len(starts) - 1, step):
+    for s in range(len(starts) - 1):
+        if not take(s, turns):
+            continue
         own = sentence(s, starts, text)
         clear(chart)
         for place in first_candidates(easiest, own):

@@ -4,11 +4,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.checks import any_unfit, check_lengths
+from structperc.ops.cpu.checks import check_lengths, unfit_edges, unfit_sequence
 from structperc.ops.cpu.compiled import arrays, kernel
 from structperc.ops.cpu.lanes import WIDTH, larger, like, load, load_one, load_some, padded, spread, store
 from structperc.ops.cpu.onward import best_by_columns, best_by_rows, columns
-from structperc.ops.cpu.threads import over_sequences
+from structperc.ops.cpu.threads import over_sequences, take
 
 
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -33,12 +33,14 @@ def push_back(
 
 
 @kernel
-def _find(first, step, unary, edge, lengths, before, after):  # type: ignore[no-untyped-def]
-    if any_unfit(first, step, unary, edge, lengths):
-        return True
-    _, T, L = unary.shape
+def _find(turns, unary, edge, lengths, before, after):  # type: ignore[no-untyped-def]
+    unfit, (_, T, L) = unfit_edges(unary, edge), unary.shape
     states, here = _room(T, L)
-    for b in range(first, len(unary), step):
+    for b in range(len(unary)):
+        if not take(b, turns):
+            continue
+        if unfit or unfit_sequence(b, unary, edge, lengths):
+            return True
         length = lengths[b]
         _both_ways(unary[b], edge[0 if len(edge) == 1 else b], length, states, here)
         for t in range(length):
@@ -91,11 +93,13 @@ def _with_own(state, unary, t, here):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _push(first, step, unary, edge, lengths, grad_before, grad_after, own, steps):  # type: ignore[no-untyped-def]
+def _push(turns, unary, edge, lengths, grad_before, grad_after, own, steps):  # type: ignore[no-untyped-def]
     """Push what arrives at labels back to the scores that it was made of: the lowest of equal labels gets it all."""
     _, T, L = unary.shape
     (states, here), pushed = _room(T, L), np.empty((T, L))
-    for b in range(first, len(unary), step):
+    for b in range(len(unary)):
+        if not take(b, turns):
+            continue
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
         _both_ways(unary[b], edges, length, states, here)
         for way in range(2):

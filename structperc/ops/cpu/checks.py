@@ -4,13 +4,13 @@ import numpy as np
 from torch import Tensor
 
 from structperc.errors import InfiniteScore, InputError
-from structperc.ops.cpu.compiled import arrays, kernel
+from structperc.ops.cpu.compiled import arrays, inner_kernel, kernel
 from structperc.ops.cpu.lanes import WIDTH, larger, largest, load_some, spread
 
 
 def check_lengths(lengths: Tensor, T: int) -> None:
     """InputError for a length outside 0..T."""
-    b = _first_beyond(0, 1, *arrays(lengths), T)
+    b = _first_beyond(*arrays(lengths), T)
     if b >= 0:
         raise InputError(f"lengths: sequence {b} of {len(lengths)} has {int(lengths[b])} tokens, expected 0..{T}")
 
@@ -21,7 +21,7 @@ def check_scores(unary: Tensor, edge: Tensor, lengths: Tensor) -> None:
     For searches: of labellings that score +inf none is the best.
     """
     check_lengths(lengths, unary.shape[1])
-    wrong = _first_infinite(0, 1, *arrays(unary, edge, lengths))
+    wrong = _first_infinite(*arrays(unary, edge, lengths))
     if wrong >= 0:
         b, t = divmod(wrong, unary.shape[1])
         raise InfiniteScore(
@@ -44,23 +44,33 @@ def any_nan(x: Tensor) -> bool:
     return bool(_any_nan(*arrays(x)))
 
 
-@kernel
-def any_beyond(first, step, lengths, T):  # type: ignore[no-untyped-def]
-    """Return whether `check_lengths` refuses sequences first, first + step, ..., for the kernel that works on them."""
-    return _first_beyond(first, step, lengths, T) >= 0
+@inner_kernel
+def beyond(length, T):  # type: ignore[no-untyped-def]
+    """Return whether `check_lengths` refuses a length."""
+    return length < 0 or length > T
+
+
+@inner_kernel
+def unfit_edges(unary, edge):  # type: ignore[no-untyped-def]
+    """Return whether `check_scores` refuses edges that all sequences share."""
+    T = unary.shape[1]
+    return len(edge) == 1 and T > 1 and _highest(edge, *_edges_of(edge, 0, T)) == np.inf
+
+
+@inner_kernel
+def unfit_sequence(b, unary, edge, lengths):  # type: ignore[no-untyped-def]
+    """Return whether `check_scores` refuses the length of sequence b, its scores or its own edges."""
+    (_, T, L), length = unary.shape, lengths[b]
+    if beyond(length, T) or _highest(unary, b * T * L, (b * T + length) * L) == np.inf:
+        return True
+    return len(edge) > 1 and T > 1 and _highest(edge, *_edges_of(edge, b, length)) == np.inf
 
 
 @kernel
-def any_unfit(first, step, unary, edge, lengths):  # type: ignore[no-untyped-def]
-    """Return whether `check_scores` refuses sequences first, first + step, ..., for the kernel that searches them."""
-    return any_beyond(first, step, lengths, unary.shape[1]) or _first_infinite(first, step, unary, edge, lengths) >= 0
-
-
-@kernel
-def _first_beyond(first, step, lengths, T):  # type: ignore[no-untyped-def]
+def _first_beyond(lengths, T):  # type: ignore[no-untyped-def]
     """Return the first sequence whose length is not in 0..T; -1 where there is none."""
-    for b in range(first, len(lengths), step):
-        if lengths[b] < 0 or lengths[b] > T:
+    for b in range(len(lengths)):
+        if beyond(lengths[b], T):
             return b
     return -1
 
@@ -71,30 +81,42 @@ def _any_nan(numbers):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _first_infinite(first, step, unary, edge, lengths):  # type: ignore[no-untyped-def]
+def _first_infinite(unary, edge, lengths):  # type: ignore[no-untyped-def]
     """Return sequence * T + token of the first +inf among the scores; -1 where there is none."""
     B, T, L = unary.shape
-    scores, steps = unary.reshape(-1), edge.reshape(-1)
-    for b in range(first, B, step):
-        at = _infinite(scores, b * T * L, (b * T + lengths[b]) * L)
+    for b in range(B):
+        at = _infinite(unary.reshape(-1), b * T * L, (b * T + lengths[b]) * L)
         if at >= 0:
             return at // L
-    own, each = len(edge) > 1, edge.shape[1]
-    for b in range(first if own else 0, len(edge) if T > 1 else 0, step):
-        last = 1 if each == 1 else lengths[b] if own else T
-        at = _infinite(steps, (b * each + (each > 1)) * L * L, (b * each + last) * L * L)
+    for b in range(len(edge) if T > 1 else 0):
+        start, stop = _edges_of(edge, b, lengths[b] if len(edge) > 1 else T)
+        at = _infinite(edge.reshape(-1), start, stop)
         if at >= 0:
-            return b * T + at // (L * L) % each
+            return b * T + at // (L * L) % edge.shape[1]
     return -1
+
+
+@inner_kernel
+def _edges_of(edge, b, length):  # type: ignore[no-untyped-def]
+    """Return the places where the edges at b begin and end that lead from token to token of so many."""
+    _, each, L, _ = edge.shape
+    last = 1 if each == 1 else length
+    return (b * each + (each > 1)) * L * L, (b * each + last) * L * L
+
+
+@inner_kernel
+def _highest(scores, start, stop):  # type: ignore[no-untyped-def]
+    """Return the highest of an array's scores from place start to stop; -inf where there are none."""
+    highest = spread(scores.dtype.type(-np.inf))
+    for place in range(start, stop, WIDTH):
+        highest = larger(load_some(scores, place, stop - place), highest)
+    return largest(highest)
 
 
 @kernel
 def _infinite(scores, start, stop):  # type: ignore[no-untyped-def]
     """Return the first place from start to stop where scores (N,) are +inf; -1 where none is."""
-    highest = spread(scores.dtype.type(-np.inf))
-    for place in range(start, stop, WIDTH):
-        highest = larger(load_some(scores, place, stop - place), highest)
-    if largest(highest) == np.inf:
+    if _highest(scores, start, stop) == np.inf:
         for place in range(start, stop):
             if scores[place] == np.inf:
                 return place

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.checks import any_beyond, check_lengths
+from structperc.ops.cpu.checks import beyond, check_lengths
 from structperc.ops.cpu.compiled import arrays, kernel
 from structperc.ops.cpu.factors import factors_of_edges, factors_of_tokens
 from structperc.ops.cpu.lanes import (
@@ -32,7 +32,7 @@ from structperc.ops.cpu.lanes import (
     where_above,
 )
 from structperc.ops.cpu.log_sums import expect_by_logs
-from structperc.ops.cpu.threads import over_sequences
+from structperc.ops.cpu.threads import over_sequences, take
 
 SMALLEST = 1e-140  # of the positive sums
 LOW, HIGH = 1e-10, 1e10  # sums over a token's labels are scaled to 1 when they leave this range
@@ -52,16 +52,18 @@ def expectations(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool)
 
 
 @kernel
-def _expect(first, step, unary, edge, lengths, totals, nodes, pairs):  # type: ignore[no-untyped-def]
+def _expect(turns, unary, edge, lengths, totals, nodes, pairs):  # type: ignore[no-untyped-def]
     _, T, L = unary.shape
-    if any_beyond(first, step, lengths, T):
-        return True
     M = edge.shape[1]  # matrices of edges for each sequence
     scales = np.empty(T)
     own, before, after = padded(T, L, scales, 0.0), padded(T + 1, L, scales, 0.0), padded(1, L, scales, 0.0)
     steps, back = padded(M * L + 1, L, scales, 0.0), padded(L + 1 if M == 1 else 0, L, scales, 0.0)
     level, small, known, diverged = 0.0, False, False, False
-    for b in range(first, len(unary), step):
+    for b in range(len(unary)):
+        if not take(b, turns):
+            continue
+        if beyond(lengths[b], T):
+            return True
         length, into = lengths[b], pairs[0 if len(pairs) == 1 else b]
         if length == 0:
             nodes[b], into[:] = 0, 0

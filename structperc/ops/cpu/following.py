@@ -7,7 +7,7 @@ from structperc.ops.cpu.checks import check_lengths
 from structperc.ops.cpu.compiled import arrays, kernel
 from structperc.ops.cpu.exponential import exp
 from structperc.ops.cpu.log_sums import log_sum
-from structperc.ops.cpu.threads import over_sequences
+from structperc.ops.cpu.threads import over_sequences, take
 
 
 def log_following(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
@@ -28,10 +28,12 @@ def following_shares(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor)
 
 
 @kernel
-def _sum(first, step, unary, edge, lengths, sums):  # type: ignore[no-untyped-def]
+def _sum(turns, unary, edge, lengths, sums):  # type: ignore[no-untyped-def]
     L = unary.shape[2]
     scores = np.empty(L)
-    for b in range(first, len(unary), step):
+    for b in range(len(unary)):
+        if not take(b, turns):
+            continue
         edges = edge[0 if len(edge) == 1 else b]
         for t in range(1, lengths[b]):
             for i in range(L):
@@ -41,10 +43,12 @@ def _sum(first, step, unary, edge, lengths, sums):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _share(first, step, unary, edge, lengths, grad, own, steps):  # type: ignore[no-untyped-def]
+def _share(turns, unary, edge, lengths, grad, own, steps):  # type: ignore[no-untyped-def]
     L = unary.shape[2]
     scores = np.empty(L)
-    for b in range(first, len(unary), step):
+    for b in range(len(unary)):
+        if not take(b, turns):
+            continue
         edges = edge[0 if len(edge) == 1 else b]
         for t in range(1, lengths[b]):
             at = 0 if len(edges) == 1 else t

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.checks import any_unfit, check_scores
+from structperc.ops.cpu.checks import check_scores, unfit_edges, unfit_sequence
 from structperc.ops.cpu.compiled import arrays, kernel
 from structperc.ops.cpu.kbest_bound import loss_bound, losses_after, smallest
 from structperc.ops.cpu.lanes import padded
 from structperc.ops.cpu.onward import columns, onward_scores
-from structperc.ops.cpu.threads import over_sequences
+from structperc.ops.cpu.threads import over_sequences, take
 
 
 class Forks(NamedTuple):
@@ -52,10 +52,8 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
 
 
 @kernel
-def _search(first, step, unary, edge, lengths, k, labels, scores):  # type: ignore[no-untyped-def]
-    if any_unfit(first, step, unary, edge, lengths):
-        return True
-    B, T, L = unary.shape
+def _search(turns, unary, edge, lengths, k, labels, scores):  # type: ignore[no-untyped-def]
+    unfit, (B, T, L) = unfit_edges(unary, edge), unary.shape
     into, onward, best = columns(edge[0], unary), padded(T, L, unary), padded(T, L, unary)
     losses, totals = np.empty((2, k * L), unary.dtype), np.empty((2, k))
     origin, label = np.empty(1 + (T + L) * k, np.int32), np.empty(1 + (T + L) * k, np.int16)
@@ -68,7 +66,11 @@ def _search(first, step, unary, edge, lengths, k, labels, scores):  # type: igno
         np.empty((L, L), np.int16),
         np.empty((L, L), unary.dtype),
     )
-    for b in range(first, B, step):
+    for b in range(B):
+        if not take(b, turns):
+            continue
+        if unfit or unfit_sequence(b, unary, edge, lengths):
+            return True
         length, edges = lengths[b], edge[0 if edge.shape[0] == 1 else b]
         if len(edge) > 1:
             into = columns(edges, unary)

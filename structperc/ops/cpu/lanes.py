@@ -14,9 +14,10 @@ import numpy as np
 from llvmlite import ir
 from numba import float64, int64, types
 from numba.core.datamodel import models
-from numba.extending import intrinsic, overload, register_model
+from numba.extending import overload, register_model
 
 from structperc.ops.cpu.compiled import kernel
+from structperc.ops.cpu.instructions import number_at, operation
 
 WIDTH = 16
 LINE = 64  # bytes of a line of the cache
@@ -50,12 +51,7 @@ def padded(T, L, other, number=-np.inf):  # type: ignore[no-untyped-def]
     return room[start : start + T * width].reshape(T, width)
 
 
-def _operation(function: Callable[..., Any]) -> Any:
-    """Make a function for kernels of one that returns its signature and what writes its instructions."""
-    return intrinsic(function)
-
-
-@_operation
+@operation
 def load(context: Any, array: Any, place: Any) -> Any:
     """Sixteen numbers of an array from a place on."""
 
@@ -65,7 +61,7 @@ def load(context: Any, array: Any, place: Any) -> Any:
     return Lanes(array.dtype)(array, place), generate
 
 
-@_operation
+@operation
 def load_some(context: Any, array: Any, place: Any, count: Any) -> Any:
     """Numbers of an array from a place on, as many as are counted; what is beyond is not read, its lanes are -inf."""
 
@@ -81,17 +77,17 @@ def load_some(context: Any, array: Any, place: Any, count: Any) -> Any:
     return Lanes(array.dtype)(array, place, count), generate
 
 
-@_operation
+@operation
 def load_one(context: Any, array: Any, place: Any) -> Any:
     """The number of an array at a place, in all lanes."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _spread(builder, builder.load(_number_at(context, builder, signature, arguments)))
+        return _spread(builder, builder.load(number_at(context, builder, signature, arguments)))
 
     return Lanes(array.dtype)(array, place), generate
 
 
-@_operation
+@operation
 def store(context: Any, array: Any, place: Any, lanes: Any) -> Any:
     """Write lanes into an array from a place on."""
 
@@ -102,7 +98,7 @@ def store(context: Any, array: Any, place: Any, lanes: Any) -> Any:
     return types.void(array, place, lanes), generate
 
 
-@_operation
+@operation
 def store_some(context: Any, array: Any, place: Any, count: Any, lanes: Any) -> Any:
     """Write as many lanes as are counted into an array from a place on; nothing beyond. float64 are rounded for it."""
 
@@ -119,7 +115,7 @@ def store_some(context: Any, array: Any, place: Any, count: Any, lanes: Any) -> 
     return types.void(array, place, count, lanes), generate
 
 
-@_operation
+@operation
 def like(context: Any, lanes: Any, array: Any) -> Any:
     """The same numbers in the precision of an array."""
 
@@ -131,13 +127,13 @@ def like(context: Any, lanes: Any, array: Any) -> Any:
     return Lanes(array.dtype)(lanes, array), generate
 
 
-@_operation
+@operation
 def spread(context: Any, number: Any) -> Any:
     """One number in all lanes."""
     return Lanes(number)(number), lambda context, builder, signature, arguments: _spread(builder, arguments[0])
 
 
-@_operation
+@operation
 def larger(context: Any, a: Any, b: Any) -> Any:
     """Lane by lane the larger number; b where a is NaN."""
 
@@ -148,7 +144,7 @@ def larger(context: Any, a: Any, b: Any) -> Any:
     return a(a, b), generate
 
 
-@_operation
+@operation
 def largest(context: Any, lanes: Any) -> Any:
     """The largest number of all lanes, none of which is NaN."""
 
@@ -164,7 +160,7 @@ def largest(context: Any, lanes: Any) -> Any:
     return lanes.dtype(lanes), generate
 
 
-@_operation
+@operation
 def sum_of(context: Any, lanes: Any) -> Any:
     """The sum of all lanes, taken in any order."""
 
@@ -180,7 +176,7 @@ def sum_of(context: Any, lanes: Any) -> Any:
     return lanes.dtype(lanes), generate
 
 
-@_operation
+@operation
 def where_above(context: Any, x: Any, bound: Any, yes: Any, no: Any) -> Any:
     """`yes` where x is above a bound, `no` elsewhere; each of them lanes or one number for all, or all four numbers."""
     kind = next((each for each in (x, bound, yes, no) if isinstance(each, Lanes)), float64)
@@ -195,7 +191,7 @@ def where_above(context: Any, x: Any, bound: Any, yes: Any, no: Any) -> Any:
 def _arithmetic(operations: tuple[Callable[..., Any], ...], instruction: str) -> None:
     """Teach kernels an operator on lanes, or lanes and a number. A product may be rounded with the sum around it."""
 
-    @_operation
+    @operation
     def compute(context: Any, x: Any, y: Any) -> Any:
         kind = x if isinstance(x, Lanes) else y
 
@@ -209,8 +205,8 @@ def _arithmetic(operations: tuple[Callable[..., Any], ...], instruction: str) ->
             return lambda x, y: compute(x, y)
         return None
 
-    for operation in operations:
-        overload(operation)(choose)
+    for operator_ in operations:
+        overload(operator_)(choose)
 
 
 _arithmetic((operator.add, operator.iadd), "fadd")
@@ -218,7 +214,7 @@ _arithmetic((operator.sub, operator.isub), "fsub")
 _arithmetic((operator.mul, operator.imul), "fmul")
 
 
-@_operation
+@operation
 def first_equal(context: Any, lanes: Any, number: Any) -> Any:
     """The first lane that equals a number; WIDTH where none does."""
 
@@ -231,16 +227,10 @@ def first_equal(context: Any, lanes: Any, number: Any) -> Any:
     return int64(lanes, number), generate
 
 
-def _number_at(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Pointer to the number of the array that is the first argument, at the place that is the second."""
-    array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    return builder.gep(array.data, [arguments[1]])
-
-
 def _lanes_at(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """The same pointer, to lanes."""
     vector = context.get_value_type(Lanes(signature.args[0].dtype))
-    return builder.bitcast(_number_at(context, builder, signature, arguments), vector.as_pointer())
+    return builder.bitcast(number_at(context, builder, signature, arguments), vector.as_pointer())
 
 
 def _bytes(array: Any) -> int:

@@ -1,17 +1,12 @@
 """What threads tell each other in kernels, in atomic steps: numbers int64 of an array, one after the other for all."""
 
-from collections.abc import Callable
 from typing import Any
 
 from numba import types
-from numba.extending import intrinsic
+
+from structperc.ops.cpu.instructions import number_at, operation
 
 ORDER = "seq_cst"  # all threads see all steps in one order
-
-
-def operation(function: Callable[..., Any]) -> Any:
-    """Make a function for kernels of one that returns its signature and what writes its instructions."""
-    return intrinsic(function)
 
 
 @operation
@@ -19,7 +14,7 @@ def get(context: Any, array: Any, place: Any) -> Any:
     """The number at a place."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load_atomic(_number_at(context, builder, signature, arguments), ORDER, align=8)
+        return builder.load_atomic(number_at(context, builder, signature, arguments), ORDER, align=8)
 
     return types.int64(array, types.int64), generate
 
@@ -29,7 +24,7 @@ def put(context: Any, array: Any, place: Any, number: Any) -> Any:
     """Write a number to a place."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store_atomic(arguments[2], _number_at(context, builder, signature, arguments), ORDER, align=8)
+        builder.store_atomic(arguments[2], number_at(context, builder, signature, arguments), ORDER, align=8)
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.int64), generate
@@ -40,7 +35,7 @@ def put_if(context: Any, array: Any, place: Any, old: Any, new: Any) -> Any:
     """Write the new number to a place if the old one is there -> whether it was."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = _number_at(context, builder, signature, arguments)
+        pointer = number_at(context, builder, signature, arguments)
         return builder.extract_value(builder.cmpxchg(pointer, arguments[2], arguments[3], ORDER, ORDER), 1)
 
     return types.boolean(array, types.int64, types.int64, types.int64), generate
@@ -52,7 +47,7 @@ def _changed_by(instruction: str) -> Any:
     @operation
     def change(context: Any, array: Any, place: Any, number: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            pointer = _number_at(context, builder, signature, arguments)
+            pointer = number_at(context, builder, signature, arguments)
             return builder.atomic_rmw(instruction, pointer, arguments[2], ORDER)
 
         return types.int64(array, types.int64, types.int64), generate
@@ -61,9 +56,3 @@ def _changed_by(instruction: str) -> Any:
 
 
 add, keep_bits = _changed_by("add"), _changed_by("and")
-
-
-def _number_at(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Pointer to the number of the array that is the first argument, at the place that is the second."""
-    array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    return builder.gep(array.data, [arguments[1]])

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from structperc.ops.cpu.checks import any_nan, check_labels, check_lengths
 from structperc.ops.cpu.compiled import arrays, kernel
-from structperc.ops.cpu.threads import over_sequences
+from structperc.ops.cpu.threads import over_sequences, take
 
 
 def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
@@ -31,9 +31,11 @@ def path_counts(
 
 
 @kernel
-def _score(first, step, unary, edge, lengths, labels, rows, scores):  # type: ignore[no-untyped-def]
+def _score(turns, unary, edge, lengths, labels, rows, scores):  # type: ignore[no-untyped-def]
     L = unary.shape[2]
-    for s in range(first, len(labels), step):
+    for s in range(len(labels)):
+        if not take(s, turns):
+            continue
         b, before, own, steps = rows[s], 0, 0.0, 0.0
         for t in range(lengths[b]):
             label = labels[s, t]

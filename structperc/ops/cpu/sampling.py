@@ -4,11 +4,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.checks import any_unfit, check_scores
+from structperc.ops.cpu.checks import check_scores, unfit_edges, unfit_sequence
 from structperc.ops.cpu.compiled import arrays, kernel
 from structperc.ops.cpu.exponential import exp
 from structperc.ops.cpu.log_sums import completions, largest, levelled
-from structperc.ops.cpu.threads import over_sequences
+from structperc.ops.cpu.threads import over_sequences, take
 
 
 def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
@@ -21,12 +21,15 @@ def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tenso
 
 
 @kernel
-def _draw(first, step, unary, edge, lengths, noise, labels):  # type: ignore[no-untyped-def]
-    if any_unfit(first, step, unary, edge, lengths):
-        return True
+def _draw(turns, unary, edge, lengths, noise, labels):  # type: ignore[no-untyped-def]
+    unfit = unfit_edges(unary, edge)
     _, T, L = unary.shape
     own, after, below = np.empty((T, L)), np.empty((T, L)), np.empty(L)
-    for b in range(first, len(unary), step):
+    for b in range(len(unary)):
+        if not take(b, turns):
+            continue
+        if unfit or unfit_sequence(b, unary, edge, lengths):
+            return True
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
         if length == 0:
             continue

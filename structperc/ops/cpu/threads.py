@@ -1,8 +1,9 @@
 """The threads that share the sequences of a batch: who has begun to help is waited for, nobody else.
 
-A batch is cut into parts. Each thread takes the next part that nobody has, the one that asks for help like those that
-help it, and this one returns when all are done. So a helper that comes late, since its core sleeps or is busy with
-another program, costs nothing but its help; the threads of OpenMP, which torch works with, are waited for all.
+Each thread takes the next sequence that nobody has, the one that asks for help like those that help it, until there is
+none; then the former waits for those who are still at work. So a helper that comes late, since its core sleeps or is
+busy with another program, costs nothing but its help; of the threads of OpenMP, which torch works with, each is waited
+for.
 
 What is to be done stands in a mailbox, in which helpers look without Python's lock: to be found there takes a
 microsecond, where a queue of Python's takes 20 to 50. A helper who was of use looks for a while, then sleeps until its
@@ -23,13 +24,12 @@ import numpy as np
 import torch
 from numba import types
 
-from structperc.ops.cpu.compiled import kernel
-from structperc.ops.cpu.job import job_of, outcome, take_parts
+from structperc.ops.cpu.compiled import inner_kernel, kernel
+from structperc.ops.cpu.job import do, job_of, outcome
 from structperc.ops.cpu.mailbox import add, get, keep_bits, put, put_if
 
-WORTH_A_THREAD = 2**16  # additions, some 0.02 ms: to wake a thread takes 0.005 ms of the one that calls it
-PARTS = 4  # for each thread, so that one which begins late or is slow leaves more of them to the others
-STATE, WORKER, RECORD = range(3)  # places of a mailbox: who is at what job
+WORTH_A_THREAD = 2**16  # additions, some 0.04 ms: to call a helper and to wait for its last sequence takes 0.01 ms
+STATE, TASK, RECORD = range(3)  # places of a mailbox: who is at what job
 INSIDE, SEAT, TAKEN = 1, 1 << 20, 1 << 40  # STATE counts who helps, who may still join, and the job; 0 without one
 PATIENCE = 300  # looks into an empty mailbox, of some 0.3 microseconds, before a helper sleeps
 QUICK = 1000  # looks after a job's last helpers before their cores may need this one's
@@ -37,19 +37,26 @@ _give_way = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" e
 
 
 def over_sequences(kernel: Callable[..., Any], B: int, work: int, *arguments: Any) -> bool:
-    """Run kernel(first, step, *arguments) for the sequences first, first + step, ... in as many threads as pay.
+    """Run kernel(turns, *arguments) in as many threads as pay, at most torch's; each works on what it can `take`.
 
     There are B sequences, each of so many additions or of what takes as long. Each one is worked on by one thread
-    alone, with memory of its own: results do not depend on their number, which is at most that of torch. Returns
-    whether the kernel returned True, for any of them.
+    alone, with memory of its own: results do not depend on their number. turns (1,) is the next one that is left.
+    Returns whether the kernel returned True in any thread.
     """
     threads = min(torch.get_num_threads(), B, 1 + B * work // WORTH_A_THREAD)
     if threads == 0:
         return False
+    turns = np.zeros(1, np.int64)
     if threads == 1:
-        return bool(kernel(0, 1, *arguments))
+        return bool(kernel(turns, *arguments))
     mailbox = _helpers(os.getpid()).call(threads - 1)
-    return bool(_shared(kernel)(mailbox, threads - 1, min(B, PARTS * threads), *arguments))
+    return bool(_shared(kernel)(mailbox, threads - 1, turns, *arguments))
+
+
+@inner_kernel
+def take(b, turns):  # type: ignore[no-untyped-def]
+    """Return whether sequence b is left to the thread that asks, which has asked for all before it."""
+    return get(turns, 0) == b and put_if(turns, 0, b, b + 1)
 
 
 class Helpers:
@@ -100,27 +107,27 @@ def _helpers(process: int) -> Helpers:
 
 @cache
 def _shared(compiled: Callable[..., Any]) -> Any:
-    """Make a kernel that runs another one in parts and with helpers."""
+    """Make a kernel that runs another one with helpers."""
 
     @kernel
-    def share(mailbox, helpers, parts, *arguments):  # type: ignore[no-untyped-def]
-        worker, record = job_of(compiled, parts, arguments)
-        _do(mailbox, helpers, worker, record)
+    def share(mailbox, helpers, *arguments):  # type: ignore[no-untyped-def]
+        task, record = job_of(compiled, arguments)
+        _together(mailbox, helpers, task, record)
         return outcome(record, arguments)
 
     return share
 
 
 @kernel
-def _do(mailbox, helpers, worker, record):  # type: ignore[no-untyped-def]
+def _together(mailbox, helpers, task, record):  # type: ignore[no-untyped-def]
     """Do a job with at most so many helpers; alone while they help another thread."""
     if not put_if(mailbox, STATE, 0, TAKEN):
-        take_parts(worker, record)
+        do(task, record)
         return
-    put(mailbox, WORKER, worker)
+    put(mailbox, TASK, task)
     put(mailbox, RECORD, record)
     put(mailbox, STATE, TAKEN + helpers * SEAT)
-    take_parts(worker, record)
+    do(task, record)
     keep_bits(mailbox, STATE, ~(TAKEN - SEAT))
     looks = 0
     while get(mailbox, STATE) != TAKEN:
@@ -140,6 +147,6 @@ def _look_for_jobs(mailbox):  # type: ignore[no-untyped-def]
             looks += 1
             _give_way()
         elif put_if(mailbox, STATE, state, state - SEAT + INSIDE):
-            take_parts(get(mailbox, WORKER), get(mailbox, RECORD))
+            do(get(mailbox, TASK), get(mailbox, RECORD))
             add(mailbox, STATE, -INSIDE)
             looks = 0

@@ -4,11 +4,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.checks import any_unfit, check_scores
+from structperc.ops.cpu.checks import check_scores, unfit_edges, unfit_sequence
 from structperc.ops.cpu.compiled import arrays, kernel
 from structperc.ops.cpu.lanes import WIDTH, first_equal, like, load, load_some, padded
 from structperc.ops.cpu.onward import columns, onward_scores
-from structperc.ops.cpu.threads import over_sequences
+from structperc.ops.cpu.threads import over_sequences, take
 
 
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -21,12 +21,15 @@ def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
 
 
 @kernel
-def _search(first, step, unary, edge, lengths, scores, labels):  # type: ignore[no-untyped-def]
-    if any_unfit(first, step, unary, edge, lengths):
-        return True
+def _search(turns, unary, edge, lengths, scores, labels):  # type: ignore[no-untyped-def]
+    unfit = unfit_edges(unary, edge)
     _, T, L = unary.shape
     into, onward, best = columns(edge[0], unary), padded(T, L, unary), padded(T, L, unary)
-    for b in range(first, len(unary), step):
+    for b in range(len(unary)):
+        if not take(b, turns):
+            continue
+        if unfit or unfit_sequence(b, unary, edge, lengths):
+            return True
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
         if len(edge) > 1:
             into = columns(edges, unary)
