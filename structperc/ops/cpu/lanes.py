@@ -205,8 +205,8 @@ def _arithmetic(operations: tuple[Callable[..., Any], ...], instruction: str) ->
             return lambda x, y: compute(x, y)
         return None
 
-    for operator_ in operations:
-        overload(operator_)(choose)
+    for function in operations:
+        overload(function)(choose)
 
 
 _arithmetic((operator.add, operator.iadd), "fadd")
