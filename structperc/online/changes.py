@@ -4,45 +4,56 @@ import numpy as np
 
 from structperc.ops.cpu.compiled import inner_kernel, kernel
 
-EMPTY = -1
+FREE = -1
+
+
+@kernel
+def no_room():  # type: ignore[no-untyped-def]
+    """Return the room to collect changes in, without room yet: slots (2C,), of which C may have keys (C,), counts (C,).
+
+    With open addresses the slots have numbers of keys, or are FREE.
+    """
+    return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0)
 
 
 @kernel
 def collect(start, stop, gold, rival, features, sizes, room):  # type: ignore[no-untyped-def]
-    """Fill a table (keys, counts) with Phi(gold) - Phi(rival) and return it, with the room it is in.
+    """Return Phi(gold) - Phi(rival) as keys (n,) int64, each once, and counts (n,) float64, with the room they are in.
 
     gold and rival are (T,), labels of the tokens start, ..., stop - 1. A key is the place of a weight in the node
     table, or sizes[0] + its place in the edge table, or sizes[0] + sizes[1] + its place in the transitions; sizes[2]
-    says whether there are any, sizes[3] is L. The table (C,) int64 and (C,) float64 has open addresses; a free one has
-    the key EMPTY. The room, such a pair, is made larger where it is too small.
+    says whether there are any, sizes[3] is L. Keys are in the order in which they are met, so that those of a row are
+    neighbours. The room, as of `no_room`, is made larger where it is too small.
     """
     L = sizes[3]
     needed, size = 2 * _entries(start, stop, gold, rival, features), 64
     while size < 2 * needed:
         size *= 2
     if size > len(room[0]):
-        room = np.empty(size, np.int64), np.empty(size)
-    keys, counts = room[0][:size], room[1][:size]
-    keys[:] = EMPTY
+        room = np.empty(size, np.int32), np.empty(size // 2, np.int64), np.empty(size // 2)
+    slots, keys, counts = room
+    slots = slots[:size]
+    slots[:] = FREE
+    n = 0
     for t in range(stop - start):
         token, g, r = start + t, gold[t], rival[t]
         if g != r:
             for place in range(features.node_ends[token], features.node_ends[token + 1]):
                 row = np.int64(features.node_ids[place]) * L
-                _count(row + g, 1.0, keys, counts)
-                _count(row + r, -1.0, keys, counts)
+                n = _count(row + g, 1.0, slots, keys, counts, n)
+                n = _count(row + r, -1.0, slots, keys, counts, n)
         if t == 0 or (g == r and gold[t - 1] == rival[t - 1]):
             continue
         g, r = gold[t - 1] * L + g, rival[t - 1] * L + r
         if sizes[1]:
             for place in range(features.edge_ends[token], features.edge_ends[token + 1]):
                 row = sizes[0] + np.int64(features.edge_ids[place]) * L * L
-                _count(row + g, 1.0, keys, counts)
-                _count(row + r, -1.0, keys, counts)
+                n = _count(row + g, 1.0, slots, keys, counts, n)
+                n = _count(row + r, -1.0, slots, keys, counts, n)
         if sizes[2]:
-            _count(sizes[0] + sizes[1] + g, 1.0, keys, counts)
-            _count(sizes[0] + sizes[1] + r, -1.0, keys, counts)
-    return keys, counts, room
+            n = _count(sizes[0] + sizes[1] + g, 1.0, slots, keys, counts, n)
+            n = _count(sizes[0] + sizes[1] + r, -1.0, slots, keys, counts, n)
+    return keys[:n], counts[:n], room
 
 
 @inner_kernel
@@ -59,23 +70,25 @@ def _entries(start, stop, gold, rival, features):  # type: ignore[no-untyped-def
 
 
 @inner_kernel
-def _count(key, change, keys, counts):  # type: ignore[no-untyped-def]
-    mask = len(keys) - 1
-    place = ((key * 0x9E3779B97F4A7C1) >> 20) & mask
-    while keys[place] != key and keys[place] != EMPTY:
-        place = (place + 1) & mask
-    if keys[place] == EMPTY:
-        keys[place], counts[place] = key, 0.0
-    counts[place] += change
+def _count(key, change, slots, keys, counts, n):  # type: ignore[no-untyped-def]
+    """Add a change to the count of a key, which comes after the n keys there are if it is new; return how many then."""
+    mask = len(slots) - 1
+    slot = ((key * 0x9E3779B97F4A7C1) >> 20) & mask
+    while slots[slot] != FREE and keys[slots[slot]] != key:
+        slot = (slot + 1) & mask
+    if slots[slot] == FREE:
+        slots[slot], keys[n], counts[n] = n, key, change
+        return n + 1
+    counts[slots[slot]] += change
+    return n
 
 
 @inner_kernel
-def squared_norm(keys, counts):  # type: ignore[no-untyped-def]
-    """Return the sum of the squares of all changes in the table."""
+def squared_norm(counts):  # type: ignore[no-untyped-def]
+    """Return the sum of the squares of all changes."""
     total = 0.0
-    for place in range(len(keys)):
-        if keys[place] != EMPTY:
-            total += counts[place] * counts[place]
+    for i in range(len(counts)):
+        total += counts[i] * counts[i]
     return total
 
 
@@ -96,25 +109,25 @@ def apply(keys, counts, scale, step, sizes, weights, sums, moved):  # type: igno
 def _add(keys, counts, scale, sizes, tables):  # type: ignore[no-untyped-def]
     """Add scale times the changes to the tables."""
     node, edge, transition = tables.node.reshape(-1), tables.edge.reshape(-1), tables.transition.reshape(-1)
-    for place in range(len(keys)):
-        key = keys[place]
-        if key == EMPTY or counts[place] == 0.0:
+    for i in range(len(keys)):
+        key = keys[i]
+        if counts[i] == 0.0:
             continue
         if key < sizes[0]:
-            node[key] += scale * counts[place]
+            node[key] += scale * counts[i]
         elif key < sizes[0] + sizes[1]:
-            edge[key - sizes[0]] += scale * counts[place]
+            edge[key - sizes[0]] += scale * counts[i]
         else:
-            transition[key - sizes[0] - sizes[1]] += scale * counts[place]
+            transition[key - sizes[0] - sizes[1]] += scale * counts[i]
 
 
 @inner_kernel
 def _mark(keys, counts, sizes, moved):  # type: ignore[no-untyped-def]
     """Write 1 into the tables wherever there is a change."""
     node, edge, transition = moved.node.reshape(-1), moved.edge.reshape(-1), moved.transition.reshape(-1)
-    for place in range(len(keys)):
-        key = keys[place]
-        if key == EMPTY or counts[place] == 0.0:
+    for i in range(len(keys)):
+        key = keys[i]
+        if counts[i] == 0.0:
             continue
         if key < sizes[0]:
             node[key] = 1

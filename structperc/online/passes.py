@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from structperc.online.changes import apply, collect, squared_norm
+from structperc.online.changes import apply, collect, no_room, squared_norm
 from structperc.online.rivals import find_rival, path_score
 from structperc.online.scores import score
 from structperc.ops.cpu.compiled import inner_kernel, kernel
@@ -34,7 +34,7 @@ def learning_pass(asks: Callable[..., bool], size: Callable[..., float]) -> Any:
         ahead = padded(longest, L, unary), padded(longest, L, unary), np.empty(longest, weights.node.dtype)
         searched = np.empty_like(unary) if margin.cost > 0 else unary
         rival, best = np.empty(longest, np.int64), np.empty(longest, np.int64)
-        room = np.empty(0, np.int64), np.empty(0)
+        room = no_room()
         sizes = weights.node.size, weights.edge.size, weights.transition.size, L
         for u in range(len(losses)):
             start, stop = units.bounds[u], units.bounds[u + 1]
@@ -58,7 +58,7 @@ def learning_pass(asks: Callable[..., bool], size: Callable[..., float]) -> Any:
                 return updates, wrong
             updates += 1
             keys, counts, room = collect(start, stop, gold, rival, features, sizes, room)
-            scale = size(-gap, squared_norm(keys, counts), *numbers)
+            scale = size(-gap, squared_norm(counts), *numbers)
             apply(keys, counts, scale, step + u, sizes, weights, sums, moved)
         return updates, wrong
 
@@ -77,9 +77,8 @@ def moving(size: Callable[..., float]) -> Any:
     @kernel
     def move(units, features, weights, sums, moved, rival, loss, norm, numbers, step):  # type: ignore[no-untyped-def]
         sizes = weights.node.size, weights.edge.size, weights.transition.size, weights.node.shape[1]
-        room = np.empty(0, np.int64), np.empty(0)
-        keys, counts, _ = collect(0, len(units.gold), units.gold, rival, features, sizes, room)
-        scale = size(loss, norm + squared_norm(keys, counts), *numbers)
+        keys, counts, _ = collect(0, len(units.gold), units.gold, rival, features, sizes, no_room())
+        scale = size(loss, norm + squared_norm(counts), *numbers)
         apply(keys, counts, scale, step, sizes, weights, sums, moved)
         return scale
 
