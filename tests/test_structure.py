@@ -15,7 +15,17 @@ import structperc
 PACKAGE = Path(structperc.__file__).parent
 ROOMS = (
     ("ragged",),
-    ("structures", "errors", "former_names", "on_first_use", "termination", "progress", "spelling", "version"),
+    (
+        "structures",
+        "errors",
+        "former_names",
+        "public_names",
+        "on_first_use",
+        "termination",
+        "progress",
+        "spelling",
+        "version",
+    ),
     ("ops",),
     ("data",),
     ("features",),

@@ -1,12 +1,13 @@
 """Tokens -> integer feature ids.
 
-templates (crfpp) say what to look at; attributes, gazetteers, clusters and columns (sources) give its value;
+templates (crfpp) say what to look at; attributes, gazetteers, clusters, documents and columns (sources) give its value;
 vocabulary numbers the values and windows look at neighbours; keys and index number what training has seen;
 lookups finds it at tokens, by the compiled loops of gather and key_table; matching finds the phrases of gazetteers.
 extract puts them together, and encoded cuts mini-batches out of what it gives.
 """
 
 from structperc.features.clusters import Clusters
+from structperc.features.documents import CaseElsewhere, DocumentAttribute, LineKind, LongestMention, OtherMentions
 from structperc.features.encoded import EncodedFeatures
 from structperc.features.extract import FeatureExtractor
 from structperc.features.gazetteers import Gazetteer
@@ -17,6 +18,11 @@ __all__ = [
     "shipped_sets",
     "Gazetteer",
     "Clusters",
+    "DocumentAttribute",
+    "OtherMentions",
+    "LongestMention",
+    "CaseElsewhere",
+    "LineKind",
     "FeatureExtractor",
     "EncodedFeatures",
 ]

@@ -34,9 +34,12 @@ class Clusters:
         found = self.paths.get(token, "")
         return self.paths.get(token.lower(), "") if self.lower_case and not found else found
 
-    def attribute(self, name: str) -> Attribute | None:
-        """Return the attribute c4, c6, ...: so many leading bits, all of a shorter path; else None."""
-        match = re.fullmatch("c([1-9][0-9]*)", name)
+    def attribute(self, name: str, key: str = "c") -> Attribute | None:
+        """Return the attribute c4, c6, ... of clusters called c: so many leading bits, all of a shorter path.
+
+        None if the name is not such a one.
+        """
+        match = re.fullmatch(f"{re.escape(key)}([1-9][0-9]*)", name)
         bits = int(match[1]) if match else 0
         return (lambda token: self.path(token)[:bits]) if match else None
 

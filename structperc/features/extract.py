@@ -1,8 +1,8 @@
 """From a corpus to feature ids. Strings are touched once per distinct token; the rest is integer arrays."""
 
 import copy
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -11,21 +11,27 @@ from structperc.data.typed import check_fields
 from structperc.errors import InputError
 from structperc.features.clusters import Clusters
 from structperc.features.crfpp import read_crfpp
+from structperc.features.documents import DocumentAttribute
 from structperc.features.encoded import EncodedFeatures
+from structperc.features.former import present_state
 from structperc.features.gazetteers import Gazetteer
 from structperc.features.index import FeatureIndex
-from structperc.features.sources import Attributes, Sources
+from structperc.features.sources import Attributes, Resources, Sources
 from structperc.features.templates import Template, parse_templates, template_name
 from structperc.features.value_codes import ValueCodes
 from structperc.features.windows import View
 
+Part = Callable[[Any, type, str], Any]
+Within = Literal["sequence", "sentence"]
 STATE = {
     "node": list[str],
     "edge": list[str],
     "cutoff": int,
     "vocabularies": dict[str, list[str]],
     "gazetteers": dict[str, dict[str, Any]],
-    "clusters": dict[str, Any] | None,
+    "clusters": dict[str, dict[str, Any]],
+    "documents": dict[str, dict[str, Any]],
+    "within": Within,
 }
 
 
@@ -45,7 +51,11 @@ class FeatureExtractor:
         edge: the same for edges; none by default.
         cutoff: how often the surface part of a feature must occur in training (2 in Kazama & Torisawa 2007).
         gazetteers: phrase lists by the name of the attribute, such as go, gp, gm, gl.
-        clusters: word clusters for the attributes c4, c6, ...
+        clusters: word clusters for the attributes c4, c6, ...; or several by what stands before the number of bits:
+            {c: ..., news: ...} for c4 and news4.
+        documents: attributes that read whole documents, by their names.
+        within: where neighbours of a token are looked for: in its "sequence", or in its "sentence", where sequences are
+            documents.
         progress: show a bar when it takes longer than two seconds.
     """
 
@@ -55,20 +65,26 @@ class FeatureExtractor:
         edge: list | None = None,
         cutoff: int = 2,
         gazetteers: dict[str, Gazetteer] | None = None,
-        clusters: Clusters | None = None,
+        clusters: Clusters | dict[str, Clusters] | None = None,
+        documents: dict[str, DocumentAttribute] | None = None,
+        within: Within = "sequence",
         progress: bool = True,
     ) -> None:
         if cutoff < 1:
             raise InputError(f"cutoff: {cutoff} is too small; 1 keeps every feature of the training corpus")
+        if within not in get_args(Within):
+            raise InputError(f"within must be sequence or sentence, got {within!r}")
         self.node, self.edge = parse_templates(node or []), parse_templates(edge or [])
         self.cutoff = cutoff
         self.gazetteers = gazetteers or {}
-        self.clusters = clusters
+        self.clusters = {"c": clusters} if isinstance(clusters, Clusters) else clusters or {}
+        self.documents = documents or {}
+        self.within = within
         self.progress = progress
         parts = [part for template in self.node + self.edge for part in template]
         self._reach = max((abs(part.offset) for part in parts), default=0)
         names = list(dict.fromkeys(part.attribute for part in parts))
-        self._sources = Sources(names, self.gazetteers, clusters, self._reach)
+        self._sources = Sources(names, Resources(self.gazetteers, self.clusters, self.documents), self._reach)
         self._vocabularies: dict[str, ValueCodes] = {}
         self._indices: dict[str, FeatureIndex] = {}
 
@@ -84,7 +100,7 @@ class FeatureExtractor:
     ) -> "FeatureExtractor":
         """Take the templates from a CRF++ file, whose column numbers count `columns` (roles) from 0."""
         node, edge = read_crfpp(path, columns)
-        return cls(node, edge, cutoff, gazetteers, clusters, progress)
+        return cls(node, edge, cutoff, gazetteers, clusters, progress=progress)
 
     def fit(self, corpus: Corpus) -> None:
         """Count the features of a training corpus and freeze the index. Raises InputError for a missing column."""
@@ -93,11 +109,11 @@ class FeatureExtractor:
     def encode(self, corpus: Corpus) -> EncodedFeatures:
         """Return the feature ids of a corpus. Raises InputError for a missing column."""
         self._index("node")  # before anything is read
-        return self._encode(self._view(corpus, self._sources.read(corpus)))
+        return self._encode(self._view(corpus, self._sources.read(corpus)), corpus.starts)
 
     def fit_encode(self, corpus: Corpus) -> EncodedFeatures:
         """Return what `encode` gives after `fit`, looking at the strings only once."""
-        return self._encode(self._fit(corpus, self._sources.read(corpus)))
+        return self._encode(self._fit(corpus, self._sources.read(corpus)), corpus.starts)
 
     @property
     def columns(self) -> list[str]:
@@ -139,7 +155,9 @@ class FeatureExtractor:
             "cutoff": self.cutoff,
             "vocabularies": {name: vocabulary.values for name, vocabulary in self._vocabularies.items()},
             "gazetteers": {name: gazetteer.to_json() for name, gazetteer in self.gazetteers.items()},
-            "clusters": self.clusters.to_json() if self.clusters else None,
+            "clusters": {name: clusters.to_json() for name, clusters in self.clusters.items()},
+            "documents": {name: attribute.to_json() for name, attribute in self.documents.items()},
+            "within": self.within,
         }
 
     def state_arrays(self) -> dict[str, np.ndarray]:
@@ -154,18 +172,28 @@ class FeatureExtractor:
         return arrays
 
     @classmethod
-    def from_state(cls, strings: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "FeatureExtractor":
+    def from_state(cls, strings: Mapping[str, Any], arrays: Mapping[str, np.ndarray], part: Part) -> "FeatureExtractor":
         """Rebuild a fitted extractor from `state_dict_json` and `state_arrays`.
 
-        Raises InputError for a state that is none of these, and for what does not fit together; no file is read.
+        part: makes the object that a description (class_path, init_args) tells of, of a class derived from a given one;
+        its last argument is the place for messages. Raises InputError for a state that is none of these, and for what
+        does not fit together; no file is read.
         """
+        strings = present_state(strings)
         check_fields(strings, STATE, "features")
         gazetteers = {
             name: Gazetteer.from_json(options, f"features.gazetteers.{name}")
             for name, options in strings["gazetteers"].items()
         }
-        clusters = strings["clusters"] and Clusters.from_json(strings["clusters"], "features.clusters")
-        extractor = cls(strings["node"], strings["edge"], strings["cutoff"], gazetteers, clusters)
+        clusters = {
+            name: Clusters.from_json(words, f"features.clusters.{name}") for name, words in strings["clusters"].items()
+        }
+        documents = {
+            name: part(described, DocumentAttribute, f"features.documents.{name}")
+            for name, described in strings["documents"].items()
+        }
+        plain = strings["node"], strings["edge"], strings["cutoff"]
+        extractor = cls(*plain, gazetteers, clusters, documents, strings["within"])
         extractor._vocabularies = {
             name: ValueCodes.from_json(values, extractor._reach, f"features.vocabularies.{name}")
             for name, values in strings["vocabularies"].items()
@@ -192,14 +220,14 @@ class FeatureExtractor:
             self._indices["edge"] = self._indices["node"] if shared else self._count(view, self.edge)
         return view
 
-    def _encode(self, view: View) -> EncodedFeatures:
+    def _encode(self, view: View, starts: np.ndarray) -> EncodedFeatures:
         node = self._index("node")
         nodes = node.encode(view, self.progress)
         if not self.edge:
-            return EncodedFeatures(nodes, None, view.starts)
+            return EncodedFeatures(nodes, None, starts)
         edge = self._index("edge")
         edges = nodes if edge is node else edge.encode(view, self.progress)
-        return EncodedFeatures(nodes, edges, view.starts)
+        return EncodedFeatures(nodes, edges, starts)
 
     def _vocabulary(self, name: str, reading: Attributes) -> ValueCodes:
         values, numbers = reading.values[name], reading.numbers[reading.columns[name]]
@@ -208,7 +236,8 @@ class FeatureExtractor:
 
     def _view(self, corpus: Corpus, reading: Attributes) -> View:
         codes = {name: self._vocabularies[name].encode(values) for name, values in reading.values.items()}
-        return View(reading.columns, reading.numbers, codes, corpus.starts, self._reach)
+        starts = corpus.starts if self.within == "sequence" else corpus.sentences
+        return View(reading.columns, reading.numbers, codes, starts, self._reach)
 
     def _count(self, view: View, templates: Sequence[Template]) -> FeatureIndex:
         return FeatureIndex.count(view, templates, self._vocabularies, self.cutoff, self.progress)

@@ -1,17 +1,21 @@
-"""The sources of attributes: the word, a gazetteer, word clusters, or a column of the corpus."""
+"""The sources of attributes: the word, gazetteers, word clusters, whole documents, or a column of the corpus."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from structperc.data.corpus import Corpus
-from structperc.data.distinct import DistinctStrings
+from structperc.data.distinct import DistinctStrings, number_strings
 from structperc.errors import InputError
 from structperc.features.attributes import Attribute, surface_attribute
 from structperc.features.attributes import word as as_it_stands
 from structperc.features.clusters import Clusters
+from structperc.features.documents import DocumentAttribute
 from structperc.features.gazetteers import TAGS, Gazetteer
+
+_OF_COLUMN = re.compile(r"([^()]+)\(([^()]+)\)")
 
 
 class Source(NamedTuple):
@@ -29,19 +33,27 @@ class Attributes(NamedTuple):
     values: dict[str, list[str]]  # attribute -> its value for each distinct string of the column
 
 
+class Resources(NamedTuple):
+    """What templates can ask for beside surface attributes and columns."""
+
+    gazetteers: Mapping[str, Gazetteer]
+    clusters: Mapping[str, Clusters]
+    documents: Mapping[str, DocumentAttribute]
+
+
 class Sources:
     """Finds the values of attributes.
 
-    A name is looked for among the surface attributes, the gazetteers, the clusters (c4, c10, ...) and the
-    columns of a corpus, in this order. Raises InputError for a list that no template uses or whose name is taken.
+    A name is looked for among the surface attributes, the gazetteers and document attributes, the clusters (c4, c10,
+    ...) and the columns of a corpus, in this order. `shape(lemma)` is a surface attribute, or a prefix of clusters, of
+    another column or document attribute than the word. Raises InputError for a resource that no template uses or whose
+    name is taken, and for document attributes that read one another in a circle.
     """
 
-    def __init__(
-        self, names: Sequence[str], gazetteers: Mapping[str, Gazetteer], clusters: Clusters | None, reach: int
-    ) -> None:
-        self._gazetteers, self._clusters, self._reach = gazetteers, clusters, reach
+    def __init__(self, names: Sequence[str], resources: Resources, reach: int) -> None:
+        self._resources, self._reach = resources, reach
         self._sources = {name: self._source(name) for name in names}
-        _check_use(names, gazetteers, clusters)
+        _check_use(self._all(names), resources)
 
     @property
     def names(self) -> list[str]:
@@ -51,8 +63,9 @@ class Sources:
     @property
     def columns(self) -> list[str]:
         """The roles of the columns that `read` needs, the word first."""
-        roles = ["word", *(source.column for source in self._sources.values())]
-        return [role for role in dict.fromkeys(roles) if role not in self._gazetteers]
+        roles = ["word", *(self._source(name).column for name in self._all(self.names))]
+        made = {*self._resources.gazetteers, *self._resources.documents}
+        return [role for role in dict.fromkeys(roles) if role not in made]
 
     def read(self, corpus: Corpus) -> Attributes:
         """Return the values of all attributes; raises InputError when the corpus lacks a column."""
@@ -65,29 +78,73 @@ class Sources:
         )
 
     def _source(self, name: str) -> Source:
-        surface = surface_attribute(name)
-        if surface is None and name not in self._gazetteers and self._clusters is not None:
-            surface = self._clusters.attribute(name)
+        if of_column := _OF_COLUMN.fullmatch(name):
+            value = self._surface(of_column[1])
+            if value is None:
+                raise InputError(f"templates: {name!r}: {of_column[1]!r} is no surface attribute and no cluster prefix")
+            return Source(of_column[2], value)
+        resources = self._resources
+        made = name in resources.gazetteers or name in resources.documents
+        surface = surface_attribute(name) if made else self._surface(name)
         return Source("word", surface) if surface else Source(name, as_it_stands)
 
+    def _surface(self, name: str) -> Attribute | None:
+        """Return an attribute of single strings: a surface attribute or a prefix of clusters."""
+        prefixes = (clusters.attribute(name, key) for key, clusters in self._resources.clusters.items())
+        return surface_attribute(name) or next(filter(None, prefixes), None)
+
     def _column(self, role: str, corpus: Corpus) -> DistinctStrings:
-        if role in self._gazetteers:
-            tags = self._gazetteers[role].tag(*corpus.numbered("word"), corpus.sentences)
+        resources = self._resources
+        if role in resources.gazetteers:
+            tags = resources.gazetteers[role].tag(*corpus.numbered("word"), corpus.sentences)
             return DistinctStrings(list(TAGS), tags.astype(np.int32))
+        if role in resources.documents:
+            return resources.documents[role].read(corpus, lambda name: self._values(name, corpus))
         if role == "label" or role not in corpus.columns:
             roles = ", ".join(role for role in corpus.columns if role != "label")
             raise InputError(
                 f"{corpus.name}: templates ask for {role!r}, which is neither a surface attribute, nor a "
-                f"given gazetteer or cluster prefix (c4, ...), nor an input column ({roles})"
+                f"given gazetteer, document attribute or cluster prefix (c4, ...), nor an input column ({roles})"
             )
         return corpus.numbered(role)
 
+    def _values(self, name: str, corpus: Corpus) -> DistinctStrings:
+        """Return the value of an attribute at each token."""
+        role, value = self._source(name)
+        column = self._column(role, corpus)
+        values = number_strings(list(map(value, column.distinct)))
+        return DistinctStrings(values.distinct, values.numbers[column.numbers])
 
-def _check_use(names: Sequence[str], gazetteers: Mapping[str, Gazetteer], clusters: Clusters | None) -> None:
-    for name in gazetteers:
-        if surface_attribute(name):
-            raise InputError(f"gazetteers: {name!r} is the name of a surface attribute; choose another one")
-        if name not in names:
-            raise InputError(f"gazetteers: no template asks for {name!r}; add one or leave the list out")
-    if clusters and not any(clusters.attribute(name) for name in names):
-        raise InputError("clusters: no template asks for a prefix (c4, c10, ...); add one or leave the file out")
+    def _all(self, names: Iterable[str], readers: tuple[str, ...] = ()) -> list[str]:
+        """Return attributes and those that document attributes among them read."""
+        found: list[str] = []
+        for name in names:
+            role = self._source(name).column
+            if role in readers:
+                raise InputError(f"documents: {' reads '.join((*readers, role))}: attributes cannot read themselves")
+            read = self._resources.documents[role].attributes if role in self._resources.documents else ()
+            found += [name, *self._all(read, (*readers, role))]
+        return list(dict.fromkeys(found))
+
+
+def _check_use(names: Sequence[str], resources: Resources) -> None:
+    """Raise InputError for a resource that no attribute asks for, or whose name means something else."""
+    for kind in ("gazetteers", "documents"):
+        for name in getattr(resources, kind):
+            if surface_attribute(name):
+                raise InputError(f"{kind}: {name!r} is the name of a surface attribute; choose another one")
+            if name not in names:
+                raise InputError(f"{kind}: no template asks for {name!r}; add one or leave it out")
+    if both := resources.gazetteers.keys() & resources.documents.keys():
+        raise InputError(f"documents: {min(both)!r} is the name of a gazetteer; choose another one")
+    for key, clusters in resources.clusters.items():
+        if surface_attribute(f"{key}4"):
+            raise InputError(f"clusters: {key}4 is the name of a surface attribute; choose another name than {key!r}")
+        if not any(clusters.attribute(_outer(name), key) for name in names):
+            raise InputError(f"clusters: no template asks for a prefix ({key}4, {key}10, ...); add one or leave it out")
+
+
+def _outer(name: str) -> str:
+    """Return what is looked up in a column: shape of shape(lemma)."""
+    of_column = _OF_COLUMN.fullmatch(name)
+    return of_column[1] if of_column else name

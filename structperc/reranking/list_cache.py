@@ -19,8 +19,9 @@ from structperc.data.output import write_lines
 from structperc.data.text import expand
 from structperc.encoders import TextModule
 from structperc.errors import InputError
+from structperc.public_names import path_of
 from structperc.reranking.lists import CandidateLists
-from structperc.taggers.description import LEARNED, describe, path_of
+from structperc.taggers.description import LEARNED, describe
 from structperc.taggers.tagger import Tagger
 
 FORMAT = 1  # of the folder, and of what its name is made from

@@ -12,7 +12,8 @@ from structperc.data.typed import check_value
 from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.former_names import present_name
-from structperc.taggers.description import CLASS, LEARNED, OPTIONS
+from structperc.public_names import CLASS, OPTIONS
+from structperc.taggers.description import LEARNED
 
 LIBRARY = "structperc"
 

@@ -1,22 +1,14 @@
 """The description of a saved model's parts: class and options of each, as plain JSON types."""
 
 import inspect
-import sys
 from typing import Any
 
 from torch import nn
 
 from structperc.encoders import TextModule
+from structperc.public_names import CLASS, OPTIONS, path_of
 
-CLASS, OPTIONS = "class_path", "init_args"
 LEARNED = "learned"  # of a described text module
-
-
-def path_of(cls: type) -> str:
-    """Return the dotted path of a class: that of the room which exports it, else that of its file."""
-    room = ".".join(cls.__module__.split(".")[:2])
-    public = getattr(sys.modules.get(room), cls.__qualname__, None) is cls
-    return f"{room if public else cls.__module__}.{cls.__qualname__}"
 
 
 def describe(part: Any) -> dict[str, Any]:

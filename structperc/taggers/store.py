@@ -20,8 +20,8 @@ from structperc.data.typed import check_value
 from structperc.data.unfinished import whole_folder
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from structperc.public_names import path_of
 from structperc.taggers.builder import Builder, required_entries
-from structperc.taggers.description import path_of
 from structperc.taggers.model_folder import CONFIG, WEIGHTS, read_folder, write_folder
 
 FEATURES = "features."  # begins the names of the arrays of features
@@ -158,7 +158,7 @@ def _built(kind: type[SavedTagger], config: dict[str, Any], tensors: dict[str, T
         check_value(value, ENTRIES[name], name)
     arrays = {name.removeprefix(FEATURES): t.cpu().numpy() for name, t in tensors.items() if name.startswith(FEATURES)}
     weights = {name: t for name, t in tensors.items() if not name.startswith(FEATURES)}
-    features = FeatureExtractor.from_state(config["features"], arrays)
+    features = FeatureExtractor.from_state(config["features"], arrays, build.part)
 
     def blank() -> SavedTagger:
         tagger = kind.from_description(config, features, build)

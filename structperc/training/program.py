@@ -18,10 +18,10 @@ from structperc.batching.sequence_data import SequenceData
 from structperc.errors import InputError
 from structperc.optim import learner
 from structperc.progress import show_bars
+from structperc.public_names import path_of
 from structperc.reports.epoch_bar import epoch_bars
 from structperc.reports.logged import best_score
 from structperc.taggers.checkpoints import CheckpointFiles, load_weights
-from structperc.taggers.description import path_of
 from structperc.taggers.inference import flat_labels
 from structperc.taggers.sequence_tagger import SequenceTagger
 from structperc.taggers.tagger import Tagger

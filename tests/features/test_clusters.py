@@ -1,7 +1,8 @@
 import pytest
 
+from structperc.data.corpus import Corpus
 from structperc.errors import InputError
-from structperc.features import Clusters
+from structperc.features import Clusters, FeatureExtractor
 
 
 @pytest.fixture
@@ -27,6 +28,22 @@ def test_case_is_tried_as_it_stands_first(clusters):
 
 def test_other_names_are_no_prefixes(clusters):
     assert clusters.attribute("chunk") is clusters.attribute("c0") is clusters.attribute("c") is None
+
+
+def test_several_inventories_have_names(clusters):
+    both = {"c": clusters, "web": Clusters({"London": "00", "cat": "1"})}
+    corpus = Corpus.from_sentences([{"word": ["London", "cat"], "lemma": ["the", "London"]}])
+    features = FeatureExtractor(["c2[0]", "web1[0]", "web1(lemma)[0]"], cutoff=1, clusters=both)
+    names = [features.feature_names("node")[i] for i in features.fit_encode(corpus).nodes.ids]
+    assert names == ["c2[0]=11", "web1[0]=0", "web1[0]=1", "web1(lemma)[0]=0"]
+
+
+@pytest.mark.parametrize(
+    ("key", "message"), [("s", "s4 is the name of a surface attribute"), ("x", "no template asks")]
+)
+def test_names_of_inventories(clusters, key, message):
+    with pytest.raises(InputError, match=message):
+        FeatureExtractor(["c2[0]", "s2[0]"], clusters={"c": clusters, key: clusters})
 
 
 def test_json_round_trip(clusters):

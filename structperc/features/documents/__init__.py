@@ -1,0 +1,14 @@
+"""What a document shows of a token, as attributes for templates.
+
+base says what such an attribute is; mentions finds the other tokens of a document with the same word, from which
+other_mentions takes what stands beside them, longest_mention what the longest name among them is, and case_elsewhere
+how they are written; line_kind tells headlines and tables from running text.
+"""
+
+from structperc.features.documents.base import DocumentAttribute, Lookup
+from structperc.features.documents.case_elsewhere import CaseElsewhere
+from structperc.features.documents.line_kind import LineKind
+from structperc.features.documents.longest_mention import LongestMention
+from structperc.features.documents.other_mentions import OtherMentions
+
+__all__ = ["DocumentAttribute", "Lookup", "OtherMentions", "CaseElsewhere", "LineKind", "LongestMention"]

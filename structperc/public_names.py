@@ -1,0 +1,12 @@
+"""How classes are named in saved models and configurations."""
+
+import sys
+
+CLASS, OPTIONS = "class_path", "init_args"
+
+
+def path_of(cls: type) -> str:
+    """Return the dotted path of a class: that of the room which exports it, else that of its file."""
+    room = ".".join(cls.__module__.split(".")[:2])
+    public = getattr(sys.modules.get(room), cls.__qualname__, None) is cls
+    return f"{room if public else cls.__module__}.{cls.__qualname__}"
