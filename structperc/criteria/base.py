@@ -69,8 +69,15 @@ class Criterion(nn.Module, ABC):
         """Return the lattice that training searches for candidates; by default the one whose scores count."""
         return lattice
 
+    def weighed(self, scored: Scored) -> Scored:
+        """Return gold and candidates with what is added to their scores before they are compared; here nothing."""
+        return scored
+
     def decide(self, scored: Scored) -> Decision | None:
-        """Return what is asked for, without gradients, where the loss is the gap to one candidate; None elsewhere."""
+        """Return what is asked for, without gradients, where the loss is the gap to one candidate; None elsewhere.
+
+        scored: as `weighed` returns it.
+        """
         return None
 
     @abstractmethod
@@ -106,6 +113,7 @@ class RivalCriterion(Criterion):
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return losses (B,), 0 where no update is asked for, and where one is asked for (B,) bool."""
+        scored = self.weighed(scored)
         decision = self.decide(scored)
         return losses(scored, decision), decision.acts
 

@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 
 from structperc.criteria.base import Criterion, Rule, Unit, best, check_unit
+from structperc.criteria.cost import augmented, costs
 from structperc.errors import InputError
-from structperc.structures import Lattice, Scored, real_tokens
+from structperc.structures import Lattice, Scored
 
 
 class Hinge(Criterion):
@@ -37,22 +38,17 @@ class Hinge(Criterion):
 
     def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
         """Return the lattice with `cost` added to every label that is not gold's."""
-        right = torch.nn.functional.one_hot(gold, lattice.unary.shape[-1]).bool()
-        return lattice._replace(unary=lattice.unary + self.cost * ~right)
+        return augmented(lattice, gold, self.cost)
 
     def costs(self, scored: Scored) -> Tensor:
         """Return the cost of each candidate, (B, K)."""
-        T = scored.gold.shape[1]
-        live = real_tokens(scored.lattice.lengths, T)
-        wrong = (scored.candidates.labels != scored.gold[:, None]) & live[:, None]
-        return self.cost * wrong.sum(-1).to(scored.gold_scores.dtype)
+        return costs(scored, self.cost)
 
     def violations(self, scored: Scored) -> Tensor:
         """Return s(rival) + cost(rival) - s(gold), (B,), differentiable."""
-        costs = self.costs(scored)
-        augmented = scored._replace(candidate_scores=scored.candidate_scores + costs)
-        rival = best(augmented, torch.ones_like(scored.candidates.valid))[:, None]
-        total = augmented.candidate_scores + augmented.candidate_nonlocal
+        weighed = scored._replace(candidate_scores=scored.candidate_scores + self.costs(scored))
+        rival = best(weighed, torch.ones_like(scored.candidates.valid))[:, None]
+        total = weighed.candidate_scores + weighed.candidate_nonlocal
         return total.gather(1, rival).squeeze(1) - scored.gold_scores - scored.gold_nonlocal
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:

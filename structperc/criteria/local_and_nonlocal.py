@@ -19,8 +19,9 @@ from structperc.criteria.base import (
     losses,
     total_gap,
 )
+from structperc.criteria.cost import augmented, costs
 from structperc.errors import InputError
-from structperc.structures import Scored
+from structperc.structures import Lattice, Scored
 
 
 class LocalAndNonlocal(Criterion):
@@ -49,9 +50,12 @@ class LocalAndNonlocal(Criterion):
             "sentence" by itself, one after the other, after (A) and whether or not (A) acts: an update of a document
             says little about most of its sentences. Sentences are then independent of each other for the local model:
             a pair of labels on both sides of their boundary scores 0.
+        cost: added to the score of every rival for each of its wrong labels, so that the margins that are asked for
+            grow with the error, as in `Hinge`; candidates are searched with it. 0 is the paper's algorithm. With the
+            optimizer PassiveAggressive set C to 0: its steps repair what is missing of the margin.
 
     Raises:
-        InputError: a margin is negative, an option is not one of those named.
+        InputError: a margin or the cost is negative, an option is not one of those named.
         ValueError: the search gives fewer than two candidates.
     """
 
@@ -64,9 +68,10 @@ class LocalAndNonlocal(Criterion):
         local: Literal["aggressive", "conservative"] = "aggressive",
         first: Literal["total", "local"] = "total",
         local_unit: Unit = "sequence",
+        cost: float = 0.0,
     ) -> None:
         super().__init__()
-        for name, value in (("C", C), ("C_local", C if C_local is None else C_local)):
+        for name, value in (("C", C), ("C_local", C if C_local is None else C_local), ("cost", cost)):
             if not value >= 0:
                 raise InputError(f"LocalAndNonlocal: {name} must be >= 0, got {value}")
         if local not in ("aggressive", "conservative"):
@@ -77,12 +82,22 @@ class LocalAndNonlocal(Criterion):
         if local_unit == "sentence" and (local, first) != ("aggressive", "total"):
             raise InputError("LocalAndNonlocal: local_unit sentence goes with local aggressive and first total")
         self.C, self.C_local, self.local, self.first = C, C_local, local, first
-        self.local_unit, self.separate = local_unit, local_unit == "sentence"
+        self.local_unit, self.separate, self.cost = local_unit, local_unit == "sentence", cost
 
     def local_rule(self) -> Rule | None:
         """Return the rule of (B) where it asks sentence by sentence; None where `decide` asks for it, too."""
         limit = self.C if self.C_local is None else self.C_local
-        return Rule(other=True, asks=_within, limit=limit, unit="sentence") if self.separate else None
+        if not self.separate:
+            return None
+        return Rule(other=True, asks=_within, limit=limit, cost=self.cost, unit="sentence")
+
+    def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
+        """Return the lattice with the cost of wrong labels."""
+        return augmented(lattice, gold, self.cost) if self.cost else lattice
+
+    def weighed(self, scored: Scored) -> Scored:
+        """Return the candidates with the cost of their wrong labels."""
+        return scored._replace(candidate_scores=scored.candidate_scores + costs(scored, self.cost))
 
     def decide(self, scored: Scored) -> Decision:
         """Return the rival of (A) or (B), whichever acts; that of (A) alone where (B) asks sentence by sentence."""
@@ -109,6 +124,7 @@ class LocalAndNonlocal(Criterion):
                 "LocalAndNonlocal: local_unit sentence is learned online; use SparseLinear with the optimizer "
                 "Perceptron or PassiveAggressive on a CPU, without a prior, gradient clipping and accumulation"
             )
+        scored = self.weighed(scored)
         decision = self.decide(scored)
         return losses(scored, decision), decision.acts
 

@@ -50,6 +50,7 @@ class CandidateLearner(SequenceLearner):
 
     def _learn(self, batch: Batch) -> Learned:
         scored, without_cost = self.compare(batch)
+        scored = self.criterion.weighed(scored)
         decision = self.criterion.decide(scored)
         assert decision is not None
         wrong, updates = self._wrong(without_cost), int(decision.acts)

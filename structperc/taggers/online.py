@@ -38,7 +38,8 @@ def online_learner(
     assert isinstance(optimizer, AveragedOptimizer)
     if not _still_says(optimizer, "pace", "_step_size", "step"):
         return None
-    if isinstance(criterion, LocalAndNonlocal | RivalCriterion) and not _still_says(criterion, "decide", "judge"):
+    by_candidates = isinstance(criterion, LocalAndNonlocal | RivalCriterion)
+    if by_candidates and not _still_says(criterion, "decide", "judge", "weighed"):
         return None
     if isinstance(criterion, LocalAndNonlocal):
         rule = criterion.local_rule()

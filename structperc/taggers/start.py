@@ -15,7 +15,7 @@ def start_from(tagger: LatticeTagger, folder: str, scheme: str) -> None:
     The saved model may name classes of this library and of the modules that the tagger's own classes are from. Weights
     that only the tagger has, such as those of non-local features, stay at zero. Raises InputError when there is no
     model, or it was trained with other templates, sequences or tag scheme, or has weights that the tagger does not
-    have.
+    have. A model of sentences whose templates look no farther is good for documents, too.
     """
     try:
         saved = type(tagger).load(folder, trusted=Builder.like(tagger).trusted)
@@ -25,7 +25,7 @@ def start_from(tagger: LatticeTagger, folder: str, scheme: str) -> None:
         own, other = ([template_name(t) for t in x.features.templates(kind)] for x in (tagger, saved))
         if own != other:
             raise InputError(f"model.init_from: {folder} was trained with other {kind} templates; use those")
-    if saved.unit != tagger.unit:
+    if saved.unit != tagger.unit and not (saved.unit == "sentence" and saved.features.within == "sentence"):
         raise InputError(f"model.init_from: {folder} was trained on {saved.unit}s; set data.unit: {saved.unit}")
     if saved.labels.scheme != scheme:
         raise InputError(f"model.init_from: {folder} has {saved.labels.scheme} labels; set data.scheme to that")

@@ -93,6 +93,28 @@ def test_the_local_part_moves_local_scores_alone():
     assert not more.any()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_cost_is_added_to_rivals(seed):
+    scored = random_scored(seed)
+    gold, paths = scored.gold.tolist(), scored.candidates.labels.tolist()
+    wrong = [
+        [sum(x != y for x, y in zip(path, own, strict=True)) for path in listed]
+        for listed, own in zip(paths, gold, strict=True)
+    ]
+    dearer = scored.candidate_scores + 0.5 * torch.tensor(wrong)
+    found, plain = LocalAndNonlocal(1.0, cost=0.5), LocalAndNonlocal(1.0)
+    expected = plain.judge(scored._replace(candidate_scores=dearer))
+    assert all(map(torch.equal, found.judge(scored), expected))
+    assert not torch.equal(expected[0], plain(scored))
+
+
+def test_candidates_are_searched_with_the_cost():
+    lattice, gold = Lattice(torch.zeros(1, 2, 2), torch.zeros(1, 1, 2, 2), torch.tensor([2])), torch.tensor([[0, 1]])
+    found = LocalAndNonlocal(0.0, cost=3.0).augment(lattice, gold).unary
+    assert found.tolist() == [[[0, 3], [3, 0]]]
+    assert LocalAndNonlocal(0.0).augment(lattice, gold) is lattice
+
+
 def test_margins_default_to_each_other():
     scored = random_scored(3)
     assert torch.equal(LocalAndNonlocal(2.0)(scored), LocalAndNonlocal(2.0, 2.0)(scored))
@@ -102,6 +124,7 @@ def test_bad_options_are_named():
     for options, name in (
         ({"C": -1}, "C must"),
         ({"C": 1, "C_local": -1}, "C_local"),
+        ({"C": 1, "cost": -1}, "cost"),
         ({"C": 1, "local": "x"}, "local"),
         ({"C": 1, "first": "x"}, "first"),
     ):

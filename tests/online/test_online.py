@@ -87,8 +87,9 @@ def test_local_weights(name, monkeypatch):
         LocalAndNonlocal(5.0),
         LocalAndNonlocal(5.0, C_local=9.0, first="local"),
         LocalAndNonlocal(5.0, local="conservative"),
+        LocalAndNonlocal(0.0, cost=2.0),
     ],
-    ids=["4.1", "4.2", "local first", "conservative"],
+    ids=["4.1", "4.2", "local first", "conservative", "cost"],
 )
 def test_local_and_nonlocal_weights(criterion, monkeypatch):
     def train(size):

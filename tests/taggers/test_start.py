@@ -66,6 +66,17 @@ def test_training_data_are_read_with_the_models_features_and_labels(saved):
     assert tagger.unit == "sentence"
 
 
+def test_documents_begin_with_a_model_of_sentences_that_looks_no_farther(tmp_path):
+    given = make_tagger(Sentences(sentences(11)), Likelihood(), k=1)
+    given.features.within = "sentence"
+    given.save(tmp_path / "model")
+    tagger = blank()
+    tagger.unit = "document"
+    start_from(tagger, str(tmp_path / "model"), "IOB2")
+    assert tagger.features.within == "sentence"
+    assert torch.equal(tagger.scorer.node, given.scorer.node)
+
+
 def test_labels_that_the_model_does_not_know(saved):
     with pytest.raises(InputError, match=r"sentences, sentence 1, token 2.*B-ORG"):
         fit(blank(Likelihood(), init_from=str(saved[1])), Sentences([[("in", "O"), ("ACME", "B-ORG")]]), 1)
