@@ -94,4 +94,4 @@ class _Announcement(event.Listener):
 
 def arrays(*tensors: Tensor) -> tuple[np.ndarray, ...]:
     """Tensors as contiguous arrays; those that are contiguous share their memory."""
-    return tuple(x.detach().contiguous().numpy() for x in tensors)
+    return tuple((x.detach() if x.requires_grad else x).contiguous().numpy() for x in tensors)
