@@ -3,6 +3,7 @@
 sources.py          the data modules: column files, treebanks, the hub, the embedded corpus
 sequence_data.py    what they have in common: splits, tag schemes, loaders
 encoded.py          a corpus as arrays, from which batches are cut
+padding.py          the tokens of a batch side by side
 sampler.py          which sequences make a batch, and in which order
 parts.py            how a batch that is too large is divided into parts
 processes.py        the processes that share a training

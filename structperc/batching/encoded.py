@@ -13,7 +13,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.words import word_numbers
 from structperc.features import FeatureExtractor
 from structperc.ragged import Ragged, spread
-from structperc.structures import Batch, Words, padded_places
+from structperc.structures import Batch, Words
 
 
 class EncodedCorpus(Dataset[Batch]):
@@ -32,23 +32,23 @@ class EncodedCorpus(Dataset[Batch]):
         ids = np.zeros(corpus.tokens, np.int64) if gold is None else labels.encode(gold, corpus.where)
         words = corpus.numbered("word")
         looks = word_numbers(words.distinct).take(words.numbers, 1)
-        self.tokens = np.stack([ids, *_sentences(corpus), *looks])  # (8, N), so that one gather pads them all
+        self.tokens = np.stack([ids, *_sentences(corpus), *looks])  # (8, N), so that one call pads them all
 
     def __len__(self) -> int:
         return len(self.corpus)
 
     def __getitem__(self, rows: Sequence[int]) -> Batch:
+        from structperc.batching.padding import side_by_side  # which needs a compiler
+
         order = np.asarray(rows, dtype=np.int64)
         nodes, edges = self.features.cut(order)
         starts, ends = self.corpus.starts[order], self.corpus.starts[order + 1]
-        lengths = torch.from_numpy(ends - starts)
-        places, real = (x.numpy() for x in padded_places(torch.from_numpy(starts), lengths))
-        padded = torch.from_numpy(self.tokens.take(places, 1) * real)
+        padded = torch.from_numpy(side_by_side(self.tokens, starts, ends))
         gold, sentences, first, last, *words = padded.unbind()
         return Batch(
             nodes,
             edges,
-            lengths,
+            torch.from_numpy(ends - starts),
             gold if self.labelled else None,
             sentences,
             first.bool(),
