@@ -27,7 +27,7 @@ class MixedLearner(SequenceLearner):
     processes at once, moves a weight by the mean of the changes that count there, and a process that has no more
     sequences stands still. As the lazy sums are linear in the changes, they are mixed as the weights are.
 
-    Only what has moved is sent: place, weight and sum, 24 bytes each. Processes have the same weights, sums and steps
+    Only what has moved is sent: place, weight and sum, 16 bytes each. Processes have the same weights, sums and steps
     after each mini-batch, bit for bit. There may be 127 of them.
 
     Args:
@@ -47,13 +47,15 @@ class MixedLearner(SequenceLearner):
 
     @torch.no_grad()
     def _mix(self) -> None:
-        from structperc.online.mixtures import listed, mix  # which need a compiler
+        from structperc.online.mixtures import entry_type, listed, mix  # which need a compiler
 
         group = self.optimizer.param_groups[0]
         group["steps"] = greatest(group["steps"])
         tables = list(self._tables())
-        own = np.concatenate([listed(*some) for some in tables], 1)
-        entries = concatenated(torch.from_numpy(own)).numpy()
+        weights = [some for _, _, some, _ in tables]
+        kind = entry_type(np.result_type(*weights), sum(map(len, weights)))
+        own = np.concatenate([listed(*some, kind) for some in tables])
+        entries = concatenated(torch.from_numpy(own.view(np.uint8))).numpy().view(kind)
         for some in tables:
             mix(entries, *some)
 
