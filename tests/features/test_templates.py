@@ -88,6 +88,13 @@ SETS = {
     "suzuki2006_ner": 1 + 12 * 5 + 12 * 10,
     "ratnaparkhi1996": 1 + 5 + 4 + 4 + 3,
     "shen2007": 1 + 5 + 4 + 4 + 3 + 2 + 5 + 5,
+    "entities": 1 + 22 * 5 + 3 * 3 + 3 + 2 + 2 * 4,
+    "entities_documents": 8 + 2,
+    "entities_gazetteers": 4 * 5 + 4 * 3 + 4,
+    "clusters": 4 * 5 + 2 * 4,
+    "clusters_documents": 6,
+    "chunks": 1 + 2 * 5 + 2 * 10 + 8 * 3 + 8 + 1 + 6,
+    "parts_of_speech": 29 + 5 + (4 * 3 - 2) + 3 * 4 + 2,  # shen2007 has s3 and p3 of the word
 }
 
 
