@@ -106,7 +106,8 @@ class JackKnife:
         corpus = data.corpus("train")
         fold_of = fold_numbers(corpus.documents, self.folds, self.seed)
         name = self.fingerprint(first, data, n)
-        cache = ListCache(expand(self.cache) / name, Builder.like(first).trusted)
+        own = Builder.like(first, *first.features.documents.values())
+        cache = ListCache(expand(self.cache) / name, own.trusted)
         training = _Training(self, first, data, options)
         # include_cuda only where CUDA runs already: starting it would forbid forks
         with isolate_rng(include_cuda=torch.cuda.is_initialized()), quiet_trainers():

@@ -33,9 +33,9 @@ class Builder:
         self.trusted = (LIBRARY, *trusted)
 
     @classmethod
-    def like(cls, part: nn.Module) -> "Builder":
-        """Return a builder that trusts the modules of the classes that a living object is made of."""
-        return cls({type(module).__module__ for module in part.modules()})
+    def like(cls, part: nn.Module, *others: object) -> "Builder":
+        """Return a builder that trusts the modules of the classes that a living object is made of, and of others."""
+        return cls({type(one).__module__ for one in (*part.modules(), *others)})
 
     def find(self, path: Any, base: type | tuple[type, ...], place: str) -> type:
         """Return the class of a dotted path, which must be a subclass of `base`.

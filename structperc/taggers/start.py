@@ -17,8 +17,9 @@ def start_from(tagger: LatticeTagger, folder: str, scheme: str) -> None:
     model, or it was trained with other templates, sequences or tag scheme, or has weights that the tagger does not
     have. A model of sentences whose templates look no farther is good for documents, too.
     """
+    known_parts = Builder.like(tagger, *tagger.features.documents.values())
     try:
-        saved = type(tagger).load(folder, trusted=Builder.like(tagger).trusted)
+        saved = type(tagger).load(folder, trusted=known_parts.trusted)
     except InputError as error:
         raise InputError(f"model.init_from: {error}") from None
     for kind in ("node", "edge"):

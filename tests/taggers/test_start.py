@@ -6,8 +6,9 @@ from tiny import NODE, Sentences, fit, make_tagger, sentences
 
 from structperc.chain import KBest
 from structperc.criteria import MCEF, Likelihood, Margin
+from structperc.data.distinct import number_strings
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor
+from structperc.features import DocumentAttribute, FeatureExtractor
 from structperc.nonlocal_features import MajorityPhrase
 from structperc.optim import Learner
 from structperc.scorers import SparseLinear
@@ -75,6 +76,26 @@ def test_documents_begin_with_a_model_of_sentences_that_looks_no_farther(tmp_pat
     start_from(tagger, str(tmp_path / "model"), "IOB2")
     assert tagger.features.within == "sentence"
     assert torch.equal(tagger.scorer.node, given.scorer.node)
+
+
+class Length(DocumentAttribute):
+    """The number of tokens, as an attribute of one's own."""
+
+    def read(self, corpus, lookup):
+        return number_strings([str(corpus.tokens)] * corpus.tokens)
+
+
+def test_attributes_of_ones_own_are_those_of_the_tagger(tmp_path):
+    data = Sentences(sentences(11))
+    given = make_tagger(data, Likelihood(), k=1)
+    given.features = FeatureExtractor([*NODE, "long[0]"], cutoff=1, documents={"long": Length()}, progress=False)
+    given.features.fit(data.corpus("train"))
+    given.allocate(given.labels)
+    given.save(tmp_path / "model")
+    tagger = blank()
+    tagger.features = FeatureExtractor([*NODE, "long[0]"], cutoff=1, documents={"long": Length()}, progress=False)
+    start_from(tagger, str(tmp_path / "model"), "IOB2")
+    assert type(tagger.features.documents["long"]) is Length
 
 
 def test_labels_that_the_model_does_not_know(saved):
