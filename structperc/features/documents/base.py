@@ -3,7 +3,7 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from structperc.data.corpus import Corpus
 from structperc.data.distinct import DistinctStrings
@@ -19,12 +19,7 @@ class DocumentAttribute(ABC):
     Labels are never read: text without labels has the same attributes.
     """
 
-    reads: ClassVar[tuple[str, ...]] = ()  # attributes that are looked up, beside those that options name
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """The names of the attributes that `read` looks up."""
-        return self.reads
+    attributes: tuple[str, ...] = ()  # the names of those that `read` looks up
 
     @abstractmethod
     def read(self, corpus: Corpus, lookup: Lookup) -> DistinctStrings:

@@ -8,10 +8,16 @@ from structperc.data.corpus import Corpus
 from structperc.data.distinct import DistinctStrings
 from structperc.errors import InputError
 from structperc.features.documents.base import DocumentAttribute, Lookup
-from structperc.features.documents.mentions import all_capitals, beside, capitalised, first_tokens, mention_groups
+from structperc.features.documents.mentions import (
+    BEYOND,
+    all_capitals,
+    beside,
+    capitalised,
+    first_tokens,
+    mention_groups,
+)
 
 At = Literal["here", "first", "last", "before", "after"]
-BEYOND = "_B"  # outside of the sentence
 
 
 class LongestMention(DocumentAttribute):
@@ -35,12 +41,7 @@ class LongestMention(DocumentAttribute):
     def __init__(self, of: str, at: At) -> None:
         if at not in get_args(At):
             raise InputError(f"LongestMention: at must be one of {', '.join(get_args(At))}, got {at!r}")
-        self.of, self.at = of, at
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """The attribute that is looked at."""
-        return (self.of,)
+        self.of, self.at, self.attributes = of, at, (of,)
 
     def read(self, corpus: Corpus, lookup: Lookup) -> DistinctStrings:
         """Return the value at the longest other mention of the word at each token."""

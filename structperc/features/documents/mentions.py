@@ -5,6 +5,8 @@ import numpy as np
 from structperc.data.corpus import Corpus
 from structperc.data.distinct import number_strings
 
+BEYOND = "_B"  # what stands outside of the sentence of a mention
+
 
 def mention_groups(corpus: Corpus) -> np.ndarray:
     """Return which tokens share a document and a word, whatever its case: (N,) int64, the number of the group."""

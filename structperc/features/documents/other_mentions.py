@@ -7,9 +7,7 @@ import numpy as np
 from structperc.data.corpus import Corpus
 from structperc.data.distinct import DistinctStrings
 from structperc.features.documents.base import DocumentAttribute, Lookup
-from structperc.features.documents.mentions import beside, capitalised, mention_groups
-
-BEYOND = "_B"  # outside of the sentence of a mention
+from structperc.features.documents.mentions import BEYOND, beside, capitalised, mention_groups
 
 
 class OtherMentions(DocumentAttribute):
@@ -28,12 +26,7 @@ class OtherMentions(DocumentAttribute):
     """
 
     def __init__(self, of: str, at: int = 0) -> None:
-        self.of, self.at = of, at
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """The attribute that other mentions are asked for."""
-        return (self.of,)
+        self.of, self.at, self.attributes = of, at, (of,)
 
     def read(self, corpus: Corpus, lookup: Lookup) -> DistinctStrings:
         """Return the most frequent value at other mentions of the word at each token."""
