@@ -3,6 +3,7 @@
 ragged              lists of ids of different lengths in one tensor
 structures          every tensor that passes from one room to another
 ops                 dynamic programs as compiled operators, for each device
+text                running text -> tokens with character offsets
 data                files, hub data sets, the embedded corpus -> sequences with labels of a tag scheme
 features            tokens -> feature ids
 encoders            tokens -> vectors
@@ -10,6 +11,7 @@ scorers             ids or vectors -> Lattice
 chain               Lattice -> best paths, k best, marginals: exact dynamic programs
 nonlocal_features   candidates -> counts of what only whole labellings show -> scores
 criteria            gold against rivals -> losses
+nn                  heads for PyTorch models of one's own
 optim               gradients -> weights
 online              sequences of a mini-batch learned one after the other, in one compiled call
 guided              the other road, without a lattice: labels one by one, the easiest first
@@ -62,6 +64,7 @@ _ROOMS = (
     "ragged",
     "structures",
     "ops",
+    "text",
     "data",
     "features",
     "encoders",
@@ -69,6 +72,7 @@ _ROOMS = (
     "chain",
     "nonlocal_features",
     "criteria",
+    "nn",
     "optim",
     "online",
     "guided",

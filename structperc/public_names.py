@@ -3,6 +3,7 @@
 import sys
 
 CLASS, OPTIONS = "class_path", "init_args"
+LEARNED = "learned"  # beside them, what a part of a saved model has taken from its training data
 
 
 def path_of(cls: type) -> str:

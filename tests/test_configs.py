@@ -25,7 +25,9 @@ CPU = "--trainer.accelerator=cpu"
 
 pytestmark = pytest.mark.usefixtures("parts_made_once")
 each_config = pytest.mark.parametrize("path", FILES, ids=NAMES)
-each_study = pytest.mark.parametrize("path", STUDIES, ids=[path.stem for path in STUDIES])
+COLLECTIONS = [path for path in STUDIES if "studies" in read_yaml(path)]  # of other studies
+SINGLE = [path for path in STUDIES if path not in COLLECTIONS]
+each_study = pytest.mark.parametrize("path", SINGLE, ids=[path.stem for path in SINGLE])
 
 
 def test_there_are_configurations():
@@ -47,6 +49,10 @@ def test_each_overlay_is_part_of_an_experiment():
     assert set(OVERLAYS) <= set().union(*map(below, FILES))
 
 
+def reranks(model: dict) -> bool:
+    return "jackknife" in model or "jackknife" in model.get("init_args", {})
+
+
 @each_config
 def test_is_accepted_and_built(path, monkeypatch, request):
     """Without corpora a configuration that names them is only checked, not built: gazetteers are read at once."""
@@ -55,7 +61,7 @@ def test_is_accepted_and_built(path, monkeypatch, request):
     possible = "STRUCTPERC_DATA" in os.environ or CORPORA not in json.dumps(given)
     if not possible:
         monkeypatch.setattr(Program, "instantiate_classes", lambda self: None)
-    command = "rerank" if "jackknife" in json.dumps(given) else "fit"
+    command = "rerank" if reranks(given["model"]) else "fit"
     done = draft([f"--config={path.relative_to(CONFIGS.parent)}", CPU], command)
     assert done.root == Path("runs", path.relative_to(CONFIGS).with_suffix(""))
     assert done.config.fit.data.class_path
@@ -74,10 +80,16 @@ def test_the_rows_of_studies_are_accepted(path, monkeypatch):
     monkeypatch.setattr(Program, "instantiate_classes", lambda self: None)
     study = read_study(str(path))
     for row in study.rows:
-        assert {Path(file).resolve() for file in row.configs} <= set(FILES)
+        assert {Path(file).resolve() for file in row.configs} <= {*FILES, *OVERLAYS}
         if row is study.rows[0] or row.options or len(row.configs) > 1:
             config = draft([*row.arguments(row.seeds[0]), CPU], row.command).config.fit
             assert config.seed_everything == config.data.init_args.seed == row.seeds[0]
+
+
+def test_studies_of_studies_name_others():
+    listed = [CONFIGS.parent / file for path in COLLECTIONS for file in read_yaml(path)["studies"].values()]
+    assert listed
+    assert set(listed) <= set(SINGLE)
 
 
 @pytest.mark.parametrize(

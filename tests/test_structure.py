@@ -27,6 +27,7 @@ ROOMS = (
         "version",
     ),
     ("ops",),
+    ("text",),
     ("data",),
     ("features",),
     ("encoders",),
@@ -34,6 +35,7 @@ ROOMS = (
     ("chain",),
     ("nonlocal_features",),
     ("criteria",),
+    ("nn",),
     ("optim",),
     ("online",),
     ("guided",),
@@ -50,7 +52,16 @@ ROOMS = (
     ("__main__", "__init__"),
 )
 RANK = {name: rank for rank, names in enumerate(ROOMS) for name in names}
-READERS = {"rows", "conll", "conllu", "hub", "synthetic", "survey"}  # modules of data that make `datasets.Dataset`
+READERS = {
+    "rows",
+    "conll",
+    "conllu",
+    "hub",
+    "synthetic",
+    "survey",
+    "tables",
+    "table_files",
+}  # modules of data that make `datasets.Dataset`
 BARS = {"reports.epoch_bar", "reports.logged"}  # of Lightning's trainers
 SECOND_MODELS = ("boosting", "examples", "lists", "local_score", "ranker", "voted_perceptron", "votes")
 OWN = f"{PACKAGE.name}."

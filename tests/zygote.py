@@ -22,7 +22,7 @@ IMPORTED = (
     "structperc.taggers.guided_tagger",
     "structperc.training.reranking_program",
     "structperc.batching.sources",
-    "structperc.experiments.study_outcome",
+    "structperc.experiments.studies",
     "structperc.experiments.sweep_outcome",
     "transformers.models.bert.modeling_bert",
 )

@@ -1,6 +1,7 @@
 """From corpora to mini-batches: the Lightning data modules and what they are made of.
 
 sources.py          the data modules: column files, treebanks, the hub, the embedded corpus
+table_sources.py    those of tables in files, and of data sets in memory
 sequence_data.py    what they have in common: splits, tag schemes, loaders
 encoded.py          a corpus as arrays, from which batches are cut
 padding.py          the tokens of a batch side by side
@@ -14,6 +15,7 @@ from structperc.batching.processes import Share, share
 from structperc.batching.sampler import LengthBatches
 from structperc.batching.sequence_data import SequenceData
 from structperc.batching.sources import Conll, Conllu, Hub, Synthetic
+from structperc.batching.table_sources import InMemory, Table
 
 __all__ = [
     "SequenceData",
@@ -21,6 +23,8 @@ __all__ = [
     "Conllu",
     "Hub",
     "Synthetic",
+    "Table",
+    "InMemory",
     "EncodedCorpus",
     "FixedBatches",
     "LengthBatches",

@@ -2,7 +2,8 @@
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
@@ -18,6 +19,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_types, read_rows, rename_types
 from structperc.data.reading import Reading, Unit
 from structperc.data.tags import Scheme
+from structperc.data.text import expand
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean
 from structperc.structures import Batch
@@ -202,3 +204,8 @@ def check_splits(option: str, given: Iterable[str]) -> None:
         if name not in SPLITS:
             meant = "; did you mean dev?" if name.lower().startswith("val") else did_you_mean(name, SPLITS)
             raise InputError(f"{option}: there is no split {name!r}; splits are {', '.join(SPLITS)}{meant}")
+
+
+def split_file(path: str, files: Mapping[str, str], split: str) -> Path | None:
+    """Return the file of a split in a folder, with environment variables expanded, or None if none is named for it."""
+    return expand(Path(path) / files[split]) if split in files else None

@@ -1,17 +1,16 @@
 """Where sequences come from, as Lightning data modules: column files, treebanks, the hub, the embedded corpus."""
 
-from pathlib import Path
 from typing import Any, Literal
 
 from datasets import Dataset
 
-from structperc.batching.sequence_data import SequenceData, check_splits
-from structperc.data.conll import DOCSTART, read_conll
+from structperc.batching.sequence_data import SequenceData, check_splits, split_file
+from structperc.data.conll import read_conll
 from structperc.data.conllu import read_conllu
 from structperc.data.hub import read_hub
+from structperc.data.reading import DOCSTART
 from structperc.data.synthetic import synthetic_splits
 from structperc.data.tags import Scheme
-from structperc.data.text import expand
 
 
 class Conll(SequenceData):
@@ -44,9 +43,9 @@ class Conll(SequenceData):
 
     def read(self, split: str) -> tuple[str, Dataset] | None:
         """Return the file's name and the rows of the split, or None if `files` names no file for it."""
-        if split not in self.files:
+        file = split_file(self.path, self.files, split)
+        if file is None:
             return None
-        file = expand(Path(self.path) / self.files[split])
         rows = read_conll(file, self.columns, comments=self.comments, docstart=self.docstart, encoding=self.encoding)
         return str(file), rows
 
@@ -80,14 +79,17 @@ class Conllu(SequenceData):
 
     def read(self, split: str) -> tuple[str, Dataset] | None:
         """Return the file's name and the rows of the split, or None if `files` names no file for it."""
-        if split not in self.files:
+        file = split_file(self.path, self.files, split)
+        if file is None:
             return None
-        file = expand(Path(self.path) / self.files[split])
         return str(file), read_conllu(file, self.tags, self.encoding)
 
 
 class Hub(SequenceData):
     """A data set of the Hugging Face hub, one sentence per row.
+
+    It must be open to the user (`hf auth login`), and in files: data sets that are programs are not run. Rows of other
+    kinds, streams and what is loaded otherwise can be given to `InMemory`.
 
     Args:
         hub: id, such as "eriktks/conll2003".

@@ -8,6 +8,7 @@ viterbi.py, exportable.py       the best labelling; the same, and marginals, for
 kbest.py, memory.py             the k best labellings; whether they fit into memory
 marginals.py                    sums over all labellings: log-partition, probabilities, entropies, samples
 max_marginals.py, segments.py   the best labelling through a label; with and without a segment
+segment_sums.py                 sums over the labellings with and without a segment
 local_normalisation.py          each label's probability given the one before
 """
 
@@ -27,6 +28,7 @@ from structperc.chain.marginals import (
 from structperc.chain.masks import compact, scatter
 from structperc.chain.max_marginals import best_before_and_after, max_marginals
 from structperc.chain.path import path_score
+from structperc.chain.segment_sums import log_sum_with, log_sum_without
 from structperc.chain.segments import (
     Segments,
     best_with,
@@ -69,5 +71,7 @@ __all__ = [
     "best_without",
     "score_with",
     "score_without",
+    "log_sum_with",
+    "log_sum_without",
     "segment_marginals",
 ]

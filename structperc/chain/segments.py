@@ -37,7 +37,7 @@ def score_with(
     any labelling. `passes` is `best_before_and_after(lattice)`, given where several scores share it. Raises
     InputError for a label outside 0..L-1 and for a segment that is empty or not within its sequence.
     """
-    lattice = _checked(lattice, labels, segments)
+    lattice = checked_segments(lattice, labels, segments)
     before, after = passes or best_before_and_after(*lattice)
     rows, starts, ends = segments
     inner = _terms(lattice, labels, segments)[0].sum(1)
@@ -54,7 +54,7 @@ def score_without(
 
     As `score_with`; the labelling is that of `best_without`: the first token among equals, then the lowest label.
     """
-    lattice = _checked(lattice, labels, segments)
+    lattice = checked_segments(lattice, labels, segments)
     before, after = passes or best_before_and_after(*lattice)
     best, starts, others = _pivots(lattice, before, after, labels, segments)
     nodes = _nodes(lattice, segments.rows, starts, others)
@@ -68,7 +68,7 @@ def best_with(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Ten
 
     -inf and labels 0 where there is none. `path_score(lattice, labellings, segments.rows)` has the gradients.
     """
-    lattice = _checked(lattice, labels, segments)
+    lattice = checked_segments(lattice, labels, segments)
     before, after = best_before_and_after(*lattice)
     rows, starts, ends = segments
     terms, places, inside = _terms(lattice, labels, segments)
@@ -86,7 +86,7 @@ def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[
     Its score is the largest max-marginal of another label at a token of the segment. -inf and labels 0 where
     there is none. `path_score(lattice, labellings, segments.rows)` has the gradients.
     """
-    lattice = _checked(lattice, labels, segments)
+    lattice = checked_segments(lattice, labels, segments)
     before, after = best_before_and_after(*lattice)
     scores, starts, others = _pivots(lattice, before, after, labels, segments)
     fixed = labels.new_zeros(len(starts), labels.shape[1])
@@ -101,7 +101,7 @@ def segment_marginals(lattice: Lattice, labels: Tensor, segments: Segments) -> T
 
     It is p(first label) times the conditional probabilities of the next ones, so that long sums never meet.
     """
-    lattice = _checked(lattice, labels, segments)
+    lattice = checked_segments(lattice, labels, segments)
     nodes, pairs = marginals_of_pairs(lattice)
     places, inside = _places(segments)
     rows = segments.rows.unsqueeze(1)
@@ -158,7 +158,7 @@ def _entries(table: Tensor, places: Tensor) -> Tensor:
     return table.reshape(-1).index_select(0, places.flatten()).view(places.shape)
 
 
-def _checked(lattice: Lattice, labels: Tensor, segments: Segments) -> Lattice:
+def checked_segments(lattice: Lattice, labels: Tensor, segments: Segments) -> Lattice:
     """Return the lattice as operators read it, once segments and labels are known to fit."""
     lattice = checked(lattice)
     if labels.shape != lattice.unary.shape[:2]:

@@ -24,11 +24,13 @@ from structperc.commands.reliability import RELIABILITY
 from structperc.commands.study import STUDY
 from structperc.commands.sweep import SWEEP
 from structperc.commands.tag import TAG
+from structperc.commands.vectors import VECTORS
 from structperc.commands.weights import WEIGHTS
 
 COMMANDS: tuple[Command, ...] = (
     INIT,
     CHECK,
+    VECTORS,
     FIT,
     VALIDATE,
     TEST,

@@ -1,19 +1,37 @@
-"""structperc tag MODEL FILE: the file's columns with one more, the predicted label."""
+"""structperc tag MODEL FILE: columns, running text or JSON lines with the labels that a model predicts."""
 
 from structperc.commands.command import Command, CommandParser
-from structperc.commands.labelled_file import add_file, reading
+from structperc.commands.labelled_file import add_encoding, reading
 from structperc.commands.saved_model import add_model
+from structperc.data.reading import UNITS
+from structperc.text.sentences import SENTENCES
+from structperc.text.tokenizer import TOKENIZERS
 
 
 def parser() -> CommandParser:
     """Return the parser of the command's arguments."""
-    made = CommandParser("tag", "Label a file of CoNLL columns.")
+    made = CommandParser("tag", "Label a file of CoNLL columns, running text or JSON lines.")
     add_model(made)
-    add_file(made, "default: those the model reads come first")
+    made.add_argument("file", help="what to label, may be packed by gzip; - is standard input")
+    made.add_argument("--input", choices=("text", "columns", "jsonl"), help="default: what the file looks like")
+    made.add_argument(
+        "--format", choices=("columns", "jsonl", "brat", "html"), help="of what is written; default: that of the input"
+    )
+    sure = "add the probability of each label and segment; columns: before the label"
+    made.add_argument("--probabilities", action="store_true", help=sure)
+    cut = "how running text is cut into tokens: as CoNLL-2003 or as UD English (default conll)"
+    made.add_argument("--tokens", choices=TOKENIZERS, default="conll", help=cut)
+    begin = "where its sentences end: by rules (default), with each line, or with the text"
+    made.add_argument("--sentences", choices=SENTENCES, default="rules", help=begin)
+    roles = "roles of the file's columns, _ skips one; default: those the model reads come first"
+    made.add_argument("--columns", nargs="+", help=roles)
+    made.add_argument("--unit", choices=UNITS, help="default: as the model was trained")
+    add_encoding(made)
     made.add_argument("-o", "--output", help="write here instead of to standard output")
     made.add_argument("-k", type=int, help="print the k best labellings with their scores instead")
     order = "write before the label in which step, from 1, a guided tagger decided the token"
     made.add_argument("--order", action="store_true", help=order)
+    made.set_defaults(labels=None)
     return made
 
 
@@ -21,10 +39,11 @@ def run(arguments: list[str]) -> None:
     """Load the model and write the file with labels, or the k best labellings."""
     options = parser().parse_args(arguments)
 
-    from structperc.commands.tagging import tag_file
+    from structperc.commands.tagging import Cutting, Shown, tag_file
 
-    wanted = (options.output, options.k, options.order)
-    tag_file(options.model, options.file, reading(options), *wanted, trusted=options.trust)
+    shown = Shown(options.format, options.k, options.order, options.probabilities)
+    cutting = Cutting(options.input, options.tokens, options.sentences)
+    tag_file(options.model, options.file, reading(options), options.output, shown, cutting, options.trust)
 
 
-TAG = Command("tag", "MODEL FILE", "label a file of columns with a saved model", run)
+TAG = Command("tag", "MODEL FILE", "label columns, text or JSON lines", run)

@@ -1,5 +1,6 @@
 """Compared scores -> losses (B,). A criterion never searches and never writes weights.
 
+compared.py                                    what is compared: gold and candidates with their scores
 base.py                                        the contract, and that of criteria with one rival of gold
 perceptron.py, margin.py, hinge.py             gold against the best labelling, with a margin, with a cost
 local_and_nonlocal.py                          both kinds of features learned together
@@ -12,6 +13,7 @@ priors.py                                      what keeps weights small
 """
 
 from structperc.criteria.base import Criterion, Decision, RivalCriterion, Rule
+from structperc.criteria.compared import compared, full_precision, no_candidates, some_of
 from structperc.criteria.corpus_level import CorpusCriterion
 from structperc.criteria.exponential import Exponential
 from structperc.criteria.hinge import Hinge
@@ -33,6 +35,10 @@ __all__ = [
     "RivalCriterion",
     "Rule",
     "Decision",
+    "compared",
+    "no_candidates",
+    "some_of",
+    "full_precision",
     "Perceptron",
     "Margin",
     "Hinge",

@@ -1,10 +1,19 @@
 """Minimum classification error counted as an F-score: segments found, missed and made up, softly."""
 
+import math
+
 import torch
 from torch import Tensor
 
-from structperc.chain import Segments, best_before_and_after, score_with, score_without
-from structperc.chain.lattices import live
+from structperc.chain import (
+    Segments,
+    best_before_and_after,
+    log_sum_with,
+    log_sum_without,
+    score_with,
+    score_without,
+)
+from structperc.chain.lattices import full_precision, live
 from structperc.criteria.base import check_candidates, highest, is_gold
 from structperc.criteria.corpus_level import CorpusCriterion
 from structperc.criteria.smoothing import Sigmoid, Smoothing
@@ -32,19 +41,24 @@ class MCEF(CorpusCriterion):
 
     Differs: TP is taken as at least 10^-6 of the gold units, so that the objective stays finite.
 
+    The paper has psi = inf and one rival y~. With a finite psi the best scores in d(s) are 1/psi log sum exp(psi score)
+    over all labellings of either kind (Eq. 7 without A, in Eq. 15): with psi = alpha = 1 and beta = 0, 1 - l(d(s)) is
+    the probability of gold's labels on s. With more rivals the units of all of them that gold has not count, each once.
+
     Args:
         gamma: weight of recall against precision; 1 is F1.
         smoothing: l, between 0 and 1 so that TP stays positive; by default Sigmoid().
         units: what is counted; by default Segmentwise().
         memory: see `CorpusCriterion`; of batches seen before the first gold unit none asks for an update.
+        psi: weight of strong labellings against many; None is infinite.
+        rivals: how many of the best labellings but gold make up false units; `search.k` is larger by one.
 
     Raises:
-        InputError: gamma is not positive, the smoothing is no Sigmoid; in `allocate`: labels without segments; in
-            `objective`: a corpus without segments.
-        ValueError: the search gives fewer than two candidates.
+        InputError: gamma or psi is not positive, no rivals, the smoothing is no Sigmoid; in `allocate`: labels without
+            segments; in `objective`: a corpus without segments.
+        ValueError: the search gives no more candidates than there are rivals.
     """
 
-    rivals_needed = 2
     of_lattice = True
     n_counts = 3  # TP, FN, FP
 
@@ -58,12 +72,19 @@ class MCEF(CorpusCriterion):
         smoothing: Smoothing | None = None,
         units: Units | None = None,
         memory: float = 0.95,
+        psi: float | None = None,
+        rivals: int = 1,
     ) -> None:
         super().__init__(memory)
         if not gamma > 0:
             raise InputError(f"MCEF: gamma must be > 0, got {gamma}")
         if not isinstance(smoothing, Sigmoid | None):
             raise InputError(f"MCEF: smoothing must be a Sigmoid, between 0 and 1, got {type(smoothing).__name__}")
+        if psi is not None and not 0 < psi < math.inf:
+            raise InputError(f"MCEF: psi must be > 0 and finite, got {psi}; leave it out for the best labellings")
+        if rivals < 1:
+            raise InputError(f"MCEF: rivals must be >= 1, got {rivals}")
+        self.psi, self.rivals, self.rivals_needed = psi, rivals, rivals + 1
         self.gamma, self.smoothing, self.units = gamma, smoothing or Sigmoid(), units or Segmentwise()
 
     def allocate(self, labels: LabelSet) -> None:
@@ -76,7 +97,7 @@ class MCEF(CorpusCriterion):
         """Return TP, FN and FP of each sequence, (B, 3)."""
         check_candidates(self, scored)
         gold, made_up = self._units(scored)
-        d = _misclassification(scored.lattice, scored.gold, _joined(gold, made_up))
+        d = _misclassification(scored.lattice, scored.gold, _joined(gold, made_up), self.psi)
         right, wrong = self.smoothing.complement(d), self.smoothing(d)
         n, zeros = len(gold.rows), d.new_zeros(len(scored.gold))
         return torch.stack(
@@ -101,15 +122,23 @@ class MCEF(CorpusCriterion):
         return bool(totals[0] + totals[1] > 0)
 
     def _units(self, scored: Scored) -> tuple[Segments, Segments]:
-        """-> units of gold, and those of the best labelling but gold that gold has not."""
+        """-> units of gold, and those of the best labellings but gold that gold has not, each once."""
         real, starts = live(scored.lattice), _starts(scored)
-        others = scored.candidates.valid & ~is_gold(scored)
-        rival = highest(scored.candidate_scores, others).view(-1, 1, 1).expand(-1, -1, real.shape[1])
-        labels = scored.candidates.labels.gather(1, rival).squeeze(1)
         gold, kinds = self.units(scored.gold, real, starts, self.labels)
-        found, found_kinds = self.units(labels, real & others.any(1, keepdim=True), starts, self.labels)
-        new = ~torch.isin(self._keys(found, found_kinds, real), self._keys(gold, kinds, real))
-        return gold, Segments(*(part[new] for part in found))
+        known = self._keys(gold, kinds, real)
+        others = scored.candidates.valid & ~is_gold(scored)
+        new = [Segments(*(part[:0] for part in gold))]
+        for _ in range(self.rivals):
+            rival = highest(scored.candidate_scores, others)
+            exists = others.any(1, keepdim=True)
+            labels = scored.candidates.labels[torch.arange(len(rival), device=rival.device), rival]
+            found, found_kinds = self.units(labels, real & exists, starts, self.labels)
+            keys = self._keys(found, found_kinds, real)
+            unknown = ~torch.isin(keys, known)
+            new.append(Segments(*(part[unknown] for part in found)))
+            known = torch.cat([known, keys])
+            others = others.scatter(1, rival.unsqueeze(1), False)
+        return gold, _joined(*new)
 
     def _keys(self, units: Segments, kinds: Tensor, real: Tensor) -> Tensor:
         """One number for row, tokens and kind (U,)."""
@@ -128,7 +157,10 @@ def _joined(*units: Segments) -> Segments:
     return Segments(*(torch.cat(parts) for parts in zip(*units, strict=True)))
 
 
-def _misclassification(lattice: Lattice, gold: Tensor, units: Segments) -> Tensor:
-    """d of each unit (U,); -inf where only gold's labels are legal. Eq. 15 in Eq. 5."""
-    passes = best_before_and_after(lattice)
-    return score_without(lattice, gold, units, passes) - score_with(lattice, gold, units, passes)
+def _misclassification(lattice: Lattice, gold: Tensor, units: Segments, psi: float | None) -> Tensor:
+    """d of each unit (U,); -inf where only gold's labels are legal. Eq. 15 in Eq. 5, or in Eq. 7."""
+    if psi is None:
+        passes = best_before_and_after(lattice)
+        return score_without(lattice, gold, units, passes) - score_with(lattice, gold, units, passes)
+    scaled = lattice._replace(unary=psi * full_precision(lattice.unary), edge=psi * full_precision(lattice.edge))
+    return (log_sum_without(scaled, gold, units) - log_sum_with(scaled, gold, units)) / psi

@@ -5,9 +5,11 @@ other_formats.py                             what a file is that is no text in i
 unfinished.py                                names of files that are not complete yet; what was left of them is swept
 output.py                                    bytes or lines -> a file that is complete or what it was before
 reading.py                                   how a file of columns is to be read
-not_columns.py                               text that is no column file although it could be read as such
+not_columns.py, recognition.py               text that is no column file although it could be read as such; what it is
+json_lines.py                                objects on lines
 conll.py, conllu.py, hub.py, synthetic.py    a file, a hub data set or a seed -> `datasets.Dataset`
 patterns.py                                  the sentences of synthetic.py
+tables.py, table_files.py                    a sentence, a token or a marked text a row -> the same; parquet, JSON, CSV
 rows.py                                      the row format they share: one sentence per row
 distinct.py                                  a column -> its distinct strings, and which of them is where
 corpus.py                                    rows -> `Corpus`, sentences or documents as flat columns
@@ -21,7 +23,7 @@ survey.py                                    what a labelled file holds, found b
 yaml_file.py, typed.py                       YAML and JSON as plain values of the types that are due
 words.py, lexicon.py                         words by number, their shapes; which are usually in lower case
 
-conll, conllu, hub, synthetic and rows need the package `datasets`; the others do not.
+conll, conllu, hub, synthetic, tables, table_files and rows need the package `datasets`; the others do not.
 The data modules that read these sources are made in `structperc.batching`; they are named here, beside their sources.
 """
 
@@ -72,5 +74,6 @@ __getattr__ = on_first_use(  # label sets need torch, sources datasets, data mod
         "structperc.data.normalise": ["normalise_labels", "rename_types"],
         "structperc.data.lexicon": ["LowerCaseLexicon"],
         "structperc.batching.sources": ["Conll", "Conllu", "Hub", "Synthetic"],
+        "structperc.batching.table_sources": ["Table", "InMemory"],
     },
 )

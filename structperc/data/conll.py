@@ -14,12 +14,12 @@ from datasets import Dataset
 
 from structperc.data.corpus import Corpus
 from structperc.data.output import write_lines
+from structperc.data.reading import DOCSTART
 from structperc.data.rows import rows
 from structperc.data.text import read_lines
 from structperc.errors import InputError
 from structperc.progress import bar
 
-DOCSTART = "-DOCSTART-"
 Columns = Sequence[str | None] | Mapping[str, int]
 
 _NO_FIELD = re.compile(r"[ \t\r\n]|^$")

@@ -60,6 +60,11 @@ def _load(hub: str, config: str | None, split: str, revision: str | None) -> Dat
         on = not datasets.are_progress_bars_disabled()
         with their_bars(on, datasets.disable_progress_bars, datasets.enable_progress_bars):
             return datasets.load_dataset(hub, config, split=split, revision=revision)
+    except RuntimeError as error:  # what used to be run to make the data
+        raise InputError(
+            f"hub {hub}: this data set is a program, which is not run; set `revision: refs/convert/parquet`, if it has "
+            "that, or load it yourself for InMemory"
+        ) from error
     except (ValueError, OSError) as error:
         advice = "; unset HF_HUB_OFFLINE to download" if datasets.config.HF_HUB_OFFLINE else ""
         raise InputError(f"hub {hub}: {' '.join(str(error).split())}{advice}") from error

@@ -19,32 +19,41 @@ def check_columns(lines: Sequence[str], needed: int, name: str) -> None:
     few column files: lines that stand alone, between empty ones, and lines of which all end as sentences do. So are
     lines of CoNLL-U, whose first column holds numbers, not words.
     """
-    head = list(islice(_filled(lines), _LOOKED_AT))
+    head = list(islice(filled(lines), _LOOKED_AT))
     if not head:
         return
     first, line = head[0]
-    if all(_is_json(line) for _, line in head):
+    if all(is_json(line) for _, line in head):
         raise InputError(f"{name}:{first}: this is JSON; write a token per line, and an empty line after a sentence")
     if len(line.split()) <= needed:
         return
-    comments = (line.startswith("#") for _, line in _filled(lines))
-    if all(line.startswith("#") or _CONLLU.match(line) for _, line in _filled(lines)) and not all(comments):
-        raise InputError(
-            f"{name}:{first}: this is CoNLL-U, not a file of columns; give its words, column 2, one a line"
-        )
-    alone = all(a + 1 < b for (a, _), (b, _) in pairwise(_filled(lines)))
-    if alone or all(_ENDS_SENTENCE.search(line) for _, line in _filled(lines)):
+    refuse_conllu(lines, name)
+    alone = all(a + 1 < b for (a, _), (b, _) in pairwise(filled(lines)))
+    if alone or all(ends_sentence(line) for _, line in filled(lines)):
         advice = "write a token per line, and an empty line after a sentence; if these are columns, set --columns"
         raise InputError(f"{name}:{first}: this looks like running text; {advice}")
 
 
-def _filled(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The lines that hold something, with their numbers from 1."""
+def refuse_conllu(lines: Sequence[str], name: str) -> None:
+    """Raise InputError if all lines that hold something are words of CoNLL-U or comments, and not all comments."""
+    kinds = [bool(_CONLLU.match(line)) for _, line in filled(lines) if not line.startswith("#")]
+    if kinds and all(kinds):
+        place = f"{name}:{next(filled(lines))[0]}"
+        raise InputError(f"{place}: this is CoNLL-U, not a file of columns; give its words, column 2, one a line")
+
+
+def ends_sentence(line: str) -> bool:
+    """Return whether a line ends as a sentence does."""
+    return _ENDS_SENTENCE.search(line) is not None
+
+
+def filled(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield the lines that hold something, with their numbers from 1."""
     return ((number, line) for number, line in enumerate(lines, 1) if line.strip(" \t"))
 
 
-def _is_json(line: str) -> bool:
-    """Whether a line is an object that holds something, or a list of such."""
+def is_json(line: str) -> bool:
+    """Return whether a line is an object that holds something, or a list of such."""
     if line.lstrip()[:1] not in ("{", "["):
         return False
     try:

@@ -5,7 +5,6 @@ import re
 HEAD = 4096  # bytes looked at
 
 FORMATS = (  # first bytes, what they open
-    (rb"\x1f\x8b", "a gzip file; unpack it first"),
     (rb"BZh\d1AY&SY", "a bzip2 file; unpack it first"),
     (rb"\xfd7zXZ\0", "an xz file; unpack it first"),
     (rb"\x28\xb5\x2f\xfd", "a zstd file; unpack it first"),

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple, get_args
 
 Unit = Literal["sentence", "document"]  # what one sequence is
 UNITS = get_args(Unit)
+DOCSTART = "-DOCSTART-"  # first field of the lines that open a document
 
 
 class Reading(NamedTuple):

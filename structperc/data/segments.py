@@ -53,6 +53,14 @@ def convert(labels: Sequence[str], source: str, target: str) -> list[str]:
     return _encode_spans(spans(labels), len(labels), target)
 
 
+def in_iob2(labels: Sequence[str]) -> list[str]:
+    """Return the IOB2 labels of the segments of a labelling in any segment scheme, as `spans` reads them.
+
+    Raises InputError for labels of no such scheme.
+    """
+    return _encode_spans(spans(labels), len(labels), "IOB2")
+
+
 def first_violation(labels: Sequence[str], scheme: str) -> int | None:
     """Return the index of the first label that may not follow its predecessor, or of a last label that may not be last.
 

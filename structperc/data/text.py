@@ -1,7 +1,13 @@
-"""Text files as lines, with errors that say which file, which line and what to change."""
+"""Text files as they stand or as lines, with errors that say which file, which line and what to change.
 
+This is the one reader of text files: it unpacks gzip, and reads standard input where a file is called "-".
+"""
+
+import gzip
 import os
 import re
+import sys
+import zlib
 from pathlib import Path
 
 from structperc.data.other_formats import HEAD, known_format, wide_encoding
@@ -23,13 +29,24 @@ def expand(path: str | Path) -> Path:
 
 
 def read_lines(path: str | Path, encoding: str | None = None) -> list[str]:
-    r"""Return the lines of a file, ended by \n or \r\n, or all of them by \r; a byte-order mark is dropped.
+    r"""Return the lines of a file, ended by \n or \r\n, or all of them by \r; see `read_whole` for everything else."""
+    return lines_of(read_whole(path, encoding))
 
-    The path goes through `expand`. Without an encoding the file must be UTF-8; messages advise to set one only where
-    one was given.
+
+def lines_of(text: str) -> list[str]:
+    r"""Return the lines of a text, ended by \n or \r\n, or all of them by \r."""
+    text = text.replace("\r\n", "\n")
+    return text.split(_line_end(text))
+
+
+def read_whole(path: str | Path, encoding: str | None = None) -> str:
+    """Return the text of a file, its line ends as they are; a byte-order mark is dropped, gzip is unpacked.
+
+    The path goes through `expand`; "-" is standard input. Without an encoding the file must be UTF-8; messages advise
+    to set one only where one was given.
 
     Raises InputError for a path that cannot be read (nothing else is tried), with file:line for bytes that are not in
-    the encoding, and for files that are no text but something known, such as packed ones.
+    the encoding, and for files that are no text but something known, such as archives.
     """
     path = expand(path)
     data = _bytes(path)
@@ -38,14 +55,28 @@ def read_lines(path: str | Path, encoding: str | None = None) -> list[str]:
         _refuse_known(path, data, encoding)
     if at >= 0:
         raise InputError(f"{path}:{text.count(_line_end(text), 0, at) + 1}: a zero byte: this is no text file")
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    return text.split(_line_end(text))
+    return text.removeprefix("\ufeff")
 
 
+_GZIP = b"\x1f\x8b"
 _CONTROL = re.compile(r"[\x01-\x08\x0e-\x1f]")  # in no text that is written for people
 
 
 def _bytes(path: Path) -> bytes:
+    data = _packed(path)
+    if not data.startswith(_GZIP):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: this gzip file is damaged ({error}); pack it anew") from None
+
+
+def _packed(path: Path) -> bytes:
+    if str(path) == "-":
+        if sys.stdin is None:
+            raise InputError("standard input is closed; name a file")
+        return sys.stdin.buffer.read()
     try:
         return path.read_bytes()
     except OSError as error:

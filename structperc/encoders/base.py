@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any, cast
 
 import torch
@@ -19,7 +20,7 @@ class TextModule(nn.Module, ABC):
     `learn` is called once, with the training data; `read` with every corpus, strings become numbers there and are not
     looked at again. What was learned, such as a vocabulary, is saved beside the weights: `learned` gives it as plain
     JSON types, `relearn` takes it back. Modules keep their options under their own names, from which a saved model is
-    built again. Weights exist after `learn` or `relearn`.
+    built again. Weights exist after `learn` or `relearn`, those of features after `allocate`.
     """
 
     width: int  # of the vectors
@@ -31,6 +32,9 @@ class TextModule(nn.Module, ABC):
     @abstractmethod
     def read(self, corpus: Corpus) -> list[Ragged]:
         """Return the numbers of the tokens of a corpus, one Ragged for each of the module's inputs."""
+
+    def allocate(self, n_features: int) -> None:
+        """Create weights whose number is that of the tagger's node features; by default none."""
 
     def places(self) -> list[str]:
         """Return the files and folders, as options name them, from which `learn` takes something; by default none."""
@@ -47,8 +51,12 @@ class TextModule(nn.Module, ABC):
 class TokenEmbedder(TextModule):
     """Base of token embedders: forward(numbers) -> vectors (n, D) of the n real tokens, each seen by itself.
 
-    A token embedder has one input.
+    A token embedder has one input, or none if it reads the features of the tagger.
     """
+
+    def numbers(self, batch: Batch) -> Ragged:
+        """Return what `forward` takes of a batch, whose `inputs` are this embedder's own."""
+        return batch.inputs[0]
 
     @abstractmethod
     def forward(self, numbers: Ragged) -> Tensor:
@@ -73,8 +81,7 @@ class EmbeddedTokens(nn.ModuleList):
         super().__init__(embedders)
         if not embedders:
             raise InputError("inputs: there is no token embedder; give at least one, such as WordEmbedding")
-        self.n_inputs = len(embedders)
-
+        self.n_inputs = sum(one.n_inputs for one in embedders)
         self.width = sum(one.width for one in embedders)
 
     @property
@@ -87,13 +94,20 @@ class EmbeddedTokens(nn.ModuleList):
         for one in self.embedders:
             one.learn(corpus)
 
+    def allocate(self, n_features: int) -> None:
+        """Let each embedder create the weights whose number is that of features."""
+        for one in self.embedders:
+            one.allocate(n_features)
+
     def read(self, corpus: Corpus) -> list[Ragged]:
         """Return the inputs of all embedders, one after the other."""
         return [numbers for one in self.embedders for numbers in one.read(corpus)]
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the vectors (B, T, D) of the tokens, 0 in the padding."""
-        vectors = [one(numbers) for one, numbers in zip(self.embedders, batch.inputs, strict=True)]
+        ends = list(accumulate((one.n_inputs for one in self.embedders), initial=0))
+        own = [batch._replace(inputs=batch.inputs[a:b]) for a, b in pairwise(ends)]
+        vectors = [one(one.numbers(part)) for one, part in zip(self.embedders, own, strict=True)]
         return padded_vectors(torch.cat(vectors, 1), batch)
 
 
@@ -115,6 +129,10 @@ class ContextEncoder(Encoder):
     def learn(self, corpus: Corpus) -> None:
         """Let each token embedder take from the training data what it needs."""
         self.inputs.learn(corpus)
+
+    def allocate(self, n_features: int) -> None:
+        """Let each token embedder create the weights whose number is that of features."""
+        self.inputs.allocate(n_features)
 
     def read(self, corpus: Corpus) -> list[Ragged]:
         """Return the inputs of all token embedders, one after the other."""

@@ -1,11 +1,16 @@
 """The bidirectional LSTM: recurrent networks in both directions."""
 
+from typing import Literal, cast, get_args
+
 import torch
 from torch import Tensor, nn
 
 from structperc.encoders.base import ContextEncoder, TokenEmbedder, check_share, variational_dropout
+from structperc.encoders.sentences import by_sentence
 from structperc.errors import InputError
 from structperc.structures import Batch, real_tokens
+
+Within = Literal["sequence", "sentence"]
 
 
 class BiLSTM(ContextEncoder):
@@ -19,31 +24,48 @@ class BiLSTM(ContextEncoder):
         hidden: units in each direction; D is twice that.
         layers: LSTMs on top of each other.
         dropout: share of components that is dropped in training.
+        within: what a token sees: its whole "sequence", or its "sentence" alone, where sequences are documents. So a
+            tagger that was trained on sentences gives documents the same scores.
 
     Raises:
-        InputError: no input, sizes below 1, a share that is none.
+        InputError: no input, sizes below 1, a share that is none, another `within`.
     """
 
-    def __init__(self, inputs: list[TokenEmbedder], hidden: int = 200, layers: int = 1, dropout: float = 0.5) -> None:
+    def __init__(
+        self,
+        inputs: list[TokenEmbedder],
+        hidden: int = 200,
+        layers: int = 1,
+        dropout: float = 0.5,
+        within: Within = "sequence",
+    ) -> None:
         super().__init__(inputs)
         for name, size in (("hidden", hidden), ("layers", layers)):
             if size < 1:
                 raise InputError(f"BiLSTM: {name} must be >= 1, got {size}")
         check_share("BiLSTM: dropout", dropout)
-        self.hidden, self.layers, self.dropout = hidden, layers, dropout
+        if within not in get_args(Within):
+            raise InputError(f"BiLSTM: within must be sequence or sentence, got {within!r}")
+        self.hidden, self.layers, self.dropout, self.within = hidden, layers, dropout, within
         self.width = 2 * hidden
         widths = [self.inputs.width, *[self.width] * (layers - 1)]
         self.onward, self.back = (nn.ModuleList(nn.LSTM(D, hidden, batch_first=True) for D in widths) for _ in range(2))
 
     def forward(self, batch: Batch) -> Tensor:
-        """Return the vectors (B, T, D) of the tokens in their sequences."""
+        """Return the vectors (B, T, D) of the tokens in their sequences, or in their sentences."""
         vectors = variational_dropout(self.inputs(batch), self.dropout, self.training)
+        if self.within == "sentence":
+            return by_sentence(self._encode, vectors, batch)
+        return self._encode(vectors, batch.lengths)
+
+    def _encode(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         for onward, back in zip(self.onward, self.back, strict=True):
-            vectors = variational_dropout(_both_ways(onward, back, vectors, batch.lengths), self.dropout, self.training)
+            found = _both_ways(cast(nn.LSTM, onward), cast(nn.LSTM, back), vectors, lengths)
+            vectors = variational_dropout(found, self.dropout, self.training)
         return vectors
 
 
-def _both_ways(onward: nn.Module, back: nn.Module, vectors: Tensor, lengths: Tensor) -> Tensor:
+def _both_ways(onward: nn.LSTM, back: nn.LSTM, vectors: Tensor, lengths: Tensor) -> Tensor:
     """(B, T, D) -> (B, T, 2 hidden), 0 in the padding.
 
     Each sequence is turned round by itself, so that padding comes last in both directions, where no state sees it.
@@ -53,7 +75,15 @@ def _both_ways(onward: nn.Module, back: nn.Module, vectors: Tensor, lengths: Ten
     real = real_tokens(lengths, T).unsqueeze(2)
     turned = (lengths.unsqueeze(1) - 1 - torch.arange(T, device=vectors.device)).clamp(min=0).unsqueeze(2)
     if B * T == 0:
-        return vectors.new_zeros(B, T, 2 * onward.hidden_size)  # type: ignore[operator,arg-type]
+        return vectors.new_zeros(B, T, 2 * onward.hidden_size)
+    if vectors.device.type == "cpu":  # many CPUs have no recurrent networks of half precision
+        with torch.autocast("cpu", enabled=False):
+            own = next(onward.parameters()).dtype
+            return _turned_back(onward, back, vectors.to(own), turned, real)
+    return _turned_back(onward, back, vectors, turned, real)
+
+
+def _turned_back(onward: nn.LSTM, back: nn.LSTM, vectors: Tensor, turned: Tensor, real: Tensor) -> Tensor:
     forwards, _ = onward(vectors)
     backwards, _ = back(vectors.gather(1, turned.expand_as(vectors)))
     return torch.where(real, torch.cat([forwards, backwards.gather(1, turned.expand_as(backwards))], 2), 0.0)

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
+from structperc.data.output import check_target, opened
 from structperc.data.text import expand, read_lines
 from structperc.errors import InputError
 from structperc.progress import bar
@@ -41,10 +42,23 @@ def read_vectors(path: str) -> tuple[list[str], Tensor]:
 
 
 def write_vectors(path: str | Path, words: list[str], vectors: Tensor) -> None:
-    """Write V words and their vectors (V, D) as safetensors: a tensor "vectors", the words as JSON in its metadata."""
+    """Write V words and their vectors (V, D) as safetensors: a tensor "vectors", the words as JSON in its metadata.
+
+    The file appears whole, or what was there stays. Raises InputError as `check_vectors_target` does.
+    """
+    check_vectors_target(path)
     if len(words) != len(vectors):
         raise InputError(f"{path}: {len(words)} words but {len(vectors)} vectors")
-    save_file({VECTORS: vectors.float().contiguous()}, path, {WORDS: json.dumps(words, ensure_ascii=False)})
+    data = save({VECTORS: vectors.float().contiguous()}, {WORDS: json.dumps(words, ensure_ascii=False)})
+    with opened(path) as file:
+        file.write(data)
+
+
+def check_vectors_target(path: str | Path) -> None:
+    """Raise InputError if vectors cannot be written to a path, or would be read from there as another format."""
+    if Path(path).suffix != ".safetensors":
+        raise InputError(f"{path}: vectors are written as safetensors; end the name in .safetensors")
+    check_target(path)
 
 
 def _read_safetensors(file: Path) -> tuple[list[str], Tensor]:

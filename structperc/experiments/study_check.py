@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from structperc.batching.sequence_data import SequenceData
 from structperc.data.corpus import Corpus
+from structperc.data.segments import in_iob2
 from structperc.errors import InputError
 from structperc.experiments.draft import draft
 from structperc.experiments.study_file import Study
@@ -19,7 +20,7 @@ class Task(NamedTuple):
     """What rows must have in common to be compared: the text, its gold labels and the score."""
 
     text: str  # digest of words and sentences of the split
-    gold: str  # digest of its gold labels
+    gold: str  # digest of its gold labels, of segments whatever their scheme
     measure: str  # what the score is: "accuracy", or "F1"
 
 
@@ -51,7 +52,7 @@ def _source(program: Program) -> str:
 
 
 def digests(data: SequenceData, split: str) -> tuple[str, str]:
-    """Return digests of the words and of the gold labels of a split.
+    """Return digests of the words and of the gold labels of a split; the same segments have one in all schemes.
 
     Raises InputError for data without this split or its gold labels.
     """
@@ -60,7 +61,8 @@ def digests(data: SequenceData, split: str) -> tuple[str, str]:
     if "label" not in corpus.columns:
         raise InputError(f"data: the {split} split has no gold labels to compare with")
     sentences = [sentence for sentence in corpus.sentences_of(corpus.columns["word"]) if sentence]
-    return _digest(sentences), _digest(corpus.columns["label"])
+    labels = corpus.sentences_of(corpus.columns["label"])
+    return _digest(sentences), _digest(labels if data.scheme == "none" else list(map(in_iob2, labels)))
 
 
 def score_name(program: Program) -> str:
@@ -74,7 +76,7 @@ def _check_same(first: Task, other: Task, split: str) -> None:
             which = f" ({other.measure}, not {first.measure})" if part == "measure" else ""
             raise InputError(
                 f"its {words} of the {split} split{which} are not those of the first row; rows that are compared need "
-                "the same data and tag scheme"
+                "the same data"
             )
 
 

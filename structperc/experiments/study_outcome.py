@@ -7,11 +7,10 @@ from typing import Any
 
 from structperc.data.output import write_lines
 from structperc.errors import InputError
-from structperc.experiments.experiment import Experiment, Run, Trial, run_experiment
+from structperc.experiments.experiment import Experiment, Run, Trial
 from structperc.experiments.row import Row, check_same, identity
-from structperc.experiments.study_check import check_study
 from structperc.experiments.study_figure import plot_study
-from structperc.experiments.study_file import Study, read_study
+from structperc.experiments.study_file import Study
 from structperc.experiments.study_significance import Significance
 from structperc.experiments.study_table import (
     Line,
@@ -27,29 +26,9 @@ from structperc.experiments.study_table import (
 from structperc.experiments.trial import LOG
 from structperc.reports.writing import write_figure
 from structperc.training.report import write_json
-from structperc.training.runs import name_of
 
 RECORD, MEANS, RUNS, TEXT, FIGURE = "study.json", "study.csv", "runs.csv", "study.md", "study.png"
 ROW_RECORD = "row.json"
-
-
-def study(file: str, root: str | None = None) -> Iterator[str]:
-    """Yield lines about the progress of a study (see `read_study`), then its table.
-
-    Each row is trained with each of its seeds (seed_everything and data.seed), in ROOT/ROW/seed=SEED; ROOT is by
-    default runs/NAME-OF-THE-FILE. How trainings are kept, go on and fail: see `experiment`.
-
-    In ROOT, study.csv has a line per row and runs.csv one per run, study.md the table as Markdown, study.json all of
-    it; they are written after each run. study.png shows scores over seconds of training.
-
-    Raises InputError, before anything is trained, for what `read_study` and `check_study` refuse, for folders that hold
-    runs of other configurations, and for a root in which another study runs; in the end when every run failed.
-    """
-    plan = read_study(file)
-    task = check_study(plan)
-    yield from run_experiment(
-        Means(plan, task.measure, Path(root) if root is not None else Path("runs") / name_of(file))
-    )
 
 
 class Means(Experiment):
@@ -67,6 +46,12 @@ class Means(Experiment):
         super().__init__(plan.rows, root, [plan.split])
         self.plan, self.measure = plan, measure
         self.significance = Significance(plan.split, plan.baseline)
+        self.lines: list[Line] = []  # of the table, as of the runs so far
+
+    @property
+    def shown(self) -> tuple[str, str, str]:
+        """What the table shows: the name of the score, the split, and the row that others are compared with."""
+        return self.measure, self.plan.split, self.plan.baseline
 
     @property
     def steps(self) -> list[list[Trial]]:
@@ -88,24 +73,21 @@ class Means(Experiment):
 
     def keep(self, done: Sequence[Run]) -> None:
         """Write the tables and the record of the runs so far."""
-        lines, plan = self._lines(done), self.plan
+        plan = self.plan
+        lines = self.lines = lines_of(done, plan.split, self.significance(done))
         write_means(str(self.root / MEANS), lines)
         write_runs(str(self.root / RUNS), lines)
-        write_lines(self.root / TEXT, [markdown(lines, self.measure, plan.split, plan.baseline)])
+        write_lines(self.root / TEXT, [markdown(lines, *self.shown)])
         write_json(self.root / RECORD, self._record(lines))
 
     def close(self, done: Sequence[Run]) -> Iterator[str]:
         """Write the figure; yield the table, the table of types and which runs failed. Raises InputError if all did."""
-        lines = self._lines(done)
-        write_figure(str(self.root / FIGURE), plot_study(lines, self.measure, self.plan.split))
-        for columns in (score_columns(lines, self.measure), type_columns(lines)):
-            yield from ("", *study_lines(lines, columns)) if columns else ()
+        write_figure(str(self.root / FIGURE), plot_study(self.lines, self.measure, self.plan.split))
+        for columns in (score_columns(self.lines, self.measure), type_columns(self.lines)):
+            yield from ("", *study_lines(self.lines, columns)) if columns else ()
         yield ""
         yield from _failures(done, self.root)
         yield f"study: {self.root / TEXT}, {MEANS}, {RUNS}, {FIGURE}, {RECORD}"
-
-    def _lines(self, done: Sequence[Run]) -> list[Line]:
-        return lines_of(done, self.plan.split, self.significance(done))
 
     def _record(self, lines: Sequence[Line]) -> dict[str, Any]:
         rows = [{**row_identity(line.row), "seeds": line.row.seeds, "numbers": means(line)} for line in lines]

@@ -4,21 +4,31 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from structperc.data.segments import in_iob2
 from structperc.errors import InputError
 from structperc.experiments.experiment import Run
 from structperc.metrics.systems import System, judged
-from structperc.training.predictions import read_predictions
+from structperc.training.predictions import SentenceStrings, read_predictions
 
 
-class JudgedRun(NamedTuple):
+class Judged(NamedTuple):
     """What a run got right, token by token, and a hash that tells on which text."""
 
     text: int  # hash of words and gold labels
     system: System
 
 
+class JudgedRun(NamedTuple):
+    """What a run got right, by its labels as they stand, and by those of the same segments in IOB2."""
+
+    own: Judged
+    iob2: Judged  # the same as `own` where labels are no segments
+
+
 class Significance:
     """The p-values of runs against those of the baseline; predictions are read once, however often they are asked for.
+
+    Labels are compared as they stand; those of runs that have learned different schemes are compared in IOB2.
 
     Args:
         split: whose predictions are compared.
@@ -38,9 +48,11 @@ class Significance:
         return [{} if run in own else self._test(run, partner(run, own)) for run in runs]
 
     def _test(self, run: Run, other: Run | None) -> dict[str, float]:
-        one, base = self._judged(run), self._judged(other)
-        if one is None or base is None:
+        ours, theirs = self._judged(run), self._judged(other)
+        if ours is None or theirs is None:
             return {}
+        alike = ours.own.text == theirs.own.text
+        one, base = (ours.own, theirs.own) if alike else (ours.iob2, theirs.iob2)
         if one.text != base.text:
             raise InputError(
                 f"{run.training.run}: its predictions are not of the text and gold labels of those of "
@@ -57,10 +69,20 @@ class Significance:
         if path not in self._known:
             if not path.is_file():
                 return None
-            words, gold, predicted = read_predictions(str(path))
-            (system,) = judged(gold, [predicted], "none", [run.training.run])
-            self._known[path] = JudgedRun(hash((str(words), str(gold))), system)
+            self._known[path] = _judged(run.training.run, *read_predictions(str(path)))
         return self._known[path]
+
+
+def _judged(name: str, words: SentenceStrings, gold: SentenceStrings, predicted: SentenceStrings) -> JudgedRun:
+    def judge(wanted: SentenceStrings, found: SentenceStrings) -> Judged:
+        (system,) = judged(wanted, [found], "none", [name])
+        return Judged(hash((str(words), str(wanted))), system)
+
+    own = judge(gold, predicted)
+    try:
+        return JudgedRun(own, judge(list(map(in_iob2, gold)), list(map(in_iob2, predicted))))
+    except InputError:  # labels that are no segments
+        return JudgedRun(own, own)
 
 
 def partner(run: Run, baseline: Sequence[Run]) -> Run | None:

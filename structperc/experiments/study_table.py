@@ -10,7 +10,7 @@ from structperc.experiments.row import Row
 from structperc.reports.table import markdown_table, percent, wrapped_table
 from structperc.reports.writing import write_records
 
-COSTS = ("parameters", "epochs", "seconds", "tokens_per_second", "peak_memory_mb", "peak_gpu_memory_mb")
+COSTS = ("parameters", "model_mb", "epochs", "seconds", "tokens_per_second", "peak_memory_mb", "peak_gpu_memory_mb")
 TESTS = ("p_tokens", "p_sentences")
 TYPE = "score/"  # before the name of a segment type
 
@@ -76,8 +76,8 @@ def score_columns(lines: Sequence[Line], measure: str) -> list[Column]:
     """Return the columns for which some run has a number, but for scores by type."""
     known = {key for line in lines for numbers in line.numbers for key in numbers}
     shares = {"score": measure, "precision": "precision", "recall": "recall", "sentence_accuracy": "sentences"}
-    heads = ("parameters", "epochs", "seconds", "tokens/s", "MB", "GPU MB")
-    forms = (_whole, _short, _seconds, _whole, _whole, _whole)
+    heads = ("parameters", "model MB", "epochs", "seconds", "tokens/s", "MB", "GPU MB")
+    forms = (_whole, _tenths, _short, _tenths, _whole, _whole, _whole)
     made = [(key, Column(head, _cell(key, percent))) for key, head in shares.items()]
     made += [(key, Column(key.replace("_", " "), _cell(key, _chance))) for key in TESTS]
     made += [(key, Column(head, _cell(key, form))) for key, head, form in zip(COSTS, heads, forms, strict=True)]
@@ -95,7 +95,7 @@ def _cell(key: str, form: Callable[[float], str]) -> Callable[[Line], str]:
         middle, spread = line.middle(key), line.spread(key)
         if middle is None:
             return ""
-        constant = key in ("parameters", "epochs") and spread == 0
+        constant = key in ("parameters", "model_mb", "epochs") and spread == 0
         return form(middle) if spread is None or constant else f"{form(middle)} ± {form(spread)}"
 
     return cell
@@ -109,7 +109,7 @@ def _short(number: float) -> str:
     return f"{number:.4g}"
 
 
-def _seconds(number: float) -> str:
+def _tenths(number: float) -> str:
     return f"{number:.1f}"
 
 

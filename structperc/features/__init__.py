@@ -7,7 +7,16 @@ extract puts them together, and encoded cuts mini-batches out of what it gives.
 """
 
 from structperc.features.clusters import Clusters
-from structperc.features.documents import CaseElsewhere, DocumentAttribute, LineKind, LongestMention, OtherMentions
+from structperc.features.documents import (
+    CaseElsewhere,
+    DocumentAttribute,
+    EntityMajority,
+    LineKind,
+    LongestMention,
+    OtherMentions,
+    SuperentityMajority,
+    TokenMajority,
+)
 from structperc.features.encoded import EncodedFeatures
 from structperc.features.extract import FeatureExtractor
 from structperc.features.gazetteers import Gazetteer
@@ -23,6 +32,9 @@ __all__ = [
     "LongestMention",
     "CaseElsewhere",
     "LineKind",
+    "TokenMajority",
+    "EntityMajority",
+    "SuperentityMajority",
     "FeatureExtractor",
     "EncodedFeatures",
 ]

@@ -1,7 +1,7 @@
 """From a corpus to feature ids. Strings are touched once per distinct token; the rest is integer arrays."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -11,7 +11,7 @@ from structperc.data.typed import check_fields
 from structperc.errors import InputError
 from structperc.features.clusters import Clusters
 from structperc.features.crfpp import read_crfpp
-from structperc.features.documents import DocumentAttribute
+from structperc.features.documents import DocumentAttribute, PartBuilder, restored
 from structperc.features.encoded import EncodedFeatures
 from structperc.features.former import present_state
 from structperc.features.gazetteers import Gazetteer
@@ -21,7 +21,6 @@ from structperc.features.templates import Template, parse_templates, template_na
 from structperc.features.value_codes import ValueCodes
 from structperc.features.windows import View
 
-Part = Callable[[Any, type, str], Any]
 Within = Literal["sequence", "sentence"]
 STATE = {
     "node": list[str],
@@ -83,8 +82,7 @@ class FeatureExtractor:
         self.progress = progress
         parts = [part for template in self.node + self.edge for part in template]
         self._reach = max((abs(part.offset) for part in parts), default=0)
-        names = list(dict.fromkeys(part.attribute for part in parts))
-        self._sources = Sources(names, Resources(self.gazetteers, self.clusters, self.documents), self._reach)
+        self._sources = self._sources_of(list(dict.fromkeys(part.attribute for part in parts)))
         self._vocabularies: dict[str, ValueCodes] = {}
         self._indices: dict[str, FeatureIndex] = {}
 
@@ -103,8 +101,11 @@ class FeatureExtractor:
         return cls(node, edge, cutoff, gazetteers, clusters, progress=progress)
 
     def fit(self, corpus: Corpus) -> None:
-        """Count the features of a training corpus and freeze the index. Raises InputError for a missing column."""
-        self._fit(corpus, self._sources.read(corpus))
+        """Count the features of a training corpus and freeze the index; attributes of documents learn before that.
+
+        Raises InputError for a missing column.
+        """
+        self._fit(corpus)
 
     def encode(self, corpus: Corpus) -> EncodedFeatures:
         """Return the feature ids of a corpus. Raises InputError for a missing column."""
@@ -113,7 +114,7 @@ class FeatureExtractor:
 
     def fit_encode(self, corpus: Corpus) -> EncodedFeatures:
         """Return what `encode` gives after `fit`, looking at the strings only once."""
-        return self._encode(self._fit(corpus, self._sources.read(corpus)), corpus.starts)
+        return self._encode(self._fit(corpus), corpus.starts)
 
     @property
     def columns(self) -> list[str]:
@@ -163,21 +164,27 @@ class FeatureExtractor:
     def state_arrays(self) -> dict[str, np.ndarray]:
         """Return "node_keys" and "node_sizes" (int64: all keys, their number by template), and for edges.
 
-        Edges have no arrays where they are the same features as the nodes.
+        Edges have no arrays where they are the same features as the nodes. Arrays of document attributes are called
+        documents.ATTRIBUTE.NAME.
         """
-        arrays = {}
+        arrays = {
+            f"documents.{name}.{part}": array
+            for name, attribute in self.documents.items()
+            for part, array in attribute.arrays().items()
+        }
         for kind, index in self._indices.items():
             if kind == "node" or index is not self._indices["node"]:
                 arrays[f"{kind}_keys"], arrays[f"{kind}_sizes"] = index.to_arrays()
         return arrays
 
     @classmethod
-    def from_state(cls, strings: Mapping[str, Any], arrays: Mapping[str, np.ndarray], part: Part) -> "FeatureExtractor":
+    def from_state(
+        cls, strings: Mapping[str, Any], arrays: Mapping[str, np.ndarray], build: PartBuilder
+    ) -> "FeatureExtractor":
         """Rebuild a fitted extractor from `state_dict_json` and `state_arrays`.
 
-        part: makes the object that a description (class_path, init_args) tells of, of a class derived from a given one;
-        its last argument is the place for messages. Raises InputError for a state that is none of these, and for what
-        does not fit together; no file is read.
+        build: makes the document attributes. Raises InputError for a state that is none of these, and for what does not
+        fit together; no file is read.
         """
         strings = present_state(strings)
         check_fields(strings, STATE, "features")
@@ -189,7 +196,7 @@ class FeatureExtractor:
             name: Clusters.from_json(words, f"features.clusters.{name}") for name, words in strings["clusters"].items()
         }
         documents = {
-            name: part(described, DocumentAttribute, f"features.documents.{name}")
+            name: restored(described, _within(arrays, f"documents.{name}."), build, f"features.documents.{name}")
             for name, described in strings["documents"].items()
         }
         plain = strings["node"], strings["edge"], strings["cutoff"]
@@ -211,7 +218,13 @@ class FeatureExtractor:
             extractor._indices.setdefault("edge", extractor._indices["node"])
         return extractor
 
-    def _fit(self, corpus: Corpus, reading: Attributes) -> View:
+    def _sources_of(self, names: Sequence[str]) -> Sources:
+        return Sources(names, Resources(self.gazetteers, self.clusters, self.documents), self._reach)
+
+    def _fit(self, corpus: Corpus) -> View:
+        self.documents = {name: attribute.learn(corpus) for name, attribute in self.documents.items()}
+        self._sources = self._sources_of(self._sources.names)
+        reading = self._sources.read(corpus)
         self._vocabularies = {name: self._vocabulary(name, reading) for name in reading.values}
         view = self._view(corpus, reading)
         self._indices = {"node": self._count(view, self.node)}
@@ -248,6 +261,11 @@ class FeatureExtractor:
         if kind not in self._indices:
             raise ValueError(f"there are no {kind!r} features; kinds are {', '.join(self._indices)}")
         return self._indices[kind]
+
+
+def _within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Return the arrays whose names begin so, by the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _shared(indices: dict[str, FeatureIndex]) -> dict[str, FeatureIndex]:

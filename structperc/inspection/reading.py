@@ -26,7 +26,9 @@ def read_corpus(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MOD
     `SequenceData` does. Raises InputError for a bad file, missing columns and labels that are not of the scheme.
     """
     lines, scheme = read_lines(file, reading.encoding), tagger.labels.scheme
-    rows = conll_rows(lines, column_roles(tagger, lines, file, reading), file)
+    if not reading.columns:
+        check_columns(lines, len(tagger.features.columns), file)
+    rows = conll_rows(lines, column_roles(tagger, lines, reading), file)
     return read_rows(rows, file, reading.or_else(tagger.unit, scheme), scheme, UNMARKED)
 
 
@@ -39,8 +41,11 @@ def read_gold(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MODEL
 
 
 def read_text(tagger: SequenceTagger, lines: Sequence[str], file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
-    """Return lines of a file as a corpus without gold labels. Raises InputError for a bad file and missing columns."""
-    columns = column_roles(tagger, lines, file, reading)
+    """Return lines of a file of columns as a corpus without gold labels.
+
+    Whether these are columns is not asked. Raises InputError for a bad file and missing columns.
+    """
+    columns = column_roles(tagger, lines, reading)
     if isinstance(columns, dict):
         logger.info("%s: read as columns %s; --columns names them otherwise", file, ", ".join(tagger.features.columns))
         columns = {role: place for role, place in columns.items() if role != "label"}
@@ -49,14 +54,11 @@ def read_text(tagger: SequenceTagger, lines: Sequence[str], file: str, reading: 
     return Corpus.from_dataset(conll_rows(lines, columns, file), reading.unit or tagger.unit, file)
 
 
-def column_roles(
-    tagger: SequenceTagger, lines: Sequence[str], file: str, reading: Reading
-) -> list[str] | dict[str, int]:
+def column_roles(tagger: SequenceTagger, lines: Sequence[str], reading: Reading) -> list[str] | dict[str, int]:
     """Return the roles of the columns in their order, or {role: place} if the file has more than the tagger reads."""
     if reading.columns:
         return list(reading.columns)
     roles = tagger.features.columns
-    check_columns(lines, len(roles), file)
     if field_count(lines) <= len(roles):
         return roles
     return {**{role: place for place, role in enumerate(roles)}, "label": -1}

@@ -44,8 +44,8 @@ def local_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
 
 def counted_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
     """Yield the weight of the first model's score, then those of the non-local features that have a few names."""
-    if isinstance(tagger.scorer, FirstScore):
-        weight = tagger.scorer.weight.detach().unsqueeze(1)
+    for first in (part for part in tagger.scorer.modules() if isinstance(part, FirstScore)):
+        weight = first.weight.detach().unsqueeze(1)
         yield WeightTable("FirstScore", weight, [""], partial(_looked_up, ["first score"]), [])
     yield from (_nonlocal(tagger, f) for f in tagger.nonlocal_features if not isinstance(f, GlobalFeature))
 
@@ -56,8 +56,9 @@ def string_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
 
 
 def _linear(tagger: LatticeTagger) -> SparseLinear | None:
-    """The scorer of local features, which a re-ranker holds one level down or does not have."""
-    scorer = tagger.scorer.scorer if isinstance(tagger.scorer, LocalFeatures) else tagger.scorer
+    """The scorer of local features, which a re-ranker holds further down or does not have."""
+    own = [part.scorer for part in tagger.scorer.modules() if isinstance(part, LocalFeatures)]
+    scorer = own[0] if own else tagger.scorer
     return scorer if isinstance(scorer, SparseLinear) else None
 
 

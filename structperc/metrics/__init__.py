@@ -1,6 +1,8 @@
 """Labels against gold -> scores. Integer counts are summed over batches and processes and divided once.
 
 segments.py, f_measure.py, accuracy.py     counts and their metrics
+segment_shares.py                          precision, recall and F as one number each, for loggers
+seqeval.py                                 the dictionary that seqeval gives, in its two modes
 oracle.py                                  the best of each k-best list
 evaluation.py                              all of them for a tagger
 significance.py                            McNemar's test
@@ -17,7 +19,9 @@ from structperc.metrics.confidence import segment_confidence, token_confidence
 from structperc.metrics.evaluation import Evaluation
 from structperc.metrics.f_measure import f_measure
 from structperc.metrics.oracle import OracleF1, oracle
+from structperc.metrics.segment_shares import SegmentFScore, SegmentPrecision, SegmentRecall
 from structperc.metrics.segments import SegmentCounts, SegmentF1, SegmentScore, SegmentScores, segment_counts
+from structperc.metrics.seqeval import seqeval_scores, strict_spans
 from structperc.metrics.significance import McNemar, mcnemar
 
 __all__ = [
@@ -31,6 +35,11 @@ __all__ = [
     "SegmentScore",
     "SegmentScores",
     "SegmentF1",
+    "SegmentFScore",
+    "SegmentPrecision",
+    "SegmentRecall",
+    "seqeval_scores",
+    "strict_spans",
     "oracle",
     "OracleF1",
     "Evaluation",

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from structperc.chain import Segments, edge_marginals, marginals, segment_marginals
 from structperc.data.labels import LabelSet
+from structperc.data.segments import segment_boundaries
 from structperc.metrics.sentences import SentenceBoundaries
 from structperc.structures import Lattice
 
@@ -38,6 +39,22 @@ def segment_confidence(
     open_left = before[rows, starts, labels[rows, starts]]
     open_right = after[rows, ends - 1, labels[rows, ends - 1]]
     return segment_marginals(lattice, labels, segments) * (1 - open_left) * (1 - open_right)
+
+
+@torch.no_grad()
+def confidence_within(lattice: Lattice, labels: Tensor, boundaries: SentenceBoundaries, label_set: LabelSet) -> Tensor:
+    """Return the confidence (B, T) of the segment that each token of labels (B, T) is in; NaN where it is in none.
+
+    These are the segments that labels, whose padding holds some label, say; the padding is in none.
+    """
+    first, last = segment_boundaries(labels, boundaries.real, boundaries.first, label_set)
+    rows, starts = first.nonzero(as_tuple=True)
+    segments = Segments(rows, starts, last.nonzero(as_tuple=True)[1] + 1)
+    sure = segment_confidence(lattice, labels, segments, boundaries, label_set)
+    within = (label_set.types.to(labels.device)[labels] >= 0) & boundaries.real
+    number = (first.flatten().cumsum(0) - 1).clamp(min=0).view(labels.shape)
+    nothing = torch.full(labels.shape, torch.nan, dtype=lattice.unary.dtype, device=labels.device)
+    return torch.where(within, sure[number], nothing) if len(sure) else nothing
 
 
 def _share(part: Tensor, whole: Tensor) -> Tensor:

@@ -156,6 +156,11 @@ class SegmentScores(NamedTuple):
         return self.total.recall
 
     @property
+    def macro_f1(self) -> float:
+        """The mean over the types that are `seen` of their F1, in 0..1; 0.0 where there is none."""
+        return sum(score.f1 for score in self.seen.values()) / max(len(self.seen), 1)
+
+    @property
     def seen(self) -> dict[str, SegmentScore]:
         """The types with a gold or a predicted segment, with their counts."""
         return {name: score for name, score in self.types.items() if score.found or score.gold}

@@ -47,15 +47,13 @@ class OnlineLearner(SequenceLearner):
         scorer: whose weights are learned; on a CPU.
         constraints: of the tag scheme.
         rule: of the criterion.
-        pace: of the optimizer.
-        optimizer: of all the weights of the scorer; it keeps the sums of their averages and counts the steps.
+        optimizer: of all the weights of the scorer, with a pace; it keeps the sums of their averages, counts the steps.
     """
 
     def __init__(
-        self, scorer: SparseLinear, constraints: Constraints, rule: Rule, pace: Pace, optimizer: AveragedOptimizer
+        self, scorer: SparseLinear, constraints: Constraints, rule: Rule, optimizer: AveragedOptimizer
     ) -> None:
-        self.scorer, self.constraints, self.rule = scorer, constraints, rule
-        self.pace, self.optimizer = pace, optimizer
+        self.scorer, self.constraints, self.rule, self.optimizer = scorer, constraints, rule, optimizer
 
     @torch.no_grad()
     def learn(self, batch: Batch) -> Learned:
@@ -67,7 +65,8 @@ class OnlineLearner(SequenceLearner):
 
         units = units_of(batch, self.rule.unit)
         losses = np.zeros(len(units.bounds) - 1)
-        updates, wrong = learning_pass(self.rule.asks, self.pace.size)(
+        pace = pace_of(self.optimizer)
+        updates, wrong = learning_pass(self.rule.asks, pace.size)(
             units,
             features_of(batch),
             weights_of(self.scorer),
@@ -75,7 +74,7 @@ class OnlineLearner(SequenceLearner):
             moved_of(self.scorer, self.optimizer),
             Scheme(*(getattr(self.constraints, name).numpy() for name in Scheme._fields)),
             Margin(self.rule.other, float(self.rule.cost), float(self.rule.limit)),
-            self.pace.numbers,
+            pace.numbers,
             self.optimizer.param_groups[0]["steps"],
             losses,
         )
@@ -83,23 +82,30 @@ class OnlineLearner(SequenceLearner):
         return Learned(torch.from_numpy(losses), updates, wrong)
 
 
+def pace_of(optimizer: AveragedOptimizer) -> Pace:
+    """Return the pace of an optimizer that has one, with the learning rate of now."""
+    pace = optimizer.pace()
+    assert pace is not None
+    return pace
+
+
 @torch.no_grad()
 def move(
     batch: Batch,
     rival: Tensor,
     scorer: SparseLinear,
-    pace: Pace,
     optimizer: AveragedOptimizer,
     loss: float,
     norm: float,
 ) -> float:
     """Move the weights of a scorer along Phi(gold) - Phi(rival) of one sequence, and return how far.
 
-    The step is that of `pace` for this loss, and for a change of which `norm` is the squared norm of what is not the
-    scorer's. It is not counted yet. batch: the sequence alone. rival: (T,) int64.
+    The step is that of the optimizer's pace for this loss, and for a change of which `norm` is the squared norm of
+    what is not the scorer's. It is not counted yet. batch: the sequence alone. rival: (T,) int64.
     """
     from structperc.online.passes import moving
 
+    pace = pace_of(optimizer)
     return moving(pace.size)(
         units_of(batch, "sequence"),
         features_of(batch),

@@ -1,14 +1,16 @@
 """Gradients (and the closure's loss) -> weights. Every optimizer is a torch.optim.Optimizer.
 
 After each mini-batch: Perceptron, PassiveAggressive, GPD, and torch's own. After each pass over the corpus, with
-objective and gradient of the whole: LBFGS, OWLQN, QuickProp. One after the other: Phases. What training asks all of
-them, `Learner`, and what it takes to be the answers of torch's own, `learner`.
+objective and gradient of the whole: LBFGS, OWLQN, QuickProp. One after the other: Phases. With averages of what it
+learns, any of torch's: Averaging. What training asks all of them, `Learner`, and what it takes to be the answers of
+torch's own, `learner`. How their learning rates change: torch's schedules, and those of schedules.py.
 
 Each has a file. averaged.py keeps averages, served.py says which weights are looked at, full_batch.py is the contract
 of the second kind; quasi_newton.py, limited_memory.py and line_search.py are what LBFGS and OWLQN share.
 """
 
 from structperc.optim.averaged import AveragedOptimizer, Pace, squared_norm
+from structperc.optim.averaging import Averaging
 from structperc.optim.full_batch import Diverged, FullBatch, check_finite
 from structperc.optim.gpd import GPD
 from structperc.optim.lbfgs import LBFGS
@@ -18,6 +20,7 @@ from structperc.optim.passive_aggressive import PassiveAggressive
 from structperc.optim.perceptron import Perceptron
 from structperc.optim.phases import Phases
 from structperc.optim.quickprop import QuickProp
+from structperc.optim.schedules import InverseTime, Schedule, WarmupDecay, interval
 from structperc.optim.served import ServedWeights
 
 __all__ = [
@@ -28,6 +31,11 @@ __all__ = [
     "OWLQN",
     "QuickProp",
     "Phases",
+    "Averaging",
+    "WarmupDecay",
+    "InverseTime",
+    "Schedule",
+    "interval",
     "AveragedOptimizer",
     "Pace",
     "squared_norm",

@@ -85,6 +85,7 @@ class AveragedOptimizer(ServedWeights):
     def count(self, steps: int) -> None:
         """Count steps that were made without `step`; also those that change nothing are in the average."""
         self.param_groups[0]["steps"] += steps
+        self._opt_called = True  # what torch's schedules of learning rates look at, to see whether steps are made
 
     def _move(self, p: Tensor, gradient: Tensor, size: float | Tensor, group: dict[str, Any]) -> None:
         change = (listed_places(gradient), gradient._values()) if gradient.is_sparse else gradient

@@ -1,31 +1,38 @@
 """Candidate lists -> one candidate: second models, and how both models are trained.
 
 lists.py holds what a first model says about every sequence of a corpus: its n best labellings, their scores and
-that of gold. A second model adds a local score (local_score.py: the first model's score as one feature, or local
-features with weights of their own) and the scores of non-local features; any criterion on candidates trains it.
+that of gold. A second model adds a local score (local_score.py: the first model's score as one feature, local
+features with weights of their own, or both) and the scores of non-local features; any criterion on candidates trains
+it.
 
 ranker.py is the other kind of second model, which needs no gradients: boosting.py and voted_perceptron.py (the vote
 itself is in votes.py) learn from lists of candidates with sparse binary features, examples.py.
 
 reranker.py and global_reranker.py are both kinds as taggers. jackknife.py trains first models so that none lists what
-it has learned from, list_cache.py keeps their lists, list_features.py reads global features off them; bayes_point.py
-starts a training from the mean of many.
+it has learned from, list_cache.py keeps their lists, list_features.py reads global features off them; first_labels.py
+makes an attribute for templates of what such models say. bayes_point.py starts a training from the mean of many.
+
+minimum_risk.py learns nothing: of the candidates that one tagger or several list it chooses the one that is wrong least
+on the average, by the costs of candidate_cost.py.
 """
 
 from typing import TYPE_CHECKING
 
 from structperc.on_first_use import on_first_use
 from structperc.reranking.boosting import Boosting
+from structperc.reranking.candidate_cost import CandidateCost, SegmentCost, TokenCost
 from structperc.reranking.examples import Examples
 from structperc.reranking.lists import CandidateLists, Listed
-from structperc.reranking.local_score import FirstScore, LocalFeatures, LocalScore
+from structperc.reranking.local_score import FirstScore, LocalFeatures, LocalScore, LocalSum
 from structperc.reranking.ranker import Ranker
 from structperc.reranking.voted_perceptron import VotedPerceptron
 
 if TYPE_CHECKING:
     from structperc.reranking.bayes_point import BayesPoint
+    from structperc.reranking.first_labels import FirstLabels
     from structperc.reranking.global_reranker import GlobalReranker
     from structperc.reranking.jackknife import JackKnife
+    from structperc.reranking.minimum_risk import MinimumRisk
     from structperc.reranking.reranker import Reranker
 
 __all__ = [
@@ -34,6 +41,7 @@ __all__ = [
     "LocalScore",
     "FirstScore",
     "LocalFeatures",
+    "LocalSum",
     "Examples",
     "Ranker",
     "Boosting",
@@ -41,7 +49,12 @@ __all__ = [
     "Reranker",
     "GlobalReranker",
     "JackKnife",
+    "FirstLabels",
     "BayesPoint",
+    "CandidateCost",
+    "SegmentCost",
+    "TokenCost",
+    "MinimumRisk",
 ]
 
 __getattr__ = on_first_use(  # these need Lightning
@@ -50,6 +63,8 @@ __getattr__ = on_first_use(  # these need Lightning
         "structperc.reranking.reranker": ["Reranker"],
         "structperc.reranking.global_reranker": ["GlobalReranker"],
         "structperc.reranking.jackknife": ["JackKnife"],
+        "structperc.reranking.first_labels": ["FirstLabels"],
         "structperc.reranking.bayes_point": ["BayesPoint"],
+        "structperc.reranking.minimum_risk": ["MinimumRisk"],
     },
 )

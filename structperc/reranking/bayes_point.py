@@ -140,7 +140,7 @@ def one_pass(tagger: LossTagger, data: SequenceData, start: Weights, number: int
     seed_all(data.seed, FIRST + number)
     write(tagger, start)
     tagger.on_train_epoch_start()
-    optimizer = tagger.configure_optimizers()
+    optimizer = tagger.new_optimizer()
     tagger.learn_with(optimizer, data)
     for batch in batches(data, FIRST + number):
         take_step(tagger, optimizer, tagger.transfer_batch_to_device(batch, tagger.device, 0))

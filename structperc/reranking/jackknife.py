@@ -187,20 +187,29 @@ class _Training:
             limit_val_batches=0,
             **self.options,
         )
-        trainer.fit(tagger, datamodule=TrainingPart(corpus, self.data))
+        trainer.fit(tagger, datamodule=TrainingPart.of(corpus, self.data))
         for optimizer in trainer.optimizers:
             learner(optimizer).swap_in()
         return tagger.eval()
 
 
 class TrainingPart(SequenceData):
-    """A part of some training data as training data of their own, in mini-batches of the same kind."""
+    """A part of some training data as training data of their own.
 
-    def __init__(self, corpus: Corpus, data: SequenceData) -> None:
-        super().__init__(
-            unit=data.unit, scheme=data.scheme, batch_size=data.batch_size, shuffle=data.shuffle, seed=data.seed
-        )
+    Args:
+        corpus: the part, whose labels are in the scheme.
+        options: those of `SequenceData`.
+    """
+
+    def __init__(self, corpus: Corpus, **options: Any) -> None:
+        super().__init__(**options)
         self.part = corpus
+
+    @classmethod
+    def of(cls, corpus: Corpus, data: SequenceData) -> "TrainingPart":
+        """Return a part of data, in mini-batches of the same kind."""
+        options = {name: getattr(data, name) for name in ("unit", "scheme", "batch_size", "shuffle", "seed")}
+        return cls(corpus, **options)
 
     def read(self, split: str) -> None:
         """Return None: the part was read before, and there is no source to read."""
@@ -248,7 +257,7 @@ def fresh(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) -> Tagger:
     features = copy.copy(first.features)  # the templates and lists are shared, the index is replaced by `fit`
     features.fit(corpus)
     tagger = Tagger.from_description(unlearned_description(first), features, Builder.like(first))
-    tagger.optimizer, tagger.prior = first.optimizer, first.prior
+    tagger.optimizer, tagger.lr_scheduler, tagger.prior = first.optimizer, first.lr_scheduler, first.prior
     tagger.scorer.learn(corpus)
     tagger.allocate(labels)
     tagger.unit = unit

@@ -19,9 +19,9 @@ from structperc.data.output import write_lines
 from structperc.data.text import expand
 from structperc.encoders import TextModule
 from structperc.errors import InputError
-from structperc.public_names import path_of
+from structperc.public_names import LEARNED, path_of
 from structperc.reranking.lists import CandidateLists
-from structperc.taggers.description import LEARNED, describe
+from structperc.taggers.description import describe
 from structperc.taggers.tagger import Tagger
 
 FORMAT = 1  # of the folder, and of what its name is made from
@@ -112,11 +112,13 @@ def fingerprint(first: Tagger, data: SequenceData, callbacks: Sequence[Any], opt
     What the model has learned before does not count. Raises InputError for a callback whose options cannot be read off.
     """
     features = {name: value for name, value in first.features.state_dict_json().items() if name != "vocabularies"}
+    features["documents"] = _without_learned(features["documents"])
     corpus = data.corpus("train")
     about = {
         "format": FORMAT,
         "first": unlearned_description(first),
         "optimizer": describe_optimizer(first.optimizer),
+        **({"lr_scheduler": described} if (described := describe_schedule(first)) else {}),
         "prior": first.prior and describe(first.prior),
         "features": features,
         "corpus": corpus_digest(corpus, columns_read(first, corpus)),
@@ -162,6 +164,14 @@ def describe_optimizer(make: Callable[[Iterable[Any]], Optimizer]) -> dict[str, 
     made = make([nn.Parameter(torch.zeros(1))])
     options = {name: value for name, value in made.param_groups[0].items() if name != "params"}
     return {"class_path": path_of(type(made)), "init_args": options}
+
+
+def describe_schedule(first: Tagger) -> dict[str, Any] | None:
+    """Return {class_path, state} of the schedule of a tagger's learning rates before the first step, if it has one."""
+    if first.lr_scheduler is None:
+        return None
+    made = first.lr_scheduler(first.optimizer([nn.Parameter(torch.zeros(1))]))
+    return {"class_path": path_of(type(made)), "state": {name: str(own) for name, own in made.state_dict().items()}}
 
 
 def corpus_digest(corpus: Corpus, roles: Iterable[str]) -> str:

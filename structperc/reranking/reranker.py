@@ -6,6 +6,7 @@ from typing import Any
 from pytorch_lightning.utilities import move_data_to_device
 from torch import Tensor
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from structperc.batching.sequence_data import SequenceData
 from structperc.chain import KBest
@@ -32,7 +33,8 @@ class Reranker(LossTagger, SecondModel):
 
     Args:
         first: the first model, of local features.
-        scorer: the local score: `FirstScore` (re-ranking 1) or `LocalFeatures` (re-ranking 2).
+        scorer: the local score: `FirstScore` (re-ranking 1), `LocalFeatures` (re-ranking 2) or a
+            `LocalSum` of both.
         criterion: compares gold with the candidates of a list; the paper: Margin.
         search: its k is n, the number of candidates in training.
         nonlocal_features: what is counted in whole labellings.
@@ -43,6 +45,7 @@ class Reranker(LossTagger, SecondModel):
             segment F1 (Collins 2002, Ranking Algorithms for Named-Entity Extraction), or "gold" all the same. As gold
             is outside of a list because the first model scores it low, "gold" teaches re-ranking 1 to distrust that
             score.
+        lr_scheduler: changes the optimizer's learning rates after steps or epochs.
 
     Raises:
         InputError: parts that make no re-ranker.
@@ -62,9 +65,10 @@ class Reranker(LossTagger, SecondModel):
         decoder: KBest | None = None,
         jackknife: JackKnife | None = None,
         correct: Correct = "closest",
+        lr_scheduler: Callable[[Optimizer], LRScheduler] | None = None,
     ) -> None:
         super().__init__(first, scorer, criterion, search, nonlocal_features, decoder, jackknife, correct)
-        self.optimizer, self.prior = optimizer, None
+        self.optimizer, self.lr_scheduler, self.prior = optimizer, lr_scheduler, None
         self.start_counts()
 
     def make_scoring(self) -> "ListScores":
@@ -84,8 +88,8 @@ class Reranker(LossTagger, SecondModel):
         """Return what is given: lists are searched without a cost."""
         return scored
 
-    def configure_optimizers(self) -> Optimizer:
-        """Return the optimizer over the second model's parameters."""
+    def new_optimizer(self) -> Optimizer:
+        """Return an optimizer over the second model's parameters."""
         return self.optimizer([p for p in self.parameters() if p.requires_grad])
 
     def learn_with(self, optimizer: Optimizer, data: SequenceData) -> None:

@@ -213,7 +213,7 @@ def check_parts(
         raise InputError(
             "model.first.init_from: models of folds start anew, so that none knows what it lists; remove it"
         )
-    if isinstance(scorer, LocalFeatures) and not first.features.node:
+    if any(isinstance(part, LocalFeatures) for part in scorer.modules()) and not first.features.node:
         raise InputError("model.scorer: LocalFeatures weighs features; give model.first.features, or take FirstScore")
     if criterion.of_lattice:
         name = type(criterion).__name__

@@ -37,7 +37,8 @@ class Neural(Scorer):
         return self.encoder.read(corpus)
 
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
-        """Create W (L, D), b (L,) and the table; sizes of sparse features do not matter."""
+        """Create W (L, D), b (L,) and the table, and what the encoder has for each node feature."""
+        self.encoder.allocate(n_node)
         self.head = nn.Linear(self.encoder.width, n_labels)
         self.transition = nn.Parameter(torch.zeros(n_labels, n_labels)) if self.transitions else None
 

@@ -9,6 +9,7 @@ loss_tagger.py       taggers that learn by the losses of a criterion, in mini-ba
 tagger.py            features, scorer, search, criterion and optimizer as one tagger
 guided_tagger.py     the tagger of guided learning
 inference.py         new text as a corpus, labels as strings
+schedules.py         learning rates that change while it learns
 start.py             training that begins with a saved model
 checkpoints.py       checkpoints; averaging.py, random_states.py: what else a resumed run needs
 modes.py             evaluation mode

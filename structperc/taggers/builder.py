@@ -12,8 +12,7 @@ from structperc.data.typed import check_value
 from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.former_names import present_name
-from structperc.public_names import CLASS, OPTIONS
-from structperc.taggers.description import LEARNED
+from structperc.public_names import CLASS, LEARNED, OPTIONS
 
 LIBRARY = "structperc"
 

@@ -9,7 +9,7 @@ from structperc.batching.parts import one_by_one
 from structperc.criteria import Criterion, Decision
 from structperc.criteria.base import best, losses
 from structperc.online import Learned, OnlineLearner, SequenceLearner, move
-from structperc.optim import AveragedOptimizer, Pace
+from structperc.optim import AveragedOptimizer
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Scored
 
@@ -26,8 +26,7 @@ class CandidateLearner(SequenceLearner):
         criterion: decides between gold and one of the candidates.
         scorer: has the local weights.
         further: the non-local weights.
-        optimizer: of all these weights.
-        pace: of the optimizer.
+        optimizer: of all these weights, with a pace.
         local: learns the sentences of a sequence; None: the criterion decides by candidates alone.
     """
 
@@ -38,11 +37,10 @@ class CandidateLearner(SequenceLearner):
         scorer: SparseLinear,
         further: Sequence[Tensor],
         optimizer: AveragedOptimizer,
-        pace: Pace,
         local: OnlineLearner | None = None,
     ) -> None:
         self.compare, self.criterion, self.scorer, self.further = compare, criterion, scorer, further
-        self.optimizer, self.pace, self.local = optimizer, pace, local
+        self.optimizer, self.local = optimizer, local
 
     def learn(self, batch: Batch) -> Learned:
         """Learn the sequences of a batch in their order."""
@@ -69,7 +67,7 @@ class CandidateLearner(SequenceLearner):
         gradients = self._gradients(scored, decision)
         norm = sum(float(g.double().square().sum()) for g in gradients.values())
         rival = scored.candidates.labels[0, int(decision.rival)]
-        size = move(batch, rival, self.scorer, self.pace, self.optimizer, float(loss), norm)
+        size = move(batch, rival, self.scorer, self.optimizer, float(loss), norm)
         for p, gradient in gradients.items():
             self.optimizer.move(p, gradient, size)
         return loss

@@ -109,7 +109,8 @@ def check_vocabulary(checkpoint: dict[str, Any], own: dict[str, Any]) -> None:
 def serve_checkpoint(checkpoint: dict[str, Any], names: list[str]) -> None:
     """Replace the raw weights of a checkpoint, in place, by those that its optimizers' states serve.
 
-    These are the average where a state holds `sums`, and the weights `best` where it holds these. `names` are the
+    These are the average where a state holds it, or the `sums` it comes from, and the weights `best` where it holds
+    these. `names` are the
     parameters' names in the order in which the optimizers received them.
     """
     weights = checkpoint["state_dict"]
@@ -117,7 +118,8 @@ def serve_checkpoint(checkpoint: dict[str, Any], names: list[str]) -> None:
         for group in optimizer["param_groups"]:
             for key in group["params"]:
                 state = optimizer["state"].get(key, {})
-                if "best" in state:
-                    weights[names[key]] = state["best"]
+                kept = state.get("best", state.get("average"))
+                if kept is not None:
+                    weights[names[key]] = kept
                 elif "sums" in state and group["steps"]:
                     weights[names[key]] = lazy_average(weights[names[key]], state["sums"], group["steps"])

@@ -6,9 +6,7 @@ from typing import Any
 from torch import nn
 
 from structperc.encoders import TextModule
-from structperc.public_names import CLASS, OPTIONS, path_of
-
-LEARNED = "learned"  # of a described text module
+from structperc.public_names import CLASS, LEARNED, OPTIONS, path_of
 
 
 def describe(part: Any) -> dict[str, Any]:

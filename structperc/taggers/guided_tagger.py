@@ -96,6 +96,15 @@ class GuidedTagger(SequenceTagger):
         if unit != "sentence":
             raise InputError(f"GuidedTagger labels sentences: set data.unit: sentence, not {unit}")
 
+    @property
+    def probabilistic(self) -> bool:
+        """False: scores of decisions, made one by one, are no probabilities."""
+        return False
+
+    def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Raise InputError: there are none."""
+        raise InputError("a guided tagger has scores, not probabilities; train local features with Likelihood")
+
     @torch.no_grad()
     def decode(self, batch: Batch) -> Tensor:
         """Return the labels (B, T) int64 that inference gives under the present weights."""

@@ -1,6 +1,7 @@
 """New text as a corpus, and what taggers say about it as strings."""
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -9,10 +10,20 @@ from torch import Tensor
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.segments import Span, spans
 from structperc.errors import InputError
 from structperc.structures import padded_places
+from structperc.text import TextSpan, TokenizedText
 
 Sentence = Iterable[str] | Mapping[str, Iterable[str]]
+
+
+class Decided(NamedTuple):
+    """What a tagger decides about a corpus of N tokens; probabilities where they were asked for."""
+
+    labels: list[str]  # N
+    tokens: np.ndarray | None  # (N,) float64, probability of the label of each token
+    segments: np.ndarray | None  # (N,) float64, that of the segment the token is in; NaN outside of segments
 
 
 class Labelling(NamedTuple):
@@ -70,7 +81,31 @@ def flat_values(corpus: Corpus, parts: Iterable[tuple[Tensor, Tensor]]) -> np.nd
 
     `parts` are (rows (B,), values (B, T)) of mini-batches that cover it.
     """
-    flat = np.zeros(corpus.tokens, np.int64)
+    return _flat(corpus, parts, np.zeros(corpus.tokens, np.int64))
+
+
+def flat_numbers(corpus: Corpus, parts: Iterable[tuple[Tensor, Tensor]]) -> np.ndarray:
+    """Return the number of each of the N tokens of a corpus, as `flat_values` does for integers; (N,) float64."""
+    return _flat(corpus, parts, np.zeros(corpus.tokens))
+
+
+def text_spans(text: TokenizedText, decided: Decided, scheme: str) -> list[TextSpan]:
+    """Return what is decided about the tokens of a text, in their order, as spans of its characters.
+
+    These are its segments, or in the scheme "none", which has no segments, all tokens with their labels.
+    """
+    found = []
+    for first, last in pairwise(text.sentences):
+        labels = decided.labels[first:last]
+        own = [Span(label, t, t + 1) for t, label in enumerate(labels)] if scheme == "none" else spans(labels)
+        known = decided.tokens if scheme == "none" else decided.segments
+        for kind, a, b in own:
+            start, end = text.tokens[first + a][0], text.tokens[first + b - 1][1]
+            found.append(TextSpan(start, end, kind, None if known is None else float(known[first + a])))
+    return found
+
+
+def _flat(corpus: Corpus, parts: Iterable[tuple[Tensor, Tensor]], flat: np.ndarray) -> np.ndarray:
     starts, lengths = torch.from_numpy(corpus.starts[:-1]), torch.from_numpy(corpus.lengths)
     for rows, values in parts:
         own = rows.cpu()

@@ -14,6 +14,9 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from structperc.metrics import token_confidence
+from structperc.metrics.confidence import confidence_within
+from structperc.metrics.sentences import sentence_boundaries
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature, nonlocal_scores
 from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights
@@ -182,16 +185,31 @@ class LatticeTagger(SequenceTagger):
 
         Raises InputError unless the tagger was trained by likelihood: perceptron scores are no log-probabilities.
         """
-        if not self.probabilistic:
-            name = type(self.criterion).__name__
-            why = "with non-local features" if self.criterion.probabilistic else f"trained with {name}"
-            raise InputError(f"a tagger {why} has scores, not probabilities; train local features with Likelihood")
+        self.check_probabilistic()
         corpus = self.read(sentences)
         found = [torch.zeros(0, len(self.labels)) for _ in range(len(corpus))]
         for batch in self.batches(corpus):
             for row, length, table in zip(batch.rows, batch.lengths, marginals(self(batch)), strict=True):
                 found[int(row)] = table[:length]
         return found
+
+    def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the probabilities (B, T) of labels (B, T) int64, and of the segment that each token is in.
+
+        The latter are those of `metrics.segment_confidence`, NaN outside of segments. Raises InputError as `marginals`
+        does.
+        """
+        self.check_probabilistic()
+        lattice = self(batch)
+        boundaries = sentence_boundaries(batch.lengths, labels.shape[1], batch.sentences)
+        return token_confidence(lattice, labels), confidence_within(lattice, labels, boundaries, self.labels)
+
+    def check_probabilistic(self) -> None:
+        """Raise InputError for a tagger that has scores but no probabilities."""
+        if not self.probabilistic:
+            name = type(self.criterion).__name__
+            why = "with non-local features" if self.criterion.probabilistic else f"trained with {name}"
+            raise InputError(f"a tagger {why} has scores, not probabilities; train local features with Likelihood")
 
     # -- sizes and names -------------------------------------------------------------------------------------
 

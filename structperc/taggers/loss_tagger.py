@@ -13,18 +13,19 @@ import torch
 from pytorch_lightning.strategies import ParallelStrategy
 from torch import Tensor
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from structperc.batching.processes import share, sum_gradients, summed
 from structperc.batching.sequence_data import SequenceData
-from structperc.criteria import CorpusCriterion, Prior
+from structperc.criteria import CorpusCriterion, Prior, full_precision
 from structperc.criteria.base import best
 from structperc.online import SequenceLearner
 from structperc.optim import Diverged, Learner, check_finite, learner
 from structperc.structures import Batch, Candidates, Scored
 from structperc.taggers.epoch_clock import EpochClock
 from structperc.taggers.lattice_tagger import LatticeTagger
-from structperc.taggers.modes import full_precision
-from structperc.taggers.refused import check_corpus_level, check_full_batch
+from structperc.taggers.refused import check_steps
+from structperc.taggers.schedules import scheduled
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -43,6 +44,8 @@ class LossTagger(LatticeTagger):
     """
 
     prior: Prior | None  # added to the losses of the corpus
+    optimizer: Callable[[Iterable[Any]], Optimizer]
+    lr_scheduler: Callable[[Optimizer], LRScheduler] | None = None
     online: SequenceLearner | None = None  # learns the sequences of a batch one after the other; None: by gradients
     corpus_size: int | None = None  # sequences that share the prior; None: those of the batch are all
     _step_losses: Mapping[int, Tensor] = MappingProxyType({})  # of the mini-batches since the last step, by number
@@ -61,12 +64,20 @@ class LossTagger(LatticeTagger):
         """Return what `scored` would be if candidates were searched by score alone, without the criterion's cost."""
 
     @abstractmethod
-    def configure_optimizers(self) -> Optimizer:
-        """Return the optimizer over the weights that learn."""
+    def new_optimizer(self) -> Optimizer:
+        """Return an optimizer over the weights that learn."""
 
     @abstractmethod
     def learn_with(self, optimizer: Optimizer, data: SequenceData) -> None:
         """Take note of the optimizer before the first epoch; the tagger may ask the data for another order."""
+
+    def configure_optimizers(self) -> Optimizer | dict[str, Any]:  # type: ignore[override]  # it has its own words
+        """Return the optimizer, for a trainer with the schedule of its learning rates if there is one."""
+        optimizer = self.new_optimizer()
+        if self._trainer is None:
+            return optimizer
+        self.learn_with(optimizer, self.trainer.datamodule)  # type: ignore[attr-defined]
+        return optimizer if self.lr_scheduler is None else scheduled(self.lr_scheduler, optimizer, self.trainer)
 
     def penalty(self, batch: Batch) -> Tensor | float:
         """Return the batch's share of the prior; in full-batch training the last batch has all of it."""
@@ -115,21 +126,17 @@ class LossTagger(LatticeTagger):
     def on_train_epoch_start(self) -> None:
         """Set the sums of the epoch to zero, and compute totals of the whole corpus where the criterion needs them.
 
-        Optimizers that take turns learn here which epoch begins. Raises InputError when the trainer divides the
-        gradient of a full batch.
+        Optimizers that take turns learn which epoch begins. Raises InputError where a full batch would be divided.
         """
-        self._step_losses = {}
-        self._searched = []
+        self._step_losses, self._searched = {}, []
         self.start_counts()
         self._clock = EpochClock()
         optimizer = self._learner()
         optimizer.begin_epoch(self.current_epoch)
         self.full_batch = optimizer.full_batch
-        if self.full_batch:
-            check_full_batch(optimizer, self.prior, self.trainer.accumulate_grad_batches)
+        if self._trainer is not None:
+            check_steps(optimizer, self.prior, self.criterion, self.trainer.accumulate_grad_batches)
         if isinstance(self.criterion, CorpusCriterion):
-            if not self.full_batch:
-                check_corpus_level(self.criterion, self.trainer.accumulate_grad_batches)
             self.criterion.corpus_size = self.corpus_size
             self.criterion.totals = self._totals() if self.full_batch else None
 
@@ -167,7 +174,9 @@ class LossTagger(LatticeTagger):
             self._step_losses = {}
             if self.trainer.is_last_batch:
                 total = torch.stack([p.detach().sum().double() for p in self.parameters()]).sum()
-                check_finite(float(total), f"epoch {self.current_epoch + 1}", self._advice(), "sum of the weights")
+                check_finite(
+                    float(total), f"epoch {self.current_epoch + 1}", self._learner().advice, "sum of the weights"
+                )
             return
         self._here(optimizer_closure)
         if self.trainer.is_last_batch:
@@ -191,7 +200,7 @@ class LossTagger(LatticeTagger):
         at_once = self.device.type == "cpu" or self._trainer is None or self.trainer.is_last_batch
         self._sums = self._sums + (own if apart else summed(own))
         if not self.full_batch and not apart and at_once:
-            check_finite(float(self._sums.sum()), f"epoch {self.current_epoch + 1}", self._advice())
+            check_finite(float(self._sums.sum()), f"epoch {self.current_epoch + 1}", self._learner().advice)
         self._step_losses = {**self._step_losses, batch_idx: own.sum()}
         return data + penalty
 
@@ -203,10 +212,7 @@ class LossTagger(LatticeTagger):
         return float(self.criterion.objective(totals)) + float(self._sums[1]) if totals.isfinite().all() else math.nan
 
     def on_train_epoch_end(self) -> None:
-        """Log the objective, the epoch's training error and the number of updated sequences.
-
-        Training stops when the optimizer says that it has finished; its reason is printed.
-        """
+        """Log objective, training error and updates; stop when the optimizer has finished, and print its reason."""
         self.log("train/objective", self.objective(), prog_bar=True)
         if self.online is not None:
             logger.info("epoch %d: %s", self.current_epoch + 1, self._clock.told(int(self._updates)))
@@ -274,9 +280,8 @@ class LossTagger(LatticeTagger):
 
     def _learner(self) -> Learner:
         """The optimizer, as training asks it; one that says nothing outside of a trainer."""
-        return (
-            learner(self.trainer.optimizers[0]) if self._trainer is not None and self.trainer.optimizers else Learner()
-        )
+        made = [] if self._trainer is None else self.trainer.optimizers
+        return learner(made[0]) if made else Learner()
 
     @torch.no_grad()
     def _totals(self) -> Tensor:
@@ -292,6 +297,3 @@ class LossTagger(LatticeTagger):
             searched.append(scored.candidates)
         self._searched = searched
         return summed(torch.stack(counts).sum(0))
-
-    def _advice(self) -> str:
-        return self._learner().advice

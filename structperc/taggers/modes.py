@@ -1,10 +1,8 @@
-"""Modes of a block: evaluation, in which modules such as dropout do not act, and full precision."""
+"""Evaluation mode for a block, in which modules such as dropout do not act."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from contextlib import contextmanager
 
-import torch
 from torch import nn
 
 
@@ -21,8 +19,3 @@ def evaluating(module: nn.Module) -> Iterator[None]:
     finally:
         for part, mode in before:
             part.training = mode
-
-
-def full_precision(device: torch.device) -> AbstractContextManager[Any]:
-    """Return a context without autocast, which some kinds of devices do not have in the first place."""
-    return torch.autocast(device.type, enabled=False) if torch.amp.is_autocast_available(device.type) else nullcontext()

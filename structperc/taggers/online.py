@@ -29,9 +29,9 @@ def online_learner(
     that has a rule or, where there are `further` weights of non-local features, decides between gold and one of the
     candidates that `compare` finds and scores.
     """
-    pace = optimizer.pace() if isinstance(optimizer, AveragedOptimizer) else None
+    paced = isinstance(optimizer, AveragedOptimizer) and optimizer.pace() is not None
     learned = {p for group in optimizer.param_groups for p in group["params"] if p.requires_grad}
-    if pace is None or type(scorer) is not SparseLinear or learned != {*scorer.parameters(), *further}:
+    if not paced or type(scorer) is not SparseLinear or learned != {*scorer.parameters(), *further}:
         return None
     if scorer.node.device.type != "cpu" or scorer.node.dtype not in COMPILED:
         return None
@@ -43,15 +43,15 @@ def online_learner(
         return None
     if isinstance(criterion, LocalAndNonlocal):
         rule = criterion.local_rule()
-        local = rule and OnlineLearner(scorer, constraints, rule, pace, optimizer)
-        return CandidateLearner(compare, criterion, scorer, further, optimizer, pace, local)
+        local = rule and OnlineLearner(scorer, constraints, rule, optimizer)
+        return CandidateLearner(compare, criterion, scorer, further, optimizer, local)
     if further:
         decides = isinstance(criterion, RivalCriterion)
-        return CandidateLearner(compare, criterion, scorer, further, optimizer, pace) if decides else None
+        return CandidateLearner(compare, criterion, scorer, further, optimizer) if decides else None
     rule = criterion.rule()
     if rule is None or not _still_says(criterion, "rule", "judge", "augment", "reads"):
         return None
-    return OnlineLearner(scorer, constraints, rule, pace, optimizer)
+    return OnlineLearner(scorer, constraints, rule, optimizer)
 
 
 def _still_says(part: object, name: str, *others: str) -> bool:

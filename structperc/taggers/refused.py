@@ -1,9 +1,22 @@
 """Trainings that would not do what their options say, refused in one line."""
 
+from collections.abc import Iterable
+
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import StochasticWeightAveraging, WeightAveraging
+
 from structperc.batching.processes import share
-from structperc.criteria import Criterion, Prior
+from structperc.criteria import CorpusCriterion, Criterion, Prior
 from structperc.errors import InputError
 from structperc.optim import LBFGS, OWLQN, Learner
+
+
+def check_steps(optimizer: Learner, prior: Prior | None, criterion: Criterion, accumulated: int) -> None:
+    """Raise InputError where what a step of this epoch takes together is not what the criterion or prior needs."""
+    if optimizer.full_batch:
+        check_full_batch(optimizer, prior, accumulated)
+    elif isinstance(criterion, CorpusCriterion):
+        check_corpus_level(criterion, accumulated)
 
 
 def check_full_batch(optimizer: Learner, prior: Prior | None, accumulated: int) -> None:
@@ -24,3 +37,13 @@ def check_corpus_level(criterion: Criterion, accumulated: int) -> None:
         raise InputError(f"trainer.accumulate_grad_batches must be 1: {name} counts anew with each mini-batch")
     if share().processes > 1:
         raise InputError(f"{name} takes the corpus' counts from recent batches of one process: trainer.devices: 1")
+
+
+def check_callbacks(callbacks: Iterable[pl.Callback]) -> None:
+    """Raise InputError for Lightning's callbacks that average weights: they copy a tagger before it has any."""
+    for callback in callbacks:
+        if isinstance(callback, StochasticWeightAveraging | WeightAveraging):
+            name = type(callback).__name__
+            raise InputError(
+                f"trainer.callbacks: {name} does not work here; use model.optimizer structperc.optim.Averaging"
+            )

@@ -23,10 +23,23 @@ from structperc.ragged import Ragged
 from structperc.structures import Batch
 from structperc.taggers.averaging import AveragedWeights
 from structperc.taggers.checkpoints import check_vocabulary, serve_checkpoint
-from structperc.taggers.inference import Sentence, at_once, flat_labels, read_sentences
+from structperc.taggers.inference import (
+    Decided,
+    Sentence,
+    at_once,
+    flat_labels,
+    flat_numbers,
+    read_sentences,
+    text_spans,
+)
 from structperc.taggers.modes import evaluating
 from structperc.taggers.random_states import RandomStates
+from structperc.taggers.refused import check_callbacks
+from structperc.taggers.schedules import Plateaus
 from structperc.taggers.store import SavedTagger
+from structperc.text import TextSpan, conll_tokens, rule_sentences, tokenized
+from structperc.text.sentences import Split
+from structperc.text.tokenizer import Cut
 
 
 class SequenceTagger(SavedTagger):
@@ -56,6 +69,18 @@ class SequenceTagger(SavedTagger):
     @abstractmethod
     def decode(self, batch: Batch) -> Tensor:
         """Return the best labels (B, T) int64 of each sequence of a batch."""
+
+    @property
+    @abstractmethod
+    def probabilistic(self) -> bool:
+        """Whether what the tagger decides has probabilities."""
+
+    @abstractmethod
+    def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the probabilities (B, T) of labels (B, T) int64, and of the segment that each token is in.
+
+        The latter are NaN outside of segments. Raises InputError for taggers without probabilities.
+        """
 
     @abstractmethod
     def validated(self, batch: Batch, batch_idx: int) -> Tensor:
@@ -111,6 +136,49 @@ class SequenceTagger(SavedTagger):
         """Return the best labels of each sentence of a corpus, as names."""
         parts = ((batch.rows, self.decode(batch)) for batch in self.batches(corpus, at_once(corpus)))
         return corpus.sentences_of(flat_labels(corpus, self.labels, parts))
+
+    @torch.no_grad()
+    def decided(self, corpus: Corpus, confident: bool = False) -> Decided:
+        """Return the labels of all tokens of a corpus, in its order; `confident` adds their probabilities."""
+        labels, tokens, segments = [], [], []
+        for batch in self.batches(corpus, at_once(corpus)):
+            best = self.decode(batch)
+            labels.append((batch.rows, best))
+            if confident:
+                sure = self.confidences(batch, best)
+                tokens.append((batch.rows, sure[0]))
+                segments.append((batch.rows, sure[1]))
+        names = flat_labels(corpus, self.labels, labels)
+        if not confident:
+            return Decided(names, None, None)
+        return Decided(names, flat_numbers(corpus, tokens), flat_numbers(corpus, segments))
+
+    def annotate(self, text: str, tokenizer: Cut = conll_tokens, sentences: Split = rule_sentences) -> list[TextSpan]:
+        """Return the segments of a text as spans of its characters, in their order: text[start:end] is of `type`.
+
+        A tagger whose labels are no segments gives a span for each token. Confidences are probabilities where the
+        tagger has them, else None. A tagger of documents takes the text as one.
+
+        Args:
+            text: any string.
+            tokenizer: gives the offsets (start, end) of its tokens, cut as those of the training data.
+            sentences: gives the boundaries of sentences among these tokens.
+
+        Raises:
+            InputError: a tagger that reads more than words, or a tokenizer whose offsets do not fit the text.
+        """
+        self.check_words_alone()
+        found = tokenized(text, tokenizer, sentences)
+        documents = [0] * (len(found.sentences) - 1) if self.unit == "document" else None
+        decided = self.decided(self.read(found.word_lists, documents), self.probabilistic)
+        return text_spans(found, decided, self.labels.scheme)
+
+    def check_words_alone(self) -> None:
+        """Raise InputError for a tagger that reads more of a text than its words."""
+        if further := [role for role in self.features.columns if role != "word"]:
+            raise InputError(
+                f"this model reads {', '.join(further)} beside the word, which running text lacks; give columns"
+            )
 
     def read(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Corpus:
         """Return sentences as a corpus.
@@ -193,8 +261,12 @@ class SequenceTagger(SavedTagger):
         return batch.rows, *self.predicted(batch)
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """Return the callbacks that swap in served weights for evaluation and keep random states in checkpoints."""
-        return [AveragedWeights(), RandomStates()]
+        """Return the callbacks for served weights in evaluations, random states in checkpoints, and plateaus.
+
+        Raises InputError for callbacks of the trainer that do not work with taggers.
+        """
+        check_callbacks(self.trainer.callbacks)  # type: ignore[attr-defined]
+        return [AveragedWeights(), RandomStates(), Plateaus()]
 
     # -- checkpoints -----------------------------------------------------------------------------------------
 

@@ -22,6 +22,11 @@ def start_from(tagger: LatticeTagger, folder: str, scheme: str) -> None:
         saved = type(tagger).load(folder, trusted=known_parts.trusted)
     except InputError as error:
         raise InputError(f"model.init_from: {error}") from None
+    for name, attribute in saved.features.documents.items():
+        try:
+            attribute.check_start()
+        except InputError as error:
+            raise InputError(f"model.init_from: {folder}: features.documents.{name}: {error}") from None
     for kind in ("node", "edge"):
         own, other = ([template_name(t) for t in x.features.templates(kind)] for x in (tagger, saved))
         if own != other:

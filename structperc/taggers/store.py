@@ -77,7 +77,8 @@ class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
         with complaints(folder), whole_folder(Path(folder)) as fresh:
             self._save_pretrained(fresh)
 
-    def _save_pretrained(self, save_directory: Path) -> None:
+    def to_state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Return all that is saved of the tagger with its present weights: plain JSON types, and tensors by name."""
         config = {
             "class": path_of(type(self)),
             "labels": list(self.labels.names),
@@ -89,7 +90,18 @@ class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
         state = self.state_dict().items()
         tensors = {name: tensor.cpu().contiguous() for name, tensor in state if not name.startswith(LEARNING)}
         arrays = {FEATURES + name: torch.from_numpy(array) for name, array in self.features.state_arrays().items()}
-        write_folder(save_directory, config, {**tensors, **arrays})
+        return config, {**tensors, **arrays}
+
+    @classmethod
+    def from_state(cls, config: dict[str, Any], tensors: dict[str, Tensor], build: Builder) -> Self:
+        """Return the tagger of this class, or of one that `load` takes, that `to_state` told of, ready to tag.
+
+        `build` makes its parts. Raises InputError for anything else.
+        """
+        return cast(Self, _built(_kind(config, cls, build), config, tensors, build))
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        write_folder(save_directory, *self.to_state())
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu", trusted: Iterable[str] = ()) -> Self:
@@ -104,9 +116,7 @@ class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
         path = Path(folder)
         try:
             config, tensors = read_folder(path, device)
-            build = Builder(trusted)
-            kind = _kind(config, cls, build)
-            return cast(Self, _built(kind, config, tensors, build).to(device))
+            return cls.from_state(config, tensors, Builder(trusted)).to(device)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         except Exception as error:  # whatever a damaged file leads to
@@ -158,7 +168,7 @@ def _built(kind: type[SavedTagger], config: dict[str, Any], tensors: dict[str, T
         check_value(value, ENTRIES[name], name)
     arrays = {name.removeprefix(FEATURES): t.cpu().numpy() for name, t in tensors.items() if name.startswith(FEATURES)}
     weights = {name: t for name, t in tensors.items() if not name.startswith(FEATURES)}
-    features = FeatureExtractor.from_state(config["features"], arrays, build.part)
+    features = FeatureExtractor.from_state(config["features"], arrays, build)
 
     def blank() -> SavedTagger:
         tagger = kind.from_description(config, features, build)

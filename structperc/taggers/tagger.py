@@ -6,11 +6,12 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from structperc.batching.processes import share
 from structperc.batching.sequence_data import SequenceData
-from structperc.chain import KBest, path_score, sentences
-from structperc.criteria import Criterion, Prior
+from structperc.chain import KBest, sentences
+from structperc.criteria import Criterion, Prior, compared, no_candidates, some_of
 from structperc.errors import InfiniteScore, InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import NonlocalFeature
@@ -47,6 +48,7 @@ class Tagger(LossTagger):
         init_from: folder of a saved model with the same templates; training starts from its weights, with its
             features and labels.
         gamma: of the F score by which models are looked at, see `metrics.f_measure`.
+        lr_scheduler: changes the optimizer's learning rates after steps or epochs; one of torch's or of `optim`.
     """
 
     trained_together = True
@@ -66,6 +68,7 @@ class Tagger(LossTagger):
         prior: Prior | None = None,
         init_from: str | None = None,
         gamma: float = 1.0,
+        lr_scheduler: Callable[[Optimizer], LRScheduler] | None = None,
     ) -> None:
         super().__init__(features, scorer, criterion, search, nonlocal_features, decoder or KBest(1), gamma)
         if search.k < criterion.rivals_needed:
@@ -73,7 +76,8 @@ class Tagger(LossTagger):
             raise InputError(f"model.search.k is {search.k}, but {name} compares gold with rivals: set it >= {needed}")
         if nonlocal_features and criterion.unit == "sentence":
             raise InputError("model.criterion.unit is sentence, but non-local features compare sentences: leave it out")
-        self.optimizer, self.prior, self.init_from = optimizer, prior, init_from
+        self.optimizer, self.lr_scheduler = optimizer, lr_scheduler
+        self.prior, self.init_from = prior, init_from
         self.start_counts()
 
     def make_scoring(self) -> OwnLattice:
@@ -134,12 +138,9 @@ class Tagger(LossTagger):
         more = self.nonlocal_scores(batch, labels, nn.functional.pad(candidates.valid, (1, 0), value=True))
         return scored._replace(gold_nonlocal=more[:, 0], candidate_nonlocal=more[:, 1:])
 
-    def configure_optimizers(self) -> Optimizer:
-        """Return the optimizer over all parameters."""
-        optimizer = self.optimizer(self.parameters())
-        if self._trainer is not None:
-            self.learn_with(optimizer, self.trainer.datamodule)  # type: ignore[attr-defined]
-        return optimizer
+    def new_optimizer(self) -> Optimizer:
+        """Return an optimizer over all parameters."""
+        return self.optimizer(self.parameters())
 
     def learn_with(self, optimizer: Optimizer, data: SequenceData) -> None:
         """Learn sequence by sequence where that is possible with an optimizer, and tell the data in which order.
@@ -157,13 +158,22 @@ class Tagger(LossTagger):
         return online_learner(self.scorer, self.constraints, self.criterion, optimizer, further, self._compared)
 
     def _compared(self, batch: Batch) -> tuple[Scored, Scored]:
-        """Gold and candidates, with gradients of the non-local weights alone; the same without the criterion's cost."""
+        """Gold and candidates, with gradients of the non-local weights alone; the same without the criterion's cost.
+
+        Both lists are scored in one go: most of that work is for what all labellings of a sequence have in common.
+        """
         assert batch.gold is not None
         with torch.no_grad():
             lattice = self(batch)
-            candidates = self._searched_for(self.criterion.augment(lattice, batch.gold))
-        scored = self.score(batch, lattice, candidates)
-        return scored, self.without_cost(batch, scored)
+            searched = self.criterion.augment(lattice, batch.gold)
+            candidates = self._searched_for(searched)
+            free = candidates if searched is lattice else self._searched_for(lattice)
+        if free is candidates:
+            scored = self.score(batch, lattice, candidates)
+            return scored, scored
+        both = Candidates(*(torch.cat(pair, 1) for pair in zip(candidates, free, strict=True)))
+        scored, k = self.score(batch, lattice, both), candidates.valid.shape[1]
+        return some_of(scored, slice(0, k)), some_of(scored, slice(k, None))
 
     def _needs_gradients(self) -> bool:
         """Whether something beside the optimizer's step asks for the gradients of whole mini-batches."""
@@ -204,17 +214,3 @@ class Tagger(LossTagger):
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> "Tagger":
         """Return the tagger, without weights, that `description` described."""
         return cls(features=features, **build.options(cls, required_entries(description, cls.saved_parts), "model"))
-
-
-def compared(lattice: Lattice, gold: Tensor, candidates: Candidates) -> Scored:
-    """Return gold (B, T) and candidates with their scores in a lattice, with gradients; non-local scores are zeros."""
-    own = path_score(lattice, torch.cat([gold[:, None], candidates.labels], 1))
-    none = own.new_zeros(own.shape)
-    return Scored(lattice, gold, candidates, own[:, 0], own[:, 1:], none[:, 0], none[:, 1:])
-
-
-def no_candidates(lattice: Lattice) -> Candidates:
-    """Return an empty list of candidates per sequence, for criteria that compare gold with all labellings at once."""
-    B, T, _ = lattice.unary.shape
-    none = lattice.unary.new_zeros(B, 0)
-    return Candidates(lattice.lengths.new_zeros(B, 0, T), none, none.bool())

@@ -21,6 +21,8 @@ from structperc.training.overlays import composed_text
 Seed = restricted_number_type("Seed", int, [(">=", 0), ("<", 2**32)])  # what NumPy's generators take
 STRICT = "strict yaml"  # how the parser reads values: as it would by itself, if `load_yaml` takes them
 
+OFTEN = ("model.optimizer", "model.lr_scheduler")  # options that are looked for beside the model
+
 
 @lru_cache(1000)  # the parser reads each value several times, and configurations have values in common
 def _check_strict(text: str) -> None:
@@ -80,7 +82,7 @@ class ConfigurationParser(LightningArgumentParser):
         found = re.match(r"unrecognized arguments: --([^ =]+)", message)
         if found and "did you mean" not in message:
             parsers = [self, *getattr(self._subcommands_action, "_name_parser_map", {}).values()]
-            message += did_you_mean(found[1], [action.dest for one in parsers for action in one._actions])
+            message += did_you_mean(found[1], _options([action.dest for one in parsers for action in one._actions]))
         super().error(message, ex)
 
     def _refuse_unknown(self, given: Mapping[str, Any] | Namespace) -> None:
@@ -89,11 +91,16 @@ class ConfigurationParser(LightningArgumentParser):
         for key, value in _entries(given, known):
             name = key.removesuffix("+")
             if name not in known:
-                self.error(f"Option '{key}' is not accepted{did_you_mean(key, known)}")
+                self.error(f"Option '{key}' is not accepted{did_you_mean(key, _options(known))}")
             if isinstance(value, list | int | float) and _is_group(key, known):
                 self.error(f"{key}: write keys and values, as in {{KEY: VALUE}}, not {value!r}")
             if value is None and not _may_be_null(actions[name]):
                 self.error(f'Parser key "{key}": null is no value of it; leave it out for {actions[name].default!r}')
+
+
+def _options(known: list[str]) -> list[str]:
+    """Names that may be meant: those of a program's model, too, which other programs have beside it."""
+    return [*known, *OFTEN] if "model" in known else known
 
 
 def _may_be_null(action: Action) -> bool:

@@ -66,6 +66,11 @@ def parameters(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters())
 
 
+def size_on_disk(folder: Path) -> float:
+    """Return the size of the files of a folder, in MiB."""
+    return sum(file.stat().st_size for file in folder.iterdir() if file.is_file()) / MIB
+
+
 def peak_memory(device: torch.device) -> dict[str, float]:
     """Return the most memory that this process has had, in MiB: `peak_memory_mb` and `peak_gpu_memory_mb`.
 

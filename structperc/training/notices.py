@@ -25,6 +25,7 @@ MESSAGES = (
     "Seed set to",
     "Restoring states",
     "`Trainer.fit` stopped: `max_epochs=",
+    "to estimate number of stepping batches",  # which a schedule of learning rates asks for
     "Detected KeyboardInterrupt",  # the program says how to go on
     "Received SIGTERM",
 )

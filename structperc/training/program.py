@@ -27,7 +27,7 @@ from structperc.taggers.sequence_tagger import SequenceTagger
 from structperc.taggers.tagger import Tagger
 from structperc.training.claims import alone_in, alone_in_new_run
 from structperc.training.configuration import ConfigurationParser, Seed
-from structperc.training.cost import Stopwatch, by_part, parameters, peak_memory
+from structperc.training.cost import Stopwatch, by_part, parameters, peak_memory, size_on_disk
 from structperc.training.epochs import BestEpoch, LastEpoch
 from structperc.training.interruptions import resumed_by, resuming
 from structperc.training.last_good import LastGood
@@ -231,7 +231,8 @@ class Program(LightningCLI):
     def _cost(self, labelled: dict[str, Labelled]) -> dict[str, Any]:
         """Weights, memory, and how fast each split was labelled."""
         speed = {split: one.tokens_per_second for split, one in labelled.items()}
-        return {"parameters": parameters(self.model), **peak_memory(self.model.device), "tokens_per_second": speed}
+        size = {"parameters": parameters(self.model), "model_mb": size_on_disk(self.folder / "model")}
+        return {**size, **peak_memory(self.model.device), "tokens_per_second": speed}
 
     def _keep_predictions(self, split: str, predicted: list[str]) -> None:
         """Write them into the run's folder; words that no column file can hold cost a warning, not the run."""

@@ -58,7 +58,7 @@ def test_a_part_of_the_training_data_is_renamed_once(folder):
     data = conll(folder, types={"PER": "LOC", "LOC": "PER"})
     corpus = data.corpus("train")
     assert labels(corpus)[0] == ["B-LOC", "B-PER", "B-PER", "O"]
-    assert labels(TrainingPart(corpus, data).corpus("train")) == labels(corpus)
+    assert labels(TrainingPart.of(corpus, data).corpus("train")) == labels(corpus)
 
 
 def test_text_without_labels_is_left_as_it_is():

@@ -7,8 +7,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import torch
 
+from structperc.chain import KBest
 from structperc.cli import main
+from structperc.criteria import Likelihood
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.features import FeatureExtractor
+from structperc.scorers import SparseLinear
+from structperc.taggers.tagger import Tagger
 
 DOCUMENT = """-DOCSTART- -X- O
 
@@ -31,6 +39,7 @@ Rome NNP I-LOC
 
 """
 COLUMNS = DOCUMENT * 5  # 20 sentences
+LEARNED = ["Anna", "sleeps", "Rome", "waits", "for", "her"]
 TREEBANK = 12 * (
     "# text = Anna sleeps\n"
     "1\tAnna\tAnna\tPROPN\tNNP\t_\t2\tnsubj\t_\t_\n"
@@ -78,3 +87,35 @@ def begun(tmp_path_factory) -> Callable[..., Begun]:
 def begun_with_columns(begun) -> Begun:
     """Of `COLUMNS`."""
     return begun("train.txt", COLUMNS)
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    """A saved tagger of random weights that reads words, its neighbours included; unit: document."""
+    features = FeatureExtractor(["w[0]", "w[-1]"], cutoff=1)
+    features.fit(Corpus.from_sentences([{"word": LEARNED}]))
+    tagger = Tagger(features, SparseLinear(sparse_grad=False), Likelihood(), KBest(1))
+    tagger.allocate(LabelSet.from_corpus(["B-PER", "B-LOC", "O"], "IOB2"))
+    tagger.unit = "document"
+    torch.manual_seed(3)
+    for parameter in tagger.scorer.parameters():
+        torch.nn.init.normal_(parameter)
+    folder = tmp_path_factory.mktemp("commands") / "model"
+    tagger.save(folder)
+    return folder
+
+
+@pytest.fixture
+def tagger(model):
+    return Tagger.load(model)
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes a file; -> its path."""
+
+    def write(text, name="text.txt"):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return tmp_path / name
+
+    return write

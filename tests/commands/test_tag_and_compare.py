@@ -9,52 +9,12 @@ import sys
 import threading
 
 import pytest
-import torch
 
-from structperc.chain import KBest
 from structperc.cli import main
-from structperc.criteria import Likelihood
-from structperc.data.corpus import Corpus
-from structperc.data.labels import LabelSet
-from structperc.features import FeatureExtractor
-from structperc.scorers import SparseLinear
-from structperc.taggers.tagger import Tagger
 from structperc.training.predictions import short_names
 
 WORDS = "Anna\nsleeps\n\nRome\nwaits\nfor\nher\n"
 DOCUMENTS = "-DOCSTART- -X- O\n\nAnna x B-PER\nsleeps y O\n\nRome x B-LOC\n\n-DOCSTART- -X- O\n\nAnna x B-PER\n"
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    """A saved tagger of random weights that reads words, its neighbours included; unit: document."""
-    features = FeatureExtractor(["w[0]", "w[-1]"], cutoff=1)
-    features.fit(Corpus.from_sentences([{"word": WORDS.split()}]))
-    tagger = Tagger(features, SparseLinear(sparse_grad=False), Likelihood(), KBest(1))
-    tagger.allocate(LabelSet.from_corpus(["B-PER", "B-LOC", "O"], "IOB2"))
-    tagger.unit = "document"
-    torch.manual_seed(3)
-    for parameter in tagger.scorer.parameters():
-        torch.nn.init.normal_(parameter)
-    folder = tmp_path_factory.mktemp("commands") / "model"
-    tagger.save(folder)
-    return folder
-
-
-@pytest.fixture
-def tagger(model):
-    return Tagger.load(model)
-
-
-@pytest.fixture
-def file(tmp_path):
-    """Writes a file; -> its path."""
-
-    def write(text, name="text.txt"):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        return tmp_path / name
-
-    return write
 
 
 def columns(text):
@@ -106,16 +66,13 @@ def test_tag_leaves_lines_as_they_are(run, file, model):
 
 def test_tag_refuses_what_is_no_column_file(fails, run, file, model):
     for text, message in (
-        ("Angela Merkel visited Stromburg .\n", "text.txt:1: this looks like running text"),
-        ("\nAngela Merkel visited Stromburg\n\n\nShe left it\n", "text.txt:2: this looks like running text"),
-        ("She left.\nHe stayed!\n", "text.txt:1: this looks like running text"),
-        ('{"text": "Angela Merkel"}\n{"text": "b"}\n', "text.txt:1: this is JSON"),
-        ('{"a":1}\n{"b":[]}\n', "text.txt:1: this is JSON"),
-        ('[{"a":1}]', "text.txt:1: this is JSON"),
+        ("\nAngela Merkel visited Stromburg\n\n\nShe left it\n", "text.txt: this may be running text or columns; set"),
+        ('{"a":1}\n{"b":[]}\n', "text.txt:1: there is neither a field 'tokens' nor 'text' among ['a']"),
+        ('[{"a":1}]', "text.txt: this is JSON, but no JSON lines; write one object on each line"),
     ):
         assert message in fails("tag", model, file(text))
-        if "JSON" not in message and "\n\n\n" not in text:
-            run("tag", model, file(text), "--columns", "word")
+    for text in ("Angela Merkel visited Stromburg .\n", "She left.\nHe stayed!\n"):
+        assert run("tag", model, file(text), "--columns", "word") == run("tag", model, file(text), "--input", "columns")
     for text in ("{}\n[1]\n", "Anna x\nBo .\n", ". .\n! .\n", "Anna\n\nBo\n", "{\n}\n", "Dr.\nNo.\n"):
         run("tag", model, file(text))
 

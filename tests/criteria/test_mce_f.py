@@ -1,5 +1,7 @@
 """The F-score criterion: soft counts against enumeration, their limits, the gradient of the corpus objective."""
 
+import math
+
 import oracle
 import pytest
 import torch
@@ -38,15 +40,21 @@ def brute_counts(lattice, gold, b, criterion):
     ranked = oracle.ranked(lattice, b)
     own = tuple(gold[b, : int(lattice.lengths[b])].tolist())
 
+    def strongest(scored):
+        if criterion.psi is None:
+            return oracle.best(scored)
+        total = torch.tensor([criterion.psi * s for s, _ in scored], dtype=torch.float64)
+        return float(total.logsumexp(0)) / criterion.psi if scored else -math.inf
+
     def smooth(unit):
         start, end, _ = unit
-        right = oracle.best([(s, y) for s, y in ranked if y[start:end] == own[start:end]])
-        wrong = oracle.best([(s, y) for s, y in ranked if y[start:end] != own[start:end]])
+        right = strongest([(s, y) for s, y in ranked if y[start:end] == own[start:end]])
+        wrong = strongest([(s, y) for s, y in ranked if y[start:end] != own[start:end]])
         return criterion.smoothing(torch.tensor(wrong - right, dtype=torch.float64)).item()
 
     others = [y for _, y in ranked if y != own]
     wanted = units_of(own, criterion.labels, criterion.units)
-    found = units_of(others[0], criterion.labels, criterion.units) if others else set()
+    found = set().union(*(units_of(y, criterion.labels, criterion.units) for y in others[: criterion.rivals]))
     losses = [smooth(unit) for unit in wanted]
     return [sum(1 - loss for loss in losses), sum(losses), sum(smooth(unit) for unit in found - wanted)]
 
@@ -61,19 +69,20 @@ def legal(lattice, labels, seed):
     return kbest(masked(noise, labels), 1).labels[:, 0]
 
 
+@pytest.mark.parametrize("options", [{}, {"psi": 1.3, "rivals": 3}], ids=["strongest", "many"])
 @pytest.mark.parametrize("units", [Segmentwise(), Pointwise()], ids=["segments", "tokens"])
 @pytest.mark.parametrize("constrained", [False, True])
 @pytest.mark.parametrize("L", [3, 5])
 @pytest.mark.parametrize("seed", range(4))
-def test_soft_counts_equal_enumeration(seed, L, constrained, units):
+def test_soft_counts_equal_enumeration(seed, L, constrained, units, options):
     lattice = random_lattice(seed, B=7, L=L, lengths=(4, 3, 1, 2, 4, 0, 1))
     gold = legal(lattice, SETS[L], seed) if constrained else random_gold(lattice, seed)
     if seed == 3:  # gold is best: y~ is the second
         gold = kbest(masked(lattice, SETS[L]) if constrained else lattice, 1).labels[:, 0]
     if constrained:
         lattice = masked(lattice, SETS[L])
-    criterion = criterion_for(SETS[L], smoothing=Sigmoid(0.7, 0.2), units=units)
-    counts = criterion.counts(_scored(lattice, gold))
+    criterion = criterion_for(SETS[L], smoothing=Sigmoid(0.7, 0.2), units=units, **options)
+    counts = criterion.counts(_scored(lattice, gold, 1 + criterion.rivals))
     expected = [brute_counts(lattice, gold, b, criterion) for b in range(7)]
     torch.testing.assert_close(counts, torch.tensor(expected, dtype=torch.float64))
     assert (counts.sum(0) > 0).all()
@@ -149,9 +158,10 @@ class Model:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("units", [Segmentwise(), Pointwise()], ids=["segments", "tokens"])
-def test_gradients_of_all_batches_are_that_of_the_corpus(units, seed):
+@pytest.mark.parametrize("psi", [None, 1.3])
+def test_gradients_of_all_batches_are_that_of_the_corpus(units, seed, psi):
     model = Model(seed)
-    criterion = criterion_for(SETS[3], gamma=1.5, smoothing=Sigmoid(0.8, -0.1), units=units)
+    criterion = criterion_for(SETS[3], gamma=1.5, smoothing=Sigmoid(0.8, -0.1), units=units, psi=psi)
 
     @torch.no_grad()
     def objective(weights):
@@ -192,10 +202,11 @@ def test_a_hopeless_start_has_a_finite_objective():
     assert criterion.objective(torch.tensor([0.0, 4.0, 2.0], dtype=torch.float64)).item() == pytest.approx(6 / 8e-6)
 
 
-def test_one_legal_labelling_is_found_without_doubt():
+@pytest.mark.parametrize("psi", [None, 2.0])
+def test_one_legal_labelling_is_found_without_doubt(psi):
     unary = torch.tensor([[[-torch.inf, 1.0, -torch.inf]]], requires_grad=True)
     lattice = Lattice(unary, torch.zeros(1, 1, 3, 3), torch.tensor([1]))
-    counts = criterion_for(SETS[3]).counts(_scored(lattice, torch.tensor([[1]])))
+    counts = criterion_for(SETS[3], psi=psi).counts(_scored(lattice, torch.tensor([[1]])))
     assert counts.tolist() == [[1, 0, 0]]
     assert not torch.autograd.grad(counts.sum(), unary)[0].any()
 
@@ -203,6 +214,10 @@ def test_one_legal_labelling_is_found_without_doubt():
 def test_bad_options_are_named():
     with pytest.raises(InputError, match="MCEF: gamma must be > 0"):
         MCEF(0.0)
+    with pytest.raises(InputError, match="MCEF: psi must be > 0 and finite, got 0"):
+        MCEF(psi=0)
+    with pytest.raises(InputError, match="MCEF: rivals must be >= 1"):
+        MCEF(rivals=0)
     with pytest.raises(InputError, match=r"MCEF: smoothing must be a Sigmoid.*got Logistic"):
         MCEF(smoothing=Logistic())
     with pytest.raises(InputError, match="MCEF counts segments, but the labels have none: use MCE"):

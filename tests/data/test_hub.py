@@ -193,3 +193,13 @@ def test_paths_are_never_tried(tmp_path, monkeypatch):
     (tmp_path / "owner" / "tiny").mkdir(parents=True)
     with pytest.raises(InputError, match="hub owner/tiny is also a file or folder here"):
         read_hub("owner/tiny", COLUMNS)
+
+
+def test_a_data_set_that_is_a_program_is_not_run(monkeypatch):
+    def refuses(*arguments, **options):
+        raise RuntimeError("Dataset scripts are no longer supported, but found tiny.py")
+
+    monkeypatch.setattr(hub_module, "_commit", lambda hub, revision: COMMIT)
+    monkeypatch.setattr(hub_module.datasets, "load_dataset", refuses)
+    with pytest.raises(InputError, match="hub owner/tiny: this data set is a program, which is not run; set `revision"):
+        read_hub("owner/tiny", COLUMNS)

@@ -3,11 +3,12 @@ import gzip
 import io
 import lzma
 import pickle
+import sys
 import zipfile
 
 import pytest
 
-from structperc.data.text import read_lines
+from structperc.data.text import read_lines, read_whole
 from structperc.errors import InputError
 
 
@@ -68,7 +69,6 @@ def test_what_is_no_text_is_named(tmp_path):
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("a", "b")
     for data, name in (
-        (gzip.compress(b"Anna O\n"), "a gzip file; unpack it first"),
         (bz2.compress(b"Anna O\n"), "a bzip2 file; unpack it first"),
         (lzma.compress(b"Anna O\n"), "an xz file; unpack it first"),
         (packed.getvalue(), "a zip archive; unpack it first"),
@@ -81,6 +81,25 @@ def test_what_is_no_text_is_named(tmp_path):
         for encoding in (None, "utf-8", "latin-1"):
             assert complaint(tmp_path, data, encoding) == f": this is {name}"
     assert complaint(tmp_path, b"ab\nc\0d\n", "latin-1") == ":2: a zero byte: this is no text file"
+
+
+def test_gzip_is_unpacked_by_what_it_is_not_by_its_name(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_bytes(gzip.compress("é O\r\nü O\n".encode("latin-1")))
+    assert read_lines(file, "latin-1") == ["é O", "ü O", ""]
+    assert read_whole(file, "latin-1") == "é O\r\nü O\n"
+    assert complaint(tmp_path, gzip.compress(b"ab\nf\xe9"), "utf-8").startswith(":2: byte 0xe9 is not utf-8")
+    packed = gzip.compress(b"Anna O\n" * 99)
+    for damaged in (packed[:-9], packed[:12] + b"\xff" * 20, b"\x1f\x8b", packed[:-1] + b"x"):
+        assert ": this gzip file is damaged" in complaint(tmp_path, damaged)
+
+
+def test_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("Käthe\n".encode())))
+    assert read_lines("-") == ["Käthe", ""]
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match="standard input is closed"):
+        read_lines("-")
 
 
 def test_words_may_open_a_text_as_other_files_open(tmp_path):

@@ -1,17 +1,24 @@
 """Encoders against one sentence at a time; what is common to all of them."""
 
+from itertools import accumulate, pairwise
+
 import pytest
 import torch
 from texts import WORDS, assert_alike, batch, corpus
 from torch import nn
 
+from structperc.batching.encoded import EncodedCorpus
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
 from structperc.encoders import BiLSTM, CharCNN, Window, WordEmbedding
 from structperc.encoders.base import variational_dropout
 from structperc.errors import InputError
+from structperc.features import FeatureExtractor
 
 INPUTS = [lambda: WordEmbedding(5, cutoff=1), lambda: CharCNN(width=4, characters=3)]
 ENCODERS = {
     "bilstm": lambda: BiLSTM([make() for make in INPUTS], hidden=6, layers=2, dropout=0.3),
+    "bilstm of sentences": lambda: BiLSTM([make() for make in INPUTS], hidden=3, within="sentence"),
     "window": lambda: Window([make() for make in INPUTS], reach=1),
 }
 
@@ -31,6 +38,21 @@ def test_sentences_do_not_see_each_other(encoder):
     lengths = assert_alike(encoder)
     assert len(set(lengths)) == 4
     assert encoder(batch(encoder)).shape == (4, 5, encoder.width)
+
+
+def test_sentences_of_documents_have_the_vectors_that_they_have_alone():
+    encoder = learned(ENCODERS["bilstm of sentences"]())
+    alone = encoder(batch(encoder))
+    rows = [{"word": words, "label": ["O"] * len(words)} for words in WORDS]
+    documents = Corpus.from_sentences(rows, documents=[0, 1, 1, 1], unit="document")
+    features = FeatureExtractor(progress=False)
+    features.fit(documents)
+    found = encoder(EncodedCorpus(documents, features, LabelSet(("O",)), encoder.read(documents))[[0, 1]])
+    ends = list(accumulate(map(len, WORDS[1:]), initial=0))
+    for sentence, (a, b) in enumerate(pairwise(ends), 1):
+        torch.testing.assert_close(found[1, a:b], alone[sentence, : b - a])
+    torch.testing.assert_close(found[0, :5], alone[0])
+    assert not found[0, 5:].any()
 
 
 def test_batches_without_tokens(encoder):
@@ -107,6 +129,7 @@ def test_dropout_is_for_training_alone():
         (lambda: BiLSTM([]), "there is no token embedder"),
         (lambda: BiLSTM([CharCNN()], hidden=0), "hidden must be >= 1, got 0"),
         (lambda: BiLSTM([CharCNN()], layers=0), "layers must be >= 1, got 0"),
+        (lambda: BiLSTM([CharCNN()], within="document"), "within must be sequence or sentence, got 'document'"),
         (lambda: BiLSTM([CharCNN()], dropout=1.0), "dropout must be >= 0 and < 1, got 1.0"),
         (lambda: Window([CharCNN()], reach=-1), "reach must be >= 0, got -1"),
     ],

@@ -11,7 +11,7 @@ from filelock import FileLock
 from scipy.stats import binom
 
 from structperc.cli import main
-from structperc.experiments import study_check, study_outcome, trial
+from structperc.experiments import study_check, trial
 from structperc.experiments.row import Row
 from structperc.experiments.study_check import Task, digests
 from structperc.experiments.study_table import Line, markdown_lines, study_lines, type_columns
@@ -29,6 +29,7 @@ class Studies:
         self.scores = {}  # (row, seed) -> score, or a complaint; by default 0.5
         self.wrong = {}  # (row, seed) -> number of sentences whose first token is wrong; by default 0
         self.words = "w"
+        self.labels = {}  # row -> the gold label of the first token of each sentence
         self.rows = {"base": {}, "other": {}}
         self.top = {"seeds": [1, 2], "options": SMALL}
 
@@ -49,8 +50,9 @@ class Studies:
         types = {"dev": {"PER": {"score": score / 5, "gold": 7}}}
         results = {**costs, "tokens_per_second": {"dev": 2000.0, "test": 1.0}, "dev": shares, "types": types}
         (run / "results.json").write_text(json.dumps(results))
-        wrong = self.wrong.get(key, 0)
-        lines = [f"{self.words} B-X {'O' if i < wrong else 'B-X'}\n{self.words} O O\n\n" for i in range(SENTENCES)]
+        wrong, label = self.wrong.get(key, 0), self.labels.get(key[0], "B-X")
+        found = ["O" if i < wrong else label for i in range(SENTENCES)]
+        lines = [f"{self.words} {label} {one}\n{self.words} O O\n\n" for one in found]
         (run / "predictions" / "dev.conll").write_text("".join(lines))
         return None
 
@@ -83,7 +85,7 @@ def checked(parts_made_once, tmp_path, capsys, monkeypatch):
 @pytest.fixture
 def studies(checked, monkeypatch):
     """Whose configurations are known to be good, which takes a second each to find out."""
-    monkeypatch.setattr(study_outcome, "check_study", lambda _: Task("", "", "F1"))
+    monkeypatch.setattr("structperc.experiments.studies.check_study", lambda _: Task("", "", "F1"))
     return checked
 
 
@@ -130,6 +132,27 @@ def test_files_of_a_study(studies):
     assert table[4].startswith("| a\\|b | 50.00 | 25.00 |")
     assert "| PER |" in table[5]
     assert str(studies.root / "study.md") in text
+
+
+def test_several_studies_stand_side_by_side_on_one_page(studies, capsys, tmp_path):
+    studies()
+    listed = {name: str(tmp_path / "study.yaml") for name in ("chunks", "a $ of names")}
+    both, root = tmp_path / "both.yaml", tmp_path / "both"
+    both.write_text(json.dumps({"studies": listed}))
+    assert main(["study", str(both), "--root", str(root)]) == 0
+    assert "8 runs" not in capsys.readouterr().out
+    assert sorted(path.parent.parent.name for path in root.glob("*/base/row.json")) == ["a %24 of names", "chunks"]
+    page = (root / "study.md").read_text()
+    alone = (root / "chunks" / "study.md").read_text()
+    assert page.startswith(f"## chunks\n\n{alone}")
+    assert "## a $ of names" in page
+    assert (root / "study.png").read_bytes().startswith(b"\x89PNG")
+    both.write_text(json.dumps({"studies": listed, "seeds": [1]}))
+    assert main(["study", str(both)]) == 2
+    assert "both.yaml: beside studies there is nothing else; write seeds" in capsys.readouterr().err
+    both.write_text(json.dumps({"studies": ["chunks"]}))
+    assert main(["study", str(both)]) == 2
+    assert "both.yaml: studies: name at least one" in capsys.readouterr().err
 
 
 def test_numbers_are_known_while_a_study_runs(studies, monkeypatch):
@@ -287,6 +310,15 @@ def test_every_run_fails(studies):
     assert [row["error"] for row in studies.table("runs.csv")] == ["diverged"] * 4
 
 
+def test_labels_of_different_schemes_are_compared_as_segments(studies):
+    studies.wrong = {("base", 1): 5, ("base", 2): 6, ("other", 1): 0, ("other", 2): 3}
+    studies.labels["other"] = "U-X"
+    studies()
+    assert studies.column("runs.csv", "p_tokens")[2:] == [sign_test(5, 0), sign_test(3, 0)]
+    studies.labels["third"], studies.rows["third"] = "U-Y", {}
+    assert "not of the text and gold labels" in studies(status=2)
+
+
 def test_two_studies_at_once(studies):
     studies()
     with FileLock(studies.root / ".lock"):
@@ -313,7 +345,8 @@ def test_rerankers_are_trained_by_rerank(checked):
         ({"options": ["--data.dev=0"]}, "rows.other: .*no dev split"),
         ({"options": ["--data.dev=9"]}, "rows.other: its sentences or words of the dev split are not those"),
         ({"options": ["--data.corpus_seed=5"]}, "rows.other: its sentences or words of the dev split are not those"),
-        ({"options": ["--data.scheme=IOBES", "--data.labels=IOB2"]}, "rows.other: its gold labels of the dev split"),
+        ({"options": ["--data.scheme=none"]}, r"rows.other: its scores of the dev split \(accuracy, not F1\)"),
+        ({"options": ["--data.types={PER: LOC}"]}, "rows.other: its gold labels of the dev split"),
         ({"options": ["--model.gamma=2"]}, r"rows.other: its scores of the dev split \(F2, not F1\)"),
         ({"command": "rerank"}, "rows.other: "),
     ],
@@ -329,6 +362,11 @@ def test_mistakes_are_found_before_anything_is_trained(checked, row, named):
 
 def test_documents_and_sentences_compare(checked):
     checked.rows["other"] = {"options": ["--data.unit=sentence"]}
+    assert "other, seed 2: dev score" in checked()
+
+
+def test_rows_may_learn_different_schemes(checked):
+    checked.rows["other"] = {"options": ["--data.scheme=IOBES", "--data.labels=IOB2"]}
     assert "other, seed 2: dev score" in checked()
 
 

@@ -7,6 +7,7 @@ from statistics import stdev
 import pytest
 from matplotlib.figure import Figure
 
+from structperc.experiments.comparison_figure import COSTS, plot_comparison
 from structperc.experiments.row import Row
 from structperc.experiments.study_figure import plot_study
 from structperc.experiments.study_table import Line
@@ -74,3 +75,24 @@ def test_ticks_are_plain_numbers(limits, ticks):
     ax.set(yscale="log", ylim=(0.5, 1e30))
     plain_log_ticks(ax.yaxis, 3)
     assert 2 <= len(ax.get_yticks()) <= 3
+
+
+def test_a_comparison_has_a_panel_for_each_study_and_cost():
+    costs = {"seconds": 10.0, "tokens_per_second": 1e4, "model_mb": 3.0, "peak_memory_mb": 700.0}
+    rows = [Line(Row(f"{i}", "fit", [], [], [1, 2]), [], [{"score": 0.1 * i, **costs}]) for i in range(1, 8)]
+    rows[1].numbers[0].pop("seconds")
+    figure = plot_comparison({"chunks": ("F1", "test", rows), "words": ("accuracy", "dev", rows[:3])})
+    panels = [[len(ax.containers) for ax in figure.axes[a : a + len(COSTS)]] for a in (0, len(COSTS))]
+    assert panels == [[6, 7, 7, 7], [2, 3, 3, 3]]
+    assert [ax.get_ylabel() for ax in figure.axes if ax.get_ylabel()] == [
+        "chunks\ntest F1 (%)",
+        "words\ndev accuracy (%)",
+    ]
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [f"{i}" for i in range(1, 8)]
+    second = figure.axes[1].containers[6].lines[0]  # the same learner has the same mark in all panels
+    assert (second.get_color(), second.get_marker()) == (
+        legend.legend_handles[6].get_color(),
+        legend.legend_handles[6].get_marker(),
+    )
+    assert second.get_xdata()[0] == 1e4

@@ -151,7 +151,7 @@ def test_attributes_of_documents_are_saved():
     corpus = corpus_of(TEXT, "sentence")
     features = FeatureExtractor(["beside[0]|w[1]", "case[0]"], cutoff=1, documents=DOCUMENTS, within="sentence")
     features.fit(corpus)
-    again = FeatureExtractor.from_state(features.state_dict_json(), features.state_arrays(), Builder().part)
+    again = FeatureExtractor.from_state(features.state_dict_json(), features.state_arrays(), Builder())
     assert again.within == "sentence"
     assert again.feature_names("node") == features.feature_names("node")
     assert (again.encode(corpus).nodes.ids == features.encode(corpus).nodes.ids).all()

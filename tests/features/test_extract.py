@@ -152,7 +152,7 @@ def test_a_restored_extractor_is_the_same(train, other, node, edge):
     before = extractor.fit_encode(train), extractor.encode(other)
     strings, arrays = json.loads(json.dumps(extractor.state_dict_json())), extractor.state_arrays()
     assert {array.dtype for array in arrays.values()} == {np.dtype(np.int64)}
-    again = FeatureExtractor.from_state(strings, arrays, Builder().part)
+    again = FeatureExtractor.from_state(strings, arrays, Builder())
     for kind in ("node", "edge"):
         assert again.feature_names(kind) == extractor.feature_names(kind)
     for one, two in zip(before, (again.encode(train), again.encode(other)), strict=True):
@@ -203,7 +203,7 @@ def test_equal_templates_are_extracted_once():
     extractor, encoded = fitted(["bias", "w[0]"], ["bias", "w[0]"])
     assert encoded.edges is encoded.nodes
     assert set(extractor.state_arrays()) == {"node_keys", "node_sizes"}
-    again = FeatureExtractor.from_state(extractor.state_dict_json(), extractor.state_arrays(), Builder().part)
+    again = FeatureExtractor.from_state(extractor.state_dict_json(), extractor.state_arrays(), Builder())
     restored = again.encode(Corpus.from_sentences(SENTENCES))
     assert restored.edges is restored.nodes
     assert again.n_edge_features == again.n_node_features == extractor.n_edge_features
@@ -227,7 +227,7 @@ def test_subset_keeps_the_order_and_drops_the_rest():
     assert pruned.feature_names("node") == kept
     assert extractor.feature_names("node") == names
     assert pruned.feature_names("edge") == extractor.feature_names("edge")
-    again = FeatureExtractor.from_state(pruned.state_dict_json(), pruned.state_arrays(), Builder().part)
+    again = FeatureExtractor.from_state(pruned.state_dict_json(), pruned.state_arrays(), Builder())
     for small in (pruned, again):
         assert named_features(small.encode(Corpus.from_sentences(SENTENCES)).nodes, kept) == [
             [name for name in token if name in kept] for token in named_features(encoded.nodes, names)
@@ -253,7 +253,7 @@ def test_state_holds_gazetteers_and_clusters():
     }
     extractor, encoded = fitted(["go[0]", "c1[0]"], **lists)
     assert extractor.feature_names("node") == ["c1[0]=0"]  # "the cat" occurs once as it stands
-    again = FeatureExtractor.from_state(extractor.state_dict_json(), extractor.state_arrays(), Builder().part)
+    again = FeatureExtractor.from_state(extractor.state_dict_json(), extractor.state_arrays(), Builder())
     assert (again.gazetteers["go"].fold, again.clusters["c"].lower_case) == (False, False)
     restored = again.encode(Corpus.from_sentences(SENTENCES))
     np.testing.assert_array_equal(restored.nodes.ids, encoded.nodes.ids)

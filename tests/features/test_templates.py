@@ -91,6 +91,7 @@ SETS = {
     "entities": 1 + 22 * 5 + 3 * 3 + 3 + 2 + 2 * 4,
     "entities_documents": 8 + 2,
     "entities_gazetteers": 4 * 5 + 4 * 3 + 4,
+    "first_labels": 7,
     "clusters": 4 * 5 + 2 * 4,
     "clusters_documents": 6,
     "chunks": 1 + 2 * 5 + 2 * 10 + 8 * 3 + 8 + 1 + 6,

@@ -31,6 +31,7 @@ SPELLINGS = {
     "no last line end": SAME,
     "empty lines after": SAME,
     "byte-order mark": SAME,
+    "gzip": SAME,
     "a link to it": SAME,
 }
 ACCIDENTS = {
@@ -59,6 +60,7 @@ LEGAL: dict[str, dict[str, str]] = {
     "columns": {
         **SPELLINGS,
         **ACCIDENTS,
+        "plain text": "tag says that it takes it for running text",
         "tabs in a line": SAME,
         "two spaces": SAME,
         "two tabs": SAME,

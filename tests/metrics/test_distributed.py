@@ -6,10 +6,20 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
+from torchmetrics import MetricCollection
 from zygote import at_once
 
 from structperc.data.labels import LabelSet
-from structperc.metrics import Calibration, Evaluation, OracleF1, SegmentF1, SentenceAccuracy, TokenAccuracy
+from structperc.metrics import (
+    Calibration,
+    Evaluation,
+    OracleF1,
+    SegmentF1,
+    SegmentFScore,
+    SegmentPrecision,
+    SentenceAccuracy,
+    TokenAccuracy,
+)
 from structperc.structures import Candidates
 
 LABELS = LabelSet(("O", "B-P", "I-P", "B-L", "I-L"))
@@ -29,6 +39,8 @@ def data():
 def results(shards):
     predicted, lists, gold, lengths, sentences = data()
     metrics = [SegmentF1(LABELS), TokenAccuracy(), SentenceAccuracy(), Evaluation(LABELS)]
+    metrics += [SegmentFScore(LABELS, average) for average in ("micro", "macro", "weighted")]
+    metrics += [MetricCollection([SegmentFScore(LABELS, gamma=2), SegmentPrecision(LABELS)])]
     oracle, calibration = OracleF1(LABELS), Calibration(4)
     for s in shards:
         rest = (gold[s], lengths[s], sentences[s])

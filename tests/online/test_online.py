@@ -207,7 +207,11 @@ class Costly(Margin):
         return Hinge(1.0).augment(lattice, gold)
 
 
-@pytest.mark.parametrize("criterion", [Hinge(1.0), Hinge(1.0, unit="sentence"), Costly(5.0)], ids=["3", "3s", "4.1"])
+@pytest.mark.parametrize(
+    "criterion",
+    [Hinge(1.0), Hinge(1.0, unit="sentence"), Costly(5.0), LocalAndNonlocal(0.0, cost=2.0)],
+    ids=["3", "3s", "4.1", "4.2"],
+)
 def test_wrong_tokens_are_those_of_what_is_decoded(criterion):
     data = Synthetic(train=12, dev=1, test=1, unit="document")
     tagger = documents_tagger(criterion, () if isinstance(criterion, Hinge) else (PhraseConsistency, MajorityPhrase))

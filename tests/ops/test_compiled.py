@@ -66,8 +66,7 @@ def test_a_folder_that_cannot_be_written_to_is_no_obstacle(package: Path) -> Non
         if os.access(folder, os.W_OK):  # who may do everything is kept out by a file where the folder would be
             shutil.rmtree(folder / "__pycache__", ignore_errors=True)
             (folder / "__pycache__").write_text("")
-        for _ in range(2):  # nothing was kept
-            assert run(package, **nowhere)[0] == ["[[[1, 1, 1]]]", "0 1"]
+        assert run(package, **nowhere)[0] == ["[[[1, 1, 1]]]", "0 1"]
     finally:
         folder.chmod(stat.S_IRWXU)
 

@@ -34,7 +34,6 @@ CASES = [
     (70, "dense", torch.float32),
     (70, "stationary", torch.float64),
     (130, "by token", torch.float32),
-    (130, "stationary", torch.float32),
     (17, "by sequence", torch.float64),
 ]
 
@@ -42,8 +41,8 @@ CASES = [
 @pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
 def tables(request: pytest.FixtureRequest) -> Tables:
     L, kind, dtype = request.param
-    shape = {"dense": (2, 4), "stationary": (1, 1), "by token": (1, 4), "by sequence": (2, 1)}[kind]
-    return lattice(L, 4, shape, dtype, B=2)
+    shape = {"dense": (2, 3), "stationary": (1, 1), "by token": (1, 3), "by sequence": (2, 1)}[kind]
+    return lattice(L, 3, shape, dtype, B=2)
 
 
 OPERATORS = [
@@ -68,7 +67,7 @@ def test_many_labels_as_the_reference(tables: Tables, module: str, name: str, mo
 
 def test_samples_of_many_labels_are_those_of_the_reference(tables: Tables) -> None:
     compiled, reference = both("sampling", "sample")
-    noise = torch.rand(2, 3, 4, dtype=torch.float64)
+    noise = torch.rand(2, 3, 3, dtype=torch.float64)
     assert compiled(*tables, noise).equal(reference(*tables, noise))
 
 
@@ -78,14 +77,14 @@ def test_gradients_over_many_labels_are_those_of_the_reference(
 ) -> None:
     compiled, reference = both(module, name)
     given = [torch.randn(tables[0].shape).to(tables[0].dtype) for _ in range(grads)]
-    padding = torch.arange(4) >= tables[2].unsqueeze(1)
+    padding = torch.arange(3) >= tables[2].unsqueeze(1)
     clean = tables[0].masked_fill(padding.unsqueeze(2), 0)  # derivatives in tensors multiply the padding by 0
     for x, y in zip(compiled(*tables, *given), reference(clean, *tables[1:], *given), strict=True):
         torch.testing.assert_close(x, y, **NEAR[x.dtype])
 
 
 def test_a_float32_lattice_of_high_scores_keeps_its_digits() -> None:
-    unary, edge, lengths = lattice(9, 200, (1, 1), torch.float32)
+    unary, edge, lengths = lattice(9, 60, (1, 1), torch.float32)
     unary += 1000
     compiled, reference = both("expectations", "expectations")
     exact = reference(unary.double(), edge.double(), lengths, True)

@@ -32,6 +32,7 @@ OPTIONS = {
     "LBFGS": {},
     "OWLQN": {"C": 50.0},
     "QuickProp": {"lr": 0.05},
+    "Averaging": {"of": partial(torch.optim.SGD, lr=0.05)},
     "Phases": {"first": partial(GPD, lr=0.05, decay_steps=20), "epochs": 3, "then": LBFGS},
 }
 BASES = {"ServedWeights", "AveragedOptimizer", "FullBatch", "QuasiNewton"}

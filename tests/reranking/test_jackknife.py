@@ -137,7 +137,7 @@ def by_hand(first, seen, labels, data, epochs=2):
     first.allocate(labels)
     options = {"logger": False, "enable_checkpointing": False, "enable_model_summary": False, **TRAINER}
     trainer = pl.Trainer(max_epochs=epochs, **options)
-    trainer.fit(first, datamodule=TrainingPart(seen, data))
+    trainer.fit(first, datamodule=TrainingPart.of(seen, data))
     return first, trainer
 
 
@@ -213,7 +213,7 @@ def test_first_models_have_the_prior_and_the_batches_of_their_configuration(tmp_
         norms.append(float(models.tagger.scorer.node.norm()))
         assert models.lists.scores[models.lists.valid].max() <= 0  # log-probabilities
     assert 0 < norms[0] < 0.5 * norms[1]
-    assert not TrainingPart(data.corpus("train"), data).shuffle
+    assert not TrainingPart.of(data.corpus("train"), data).shuffle
 
 
 def test_labels_that_a_fold_lacks_are_labels_of_its_model(tmp_path):

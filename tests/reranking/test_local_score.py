@@ -6,7 +6,7 @@ import torch
 from structperc.chain import path_score
 from structperc.errors import InputError
 from structperc.ragged import Ragged
-from structperc.reranking import FirstScore, LocalFeatures
+from structperc.reranking import FirstScore, LocalFeatures, LocalSum
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Words
 
@@ -32,6 +32,17 @@ def test_first_score_is_a_weight_times_the_score_in_units():
     assert scores.tolist() == [[-6.0, 1.5], [0.0, -0.75]]
     (scores[0, 0] - scores[0, 1]).backward()
     assert module.weight.grad.tolist() == [2.5]
+
+
+def test_it_may_begin_as_the_first_model():
+    module = LocalSum([FirstScore(unit=8.0, start=8.0), LocalFeatures(SparseLinear())])
+    module.allocate(7, 0, 3)
+    first = torch.tensor([[8.0, -2.0], [0.5, 1.0]])
+    assert torch.equal(module(batch([1, 1], 7, 1), torch.zeros(2, 2, 1).long(), first), first)
+    with pytest.raises(InputError, match="start must be finite"):
+        FirstScore(start=float("inf"))
+    with pytest.raises(InputError, match="parts is empty"):
+        LocalSum([])
 
 
 @pytest.mark.parametrize("unit", [0, -1.0, float("nan")])

@@ -24,7 +24,7 @@ from structperc.inspection.nbest import nbest_scores
 from structperc.metrics import Evaluation
 from structperc.nonlocal_features import ConjunctionConsistency, PhraseConsistency
 from structperc.optim import Perceptron
-from structperc.reranking import FirstScore, LocalFeatures, jackknife
+from structperc.reranking import FirstScore, LocalFeatures, LocalSum, jackknife
 from structperc.reranking.bayes_point import BayesPoint
 from structperc.reranking.jackknife import JackKnife
 from structperc.reranking.reranker import Reranker
@@ -35,7 +35,11 @@ from structperc.training.reranking_program import rerank
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "embedded"
 TRAINER = {"accelerator": "cpu", "enable_progress_bar": False}
-LOCAL = {"first score": partial(FirstScore, unit=4.0), "local features": lambda: LocalFeatures(SparseLinear())}
+LOCAL = {
+    "first score": partial(FirstScore, unit=4.0),
+    "local features": lambda: LocalFeatures(SparseLinear()),
+    "both": lambda: LocalSum([FirstScore(unit=4.0), LocalFeatures(SparseLinear())]),
+}
 
 each_local = pytest.mark.parametrize("local", LOCAL.values(), ids=LOCAL)
 
@@ -125,10 +129,10 @@ def text_of(data, split, row):
 
 def total_by_hand(reranker, batch, words, labels, first):
     """One labelling (1, 1, T) of a batch of one sequence."""
-    if isinstance(reranker.scorer, FirstScore):
-        local = float(reranker.scorer.weight) * first / 4.0
-    else:
-        local = float(path_score(reranker.scorer.scorer(batch), labels))
+    local = 0.0
+    for part in reranker.scorer.parts if isinstance(reranker.scorer, LocalSum) else [reranker.scorer]:
+        by_first = isinstance(part, FirstScore)
+        local += float(part.weight) * first / 4.0 if by_first else float(path_score(part.scorer(batch), labels))
     names = reranker.labels.decode(labels[0, 0])
     return local + nonlocal_score(reranker, words, batch.sentences[0].tolist(), names)
 

@@ -5,7 +5,7 @@ import torch
 
 from structperc.batching.sources import Synthetic
 from structperc.cli import main
-from structperc.commands.tagging import tag_file
+from structperc.commands.tagging import Shown, tag_file
 from structperc.data.reading import Reading
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -113,7 +113,7 @@ def test_commands_that_need_a_lattice_say_so(config, tmp_path, capsys):
     tag_file(model, str(text), Reading(["word", "pos"]))
     assert capsys.readouterr().out.splitlines()[0].startswith("Nothing NN ")
     with pytest.raises(InputError, match="GuidedTagger knows the best labelling alone; leave out -k"):
-        tag_file(model, str(text), Reading(["word", "pos"]), k=3)
+        tag_file(model, str(text), Reading(["word", "pos"]), shown=Shown(k=3))
     with pytest.raises(InputError, match="this is a GuidedTagger, not a Tagger"):
         Tagger.load(model)
     assert main(["weights", model]) == 2

@@ -2,13 +2,28 @@
 
 base says what such an attribute is; mentions finds the other tokens of a document with the same word, from which
 other_mentions takes what stands beside them, longest_mention what the longest name among them is, and case_elsewhere
-how they are written; line_kind tells headlines and tables from running text.
+how they are written; line_kind tells headlines and tables from running text. majorities counts what a first model
+says of words and entities.
 """
 
-from structperc.features.documents.base import DocumentAttribute, Lookup
+from structperc.features.documents.base import DocumentAttribute, Lookup, PartBuilder, restored
 from structperc.features.documents.case_elsewhere import CaseElsewhere
 from structperc.features.documents.line_kind import LineKind
 from structperc.features.documents.longest_mention import LongestMention
+from structperc.features.documents.majorities import EntityMajority, Majority, SuperentityMajority, TokenMajority
 from structperc.features.documents.other_mentions import OtherMentions
 
-__all__ = ["DocumentAttribute", "Lookup", "OtherMentions", "CaseElsewhere", "LineKind", "LongestMention"]
+__all__ = [
+    "DocumentAttribute",
+    "Lookup",
+    "PartBuilder",
+    "restored",
+    "OtherMentions",
+    "CaseElsewhere",
+    "LineKind",
+    "LongestMention",
+    "Majority",
+    "TokenMajority",
+    "EntityMajority",
+    "SuperentityMajority",
+]

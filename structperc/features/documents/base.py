@@ -2,24 +2,40 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, Self
+
+import numpy as np
 
 from structperc.data.corpus import Corpus
 from structperc.data.distinct import DistinctStrings
-from structperc.public_names import CLASS, OPTIONS, path_of
+from structperc.errors import InputError
+from structperc.public_names import CLASS, LEARNED, OPTIONS, path_of
 
 Lookup = Callable[[str], DistinctStrings]  # from the name of an attribute to its value at each token
+
+
+class PartBuilder(Protocol):
+    """Makes the objects that a saved model tells of, of classes that are trusted."""
+
+    trusted: tuple[str, ...]  # names of modules
+
+    def part(self, described: Any, base: type, place: str) -> Any:
+        """Return the object that a description (class_path, init_args) tells of, of a class derived from `base`.
+
+        Raises InputError, naming the place, for a class that is not trusted and for options that it does not take.
+        """
 
 
 class DocumentAttribute(ABC):
     """A string for each token of a corpus, which all of its document decides.
 
     Subclasses keep their options under the names of their arguments, so that a saved model can say what it reads.
-    Labels are never read: text without labels has the same attributes.
+    Labels are never read: text without labels has the same attributes. What an attribute takes from the training data
+    it takes in `learn`; those that take something also say what is saved of it, and read it again.
     """
 
-    attributes: tuple[str, ...] = ()  # the names of those that `read` looks up
+    attributes: tuple[str, ...] = ()  # the names of those that `read` looks up, or columns
 
     @abstractmethod
     def read(self, corpus: Corpus, lookup: Lookup) -> DistinctStrings:
@@ -28,7 +44,37 @@ class DocumentAttribute(ABC):
         lookup: gives the values of the attributes that `attributes` names.
         """
 
+    def learn(self, corpus: Corpus) -> Self:
+        """Return this attribute as it is after a training corpus; it is read after that. Most learn nothing."""
+        return self
+
+    def check_start(self) -> None:
+        """Raise InputError where a training cannot start from a saved model that has this attribute."""
+        return
+
     def to_json(self) -> dict[str, Any]:
-        """Return class and options as plain JSON types: {"class_path": ..., "init_args": {...}}."""
+        """Return class and options as plain JSON types: {"class_path": ..., "init_args": {...}}.
+
+        Attributes that have learned something add it as "learned".
+        """
         options = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
         return {CLASS: path_of(type(self)), OPTIONS: options}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the arrays by name that belong to what `to_json` says of what was learned."""
+        return {}
+
+    def relearn(self, learned: Any, arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str) -> None:
+        """Take back what was learned, as `to_json` and `arrays` gave it. Raises InputError for anything else."""
+        raise InputError(f"{place}: {type(self).__name__} learns nothing, but {LEARNED!r} is given")
+
+
+def restored(
+    described: Mapping[str, Any], arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str
+) -> DocumentAttribute:
+    """Return the attribute that `to_json` and `arrays` told of. Raises InputError for what is none."""
+    options = {name: value for name, value in described.items() if name != LEARNED}
+    attribute: DocumentAttribute = build.part(options, DocumentAttribute, place)
+    if LEARNED in described:
+        attribute.relearn(described[LEARNED], arrays, build, place)
+    return attribute

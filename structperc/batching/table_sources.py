@@ -1,0 +1,107 @@
+"""Where sequences come from, as Lightning data modules: tables in files, and `datasets` that are in memory."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from datasets import Dataset, IterableDataset
+
+from structperc.batching.sequence_data import SPLITS, SequenceData, check_splits, split_file
+from structperc.data.table_files import dataset_rows, read_table
+from structperc.data.tables import Reader
+from structperc.errors import InputError
+
+logger = logging.getLogger("pytorch_lightning.structperc")
+NAMES = {"train": ("train",), "dev": ("dev", "validation"), "test": ("test",)}  # of splits that nobody names
+
+
+class Table(SequenceData):
+    """Tables in a folder: parquet, JSON lines, CSV, or what `datasets.Dataset.save_to_disk` has written.
+
+    Args:
+        path: folder; environment variables are expanded.
+        files: file, or saved folder, of each split, such as {train: train.parquet, dev: dev.jsonl.gz}.
+        columns: column of each role: {word: tokens, label: ner_tags} for a sentence, in lists or between spaces, in
+            each row; with `sentence`, whose value changes where a sentence begins, for a token in each row; {text:
+            text, spans: entities} for a document of running text in each row, whose spans have start, end and label.
+            `document` tells the rows of different documents apart.
+        label_names: names of labels kept as bare numbers, by role.
+        tokens: how running text is cut: "conll" or "ud", see `structperc.text`.
+        sentences: where its sentences begin: "rules", "lines" or "one".
+        encoding: of JSON lines and CSV.
+        options: those of `SequenceData`.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        files: dict[str, str],
+        columns: dict[str, str],
+        label_names: dict[str, list[str]] | None = None,
+        tokens: str = "conll",
+        sentences: str = "rules",
+        encoding: str = "utf-8",
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        check_splits("data.files", files)
+        self.path, self.files, self.encoding = path, files, encoding
+        self.reader = Reader(columns, label_names or {}, tokens, sentences, self.reading.labels or self.scheme)
+        self.reader.check("data")
+
+    def read(self, split: str) -> tuple[str, Dataset] | None:
+        """Return the file's name and the rows of the split, or None if `files` names no file for it."""
+        file = split_file(self.path, self.files, split)
+        if file is None:
+            return None
+        return str(file), read_table(file, self.reader, self.encoding)
+
+
+class InMemory(SequenceData):
+    """Data sets of the package `datasets` that a program holds; from Python alone.
+
+    Args:
+        data: a `DatasetDict` or another mapping, or one `Dataset`, the training data. An `IterableDataset` is read to
+            its end and kept, which is said.
+        columns: column of each role, see `Table`.
+        splits: the name in `data` of each split, such as {train: train, dev: validation}. Default: train, dev or
+            validation, and test, where there are such.
+        label_names: names of labels kept as bare numbers, by role; those of class labels are known.
+        tokens: how running text is cut: "conll" or "ud".
+        sentences: where its sentences begin: "rules", "lines" or "one".
+        options: those of `SequenceData`.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        columns: dict[str, str],
+        splits: dict[str, str] | None = None,
+        label_names: dict[str, list[str]] | None = None,
+        tokens: str = "conll",
+        sentences: str = "rules",
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        held = data if isinstance(data, Mapping) else {"train": data}
+        if splits is None:
+            splits = {split: name for split in SPLITS for name in NAMES[split] if name in held}
+        check_splits("splits", splits)
+        if missing := [name for name in splits.values() if name not in held]:
+            raise InputError(f"splits: no {missing} among {list(held)}; name those that are there")
+        for name in splits.values():
+            if not isinstance(held[name], Dataset | IterableDataset):
+                raise InputError(f"data: {name!r} is a {type(held[name]).__name__}; give a datasets.Dataset")
+        self.data = {split: held[name] for split, name in splits.items()}
+        self.splits = splits
+        self.reader = Reader(columns, label_names or {}, tokens, sentences, self.reading.labels or self.scheme)
+        self.reader.check("data")
+
+    def read(self, split: str) -> tuple[str, Dataset] | None:
+        """Return the split's name in the data and its rows, or None if there is no such split."""
+        if split not in self.data:
+            return None
+        data, name = self.data[split], self.splits[split]
+        if isinstance(data, IterableDataset):
+            logger.info("%s: a stream, which is read to its end and kept in memory", name)
+        return name, dataset_rows(data, self.reader, name)

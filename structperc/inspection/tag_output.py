@@ -1,0 +1,104 @@
+"""What a tagger decided about columns or texts, as lines of a file: columns, JSON lines, brat's stand-off, a page."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from structperc.data.conll import conll_lines, with_fields
+from structperc.data.json_lines import json_line
+from structperc.errors import InputError
+from structperc.inspection.tag_input import TEXT, TOKENS, TagInput
+from structperc.inspection.text_page import text_page
+from structperc.taggers.inference import Decided, text_spans
+from structperc.text import TextSpan, TokenizedText
+
+Format = Literal["columns", "jsonl", "brat", "html"]
+FORMATS = get_args(Format)
+NOTHING = "_"  # the segment's probability where there is no segment
+
+
+def output_lines(given: TagInput, decided: Decided, scheme: str, form: Format) -> Iterator[str]:
+    """Return lines, with their ends, that show what was decided.
+
+    Columns: everything that was given, then probabilities where they are known (of the label, and of the segment the
+    token is in, unless the scheme is "none"), last the label. Raises InputError for brat where
+    the input is no running text, whose file brat shows.
+    """
+    if form == "columns":
+        return column_lines(given, probability_columns(decided, scheme), decided.labels)
+    found = list(zip(given.texts, _cut(given.texts, decided), strict=True))
+    spans = [text_spans(text, part, scheme) for text, part in found]
+    if form == "jsonl":
+        return _json_lines(given, [part for _, part in found], spans)
+    if form == "html":
+        return text_page(given.texts, spans, given.corpus.name)
+    if given.form != "text":
+        raise InputError("brat shows marks in a file of running text; give such a file, or another --format")
+    return brat_lines(given.texts[0].text, spans[0])
+
+
+def probability_columns(decided: Decided, scheme: str) -> dict[str, list[str]]:
+    """Return probabilities as columns of N strings, by name; none where they are not known."""
+    if decided.tokens is None or decided.segments is None:
+        return {}
+    found = {"p_label": [f"{p:.4f}" for p in decided.tokens]}
+    if scheme != "none":
+        found["p_segment"] = [NOTHING if math.isnan(p) else f"{p:.4f}" for p in decided.segments]
+    return found
+
+
+def column_lines(given: TagInput, further: Mapping[str, Sequence[str]], labels: Sequence[str]) -> Iterator[str]:
+    """Yield what was given as lines of columns with further columns of N strings and N labels.
+
+    The lines of a file of columns are otherwise kept as they are.
+    """
+    corpus = given.corpus
+    if given.form != "columns":
+        for role, values in further.items():
+            corpus = corpus.replace_column(role, values)
+        return conll_lines(corpus, predicted=labels)
+    assert corpus.lines is not None
+    fields = zip(*further.values(), labels, strict=True)
+    return with_fields(given.lines, dict(zip(corpus.lines.tolist(), fields, strict=True)))
+
+
+def brat_lines(text: str, spans: Sequence[TextSpan]) -> Iterator[str]:
+    """Yield the lines of a brat .ann file about a text; a span over several lines has a part for each of them."""
+    for number, (start, end, kind, confidence) in enumerate(spans, 1):
+        parts = [part.span() for part in re.compile(r"[^\n\r]+").finditer(text, start, end)]
+        where = ";".join(f"{a} {b}" for a, b in parts)
+        yield f"T{number}\t{kind} {where}\t{' '.join(text[a:b] for a, b in parts)}\n"
+        if confidence is not None:
+            yield f"#{number}\tAnnotatorNotes T{number}\tconfidence {confidence:.4f}\n"
+
+
+def _json_lines(given: TagInput, parts: Sequence[Decided], spans: Sequence[Sequence[TextSpan]]) -> Iterator[str]:
+    """An object for each text, with what the record of it held; fields of the same names are not replaced."""
+    records = given.records or [{} for _ in given.texts]
+    new = {"labels", "probabilities", "spans"}
+    prefix = "predicted_" if any(not new.isdisjoint(record) for record in records) else ""
+    for record, text, decided, found in zip(records, given.texts, parts, spans, strict=True):
+        row: dict[str, Any] = {TEXT: text.text, **record}
+        if given.form == "columns" or TOKENS in record:
+            row |= {TOKENS: text.words, f"{prefix}labels": decided.labels}
+            if decided.tokens is not None:
+                row[f"{prefix}probabilities"] = np.round(decided.tokens, 6).tolist()
+        row[f"{prefix}spans"] = [_object(span, text.text) for span in found]
+        yield json_line(row)
+
+
+def _object(span: TextSpan, text: str) -> dict[str, Any]:
+    sure = {} if span.confidence is None else {"confidence": round(span.confidence, 6)}
+    return {"start": span.start, "end": span.end, "type": span.type, "text": text[span.start : span.end], **sure}
+
+
+def _cut(texts: Sequence[TokenizedText], decided: Decided) -> Iterator[Decided]:
+    """What was decided about the tokens of each text."""
+    ends = np.cumsum([0, *(len(text.tokens) for text in texts)]).tolist()
+    for a, b in pairwise(ends):
+        sure = [None if values is None else values[a:b] for values in decided[1:]]
+        yield Decided(decided.labels[a:b], *sure)

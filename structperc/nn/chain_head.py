@@ -1,0 +1,294 @@
+"""A chain of labels on top of any network."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from structperc.chain import (
+    Constraints,
+    KBest,
+    exportable_viterbi,
+    kbest,
+    log_partition,
+    marginals,
+    sentences,
+    separate,
+    viterbi,
+)
+from structperc.chain.lattices import full_precision as upcast
+from structperc.criteria import Criterion, Likelihood, compared, full_precision, no_candidates
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError
+from structperc.nn.checks import check_gold, check_legal, check_shapes
+from structperc.nn.places import SKIPPED, Places
+from structperc.nn.text import Text, batch_of
+from structperc.nonlocal_features import GlobalFeature, NonlocalFeature, nonlocal_scores
+from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
+
+Reduction = Literal["mean", "sum", "none"]
+
+
+class Confidence(NamedTuple):
+    """The best labelling of each row, and how probable it is."""
+
+    labels: Tensor  # (B, T) int64, -100 where there is no token
+    tokens: Tensor  # (B, T) p(y_t = label | x), 0 where there is no token
+    rows: Tensor  # (B,) p(y = labelling | x), 1 of a row without tokens
+
+
+class ChainHead(nn.Module):
+    """Scores of labels, position by position -> a loss to learn by, and the best labellings.
+
+    score(y) = sum of logits[t, y_t] + transitions[y_{t-1}, y_t], with start_transitions at the first and
+    end_transitions at the last token of each sentence; what the tag scheme forbids is impossible.
+
+    Tokens are the positions that `mask` keeps and whose gold label is not -100. A chain goes from token to token
+    wherever they stand: past padding on either side, special tokens and further pieces of words. At prediction there is
+    no gold, so that `mask` must then mark the same positions, see `first_pieces`. What is computed from logits of half
+    precision, also under autocast, is float32. A row without tokens has loss 0 and no labels.
+
+    Args:
+        labels: a LabelSet, or names of labels in the order of the logits, which are of `scheme`.
+        criterion: what is learned by; by default Likelihood, a conditional random field.
+        nonlocal_features: what is counted in whole labellings; they read `words`, and `sentences` of documents.
+        search: Lattice -> Candidates for training; by default as many as needed, or 20 with non-local features.
+        decoder: Lattice -> Candidates among which non-local features choose; by default 100.
+        transitions: learn scores of pairs, of first and of last labels, which begin with zeros; or leave them there.
+        scheme: of names of labels.
+
+    Raises:
+        InputError: parts that do not go together.
+    """
+
+    def __init__(
+        self,
+        labels: LabelSet | Sequence[str],
+        criterion: Criterion | None = None,
+        nonlocal_features: Sequence[NonlocalFeature] = (),
+        search: KBest | None = None,
+        decoder: KBest | None = None,
+        transitions: bool = True,
+        scheme: str = "IOB2",
+    ) -> None:
+        super().__init__()
+        self.labels = labels if isinstance(labels, LabelSet) else LabelSet(tuple(labels), scheme)
+        self.criterion = criterion or Likelihood()
+        self.nonlocal_features = nn.ModuleList(nonlocal_features)
+        needed = max(1, self.criterion.rivals_needed)
+        self.search = search or KBest(20 if nonlocal_features else needed)
+        self.decoder = decoder or KBest(100)
+        self._check_parts()
+        self.constraints = Constraints()
+        self.constraints.allocate(self.labels)
+        self.criterion.allocate(self.labels)
+        for feature in nonlocal_features:
+            feature.allocate(self.labels)
+        L = len(self.labels)
+        self.start_transitions = nn.Parameter(torch.zeros(L), requires_grad=transitions)
+        self.transitions = nn.Parameter(torch.zeros(L, L), requires_grad=transitions)
+        self.end_transitions = nn.Parameter(torch.zeros(L), requires_grad=transitions)
+
+    def extra_repr(self) -> str:
+        """Return how many labels of which scheme there are."""
+        return f"{len(self.labels)} labels, scheme={self.labels.scheme}"
+
+    @property
+    def probabilistic(self) -> bool:
+        """Whether exp(score - log Z) is a probability: true if learned by likelihood, without non-local features."""
+        return self.criterion.probabilistic and not self.nonlocal_features
+
+    # -- learning --------------------------------------------------------------------------------------------
+
+    def forward(
+        self,
+        logits: Tensor,
+        gold: Tensor,
+        mask: Tensor | None = None,
+        *,
+        words: Text | None = None,
+        sentences: Tensor | None = None,
+        reduction: Reduction = "mean",
+    ) -> Tensor:
+        """Return the loss, () float32: the mean over rows that have tokens, or the sum, or the losses (B,) themselves.
+
+        Args:
+            logits: (B, T, L) scores of labels.
+            gold: (B, T) numbers of labels; -100 where there is no token.
+            mask: (B, T) bool or numbers, not 0 at tokens; None: gold alone says what they are.
+            words: of each row, the words of its tokens; for non-local features.
+            sentences: (B, T) numbers of sentences within a row, which change where one ends; None: each row is one.
+            reduction: what is made of the losses of the rows.
+
+        Raises:
+            InputError: shapes that do not fit; on a CPU also labels that are none, or illegal where they stand (on
+                other devices, which would be waited for, the loss is then NaN or infinite).
+        """
+        if reduction not in ("mean", "sum", "none"):
+            raise InputError(f"reduction must be mean, sum or none, got {reduction!r}")
+        kept = self._kept(logits, mask, gold)
+        looked_at = logits.device.type == "cpu" and not torch.compiler.is_compiling()
+        if looked_at:
+            check_gold(gold, kept, self.labels)
+        places = Places.of(kept)
+        batch = self._batch(places, gold.where(kept, 0), sentences, words)
+        if looked_at:
+            check_legal(batch, self.labels, places)
+        losses = self._losses(batch, self._lattice(logits, places, batch))
+        if reduction == "none":
+            return losses
+        return losses.sum() / (places.lengths > 0).sum().clamp(min=1) if reduction == "mean" else losses.sum()
+
+    def _losses(self, batch: Batch, lattice: Lattice) -> Tensor:
+        """The losses (B,) of the rows."""
+        gold = cast(Tensor, batch.gold)
+        if self.criterion.unit == "sentence":
+            parts, where = sentences(lattice, batch.first)
+            inside = gold.flatten()[where].where(real_tokens(parts.lengths, where.shape[1]), 0)
+            scored = compared(parts, inside, self._searched_for(parts, inside))
+        else:
+            scored = self._scored(batch, lattice, gold)
+        with full_precision(gold.device):
+            losses = self.criterion(scored)
+        if self.criterion.unit == "sentence":
+            return losses.new_zeros(len(gold)).index_add(0, where[:, 0] // gold.shape[1], losses)
+        return losses
+
+    def _scored(self, batch: Batch, lattice: Lattice, gold: Tensor) -> Scored:
+        """Gold and candidates, gold as one more of them, with their non-local scores."""
+        candidates = self._searched_for(lattice, gold)
+        scored = compared(lattice, gold, candidates)._replace(starts=batch.first)
+        if not self.nonlocal_features:
+            return scored
+        labels = torch.cat([gold[:, None], candidates.labels], 1)
+        more = self._nonlocal(batch, labels, nn.functional.pad(candidates.valid, (1, 0), value=True))
+        return scored._replace(gold_nonlocal=more[:, 0], candidate_nonlocal=more[:, 1:])
+
+    @torch.no_grad()
+    def _searched_for(self, lattice: Lattice, gold: Tensor) -> Candidates:
+        if not self.criterion.rivals_needed:
+            return no_candidates(lattice)
+        return self.search(self.criterion.augment(lattice, gold))
+
+    # -- labelling -------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def decode(
+        self,
+        logits: Tensor,
+        mask: Tensor | None = None,
+        *,
+        words: Text | None = None,
+        sentences: Tensor | None = None,
+    ) -> Tensor:
+        """Return the best labels (B, T) int64, -100 where there is no token; arguments and errors as in `forward`.
+
+        Where the head is exported, so is this, in operations that torch has without this library.
+        """
+        if self.nonlocal_features:
+            return self.kbest(logits, 1, mask, words=words, sentences=sentences).labels[:, 0]
+        places, _, lattice = self._read(logits, mask, words, sentences)
+        search = exportable_viterbi if torch.compiler.is_exporting() else viterbi
+        return places.back(search(lattice)[1])
+
+    @torch.no_grad()
+    def kbest(
+        self,
+        logits: Tensor,
+        k: int,
+        mask: Tensor | None = None,
+        *,
+        words: Text | None = None,
+        sentences: Tensor | None = None,
+    ) -> Candidates:
+        """Return the k best labellings, best first: labels (B, k, T), -100 where there is no token or no labelling.
+
+        With non-local features they are the best by total score among the decoder's candidates, or among the k best by
+        local score where that is more.
+        """
+        places, batch, lattice = self._read(logits, mask, words, sentences)
+        found = kbest(lattice, max(k, self.decoder.k) if self.nonlocal_features else k)
+        labels, scores, valid = found
+        if self.nonlocal_features:
+            more = self._nonlocal(batch, labels, valid)
+            scores, best = (scores + more).sort(dim=1, descending=True, stable=True)
+            labels, valid = labels.gather(1, best[:, :, None].expand_as(labels)), valid.gather(1, best)
+            labels, scores, valid = labels[:, :k], scores[:, :k], valid[:, :k]
+        return Candidates(places.back(labels).where(valid[:, :, None], SKIPPED), scores, valid)
+
+    def marginals(self, logits: Tensor, mask: Tensor | None = None, *, sentences: Tensor | None = None) -> Tensor:
+        """Return p(y_t = y | x) as (B, T, L), 0 where there is no token. Differentiable.
+
+        Raises InputError unless the head learns by likelihood, and without non-local features.
+        """
+        self._check_probabilistic()
+        places, _, lattice = self._read(logits, mask, None, sentences)
+        found = marginals(lattice)
+        order = places.order[:, :, None].expand_as(found)
+        return torch.zeros_like(found).scatter(1, order, found)
+
+    @torch.no_grad()
+    def confidence(self, logits: Tensor, mask: Tensor | None = None, *, sentences: Tensor | None = None) -> Confidence:
+        """Return the best labelling, the probability of each of its labels, and that of the whole.
+
+        Raises InputError as `marginals` does.
+        """
+        self._check_probabilistic()
+        places, _, lattice = self._read(logits, mask, None, sentences)
+        scores, labels = viterbi(lattice)
+        sure = marginals(lattice).gather(2, labels[:, :, None]).squeeze(2)
+        return Confidence(places.back(labels), places.back(sure, 0), (scores - log_partition(lattice)).exp())
+
+    # -- how it is done --------------------------------------------------------------------------------------
+
+    def _read(
+        self, logits: Tensor, mask: Tensor | None, words: Text | None, sentences: Tensor | None
+    ) -> tuple[Places, Batch, Lattice]:
+        places = Places.of(self._kept(logits, mask, None))
+        batch = self._batch(places, None, sentences, words)
+        return places, batch, self._lattice(logits, places, batch)
+
+    def _kept(self, logits: Tensor, mask: Tensor | None, gold: Tensor | None) -> Tensor:
+        """(B, T) bool, the tokens."""
+        check_shapes(logits, mask, gold, len(self.labels))
+        kept = torch.ones_like(logits[:, :, 0], dtype=torch.bool) if mask is None else mask != 0
+        return kept if gold is None else kept & (gold != SKIPPED)
+
+    def _batch(self, places: Places, gold: Tensor | None, sentences: Tensor | None, words: Text | None) -> Batch:
+        if self.nonlocal_features and words is None:
+            name = type(self.nonlocal_features[0]).__name__
+            raise InputError(f"words: {name} reads the words of the tokens; give a list of them for each row")
+        return batch_of(places, gold, sentences, words if self.nonlocal_features else None)
+
+    def _lattice(self, logits: Tensor, places: Places, batch: Batch) -> Lattice:
+        """The scores of the chains as the criterion reads them; what the tag scheme forbids is -inf."""
+        start, end = upcast(self.start_transitions), upcast(self.end_transitions)
+        unary = upcast(places.chain(logits)).where(places.real[:, :, None], 0)  # what is no token may be anything
+        unary = unary + torch.where(batch.first[:, :, None], start, 0) + torch.where(batch.last[:, :, None], end, 0)
+        lattice = Lattice(unary, self.transitions[None, None], places.lengths)
+        lattice = self.constraints(lattice, batch.first, batch.last)
+        return self.criterion.reads(separate(lattice, batch.first) if self.criterion.separate else lattice)
+
+    def _nonlocal(self, batch: Batch, labels: Tensor, valid: Tensor) -> Tensor:
+        features = [cast(NonlocalFeature, feature) for feature in self.nonlocal_features]
+        return nonlocal_scores(features, batch, labels, valid, self.labels)
+
+    def _check_parts(self) -> None:
+        name = type(self.criterion).__name__
+        if self.search.k < self.criterion.rivals_needed:
+            wanted = self.criterion.rivals_needed
+            raise InputError(f"search.k is {self.search.k}, but {name} compares gold with rivals: set it >= {wanted}")
+        if self.nonlocal_features and self.criterion.unit == "sentence":
+            raise InputError(f"{name}: its unit is sentence, but non-local features compare sentences: leave it out")
+        if self.criterion.separate and self.criterion.unit != "sentence":
+            raise InputError(f"{name}: local_unit sentence is learned online, by taggers alone; leave it out")
+        for feature in self.nonlocal_features:
+            if isinstance(feature, GlobalFeature):
+                raise InputError(f"{type(feature).__name__} takes its strings from candidate lists, which no head has")
+
+    def _check_probabilistic(self) -> None:
+        if not self.probabilistic:
+            name = type(self.criterion).__name__
+            why = "with non-local features" if self.criterion.probabilistic else f"that learns by {name}"
+            raise InputError(f"a head {why} has scores, not probabilities; learn local scores by Likelihood")

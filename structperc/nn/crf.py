@@ -1,0 +1,107 @@
+"""A conditional random field under the names of pytorch-crf."""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from structperc.chain import log_partition, path_score, viterbi
+from structperc.chain.lattices import full_precision
+from structperc.errors import InputError
+from structperc.nn.places import Places
+from structperc.structures import Lattice
+
+Reduction = Literal["none", "sum", "mean", "token_mean"]
+
+
+class CRF(nn.Module):
+    """The module `torchcrf.CRF` of pytorch-crf 0.7.2: the same arguments, parameters, results and refusals.
+
+    So models change their import alone, and load what they have saved. What differs: the work is done by the searches
+    of this library, scores of half precision are summed in float32, tags in the padding may be anything, and where a
+    mask has holes the chain goes on from token to token (pytorch-crf there scores transitions from masked tags).
+    `ChainHead` is the head for new models.
+
+    Args:
+        num_tags: L.
+        batch_first: whether tensors are (B, T, ...) or (T, B, ...).
+
+    Raises:
+        InputError: num_tags is not positive.
+    """
+
+    def __init__(self, num_tags: int, batch_first: bool = False) -> None:
+        if num_tags <= 0:
+            raise InputError(f"invalid number of tags: {num_tags}")
+        super().__init__()
+        self.num_tags, self.batch_first = num_tags, batch_first
+        self.start_transitions = nn.Parameter(torch.empty(num_tags))
+        self.end_transitions = nn.Parameter(torch.empty(num_tags))
+        self.transitions = nn.Parameter(torch.empty(num_tags, num_tags))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all transition scores evenly from -0.1 to 0.1."""
+        for scores in (self.start_transitions, self.end_transitions, self.transitions):
+            nn.init.uniform_(scores, -0.1, 0.1)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(num_tags={self.num_tags})"
+
+    def forward(self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, reduction: str = "sum") -> Tensor:
+        """Return log p(tags | emissions): (B,) with reduction none, else ().
+
+        Args:
+            emissions: (B, T, L), or (T, B, L) unless batch_first.
+            tags: (B, T) or (T, B) int64.
+            mask: (B, T) or (T, B), on at tokens, of which the first of each row is one; None: all.
+            reduction: none, sum or mean over rows, or token_mean, the sum divided by the number of tokens.
+
+        Raises:
+            InputError: shapes that do not fit, an unknown reduction, a row whose first token is masked.
+        """
+        self._check(emissions, tags, mask)
+        if reduction not in get_args(Reduction):
+            raise InputError(f"invalid reduction: {reduction}")
+        places, lattice = self._lattice(emissions, mask)
+        gold = places.chain(self._rows(tags)).where(places.real, 0)
+        found = path_score(lattice, gold) - log_partition(lattice)
+        if reduction == "none":
+            return found
+        if reduction == "token_mean":
+            return found.sum() / places.lengths.sum()
+        return found.sum() if reduction == "sum" else found.mean()
+
+    @torch.no_grad()
+    def decode(self, emissions: Tensor, mask: Tensor | None = None) -> list[list[int]]:
+        """Return the best tags of each row's tokens. Arguments and errors are those of `forward`."""
+        self._check(emissions, None, mask)
+        places, lattice = self._lattice(emissions, mask)
+        labels = viterbi(lattice)[1].tolist()
+        return [row[:length] for row, length in zip(labels, places.lengths.tolist(), strict=True)]
+
+    def _lattice(self, emissions: Tensor, mask: Tensor | None) -> tuple[Places, Lattice]:
+        logits = self._rows(emissions)
+        kept = torch.ones_like(logits[:, :, 0], dtype=torch.bool) if mask is None else self._rows(mask) != 0
+        places = Places.of(kept)
+        unary, steps = full_precision(places.chain(logits)), torch.arange(kept.shape[1], device=kept.device)
+        start, end = full_precision(self.start_transitions), full_precision(self.end_transitions)
+        last = (steps == places.lengths[:, None] - 1)[:, :, None]
+        unary = unary + torch.where((steps == 0)[:, None], start, 0) + torch.where(last, end, 0)
+        return places, Lattice(unary, self.transitions[None, None], places.lengths)
+
+    def _rows(self, values: Tensor) -> Tensor:
+        return values if self.batch_first else values.transpose(0, 1)
+
+    def _check(self, emissions: Tensor, tags: Tensor | None, mask: Tensor | None) -> None:
+        """Raise InputError, in the words of pytorch-crf."""
+        if emissions.dim() != 3:
+            raise InputError(f"emissions must have dimension of 3, got {emissions.dim()}")
+        if emissions.shape[2] != self.num_tags:
+            raise InputError(f"expected last dimension of emissions is {self.num_tags}, got {emissions.shape[2]}")
+        for name, tensor in (("tags", tags), ("mask", mask)):
+            if tensor is not None and tensor.shape != emissions.shape[:2]:
+                both = f"{tuple(emissions.shape[:2])} and {tuple(tensor.shape)}"
+                raise InputError(f"the first two dimensions of emissions and {name} must match, got {both}")
+        if mask is not None and not bool((self._rows(mask)[:, 0] != 0).all()):
+            raise InputError("mask of the first timestep must all be on")

@@ -1,0 +1,128 @@
+"""Learning rates over a training, beside those of `torch.optim.lr_scheduler`."""
+
+import math
+from abc import abstractmethod
+from typing import Any, Literal
+
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import CyclicLR, LRScheduler, OneCycleLR
+
+from structperc.errors import InputError
+
+Interval = Literal["step", "epoch"]
+
+
+class Schedule(LRScheduler):
+    """Base of schedules that give the factor of each learning rate as a function of how far training is.
+
+    A subclass gives `factor` and says in `interval` what it counts: steps of the optimizer, or epochs.
+    """
+
+    interval: Interval = "epoch"
+
+    @abstractmethod
+    def factor(self, done: int) -> float:
+        """Return the factor of the learning rate after so many steps or epochs."""
+
+    def get_lr(self) -> list[float]:  # type: ignore[override]  # torch also has tensors
+        """Return the learning rate of each group of the optimizer."""
+        return [float(base) * self.factor(self.last_epoch) for base in self.base_lrs]
+
+
+class WarmupDecay(Schedule):
+    """lr grows evenly over the first steps, then falls until training ends: the usual schedule of transformers.
+
+    With N steps in all, of which W are warm-up, step s = 0, 1, ... has lr times (s + 1) / W while s < W, and then
+    end + (1 - end) * f(r), where r = (s - W) / (N - W) and f(r) is 1 - r (linear), (1 + cos(pi r)) / 2 (cosine) or
+    1 (constant). So no step is lost to a rate of 0. N is what the trainer's max_epochs or max_steps come to.
+
+    Args:
+        optimizer: whose groups have a learning rate.
+        warmup: W, as a share of all steps.
+        decay: f.
+        end: what is left of lr when training ends, as a share of it.
+
+    Raises:
+        InputError: a share that is none; no number of steps was planned.
+    """
+
+    interval: Interval = "step"
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        warmup: float = 0.1,
+        decay: Literal["linear", "cosine", "constant"] = "linear",
+        end: float = 0.0,
+    ) -> None:
+        for name, value in {"warmup": warmup, "end": end}.items():
+            if not 0 <= value <= 1:
+                raise InputError(f"WarmupDecay: {name} is a share, from 0 to 1, got {value}")
+        if decay not in _FALLS:
+            raise InputError(f"WarmupDecay: decay must be one of {', '.join(_FALLS)}, got {decay!r}")
+        self.warmup, self.decay, self.end = warmup, decay, end
+        self.total_steps: int | None = None
+        super().__init__(optimizer)
+
+    def plan(self, total_steps: int) -> None:
+        """Take note of how many steps the training has, before the first of them or when it is resumed."""
+        self.total_steps = total_steps
+        self._set_rates()
+
+    def factor(self, done: int) -> float:
+        """Return the factor for the step that follows `done` others; 1 as long as nothing is planned."""
+        if self.total_steps is None:
+            return 1.0
+        rising = round(self.warmup * self.total_steps)
+        if done < rising:
+            return (done + 1) / rising
+        share = min(1.0, (done - rising) / max(1, self.total_steps - rising))
+        return self.end + (1 - self.end) * _FALLS[self.decay](share)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state without the number of all steps: a training that is resumed plans for its own."""
+        return {name: value for name, value in super().state_dict().items() if name != "total_steps"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on where the state was saved, with the rates of the plan of now."""
+        super().load_state_dict(state_dict)
+        self._set_rates()
+
+    def _set_rates(self) -> None:
+        for group, lr in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
+            group["lr"] = lr
+        self._last_lr = [*self.get_lr()]
+
+
+_FALLS = {
+    "linear": lambda share: 1 - share,
+    "cosine": lambda share: (1 + math.cos(math.pi * share)) / 2,
+    "constant": lambda share: 1.0,
+}
+
+
+class InverseTime(Schedule):
+    """lr / (1 + rate * e) in epoch e = 0, 1, ...: Ma & Hovy 2016, §3.2, for BiLSTMs learned by SGD, with 0.05.
+
+    Args:
+        optimizer: whose groups have a learning rate.
+        rate: how fast it falls.
+
+    Raises:
+        InputError: rate is negative.
+    """
+
+    def __init__(self, optimizer: Optimizer, rate: float = 0.05) -> None:
+        if not rate >= 0:
+            raise InputError(f"InverseTime: rate must be >= 0, got {rate}")
+        self.rate = rate
+        super().__init__(optimizer)
+
+    def factor(self, done: int) -> float:
+        """Return the factor after so many epochs."""
+        return 1 / (1 + self.rate * done)
+
+
+def interval(schedule: LRScheduler) -> Interval:
+    """Return what a schedule counts: what its `interval` says; of torch's, steps where torch's pages step so."""
+    return getattr(schedule, "interval", "step" if isinstance(schedule, OneCycleLR | CyclicLR) else "epoch")

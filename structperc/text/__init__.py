@@ -1,0 +1,27 @@
+"""Running text -> tokens with character offsets, sentences; spans of characters -> spans of tokens.
+
+tokenizer.py    rules that cut text as corpora are cut, or patterns of one's own
+sentences.py    where sentences begin among the tokens
+tokenized.py    `TokenizedText`: a text, its tokens and sentences; words joined to a text
+alignment.py    `TextSpan`: a typed stretch of characters; which tokens it has
+"""
+
+from structperc.text.alignment import TextSpan, placed, to_tokens
+from structperc.text.sentences import line_sentences, one_sentence, rule_sentences
+from structperc.text.tokenized import TokenizedText, joined, tokenized
+from structperc.text.tokenizer import RuleTokenizer, conll_tokens, ud_tokens
+
+__all__ = [
+    "conll_tokens",
+    "ud_tokens",
+    "RuleTokenizer",
+    "rule_sentences",
+    "line_sentences",
+    "one_sentence",
+    "TokenizedText",
+    "tokenized",
+    "joined",
+    "TextSpan",
+    "to_tokens",
+    "placed",
+]

@@ -1,0 +1,249 @@
+"""The same sentences from every kind of table, and what is said about tables that are wrong."""
+
+import gzip
+import json
+from itertools import chain
+
+import pytest
+from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from structperc.batching import table_sources
+from structperc.batching.table_sources import InMemory, Table
+from structperc.data.segments import spans
+from structperc.errors import InputError
+from structperc.text import joined
+
+NAMES = ["O", "B-PER", "I-PER", "B-LOC"]
+WORDS = [["Anna", "Lind", "met", "Bo"], ["Bo", "left"], ["Rome"]]
+LABELS = [["B-PER", "I-PER", "O", "B-PER"], ["B-PER", "O"], ["B-LOC"]]
+DOCUMENTS = ["a", "a", "b"]
+COLUMNS = {"word": "tokens", "label": "ner", "document": "doc"}
+TEXT = {"text": "text", "spans": "entities"}
+
+
+def rows(names=None):
+    """One for each sentence."""
+    kept = [[names.index(x) for x in one] for one in LABELS] if names else LABELS
+    return [{"tokens": w, "ner": x, "doc": d, "id": 1} for w, x, d in zip(WORDS, kept, DOCUMENTS, strict=True)]
+
+
+def dataset():
+    features = Features(
+        {
+            "tokens": List(Value("string")),
+            "ner": List(ClassLabel(names=NAMES)),
+            "doc": Value("string"),
+            "id": Value("int64"),
+        }
+    )
+    return Dataset.from_list(rows(NAMES), features=features)
+
+
+def lines(records):
+    return "".join(json.dumps(row) + "\n" for row in records)
+
+
+def text_rows():
+    """A document in each."""
+    found = []
+    for words, labels in ((WORDS[:2], LABELS[:2]), (WORDS[2:], LABELS[2:])):
+        text = joined(words)
+        marks = []
+        for (first, _), own in zip([(0, 0), (4, 0)], labels, strict=False):
+            for kind, a, b in spans(own):
+                start, end = text.tokens[first + a][0], text.tokens[first + b - 1][1]
+                marks.append({"start": start, "end": end, "label": kind})
+        found.append({"text": text.text, "entities": marks})
+    return found
+
+
+def write(folder, kind):
+    """-> the name of a file of this kind, and the columns that it has."""
+    place = folder / f"train.{kind}"
+    if kind == "parquet":
+        dataset().to_parquet(str(place))
+    elif kind == "saved":
+        dataset().save_to_disk(str(place))
+    elif kind == "jsonl":
+        place.write_text(lines(rows()))
+    elif kind == "jsonl.gz":
+        place.write_bytes(gzip.compress(lines(rows()).encode()))
+    elif kind == "text.jsonl":
+        place.write_text(lines(text_rows()))
+        return place.name, TEXT
+    elif kind == "tsv":
+        between = [f"{' '.join(w)}\t{' '.join(x)}\t{d}" for w, x, d in zip(WORDS, LABELS, DOCUMENTS, strict=True)]
+        place.write_text("\n".join(["tokens\tner\tdoc", *between, ""]))
+    else:
+        cells = ["Sentence #,Word,doc,Tag"]
+        for n, (words, labels) in enumerate(zip(WORDS, LABELS, strict=True)):
+            for t, pair in enumerate(zip(words, labels, strict=True)):
+                cells.append(f'{f"Sentence: {n}" if t == 0 else ""},"{pair[0]}",{DOCUMENTS[n]},{pair[1]}')
+        place.write_text("\r\n".join(cells))
+        return place.name, {"word": "Word", "label": "Tag", "sentence": "Sentence #", "document": "doc"}
+    return place.name, COLUMNS
+
+
+@pytest.mark.parametrize("kind", ["parquet", "saved", "jsonl", "jsonl.gz", "text.jsonl", "tsv", "csv"])
+def test_all_kinds_of_tables_hold_the_same(tmp_path, kind):
+    name, columns = write(tmp_path, kind)
+    data = Table(str(tmp_path), {"train": name}, columns, unit="document", sentences="lines", scheme="IOBES")
+    corpus = data.corpus("train")
+    assert corpus.sentences_of(corpus.columns["word"]) == WORDS
+    assert corpus.sentences_of(corpus.columns["label"]) == [
+        ["B-PER", "E-PER", "O", "S-PER"],
+        ["S-PER", "O"],
+        ["S-LOC"],
+    ]
+    assert corpus.lengths.tolist() == [6, 1]
+    assert not data.has("dev")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_data_sets_in_memory(stream, monkeypatch):
+    said = []
+    monkeypatch.setattr(table_sources.logger, "info", lambda message, *values: said.append(message % values))
+    whole = DatasetDict({"train": dataset(), "validation": dataset().select([2]), "more": dataset()})
+    held = {name: one.to_iterable_dataset() for name, one in whole.items()} if stream else whole
+    data = InMemory(held, COLUMNS)
+    corpus = data.corpus("train")
+    assert said == (["train: a stream, which is read to its end and kept in memory"] if stream else [])
+    assert corpus.sentences_of(corpus.columns["label"]) == LABELS
+    assert data.corpus("dev").columns["word"] == ["Rome"]
+    assert not data.has("test")
+    assert data.label_set().names[0] == "O"
+    assert InMemory(held, COLUMNS, splits={"test": "more"}).corpus("test").tokens == 7
+    assert InMemory(whole["train"], COLUMNS).corpus("train").tokens == 7
+
+
+@settings(max_examples=12)
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(st.sampled_from(["Anna", "U.S.", "left", "é"]), st.sampled_from("OBI")), min_size=1, max_size=6
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_labels_become_spans_and_labels_again(drawn):
+    words = [[word for word, _ in one] for one in drawn]
+    text = joined(words)
+    labels, marks, first = [], [], 0
+    for one in drawn:
+        own = []
+        for _, tag in one:
+            own.append("O" if tag == "O" else "B-X" if tag == "B" or not own or own[-1] == "O" else "I-X")
+        labels += own
+        for kind, a, b in spans(own):
+            start, end = text.tokens[first + a][0], text.tokens[first + b - 1][1]
+            marks.append({"start": start, "end": end, "type": kind})
+        first += len(one)
+    data = Dataset.from_dict({"text": [text.text], "entities": [marks]})
+    for scheme in ("IOB1", "BILOU"):
+        corpus = InMemory(data, TEXT, sentences="lines", labels=scheme, scheme="IOB2", strict=True).corpus("train")
+        assert corpus.columns == {"word": list(chain.from_iterable(words)), "label": labels}
+
+
+def test_class_labels_within_spans_are_named():
+    mark = {"start": Value("int64"), "end": Value("int64"), "label": ClassLabel(names=["LOC", "PER"])}
+    features = Features({"text": Value("string"), "entities": List(mark)})
+    data = Dataset.from_list(
+        [{"text": "Bo left.", "entities": [{"start": 0, "end": 2, "label": 1}]}], features=features
+    )
+    assert InMemory(data, TEXT).corpus("train").columns["label"] == ["B-PER", "O", "O"]
+
+
+BAD = {"tokens": ["Bo"], "ner": ["O"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns", "message"),
+    [
+        ("a.jsonl", lines([BAD, {"tokens": ["Bo"]}]), {}, "a.jsonl:2: no column 'ner' among ['tokens']"),
+        ("a.jsonl", lines([BAD, {**BAD, "ner": ["O", "O"]}]), {}, "a.jsonl:2: 1 words, but 2 of 'label'"),
+        ("a.jsonl", lines([{**BAD, "ner": [1]}]), {}, "a.jsonl:1: column 'ner' holds numbers without names; set label"),
+        ("a.jsonl", lines([{**BAD, "ner": [None]}]), {}, "a.jsonl:1: column 'ner' holds None where a word or label"),
+        ("a.jsonl", lines([{**BAD, "ner": None}]), {}, "a.jsonl:1: column 'ner' holds nothing; fill it in"),
+        ("a.jsonl", lines([{**BAD, "tokens": 5}]), {}, "a.jsonl:1: column 'tokens' holds 5, no list of strings"),
+        ("a.jsonl", "{\n", {}, "a.jsonl:1: this is no JSON"),
+        ("a.jsonl", "\n", {}, "a.jsonl: there are no tokens in it"),
+        ("a.csv", "tokens,ner\na b,O\n", {}, "a.csv:2: 2 words, but 1 of 'label'"),
+        ("a.csv", "tokens,ner\na,O,O\n", {}, "a.csv:2: 3 fields, but the heading has 2"),
+        ("a.csv", 'tokens,ner\n"a,O\n', {}, "a.csv:2: not readable as CSV"),
+        ("a.csv", "ner,ner\n", {}, "a.csv:1: the heading names a column twice"),
+        (
+            "a.txt",
+            "a O\n",
+            {},
+            "a.txt: a table is a file that ends in .parquet, .jsonl, .ndjson, .json, .csv, .tsv, or",
+        ),
+        ("a.parquet", "PAR1", {}, "a.parquet: not a parquet file"),
+        (
+            "a.jsonl",
+            lines([{"text": "Anna left", "entities": [[0, 2, "PER"]]}]),
+            TEXT,
+            "a.jsonl:1: span 0..2 'An' cuts the token 'Anna' at 0..4",
+        ),
+        (
+            "a.jsonl",
+            lines([{"text": "Anna left", "entities": [{"start": 0, "end": "4", "label": "PER"}]}]),
+            TEXT,
+            "a.jsonl:1: entities[0] must have start, end and label",
+        ),
+        (
+            "a.jsonl",
+            lines([{"text": ["Anna"], "entities": []}]),
+            TEXT,
+            "a.jsonl:1: column 'text' holds ['Anna'], no text",
+        ),
+        (
+            "a.jsonl",
+            lines([{"text": "Anna", "entities": "x"}]),
+            TEXT,
+            "a.jsonl:1: column 'entities' holds 'x', no list",
+        ),
+        (
+            "a.jsonl",
+            lines([{**BAD, "doc": 1}, {**BAD, "doc": 2}, {**BAD, "doc": 1}]),
+            COLUMNS,
+            "a.jsonl:3: document 1 was over; put its rows together",
+        ),
+    ],
+)
+def test_tables_that_are_wrong_are_one_line(tmp_path, name, text, columns, message):
+    (tmp_path / name).write_text(text)
+    data = Table(str(tmp_path), {"train": name}, columns or {"word": "tokens", "label": "ner"})
+    with pytest.raises(InputError) as error:
+        data.corpus("train")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_options_that_are_wrong(tmp_path):
+    dataset().save_to_disk(str(tmp_path / "all" / "train"))
+    (tmp_path / "all" / "dataset_dict.json").write_text('{"splits": ["train"]}')
+    with pytest.raises(InputError, match="this folder holds the splits train; name one of them"):
+        Table(str(tmp_path), {"train": "all"}, COLUMNS).corpus("train")
+    assert Table(str(tmp_path), {"train": "all/train"}, COLUMNS).corpus("train").tokens == 7
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="not a folder of save_to_disk"):
+        Table(str(tmp_path), {"train": "empty"}, COLUMNS).corpus("train")
+    for options, message in (
+        ({"columns": {"label": "x"}}, "columns must name word, or text and spans"),
+        ({"columns": {"text": "x", "word": "y"}}, "columns name text and"),
+        ({"columns": COLUMNS, "tokens": "ptb"}, "tokens must be one of conll, ud, not 'ptb'"),
+        ({"columns": TEXT, "scheme": "none"}, "spans are segments; set scheme"),
+        ({"columns": COLUMNS, "splits": {"dev": "dev"}}, "splits: no \\['dev'\\] among \\['train'\\]"),
+        ({"columns": COLUMNS, "splits": {"valid": "train"}}, "did you mean dev"),
+    ):
+        with pytest.raises(InputError, match=message):
+            InMemory(dataset(), **options)
+    with pytest.raises(InputError, match="'train' is a list; give a datasets"):
+        InMemory({"train": []}, COLUMNS)
+    with pytest.raises(InputError, match="train: no columns \\['words'\\] among"):
+        InMemory(dataset(), {"word": "words"}).corpus("train")
+    with pytest.raises(InputError, match="train, row 1: column 'ner' holds 1, but there are 1 names"):
+        InMemory(dataset(), COLUMNS, label_names={"label": ["O"]}).corpus("train")

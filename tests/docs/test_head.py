@@ -1,0 +1,45 @@
+"""The examples of docs/head.md run, each by itself, and learn what they are shown."""
+
+import pytest
+import torch
+from written import blocks
+
+EXAMPLES = {"BiLSTM": 0, "transformers": 1, "Lightning": 2, "pytorch-crf": 3}
+
+
+def example(name):
+    return blocks("head", "python")[EXAMPLES[name]]
+
+
+def run(name):
+    names = {"__name__": name}
+    torch.manual_seed(0)
+    exec(compile(example(name), f"head.md, {name}", "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_are_short(name):
+    assert len([line for line in example(name).splitlines() if line]) <= 30
+
+
+def test_a_bilstm(capsys):
+    names = run("BiLSTM")
+    assert capsys.readouterr().out.strip() == str(names["gold"].tolist())
+
+
+def test_lightning():
+    names = run("Lightning")
+    assert torch.equal(names["predicted"], names["gold"])
+
+
+def test_a_transformer_under_its_own_trainer(tmp_path, monkeypatch):
+    pytest.importorskip("transformers", reason="transformers is not installed: pip install structperc[neural]")
+    pytest.importorskip("accelerate", reason="the Trainer of transformers needs accelerate: pip install accelerate")
+    monkeypatch.chdir(tmp_path)
+    names = run("transformers")
+    assert names["predicted"].tolist() == names["labels"].tolist()
+
+
+def test_pytorch_crf():
+    assert [len(row) for row in run("pytorch-crf")["best"]] == [4, 2]

@@ -1,0 +1,291 @@
+"""A head on top of any scores: by enumeration of all labellings, whatever the mask looks like."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from structperc import LabelSet
+from structperc.chain import KBest
+from structperc.criteria import (
+    MCE,
+    MCEF,
+    Hinge,
+    Likelihood,
+    LocalAndNonlocal,
+    LocalLikelihood,
+    Margin,
+    Perceptron,
+    TokenLikelihood,
+)
+from structperc.errors import InputError
+from structperc.nn import ChainHead, first_pieces
+from structperc.nonlocal_features import PhraseConsistency, WholeEntity
+
+LABELS = LabelSet(("O", "B-X", "I-X"), "IOB2")
+L, T = len(LABELS), 6
+KEPT = torch.tensor(  # right padding, left padding, holes, a single token, none
+    [[1, 1, 1, 1, 0, 0], [0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 1, 0], [0, 0, 1, 0, 0, 0], [0] * 6], dtype=torch.bool
+)
+GOLD = torch.tensor([[0, 1, 2, 0, 7, 7], [7, 7, 7, 1, 1, 2], [7, 0, 7, 1, 2, 7], [7, 7, 1, 7, 7, 7], [7] * 6])
+LABELLED = GOLD.where(KEPT, -100)
+CRITERIA = [
+    Likelihood(),
+    LocalLikelihood(),
+    TokenLikelihood(),
+    Perceptron(),
+    Margin(C=2),
+    Margin(C=2, unit="sentence"),
+    Hinge(),
+    MCE(),
+    MCEF(),
+    LocalAndNonlocal(C=2),
+]
+
+
+def some_head(criterion=None, **options):
+    head, draw = ChainHead(LABELS, criterion, **options), torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for p in head.parameters():
+            p.copy_(torch.randn(p.shape, generator=draw))
+    return head
+
+
+def some_logits(seed=0):
+    return torch.randn(len(KEPT), T, L, generator=torch.Generator().manual_seed(seed))
+
+
+def ranked(head, logits, row):
+    """(score, labels) of all legal labellings of the kept tokens of a row, best first."""
+    tokens = logits[row][KEPT[row]].double()
+    found = []
+    for y in itertools.product(range(L), repeat=len(tokens)):
+        steps = list(itertools.pairwise(y))
+        if (y and not LABELS.start[y[0]]) or not all(LABELS.transition[a, b] for a, b in steps):
+            continue
+        score = sum(float(tokens[t, label]) for t, label in enumerate(y))
+        score += sum(float(head.transitions[a, b].double()) for a, b in steps)
+        score += float(head.start_transitions[y[0]] + head.end_transitions[y[-1]]) if y else 0
+        found.append((score, y))
+    return sorted(found, reverse=True)
+
+
+def log_z(scored):
+    return math.log(sum(math.exp(score) for score, _ in scored))
+
+
+def placed(row, y):
+    labels = torch.full((T,), -100)
+    labels[KEPT[row]] = torch.tensor(y, dtype=torch.int64)
+    return labels.tolist()
+
+
+@pytest.mark.parametrize("kind", [torch.bool, torch.uint8, torch.int64, torch.float32])
+def test_likelihood_is_that_of_all_legal_labellings(kind):
+    head, logits = some_head(), some_logits()
+    wanted = []
+    for row in range(len(KEPT)):
+        scored = ranked(head, logits, row)
+        gold = tuple(GOLD[row][KEPT[row]].tolist())
+        wanted.append(log_z(scored) - next(score for score, y in scored if y == gold))
+    for gold, mask in ((LABELLED, None), (GOLD, KEPT.to(kind)), (LABELLED, torch.ones_like(KEPT).to(kind))):
+        assert head(logits, gold, mask, reduction="none").tolist() == pytest.approx(wanted, abs=1e-5)
+        assert head(logits, gold, mask, reduction="sum").item() == pytest.approx(sum(wanted), abs=1e-4)
+        assert head(logits, gold, mask).item() == pytest.approx(sum(wanted) / 4, abs=1e-5)  # one row has no tokens
+
+
+def test_labels_lists_and_probabilities_are_those_of_all_labellings():
+    head, logits = some_head(), some_logits()
+    labels, lists = head.decode(logits, KEPT), head.kbest(logits, 4, KEPT)
+    table, sure = head.marginals(logits, KEPT), head.confidence(logits, KEPT)
+    assert torch.equal(sure.labels, labels)
+    for row in range(len(KEPT)):
+        scored = ranked(head, logits, row)
+        z, best = log_z(scored), scored[0]
+        assert labels[row].tolist() == placed(row, best[1])
+        for k, (score, y) in enumerate(scored[:4]):
+            assert lists.labels[row, k].tolist() == placed(row, y)
+            assert lists.scores[row, k].item() == pytest.approx(score, abs=1e-4)
+        assert lists.valid[row].tolist() == [k < len(scored) for k in range(4)]
+        assert (lists.labels[row, len(scored) :] == -100).all()
+        expected = torch.zeros(T, L)
+        for score, y in scored:
+            for t, label in zip(KEPT[row].nonzero().flatten().tolist(), y, strict=True):
+                expected[t, label] += math.exp(score - z)
+        torch.testing.assert_close(table[row], expected, rtol=1e-4, atol=1e-5)
+        chosen = expected.gather(1, labels[row].clamp(min=0)[:, None]).squeeze(1).where(KEPT[row], 0)
+        torch.testing.assert_close(sure.tokens[row], chosen, rtol=1e-4, atol=1e-5)
+        assert sure.rows[row].item() == pytest.approx(math.exp(best[0] - z), abs=1e-5)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA, ids=lambda one: f"{type(one).__name__}-{one.unit}")
+def test_rows_learn_what_their_tokens_alone_would(criterion):
+    """Each criterion, with anything in places that are no tokens: losses and gradients of rows cut to their tokens."""
+    head, logits = some_head(criterion).eval(), some_logits()
+    logits[~KEPT] = math.nan
+    logits.requires_grad_()
+    losses = head(logits, LABELLED, reduction="none")
+    losses.sum().backward()
+    assert (logits.grad[~KEPT] == 0).all()
+    assert losses[-1] == 0
+    assert not criterion.corpus_level or losses.isfinite().all()
+    for row in range(len(KEPT) - 1) if not criterion.corpus_level else ():
+        tokens = logits[row][KEPT[row]][None].detach().requires_grad_()
+        loss = head(tokens, GOLD[row][KEPT[row]][None], reduction="sum")
+        torch.testing.assert_close(loss, losses[row])
+        loss.backward()
+        torch.testing.assert_close(tokens.grad[0], logits.grad[row][KEPT[row]])
+
+
+def test_the_perceptron_moves_away_from_the_best_labelling():
+    head, logits = some_head(Perceptron()), some_logits()
+    losses = head(logits, LABELLED, reduction="none")
+    for row in range(len(KEPT)):
+        scored = ranked(head, logits, row)
+        gold = tuple(GOLD[row][KEPT[row]].tolist())
+        own = next(score for score, y in scored if y == gold)
+        assert losses[row].item() == pytest.approx(scored[0][0] - own, abs=1e-4)
+
+
+WORDS = [["a", "b", "c", "a"], ["a", "a", "c"], ["b", "a", "c"], ["a"], []]
+
+
+def test_non_local_features_choose_among_all_labellings():
+    head = some_head(LocalAndNonlocal(C=1), nonlocal_features=[PhraseConsistency()], decoder=KBest(200))
+    plain, logits = some_head(), some_logits()
+    weight = {
+        name: float(w)
+        for name, w in zip(PhraseConsistency().names(["X"]), head.nonlocal_features[0].weight, strict=True)
+    }
+    assert list(weight) == ["phrase(X,X)"]
+    chosen = head.decode(logits, KEPT, words=WORDS)
+    for row in range(len(KEPT)):
+        scored = ranked(plain, logits, row)
+        totals = [(score + weight["phrase(X,X)"] * pairs(y, WORDS[row]), y) for score, y in scored]
+        assert chosen[row].tolist() == placed(row, max(totals)[1])
+        (total,) = head.kbest(logits, 1, KEPT, words=WORDS).scores[row].tolist()
+        assert total == pytest.approx(max(totals)[0], abs=1e-4)
+    head(logits, LABELLED, words=WORDS).backward()
+    assert head.nonlocal_features[0].weight.grad is not None
+
+
+def pairs(y, words):
+    """Pairs of segments with the same words."""
+    segments, opened = [], None
+    for t, label in enumerate([*y, 0]):
+        if opened is not None and label != 2:
+            segments.append(tuple(words[opened:t]))
+            opened = None
+        opened = t if label == 1 else opened
+    return sum(a == b for a, b in itertools.combinations(segments, 2))
+
+
+def test_sentences_of_a_row_begin_and_end_by_themselves():
+    head, logits = some_head(), some_logits()[:1]
+    sentences = torch.tensor([[3, 3, 3, 8, 8, 8]])
+    best = head.decode(logits, sentences=sentences)[0].tolist()
+    totals = []
+    for y in itertools.product(range(L), repeat=T):
+        steps = list(itertools.pairwise(y))
+        if y[0] == 2 or y[3] == 2 or any(pair == (0, 2) for pair in steps):
+            continue
+        score = sum(float(logits[0, t, label]) for t, label in enumerate(y))
+        score += sum(float(head.transitions[a, b]) for a, b in steps)
+        score += sum(float(head.start_transitions[y[t]] + head.end_transitions[y[t + 2]]) for t in (0, 3))
+        totals.append((score, y))
+    assert best == list(max(totals)[1])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_rounded_once(dtype):
+    head, logits = some_head(), some_logits().to(dtype)
+    exact = head(logits.float(), LABELLED)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = head(logits, LABELLED)
+        assert torch.equal(head.decode(logits, KEPT), head.decode(logits.float(), KEPT))
+    assert loss.dtype == torch.float32
+    assert torch.equal(loss, exact)
+    half = some_head().to(dtype)
+    assert torch.equal(half(logits, LABELLED), half.float()(logits.float(), LABELLED))
+
+
+def test_weights_are_saved_and_loaded(tmp_path):
+    head = some_head()
+    torch.save(head.state_dict(), tmp_path / "head.pt")
+    other = ChainHead(LABELS.names)
+    other.load_state_dict(torch.load(tmp_path / "head.pt", weights_only=True))
+    assert torch.equal(other.decode(some_logits(), KEPT), head.decode(some_logits(), KEPT))
+    assert not any(p.requires_grad for p in ChainHead(LABELS, transitions=False).parameters())
+
+
+class Labeller(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = some_head()
+
+    def forward(self, logits, mask):
+        return self.head.decode(logits, mask)
+
+
+def test_decode_is_exported_without_the_library():
+    B, length = torch.export.Dim("B", min=1), torch.export.Dim("T", min=1)
+    program = torch.export.export(
+        Labeller(), (some_logits(), KEPT), dynamic_shapes=({0: B, 1: length}, {0: B, 1: length})
+    )
+    assert not [node for node in program.graph.nodes if "structperc" in str(node.target)]
+    logits, mask = torch.randn(7, 11, L), torch.rand(7, 11) < 0.6
+    assert torch.equal(program.module()(logits, mask), Labeller().head.decode(logits, mask))
+
+
+def test_first_pieces_are_the_tokens():
+    found = first_pieces([[None, 0, 0, 1, None], [None, 0, 1, 2, 2]])
+    assert found.tolist() == [[False, True, False, True, False], [False, True, True, True, False]]
+    with pytest.raises(InputError, match=r"rows have \[1, 2\] positions; pad them"):
+        first_pieces([[0], [0, 1]])
+
+
+X = torch.zeros(2, 3, L)
+GOOD = torch.zeros(2, 3, dtype=torch.int64)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        (lambda head: head(X[0], GOOD), r"logits: the shape is \(3, 3\), expected \(B, T, 3\), a score for each label"),
+        (lambda head: head(X[:, :, :2], GOOD), r"logits: the shape is \(2, 3, 2\)"),
+        (lambda head: head(X.long(), GOOD), "logits: scores are floating-point numbers, got torch.int64"),
+        (lambda head: head(X, GOOD[:1]), r"gold: the shape is \(1, 3\), expected \(2, 3\), that of logits"),
+        (lambda head: head(X, GOOD.float()), "gold: labels are integers, got torch.float32"),
+        (lambda head: head.decode(X, GOOD[:, :2]), r"mask: the shape is \(2, 2\)"),
+        (lambda head: head(X, GOOD + 3), r"gold: row 0, position 0: 3 is no label; labels are 0\.\.2, and -100 where"),
+        (lambda head: head(X, GOOD - 1), "gold: row 0, position 0: -1 is no label"),
+        (lambda head: head(X, GOOD + 2), "gold: row 0, position 0: IOB2 has no I-X at the beginning; repair"),
+        (
+            lambda head: head(X, torch.tensor([[0, 0, 0], [0, -100, 2]])),
+            "gold: row 1, position 2: IOB2 has no I-X after O; repair the labels, or give the head labels of scheme",
+        ),
+        (lambda head: head(X, GOOD, reduction="max"), "reduction must be mean, sum or none, got 'max'"),
+        (lambda head: some_head(Perceptron()).marginals(X), "a head that learns by Perceptron has scores, not prob"),
+        (lambda head: some_head(MCE(), search=KBest(1)), "search.k is 1, but MCE compares gold with rivals"),
+        (lambda head: some_head(LocalAndNonlocal(1, local_unit="sentence")), "local_unit sentence is learned online"),
+        (lambda head: some_head(nonlocal_features=[WholeEntity()]), "WholeEntity takes its strings from candidate"),
+        (lambda head: ChainHead(["O", "X-Y"]), "label 'X-Y' is not of scheme IOB2"),
+    ],
+)
+def test_what_is_wrong_is_said(wrong, complaint):
+    with pytest.raises(InputError, match=complaint):
+        wrong(some_head())
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (None, "words: PhraseConsistency reads the words of the tokens; give a list of them for each row"),
+        ([["a"] * 3], "words: there must be a list of words for each of the 2 rows, got 1"),
+        ([["a"] * 3, ["a"] * 2], r"words: row 1 has 2 words, but its mask \(or gold\) keeps 3 positions"),
+    ],
+)
+def test_words_are_those_of_the_tokens(words, complaint):
+    with pytest.raises(InputError, match=complaint):
+        some_head(nonlocal_features=[PhraseConsistency()]).decode(X, words=words)

@@ -1,0 +1,151 @@
+"""Labels of a first model as features of a second one: who labels what, training, and saved models."""
+
+import numpy as np
+import pytest
+import pytorch_lightning as pl
+
+from structperc.batching.sources import Synthetic
+from structperc.chain import KBest
+from structperc.criteria import Margin
+from structperc.data.corpus import Corpus
+from structperc.errors import InputError
+from structperc.features import EntityMajority, FeatureExtractor, TokenMajority
+from structperc.features.documents import restored
+from structperc.nonlocal_features import PhraseConsistency
+from structperc.optim import learner
+from structperc.reranking import FirstLabels, JackKnife
+from structperc.reranking.jackknife import TrainingPart, fold_numbers
+from structperc.scorers import SparseLinear
+from structperc.taggers.builder import Builder
+from structperc.taggers.tagger import Tagger
+
+FOLDS, EPOCHS = 3, 2
+QUIET = {"accelerator": "cpu", "logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+MAJORITIES = {"token": TokenMajority("first"), "entity": EntityMajority("first", "corpus")}
+
+
+def make_tagger(features, **options):
+    return Tagger(features, SparseLinear(transitions=True), Margin(C=5), KBest(2), **options)
+
+
+def make_first(**options):
+    return make_tagger(FeatureExtractor([{"of": ["w"], "at": [-1, 0]}], cutoff=1, progress=False), **options)
+
+
+def make_labels(folder, **options):
+    plan = JackKnife(folds=FOLDS, epochs=EPOCHS, cache=str(folder / "cache"))
+    return FirstLabels(make_first(), plan, batch_size=2, **options)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return Synthetic(train=30, dev=8, test=2, batch_size=4, scheme="BILOU")
+
+
+@pytest.fixture(scope="module")
+def trained(data, tmp_path_factory):
+    """A second model after its training."""
+    own = {"first": make_labels(tmp_path_factory.mktemp("stages")), **MAJORITIES}
+    templates = [{"of": ["w", "shape", "first", "token", "entity"], "at": [0]}]
+    second = make_tagger(FeatureExtractor(templates, documents=own, cutoff=1, progress=False))
+    pl.Trainer(max_epochs=3, **QUIET).fit(second, datamodule=data)
+    return second.eval()
+
+
+def labels_of(attribute, corpus):
+    found = attribute.read(corpus, None)
+    return [found.distinct[number] for number in found.numbers]
+
+
+def flat(sentences):
+    return [label for sentence in sentences for label in sentence]
+
+
+def test_no_training_document_is_labelled_by_a_model_that_has_seen_it(trained, data):
+    corpus, first = data.corpus("train"), trained.features.documents["first"]
+    found = np.array(labels_of(first, corpus), object)
+    fold_of = fold_numbers(corpus.documents, FOLDS, 1)
+    for fold in range(FOLDS):
+        held = fold_of == fold
+        part = TrainingPart(corpus.subset(~held), scheme="BILOU", batch_size=2)
+        alone = make_first()
+        alone.features.fit(part.corpus("train"))
+        alone.allocate(data.label_set())
+        trainer = pl.Trainer(max_epochs=EPOCHS, **QUIET)
+        trainer.fit(alone, datamodule=part)
+        learner(trainer.optimizers[0]).swap_in()  # averages, where they are kept
+        tokens = np.repeat(held, corpus.lengths)
+        assert found[tokens].tolist() == flat(alone.label(corpus.subset(held)))
+
+
+def test_other_text_is_labelled_by_the_model_of_all_training_data(trained, data):
+    first = trained.features.documents["first"]
+    dev, train = data.corpus("dev"), data.corpus("train")
+    assert labels_of(first, dev) == flat(first.first.label(dev))
+    again = train.replace_column("label", train.columns["label"])  # the same words, but no longer the training data
+    assert labels_of(first, again) == flat(first.first.label(train)) != labels_of(first, train)
+
+
+def test_templates_read_the_labels(trained):
+    names = trained.features.feature_names("node")
+    assert {"token[0]=PER", "entity[0]=LOC"} <= set(names)
+    assert any(name.startswith("first[0]=U-") for name in names)
+    assert trained.features.columns == ["word"]
+
+
+def test_a_saved_second_model_has_the_first_one(trained, data, tmp_path, monkeypatch):
+    trained.save(tmp_path / "model")
+    monkeypatch.chdir(tmp_path)
+    again = Tagger.load("model")
+    dev = data.corpus("dev")
+    assert again.label(dev) == trained.label(dev)
+    sentences = dev.sentences_of(dev.columns["word"])
+    assert again.tag(sentences) == trained.tag(sentences)
+    again.save("again")
+    assert (tmp_path / "again" / "model.safetensors").read_bytes() == (
+        tmp_path / "model" / "model.safetensors"
+    ).read_bytes()
+
+
+def test_a_first_model_runs_no_foreign_code(trained):
+    first = trained.features.documents["first"]
+    learned = {**first.to_json()["learned"], "scorer": {"class_path": "os.system", "init_args": {"command": "true"}}}
+    with pytest.raises(InputError, match=r"here: .*os\.system, which is no part of structperc"):
+        FirstLabels().relearn(learned, first.arrays(), Builder(), "here")
+    with pytest.raises(InputError, match="here: TokenMajority learns nothing"):
+        restored({**MAJORITIES["token"].to_json(), "learned": learned}, {}, Builder(), "here")
+
+
+def test_first_models_come_from_the_cache(data, tmp_path, monkeypatch):
+    corpus = data.corpus("train")
+    before = make_labels(tmp_path).learn(corpus)
+    monkeypatch.setattr(pl.Trainer, "fit", None)
+    after = make_labels(tmp_path).learn(corpus)
+    assert labels_of(after, corpus) == labels_of(before, corpus)
+    with pytest.raises(TypeError):  # another order of the training data
+        make_labels(tmp_path, seed=2).learn(corpus)
+
+
+def test_a_model_with_a_first_one_is_no_start(trained, data, tmp_path):
+    trained.save(tmp_path / "model")
+    own = {"first": make_labels(tmp_path), **MAJORITIES}
+    features = FeatureExtractor([{"of": ["w", "shape", "first", "token", "entity"], "at": [0]}], documents=own)
+    second = make_tagger(features, init_from=str(tmp_path / "model"))
+    with pytest.raises(InputError, match="has seen the training data"):
+        second.learn_sizes(data)
+
+
+def test_what_cannot_be_learned(data):
+    words = Corpus.from_sentences([{"word": ["Bo"]}])
+    for attribute, message in [
+        (FirstLabels(), "name it under first"),
+        (FirstLabels(make_first()), "no gold labels"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            attribute.learn(words)
+    with pytest.raises(InputError, match="the first model is not trained"):
+        FirstLabels(make_first()).read(words, None)
+    with pytest.raises(InputError, match="local features"):
+        FirstLabels(make_first(nonlocal_features=[PhraseConsistency()]))
+    with pytest.raises(InputError, match=r"batch_size must be >= 1"):
+        FirstLabels(make_first(), batch_size=0)
