@@ -23,6 +23,7 @@ reranking           candidate lists -> second models, and how both are trained
 training            programs, run folders, callbacks
 experiments         studies and sweeps: many trainings, one table
 inspection          what a model has learned, and why it decides as it does
+serving             a saved tagger behind HTTP
 commands            what the command line offers, one file per command
 cli                 the program
 
@@ -84,6 +85,7 @@ _ROOMS = (
     "training",
     "experiments",
     "inspection",
+    "serving",
 )
 _named = on_first_use(
     __name__,

@@ -26,6 +26,7 @@ sys.path.append(str(TESTS.parent))  # tests, whose functions other processes loo
 sys.path.append(str(TESTS))  # oracle.py, terminal.py, tiny.py, nested.py, ...
 sys.path.append(str(TESTS / "nonlocal_features"))  # naive_strings.py
 sys.path.append(str(TESTS / "encoders"))  # tiny_models.py
+sys.path.append(str(TESTS / "serving"))  # serving_models.py
 sys.path.append(str(TESTS / "text"))  # detokenised.py
 
 QUICKSTART = Path(__file__).parents[1] / "configs" / "quickstart.yaml"

@@ -47,6 +47,7 @@ ROOMS = (
     ("training",),
     ("experiments",),
     ("inspection",),
+    ("serving",),
     ("commands",),
     ("cli",),
     ("__main__", "__init__"),

@@ -4,7 +4,7 @@ command.py         what a command is; the parser whose mistakes are one line
 labelled_file.py   options of the commands that read a file with gold labels
 saved_model.py     the argument of those that load a model, and whose code that may run
 data_files.py      options of the commands that read labelled files without a model
-tagging.py         what tag does; comparing.py: what compare does
+tagging.py         what tag does; comparing.py: what compare does; serving.py: what serve does
 complaint.py       one line about what ended a command
 program.py         fit, validate, test, predict and rerank, which share LightningCLI
 
@@ -21,6 +21,7 @@ from structperc.commands.explain import EXPLAIN
 from structperc.commands.init import INIT
 from structperc.commands.program import FIT, PREDICT, RERANK, TEST, VALIDATE
 from structperc.commands.reliability import RELIABILITY
+from structperc.commands.serve import SERVE
 from structperc.commands.study import STUDY
 from structperc.commands.sweep import SWEEP
 from structperc.commands.tag import TAG
@@ -39,6 +40,7 @@ COMMANDS: tuple[Command, ...] = (
     SWEEP,
     STUDY,
     TAG,
+    SERVE,
     EVALUATE,
     COMPARE,
     WEIGHTS,

@@ -1,0 +1,45 @@
+"""structperc serve MODEL: a saved model behind HTTP."""
+
+from importlib.util import find_spec
+
+from structperc.commands.command import Command, CommandParser
+from structperc.commands.saved_model import add_model
+from structperc.errors import InputError
+from structperc.text.sentences import SENTENCES
+from structperc.text.tokenizer import TOKENIZERS
+
+NEEDED = ("fastapi", "uvicorn", "prometheus_client")
+
+
+def parser() -> CommandParser:
+    """Return the parser of the command's arguments."""
+    made = CommandParser("serve", "Label what is sent by HTTP: POST /annotate and /tag, GET /health and /metrics.")
+    add_model(made)
+    made.add_argument("--host", default="127.0.0.1", help="address to listen at (default 127.0.0.1: this machine)")
+    made.add_argument("--port", type=int, default=8000, help="default 8000; 0: any that is free")
+    cut = "how running text is cut into tokens: as CoNLL-2003 or as UD English (default conll)"
+    made.add_argument("--tokens", choices=TOKENIZERS, default="conll", help=cut)
+    begin = "where its sentences end: by rules (default), with each line, or with the text"
+    made.add_argument("--sentences", choices=SENTENCES, default="rules", help=begin)
+    made.add_argument("--max-body", type=int, default=2**20, help="bytes of a request at most (default 1048576)")
+    made.add_argument("--max-waiting", type=int, default=256, help="requests that wait at most (default 256)")
+    made.add_argument("--max-together", type=int, default=32, help="requests labelled together at most (default 32)")
+    stop = "seconds that open requests have when the service is asked to stop (default 10)"
+    made.add_argument("--grace", type=int, default=10, help=stop)
+    return made
+
+
+def run(arguments: list[str]) -> None:
+    """Load the model and answer until SIGTERM or Ctrl-C; open requests are answered before the end."""
+    options = parser().parse_args(arguments)
+    if not 0 <= options.port < 2**16:
+        raise InputError(f"--port must be between 0 and 65535, got {options.port}")
+    if missing := [package for package in NEEDED if find_spec(package) is None]:
+        raise InputError(f"serve needs {', '.join(missing)}; install what it needs: pip install 'structperc[serve]'")
+
+    from structperc.commands.serving import serve
+
+    serve(options)
+
+
+SERVE = Command("serve", "MODEL", "label what is sent by HTTP", run)

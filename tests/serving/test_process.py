@@ -1,0 +1,67 @@
+"""The service as a process: it says where it answers, and answers what is open before it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from urllib.request import Request, urlopen
+
+import pytest
+
+from structperc.commands import serve
+
+TEXT = "Anna met Bo. " * 2000
+
+
+@pytest.fixture
+def model(tmp_path):
+    from serving_models import tagger
+
+    tagger().save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def asked(address, text):
+    body = json.dumps({"text": text}).encode()
+    with urlopen(Request(f"{address}/annotate", body, {"content-type": "application/json"})) as answer:
+        return json.load(answer)["spans"]
+
+
+@pytest.mark.slow
+def test_it_answers_what_is_open_and_ends(model):
+    command = [sys.executable, "-m", "structperc", "serve", str(model), "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process:
+        said = process.stderr.readline()
+        address = said.split()[-4].rstrip(";")
+        assert said == f"{model} answers at {address}; Ctrl-C ends it\n"
+        with ThreadPoolExecutor(4) as clients:
+            open_requests = [clients.submit(asked, address, TEXT) for _ in range(4)]
+            while metric(address, "structperc_waiting_requests") < 3:  # one is being labelled
+                pass
+            process.send_signal(signal.SIGTERM)
+            lengths = {len(one.result()) for one in open_requests}
+        assert process.wait(30) == 0
+        assert process.stderr.read() == ""
+    assert len(lengths) == 1
+    assert lengths.pop() > 1000
+
+
+def metric(address, name):
+    with urlopen(f"{address}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    return float(next(line for line in lines if line.startswith(f"{name} ")).split()[-1])
+
+
+def test_bad_options(fails, model, monkeypatch):
+    import socket
+
+    assert "--port must be between 0 and 65535, got 70000" in fails("serve", model, "--port", "70000")
+    assert "the limit waiting must be at least 1, not 0" in fails("serve", model, "--max-waiting", "0")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"cannot listen at 127.0.0.1:{port}" in fails("serve", model, "--port", port)
+    assert "cannot listen at nowhere.invalid:8000" in fails("serve", model, "--host", "nowhere.invalid")
+    monkeypatch.setattr(serve, "NEEDED", ("uvicorn", "no_such_package"))
+    assert "serve needs no_such_package; install what it needs" in fails("serve", model)
