@@ -21,6 +21,7 @@ BENCHMARKS = (
     "epoch",
     "crf",
     "tagging",
+    "serving",
     "boosting",
     "guided",
     "neural",
