@@ -24,6 +24,7 @@ training            programs, run folders, callbacks
 experiments         studies and sweeps: many trainings, one table
 inspection          what a model has learned, and why it decides as it does
 serving             a saved tagger behind HTTP
+sklearn             taggers as estimators of scikit-learn
 commands            what the command line offers, one file per command
 cli                 the program
 
@@ -86,6 +87,7 @@ _ROOMS = (
     "experiments",
     "inspection",
     "serving",
+    "sklearn",
 )
 _named = on_first_use(
     __name__,

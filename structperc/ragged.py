@@ -1,6 +1,6 @@
 """Lists of different lengths, one after the other in one tensor, and all that is done with them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ class Transposed(NamedTuple):
     present: Tensor  # (R,) int64, the ids that occur, ascending
     lists: Tensor  # (M,) int32, numbers of lists, ascending for each id
     offsets: Tensor  # (R + 1,) int32
+    weights: Tensor | None = None  # (M,) float32, of the occurrences; None: each counts 1
 
 
 class Ragged(NamedTuple):
@@ -28,6 +29,7 @@ class Ragged(NamedTuple):
     offsets: Tensor  # (n + 1,) int64 for whole corpora, int32 for mini-batches
     transposed: Transposed | None = None  # for dense gradients of batches that are seen many times
     longest: int | None = None  # how many ids the longest list of a mini-batch has, so that no GPU need be asked
+    weights: Tensor | None = None  # (M,) float32, how much each id counts where it stands; None: 1
 
     @classmethod
     def of_counts(cls, ids: Tensor, counts: Tensor) -> "Ragged":
@@ -37,7 +39,15 @@ class Ragged(NamedTuple):
     @classmethod
     def join(cls, parts: Sequence["Ragged"]) -> "Ragged":
         """Return the lists of all parts, part after part; there is at least one part."""
-        return cls.of_counts(torch.cat([part.ids for part in parts]), torch.cat([part.counts for part in parts]))
+        joined = cls.of_counts(torch.cat([part.ids for part in parts]), torch.cat([part.counts for part in parts]))
+        return joined._replace(weights=_joined_weights(parts))
+
+    def beside(self, other: "Ragged") -> "Ragged":
+        """Return as many lists, each of them that of self and then the one of the other."""
+        both = Ragged.join([self, other])
+        order = torch.cat([self.owners, other.owners]).argsort(stable=True)
+        weights = None if both.weights is None else both.weights[order]
+        return Ragged.of_counts(both.ids[order], self.counts + other.counts)._replace(weights=weights)
 
     @property
     def counts(self) -> Tensor:
@@ -53,36 +63,57 @@ class Ragged(NamedTuple):
         """Return the lists start, ..., stop - 1; ids are a view."""
         offsets = self.offsets[start : stop + 1]
         longest = None if self.longest is None or start == stop else int(offsets.diff().max())
-        return Ragged(self.ids[int(offsets[0]) : int(offsets[-1])], offsets - offsets[0], longest=longest)
+        first, last = int(offsets[0]), int(offsets[-1])
+        weights = None if self.weights is None else self.weights[first:last]
+        return Ragged(self.ids[first:last], offsets - offsets[0], longest=longest, weights=weights)
 
     def select(self, lists: Tensor) -> "Ragged":
         """Return some lists (m,) int64, which may repeat, in this order."""
         first = self.offsets[lists]
         counts = self.offsets[lists + 1] - first
         _, places = spread(counts, first)
-        return Ragged(self.ids[places], boundaries(counts).to(self.offsets.dtype))
+        weights = None if self.weights is None else self.weights[places]
+        return Ragged(self.ids[places], boundaries(counts).to(self.offsets.dtype), weights=weights)
 
     def take(self, starts: np.ndarray, stops: np.ndarray) -> "Ragged":
         """Return the lists starts[i], ..., stops[i] - 1, for one i after the other, as a mini-batch holds them.
 
         Of lists on the CPU. It copies each stretch as a whole, many times faster than `select` finds every list.
         """
-        offsets, whole = self.offsets.numpy(), self.ids.numpy()
+        offsets = self.offsets.numpy()
         first, last = offsets[starts], offsets[stops]
-        ids = [whole[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+        spans = list(zip(first.tolist(), last.tolist(), strict=True))
         ends = [offsets[a:b] for a, b in zip((starts + 1).tolist(), (stops + 1).tolist(), strict=True)]
         taken = np.concatenate([np.zeros(1, np.int64), *ends])
         before = (last - first).cumsum() - last  # what taking moves the offsets of a stretch by, less their end
         taken[1:] += before.repeat(stops - starts)
         longest = int(np.diff(taken).max(initial=0))
-        joined = torch.from_numpy(np.concatenate([whole[:0], *ids]))
-        return Ragged(joined, torch.from_numpy(taken.astype(np.int32)), longest=longest)
+        weights = None if self.weights is None else _stretches(self.weights, spans)
+        ends_of_lists = torch.from_numpy(taken.astype(np.int32))
+        return Ragged(_stretches(self.ids, spans), ends_of_lists, longest=longest, weights=weights)
 
     def transpose(self) -> "Ragged":
         """Return the same with `transposed`, which makes gradients of many tokens several times faster."""
         order = self.ids.argsort(stable=True)
         present, counts = self.ids.unique(return_counts=True)
-        return self._replace(transposed=Transposed(present.long(), self.owners[order].int(), boundaries(counts).int()))
+        weights = None if self.weights is None else self.weights[order]
+        lists, offsets = self.owners[order].int(), boundaries(counts).int()
+        return self._replace(transposed=Transposed(present.long(), lists, offsets, weights))
+
+
+def _joined_weights(parts: Sequence[Ragged]) -> Tensor | None:
+    """The weights of all parts, 1 in those without; None where no part has any."""
+    if all(part.weights is None for part in parts):
+        return None
+    return torch.cat(
+        [p.ids.new_ones(len(p.ids), dtype=torch.float32) if p.weights is None else p.weights for p in parts]
+    )
+
+
+def _stretches(whole: Tensor, spans: Iterable[tuple[int, int]]) -> Tensor:
+    """Copies of whole[a:b] for one span (a, b) after the other."""
+    array = whole.numpy()
+    return torch.from_numpy(np.concatenate([array[:0], *(array[a:b] for a, b in spans)]))
 
 
 def boundaries(counts: Tensor) -> Tensor:

@@ -81,11 +81,48 @@ def test_transpose(lists):
     made = plain.transpose()
     assert torch.equal(made.ids, plain.ids)
     assert torch.equal(made.offsets, plain.offsets)
-    present, held, offsets = made.transposed
+    present, held, offsets, _ = made.transposed
     assert present.tolist() == sorted({i for one in lists for i in one})
     assert [part.tolist() for part in held.split(offsets.diff().tolist())][: len(present)] == [
         [row for row, one in enumerate(lists) for i in one if i == wanted] for wanted in present.tolist()
     ]
+
+
+def numbered(lists):
+    """Lists of as many ids, all different, each of which is its own weight."""
+    made = ragged(lists)
+    ids = torch.arange(len(made.ids), dtype=torch.int32)
+    return made._replace(ids=ids, weights=ids.float())
+
+
+@given(nested, st.data())
+def test_weights_stay_with_their_ids(lists, data):
+    whole = numbered(lists)
+    rows = torch.tensor(drawn_rows(data, lists), dtype=torch.int64)
+    start, stop = sorted(data.draw(st.tuples(*[st.integers(0, len(lists))] * 2)))
+    stretch = np.array([start], np.int64), np.array([stop], np.int64)
+    for found in (whole.slice(start, stop), whole.select(rows), whole.take(*stretch)):
+        assert torch.equal(found.weights, found.ids.float())
+    shuffled = whole._replace(ids=whole.ids % 3).transpose()
+    assert torch.equal(shuffled.transposed.weights, whole.weights[(whole.ids % 3).argsort(stable=True)])
+
+
+@given(nested, nested)
+def test_ids_without_weights_count_1_beside_others(lists, others):
+    joined = Ragged.join([numbered(lists), ragged(others)])
+    n = sum(map(len, lists))
+    assert joined.weights.tolist() == [*range(n), *[1] * (len(joined.ids) - n)]
+    assert Ragged.join([ragged(lists), ragged(others)]).weights is None
+
+
+@given(st.lists(st.tuples(st.lists(st.integers(0, 9), max_size=3), st.lists(st.integers(0, 9), max_size=3))))
+def test_beside(pairs):
+    left, right = ([pair[side] for pair in pairs] for side in range(2))
+    found = ragged(left).beside(numbered(right))
+    assert found.counts.tolist() == [len(a) + len(b) for a, b in pairs]
+    weights = iter(range(sum(map(len, right))))
+    assert found.weights.tolist() == [w for a, b in pairs for w in [*[1] * len(a), *(next(weights) for _ in b)]]
+    assert listed(ragged(left).beside(ragged(right))) == [a + b for a, b in pairs]
 
 
 runs_of_numbers = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 50)), max_size=6)

@@ -48,6 +48,7 @@ ROOMS = (
     ("experiments",),
     ("inspection",),
     ("serving",),
+    ("sklearn",),
     ("commands",),
     ("cli",),
     ("__main__", "__init__"),

@@ -11,7 +11,7 @@ from structperc.structures import Batch
 
 
 class FeatureEmbedding(TokenEmbedder):
-    """The sum of one row for each node feature of the token, divided by the root of their number.
+    """The sum of one row for each node feature of the token, times its weight, divided by the root of their number.
 
     So clusters, gazetteers, affixes and evidence of the document enter an encoder as they enter a linear model, from
     the node templates of the tagger's `features`. Templates of single attributes at the token itself suit best:
@@ -51,7 +51,8 @@ class FeatureEmbedding(TokenEmbedder):
 
     def forward(self, numbers: Ragged) -> Tensor:
         """Return the vectors (n, D) of n tokens, each from a list of features."""
-        shares = self.table.new_ones(numbers.ids.shape)
+        ones = self.table.new_ones(numbers.ids.shape)
+        shares = ones if numbers.weights is None else numbers.weights.to(ones)
         shares = nn.functional.dropout(shares, self.dropout, self.training)
         sums = nn.functional.embedding_bag(
             numbers.ids, self.table, numbers.offsets, mode="sum", per_sample_weights=shares, include_last_offset=True

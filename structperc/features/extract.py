@@ -9,6 +9,7 @@ import numpy as np
 from structperc.data.corpus import Corpus
 from structperc.data.typed import check_fields
 from structperc.errors import InputError
+from structperc.features.bag import Bag
 from structperc.features.clusters import Clusters
 from structperc.features.crfpp import read_crfpp
 from structperc.features.documents import DocumentAttribute, PartBuilder, restored
@@ -31,6 +32,7 @@ STATE = {
     "clusters": dict[str, dict[str, Any]],
     "documents": dict[str, dict[str, Any]],
     "within": Within,
+    "bag": dict[str, Any] | None,
 }
 
 
@@ -55,6 +57,8 @@ class FeatureExtractor:
         documents: attributes that read whole documents, by their names.
         within: where neighbours of a token are looked for: in its "sequence", or in its "sentence", where sequences are
             documents.
+        bag: a column whose strings list node features of their own, with weights, see `bag_string`; they have the ids
+            after those of the templates.
         progress: show a bar when it takes longer than two seconds.
     """
 
@@ -68,6 +72,7 @@ class FeatureExtractor:
         documents: dict[str, DocumentAttribute] | None = None,
         within: Within = "sequence",
         progress: bool = True,
+        bag: str | None = None,
     ) -> None:
         if cutoff < 1:
             raise InputError(f"cutoff: {cutoff} is too small; 1 keeps every feature of the training corpus")
@@ -80,6 +85,7 @@ class FeatureExtractor:
         self.documents = documents or {}
         self.within = within
         self.progress = progress
+        self.bag = None if bag is None else Bag(bag)
         parts = [part for template in self.node + self.edge for part in template]
         self._reach = max((abs(part.offset) for part in parts), default=0)
         self._sources = self._sources_of(list(dict.fromkeys(part.attribute for part in parts)))
@@ -110,21 +116,21 @@ class FeatureExtractor:
     def encode(self, corpus: Corpus) -> EncodedFeatures:
         """Return the feature ids of a corpus. Raises InputError for a missing column."""
         self._index("node")  # before anything is read
-        return self._encode(self._view(corpus, self._sources.read(corpus)), corpus.starts)
+        return self._encode(self._view(corpus, self._sources.read(corpus)), corpus)
 
     def fit_encode(self, corpus: Corpus) -> EncodedFeatures:
         """Return what `encode` gives after `fit`, looking at the strings only once."""
-        return self._encode(self._fit(corpus), corpus.starts)
+        return self._encode(self._fit(corpus), corpus)
 
     @property
     def columns(self) -> list[str]:
-        """The roles of the corpus columns that the templates look at, the word first."""
-        return self._sources.columns
+        """The roles of the corpus columns that features are read from, the word first."""
+        return [*self._sources.columns, *([] if self.bag is None else [self.bag.column])]
 
     @property
     def n_node_features(self) -> int:
         """The number of node features, known after `fit`."""
-        return len(self._index("node"))
+        return len(self._index("node")) + self._listed
 
     @property
     def n_edge_features(self) -> int:
@@ -137,15 +143,19 @@ class FeatureExtractor:
 
     def feature_names(self, kind: str) -> list[str]:
         """Return the features of a kind, "node" or "edge", by id: "wl[-1]=the|wl[0]=cat"."""
-        return self._index(kind).names()
+        listed = self.bag.names if self.bag is not None and kind == "node" else []
+        return [*self._index(kind).names(), *listed]
 
     def subset(self, kind: str, keep: np.ndarray) -> "FeatureExtractor":
         """Return an extractor with only those features of a kind where keep (F,) bool is true, renumbered."""
         index = self._index(kind)
-        if keep.shape != (len(index),):
-            raise ValueError(f"keep has shape {keep.shape}; there are {len(index)} {kind} features")
+        total = self.n_node_features if kind == "node" else len(index)
+        if keep.shape != (total,):
+            raise ValueError(f"keep has shape {keep.shape}; there are {total} {kind} features")
         pruned = copy.copy(self)
-        pruned._indices = _shared(self._indices | {kind: index.subset(keep)})
+        pruned._indices = _shared(self._indices | {kind: index.subset(keep[: len(index)])})
+        if self.bag is not None and kind == "node":
+            pruned.bag = self.bag.subset(keep[len(index) :])
         return pruned
 
     def state_dict_json(self) -> dict[str, Any]:
@@ -159,6 +169,7 @@ class FeatureExtractor:
             "clusters": {name: clusters.to_json() for name, clusters in self.clusters.items()},
             "documents": {name: attribute.to_json() for name, attribute in self.documents.items()},
             "within": self.within,
+            "bag": None if self.bag is None else self.bag.to_json(),
         }
 
     def state_arrays(self) -> dict[str, np.ndarray]:
@@ -207,6 +218,7 @@ class FeatureExtractor:
         }
         if missing := [name for name in extractor._sources.names if name not in extractor._vocabularies]:
             raise InputError(f"features.vocabularies: there is no {missing[0]!r}, which a template reads")
+        extractor.bag = None if strings["bag"] is None else Bag.from_json(strings["bag"], "features.bag")
         extractor._indices = {
             kind: FeatureIndex.from_arrays(
                 templates, extractor._vocabularies, arrays[f"{kind}_keys"], arrays[f"{kind}_sizes"]
@@ -227,20 +239,26 @@ class FeatureExtractor:
         reading = self._sources.read(corpus)
         self._vocabularies = {name: self._vocabulary(name, reading) for name in reading.values}
         view = self._view(corpus, reading)
+        self.bag = None if self.bag is None else self.bag.counted(corpus, self.cutoff)
         self._indices = {"node": self._count(view, self.node)}
         if self.edge:
             shared = self.edge == self.node
             self._indices["edge"] = self._indices["node"] if shared else self._count(view, self.edge)
         return view
 
-    def _encode(self, view: View, starts: np.ndarray) -> EncodedFeatures:
+    def _encode(self, view: View, corpus: Corpus) -> EncodedFeatures:
         node = self._index("node")
-        nodes = node.encode(view, self.progress)
+        found = node.encode(view, self.progress)
+        nodes = found if self.bag is None else found.beside(self.bag.encode(corpus, len(node)))
         if not self.edge:
-            return EncodedFeatures(nodes, None, starts)
+            return EncodedFeatures(nodes, None, corpus.starts)
         edge = self._index("edge")
-        edges = nodes if edge is node else edge.encode(view, self.progress)
-        return EncodedFeatures(nodes, edges, starts)
+        return EncodedFeatures(nodes, found if edge is node else edge.encode(view, self.progress), corpus.starts)
+
+    @property
+    def _listed(self) -> int:
+        """How many features are listed in the bag."""
+        return 0 if self.bag is None else len(self.bag)
 
     def _vocabulary(self, name: str, reading: Attributes) -> ValueCodes:
         values, numbers = reading.values[name], reading.numbers[reading.columns[name]]

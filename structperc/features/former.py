@@ -1,4 +1,4 @@
-"""The states of extractors that were saved before document attributes, as those of today."""
+"""The states of extractors that were saved before document attributes, or before bags, as those of today."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,8 +7,9 @@ from typing import Any
 def present_state(strings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the state of an extractor with the entries of today; one that has them already is returned as it is.
 
-    There was one inventory of clusters or none, and neighbours were looked for in the sequence.
+    There was one inventory of clusters or none, neighbours were looked for in the sequence, and there was no bag.
     """
+    strings = {"bag": None, **strings}
     if "documents" in strings or "within" in strings:
         return strings
     clusters = strings.get("clusters")

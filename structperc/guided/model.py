@@ -93,6 +93,8 @@ class GuidedModel(nn.Module):
         return progress
 
     def _text(self, batch: Batch) -> Text:
+        if batch.nodes.weights is not None:
+            raise InputError("guided learning reads binary features: leave out weights other than 1, or use a Tagger")
         ids, offsets = here(batch.nodes.ids), here(batch.nodes.offsets)
         check_range(ids, self.static.node.shape[0], "feature")
         keys = self.context.keys(here(batch.words.exact))

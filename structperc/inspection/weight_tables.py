@@ -68,6 +68,8 @@ def _extracted(tagger: LatticeTagger, kind: str, weights: Tensor, columns: list[
     sizes = arrays.get(f"{kind}_sizes", arrays["node_sizes"]).tolist()  # edges may be the features of nodes
     names = [template_name(template) for template in tagger.features.templates(kind)]
     templates = list(zip(names, sizes, strict=True))
+    if kind == "node" and tagger.features.bag is not None:
+        templates.append((tagger.features.bag.column, len(tagger.features.bag)))
     return WeightTable(kind, weights.detach(), columns, partial(_feature_names, tagger, kind), templates)
 
 

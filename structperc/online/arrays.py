@@ -15,12 +15,17 @@ class Units(NamedTuple):
 
 
 class Features(NamedTuple):
-    """The features of n tokens: those of token t are ids[ends[t]:ends[t + 1]]; no ids where there are none at all."""
+    """The features of n tokens: those of token t are ids[ends[t]:ends[t + 1]]; no ids where there are none at all.
+
+    Each counts 1, or as much as its weight where there are weights.
+    """
 
     node_ids: ndarray  # (M,) int32
     node_ends: ndarray  # (n + 1,) int32
+    node_weights: ndarray  # (M,) float32, or (0,)
     edge_ids: ndarray  # (N,) int32
     edge_ends: ndarray  # (n + 1,) int32
+    edge_weights: ndarray  # (N,) float32, or (0,)
 
 
 class Tables(NamedTuple):

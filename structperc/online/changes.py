@@ -39,21 +39,27 @@ def collect(start, stop, gold, rival, features, sizes, room):  # type: ignore[no
         token, g, r = start + t, gold[t], rival[t]
         if g != r:
             for place in range(features.node_ends[token], features.node_ends[token + 1]):
-                row = np.int64(features.node_ids[place]) * L
-                n = _count(row + g, 1.0, slots, keys, counts, n)
-                n = _count(row + r, -1.0, slots, keys, counts, n)
+                row, much = np.int64(features.node_ids[place]) * L, _weight(features.node_weights, place)
+                n = _count(row + g, much, slots, keys, counts, n)
+                n = _count(row + r, -much, slots, keys, counts, n)
         if t == 0 or (g == r and gold[t - 1] == rival[t - 1]):
             continue
         g, r = gold[t - 1] * L + g, rival[t - 1] * L + r
         if sizes[1]:
             for place in range(features.edge_ends[token], features.edge_ends[token + 1]):
-                row = sizes[0] + np.int64(features.edge_ids[place]) * L * L
-                n = _count(row + g, 1.0, slots, keys, counts, n)
-                n = _count(row + r, -1.0, slots, keys, counts, n)
+                row, much = sizes[0] + np.int64(features.edge_ids[place]) * L * L, _weight(features.edge_weights, place)
+                n = _count(row + g, much, slots, keys, counts, n)
+                n = _count(row + r, -much, slots, keys, counts, n)
         if sizes[2]:
             n = _count(sizes[0] + sizes[1] + g, 1.0, slots, keys, counts, n)
             n = _count(sizes[0] + sizes[1] + r, -1.0, slots, keys, counts, n)
     return keys[:n], counts[:n], room
+
+
+@inner_kernel
+def _weight(weights, place):  # type: ignore[no-untyped-def]
+    """Return how much the feature at a place counts."""
+    return np.float64(weights[place]) if len(weights) else 1.0
 
 
 @inner_kernel

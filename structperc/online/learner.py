@@ -159,5 +159,6 @@ def features_of(batch: Batch) -> Features:
     return Features(*_arrays(batch.nodes), *_arrays(none if batch.edges is None else batch.edges))
 
 
-def _arrays(features: Ragged) -> tuple[np.ndarray, np.ndarray]:
-    return features.ids.numpy(), features.offsets.numpy()
+def _arrays(features: Ragged) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    weights = torch.empty(0, dtype=torch.float32) if features.weights is None else features.weights
+    return features.ids.numpy(), features.offsets.numpy(), weights.numpy()

@@ -14,7 +14,11 @@ def score(start, stop, units, features, weights, scheme, unary, edges):  # type:
     """
     for t in range(stop - start):
         token = start + t
-        _sum_rows(weights.node, features.node_ids, features.node_ends[token], features.node_ends[token + 1], unary, t)
+        first, last = features.node_ends[token], features.node_ends[token + 1]
+        if len(features.node_weights):
+            _sum_weighted_rows(weights.node, features.node_ids, features.node_weights, first, last, unary, t)
+        else:
+            _sum_rows(weights.node, features.node_ids, first, last, unary, t)
         for j in range(unary.shape[1]):
             if (units.first[token] and not scheme.start[j]) or (units.last[token] and not scheme.end[j]):
                 unary[t, j] = -np.inf
@@ -23,7 +27,11 @@ def score(start, stop, units, features, weights, scheme, unary, edges):  # type:
         return
     for t in range(1, stop - start):
         token = start + t
-        _sum_rows(weights.edge, features.edge_ids, features.edge_ends[token], features.edge_ends[token + 1], edges, t)
+        first, last = features.edge_ends[token], features.edge_ends[token + 1]
+        if len(features.edge_weights):
+            _sum_weighted_rows(weights.edge, features.edge_ids, features.edge_weights, first, last, edges, t)
+        else:
+            _sum_rows(weights.edge, features.edge_ids, first, last, edges, t)
         _add_transitions(weights.transition, scheme.transition, edges[t], False)
 
 
@@ -39,6 +47,18 @@ def _sum_rows(table, ids, first, last, total, row):  # type: ignore[no-untyped-d
         if (last - first) % 2:
             even += load_some(table, np.int64(ids[last - 1]) * C + j, C - j)
         store_some(total, row * C + j, C - j, even + odd)
+
+
+@inner_kernel
+def _sum_weighted_rows(table, ids, much, first, last, total, row):  # type: ignore[no-untyped-def]
+    """Fill a row of total (T, ...), C numbers, with the sum of the rows that ids[first:last] name, times much."""
+    C = table.shape[1]
+    for j in range(0, C, WIDTH):
+        found = spread(table.dtype.type(0))
+        for place in range(first, last):
+            share = spread(table.dtype.type(much[place]))
+            found += share * load_some(table, np.int64(ids[place]) * C + j, C - j)
+        store_some(total, row * C + j, C - j, found)
 
 
 @inner_kernel

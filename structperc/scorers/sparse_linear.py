@@ -14,6 +14,8 @@ class SparseLinear(Scorer):
 
     score(y_{t-1}, y_t, x, t) = sum_f node[f, y_t] + sum_g edge[g, y_{t-1}, y_t] + transition[y_{t-1}, y_t]
 
+    where a feature that the data list with a weight counts as much as that.
+
     Edge rows make the score of a label pair depend on the observation (Kazama & Torisawa 2007, Table 1);
     `transitions` is the plain table that does not. Each part is switched on by its use: node and edge by the
     templates of the feature extractor, transitions here. Weights start at zero.

@@ -21,7 +21,7 @@ def encoded(edge=(), n=11, **options):
 def assert_features(found, plain):
     assert torch.equal(found.ids, plain.ids)
     assert torch.equal(found.offsets, plain.offsets)
-    present, tokens, offsets = found.transposed
+    present, tokens, offsets, _ = found.transposed
     occurrences = [
         (int(feature), token)
         for token in range(len(plain.offsets) - 1)

@@ -42,7 +42,7 @@ def naive(weight, bags):
 @each_bags
 def test_transposed_features_list_the_tokens_of_each(bags):
     features = ragged(bags).transpose()
-    present, tokens, offsets = features.transposed
+    present, tokens, offsets, _ = features.transposed
     assert present.tolist() == sorted({i for bag in bags for i in bag})
     assert present.dtype == torch.int64
     assert tokens.dtype == offsets.dtype == torch.int32
@@ -67,6 +67,24 @@ def test_sums_and_gradients_do_not_depend_on_how_they_are_made(bags):
         torch.testing.assert_close(found, expected)
         found.backward(upstream)
         assert weight.grad.sparse_dim() == dims
+        torch.testing.assert_close(weight.grad.to_dense(), weights[0].grad)
+
+
+@each_bags
+def test_weighted_sums_and_gradients(bags):
+    plain = ragged(bags)
+    features = plain._replace(weights=torch.linspace(-2, 3, len(plain.ids)))
+    weights, shares, zero = [table() for _ in range(4)], iter(features.weights), torch.zeros(COLUMNS)
+    sums = [sum((next(shares) * weights[0][i] for i in bag), 0 * weights[0].sum(0)) for bag in bags]
+    expected = torch.stack(sums) if sums else zero[None][:0] + 0 * weights[0].sum()
+    upstream = torch.randn(len(bags), COLUMNS, generator=torch.Generator().manual_seed(1))
+    expected.backward(upstream)
+    for weight, (made, sparse) in zip(
+        weights[1:], [(features.transpose(), False), (features, False), (features, True)], strict=True
+    ):
+        found = bag_sum(weight, made, sparse_grad=sparse)
+        torch.testing.assert_close(found, expected)
+        found.backward(upstream)
         torch.testing.assert_close(weight.grad.to_dense(), weights[0].grad)
 
 

@@ -1,0 +1,121 @@
+r"""Features that data bring along, each with a weight, as strings of a column.
+
+A string lists them as CRFsuite's data files do: items between tabs, each a name, or a name, a colon and a weight, which
+is 1 where none is given: `w:the` with weight 1 and `len` with weight 3 are the string "w\:the TAB len:3.0". In names a
+backslash stands before each colon and backslash; tab and end of line are `\t` and `\n`.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from structperc.data.corpus import Corpus
+from structperc.data.typed import check_fields
+from structperc.errors import InputError
+from structperc.ragged import Ragged
+
+Listed = tuple[str, float]  # name and weight
+_ESCAPES = str.maketrans({"\\": "\\\\", ":": "\\:", "\t": "\\t", "\n": "\\n"})
+_ITEM = re.compile(r"((?:[^\\:]|\\.)*)(?::(.*))?")
+LARGEST = float(np.finfo(np.float32).max)
+_LETTERS = {"t": "\t", "n": "\n"}
+
+
+def bag_string(features: Iterable[Listed]) -> str:
+    """Return names and weights as one string, which a column of a corpus can hold; weights of 0 are left out."""
+    return "\t".join(_written(name, weight) for name, weight in features if weight != 0)
+
+
+@lru_cache(2**18)
+def _written(name: str, weight: float) -> str:
+    escaped = name.translate(_ESCAPES)
+    return escaped if weight == 1 and name else f"{escaped}:{float(weight)!r}"
+
+
+class Bag:
+    """The features that strings of a column list, and their ids.
+
+    Args:
+        column: the role of the column.
+        names: of the features, in the order of their ids.
+    """
+
+    def __init__(self, column: str, names: Sequence[str] = ()) -> None:
+        self.column, self.names = column, list(names)
+        self._ids = {name: i for i, name in enumerate(self.names)}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def counted(self, corpus: Corpus, cutoff: int) -> "Bag":
+        """Return the features that a corpus lists at least `cutoff` times. Raises InputError as `encode` does."""
+        held = self._strings(corpus)
+        counts: Counter[str] = Counter()
+        times = np.bincount(held.numbers, minlength=len(held.distinct)).tolist()
+        for features, number in zip(self._read(corpus), times, strict=True):
+            for name, _ in features:
+                counts[name] += number
+        return Bag(self.column, [name for name, number in counts.items() if number >= cutoff])
+
+    def encode(self, corpus: Corpus, first: int = 0) -> Ragged:
+        """Return the ids of the features at each token, counted from `first` on, with weights unless all are 1.
+
+        Raises InputError for a corpus without the column, and for a string that lists no features.
+        """
+        held = self._strings(corpus)
+        known = [[(self._ids[name], weight) for name, weight in one if name in self._ids] for one in self._read(corpus)]
+        ids = torch.tensor([i for one in known for i, _ in one], dtype=torch.int32) + first
+        weights = torch.tensor([weight for one in known for _, weight in one], dtype=torch.float32)
+        counts = torch.tensor([len(one) for one in known], dtype=torch.int64)
+        distinct = Ragged.of_counts(ids, counts)._replace(weights=None if bool((weights == 1).all()) else weights)
+        return distinct.select(torch.from_numpy(held.numbers).long())
+
+    def subset(self, keep: np.ndarray) -> "Bag":
+        """Return the features for which keep (F,) bool is true, renumbered in the same order."""
+        return Bag(self.column, [name for name, kept in zip(self.names, keep.tolist(), strict=True) if kept])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the bag as {"column": ..., "names": [...]}."""
+        return {"column": self.column, "names": self.names}
+
+    @classmethod
+    def from_json(cls, state: Mapping[str, Any], place: str = "bag") -> "Bag":
+        """Rebuild a bag from `to_json`; InputError, naming the place, for anything else."""
+        check_fields(state, {"column": str, "names": list[str]}, place)
+        if len(set(state["names"])) < len(state["names"]):
+            raise InputError(f"{place}.names: a name stands twice")
+        return cls(state["column"], state["names"])
+
+    def _strings(self, corpus: Corpus) -> Any:
+        if self.column not in corpus.columns:
+            roles = ", ".join(role for role in corpus.columns if role != "label")
+            raise InputError(f"{corpus.name}: no column {self.column!r}, which lists features, among {roles}")
+        return corpus.numbered(self.column)
+
+    def _read(self, corpus: Corpus) -> Iterable[list[Listed]]:
+        """The features of each distinct string, without those of weight 0; an item is looked at once."""
+        known: dict[str, Listed] = {}
+        for text in self._strings(corpus).distinct:
+            items = text.split("\t") if text else []
+            for item in items:
+                if item not in known:
+                    known[item] = self._item(item, corpus)
+            yield [known[item] for item in items if known[item][1] != 0]
+
+    def _item(self, item: str, corpus: Corpus) -> Listed:
+        found = _ITEM.fullmatch(item)
+        try:
+            weight = 1.0 if found is None or found[2] is None else float(found[2])
+        except ValueError:
+            weight = np.nan
+        if found is None or not abs(weight) <= LARGEST:
+            raise InputError(
+                f"{corpus.name}: column {self.column!r} lists {item!r:.60}; give a name, or name:weight with a finite "
+                "number and \\: for colons in the name"
+            )
+        return re.sub(r"\\(.)", lambda match: _LETTERS.get(match[1], match[1]), found[1]), weight

@@ -1,0 +1,18 @@
+"""Taggers as estimators of scikit-learn: fit, predict, score, and whatever scikit-learn does with these.
+
+estimator.py      the estimator
+sentences.py      the forms that sentences and labels come in
+feature_dicts.py  dicts of features, as python-crfsuite reads them
+algorithms.py     the taggers behind the names of algorithms
+quiet_fit.py      a training that says and writes nothing
+tagger_state.py   taggers that can be copied and pickled
+"""
+
+try:
+    import sklearn  # noqa: F401
+except ImportError:
+    raise ImportError("structperc.sklearn needs the extra `sklearn`: pip install structperc[sklearn]") from None
+
+from structperc.sklearn.estimator import SequenceTagger
+
+__all__ = ["SequenceTagger"]

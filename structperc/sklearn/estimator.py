@@ -1,0 +1,205 @@
+"""The estimator."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from structperc.data.survey import best_scheme
+from structperc.data.tags import SCHEMES, read_tag
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from structperc.metrics import seqeval_scores
+from structperc.scorers import SparseLinear
+from structperc.sklearn.algorithms import Numbers, algorithm_of
+from structperc.sklearn.quiet_fit import Held, trained
+from structperc.sklearn.sentences import FEATURES, FORMS, LABEL, Form, Sentences, read_labels, read_sentences
+from structperc.sklearn.tagger_state import state_of, tagger_of
+from structperc.taggers import Tagger
+
+AUTO = "auto"
+
+
+class SequenceTagger(BaseEstimator):
+    """A tagger of sequences as an estimator of scikit-learn.
+
+    X is a list of sentences, all of one form: lists of words; dicts of columns, such as {"word": [...], "pos": [...]};
+    or, as python-crfsuite takes them, for each token a dict of features or a list of their names, see `features_of`.
+    Words and columns are read through feature templates. y is a list of as many lists of labels, which are strings.
+
+    Args:
+        algorithm: "crf" (likelihood), "averaged_perceptron", "margin" (margin perceptron), "passive_aggressive" (PA-I),
+            or a function that makes a `structperc.Tagger` from a `structperc.FeatureExtractor`.
+        C: of the CRF, whose prior is |w|^2 / (2C); the margin of "margin"; the aggressiveness of "passive_aggressive".
+        c1: the CRF's objective has c1 |w|_1, too, so that many weights are 0.
+        cost: margin for each wrong token of "passive_aggressive".
+        max_iterations: passes over the training data at most; None: 10, and for a CRF 1000, which ends before that when
+            its objective no longer falls.
+        templates: the name of a set of templates, or a list of template items; for words and columns.
+        cutoff: how often a feature must occur in the training data.
+        scheme: tag scheme of the labels: IOB1, IOB2, IOBES or BILOU, whose illegal labellings are never predicted;
+            "none", labels that are no segments; "auto", the scheme that the labels of the training data fit.
+        random_state: of the order in which sentences are seen: a number, a `numpy.random.RandomState` or None.
+        verbose: show a bar and messages while learning.
+
+    Attributes:
+        tagger_: the `structperc.Tagger`, which can be saved and does all that others do.
+        classes_: names of the labels, in the order of the tagger's numbers.
+        scheme_: tag scheme of the labels.
+        n_iter_: passes over the training data that were made.
+    """
+
+    def __init__(
+        self,
+        algorithm: str | Callable[[FeatureExtractor], Tagger] = "crf",
+        C: float = 1.0,
+        c1: float = 0.0,
+        cost: float = 1.0,
+        max_iterations: int | None = None,
+        templates: str | Sequence[Any] = "entities",
+        cutoff: int = 1,
+        scheme: str = AUTO,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.algorithm = algorithm
+        self.C = C
+        self.c1 = c1
+        self.cost = cost
+        self.max_iterations = max_iterations
+        self.templates = templates
+        self.cutoff = cutoff
+        self.scheme = scheme
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Iterable[Any], y: Iterable[Sequence[str]]) -> Self:
+        """Learn from sentences and their labels. Raises InputError for options and data that are none."""
+        sentences = read_sentences(X)
+        labels = read_labels(y, sentences.lengths)
+        if sentences.form is None:
+            raise InputError("X has no token in it; give sentences to learn from")
+        algorithm = algorithm_of(self.algorithm, Numbers(self.C, self.c1, self.cost))
+        iterations = algorithm.iterations if self.max_iterations is None else self.max_iterations
+        if iterations < 1:
+            raise InputError(f"max_iterations must be >= 1, got {iterations}")
+        scheme, seed = self._scheme_of(labels), check_random_state(self.random_state).randint(2**31 - 1)
+        rows = [{**row, LABEL: own} for row, own in zip(sentences.rows, labels, strict=True) if own]
+        data = Held(rows, scheme=scheme, seed=int(seed), **algorithm.data)
+        tagger = algorithm.make(self._features(sentences.form))
+        self.tagger_, self.n_iter_ = trained(tagger, data, iterations, int(seed), bool(self.verbose))
+        self.classes_, self.scheme_, self._form = list(self.tagger_.labels.names), scheme, sentences.form
+        return self
+
+    def predict(self, X: Iterable[Any]) -> list[list[str]]:
+        """Return the labels of each sentence."""
+        return self.tagger_.tag(self._read(X).rows)
+
+    def predict_single(self, sentence: Any) -> list[str]:
+        """Return the labels of one sentence."""
+        return self.predict([sentence])[0]
+
+    def predict_marginals(self, X: Iterable[Any]) -> list[list[dict[str, float]]]:
+        """Return for each token of each sentence the probability of each label, {label: probability}.
+
+        Raises InputError for algorithms whose scores are no probabilities.
+        """
+        sentences = self._read(X)
+        if not self.tagger_.probabilistic:
+            name = self.algorithm if isinstance(self.algorithm, str) else type(self.tagger_.criterion).__name__
+            raise InputError(f"predict_marginals: {name} gives scores, not probabilities; set algorithm='crf'")
+        tables = (table.tolist() for table in self.tagger_.marginals(sentences.rows))
+        return [[dict(zip(self.classes_, token, strict=True)) for token in table] for table in tables]
+
+    def predict_marginals_single(self, sentence: Any) -> list[dict[str, float]]:
+        """Return for each token of one sentence the probability of each label, {label: probability}."""
+        return self.predict_marginals([sentence])[0]
+
+    def score(self, X: Iterable[Any], y: Iterable[Sequence[str]]) -> float:
+        """Return F1 of segments by the rule of conlleval, or for labels that are no segments the share of right tokens.
+
+        Raises InputError for labels that the training data does not have.
+        """
+        sentences = self._read(X)
+        gold = read_labels(y, sentences.lengths)
+        for n, labels in enumerate(gold, 1):
+            self.tagger_.labels.encode(labels, lambda t, n=n: f"y, sentence {n}, token {t + 1}")  # type: ignore[misc]
+        found = self.tagger_.tag(sentences.rows)
+        if self.scheme_ != "none":
+            return seqeval_scores(found, gold, self.scheme_)["overall_f1"]
+        right = [a == b for one, other in zip(found, gold, strict=True) for a, b in zip(one, other, strict=True)]
+        return float(np.mean(right)) if right else 0.0
+
+    @property
+    def attributes_(self) -> list[str]:
+        """The names of all features, in the order of their numbers."""
+        return self._linear_tagger().features.feature_names("node")
+
+    @property
+    def state_features_(self) -> dict[tuple[str, str], float]:
+        """The weights of features and labels that are not 0, {(feature, label): weight}."""
+        tagger = self._linear_tagger()
+        names, weights = self.attributes_, tagger.scorer.node.detach()
+        return {(names[f], self.classes_[j]): float(weights[f, j]) for f, j in weights.nonzero().tolist()}
+
+    @property
+    def transition_features_(self) -> dict[tuple[str, str], float]:
+        """The weights of pairs of neighbouring labels that are not 0, {(label before, label): weight}."""
+        found = self._linear_tagger().scorer.transition
+        if found is None:
+            return {}
+        names, weights = self.classes_, found.detach()
+        return {(names[i], names[j]): float(weights[i, j]) for i, j in weights.nonzero().tolist()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "tagger_" in state:
+            state["tagger_"] = state_of(state["tagger_"])
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "tagger_" in state:
+            self.tagger_ = tagger_of(state["tagger_"])
+
+    def _linear_tagger(self) -> Any:
+        check_is_fitted(self)
+        if not isinstance(self.tagger_.scorer, SparseLinear):
+            raise AttributeError("this tagger has no weights of features; see its tagger_")
+        return self.tagger_
+
+    def _features(self, form: Form) -> FeatureExtractor:
+        """What reads sentences of a form."""
+        if form == "features":
+            return FeatureExtractor(cutoff=self.cutoff, progress=False, bag=FEATURES)
+        templates = [self.templates] if isinstance(self.templates, str) else list(self.templates)
+        return FeatureExtractor(templates, cutoff=self.cutoff, progress=False)
+
+    def _scheme_of(self, labels: Sequence[Sequence[str]]) -> str:
+        if self.scheme == AUTO:
+            return best_scheme(labels)
+        if self.scheme not in SCHEMES:
+            raise InputError(f"scheme must be {AUTO} or one of {', '.join(SCHEMES)}, got {self.scheme!r}")
+        for n, own in enumerate(labels, 1):
+            for t, label in enumerate(own, 1):
+                _check_label(label, self.scheme, f"y, sentence {n}, token {t}")
+        return self.scheme
+
+    def _read(self, X: Iterable[Any]) -> Sentences:
+        check_is_fitted(self)
+        sentences = read_sentences(X)
+        if sentences.form not in (None, self._form):
+            raise InputError(f"X is of the form {FORMS[sentences.form]}, but training had {FORMS[self._form]}")
+        return sentences
+
+
+def _check_label(label: str, scheme: str, place: str) -> None:
+    if scheme == "none":
+        return
+    try:
+        read_tag(label, scheme)
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None

@@ -1,0 +1,72 @@
+"""A training in memory: no files, and no messages unless they are asked for."""
+
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from datasets import Dataset
+
+from structperc.batching import SequenceData
+from structperc.data.rows import rows
+from structperc.optim import learner
+from structperc.sklearn.sentences import WORD
+from structperc.sklearn.tagger_state import state_of, tagger_of
+from structperc.taggers import Tagger
+
+LOGGERS = ("pytorch_lightning", "lightning_fabric")
+
+
+class Held(SequenceData):
+    """Training sentences {column: strings}, with their labels, and nothing else."""
+
+    def __init__(self, sentences: Sequence[dict[str, list[str]]], **options: Any) -> None:
+        super().__init__(**options)
+        self.sentences = sentences
+
+    def read(self, split: str) -> tuple[str, Dataset] | None:
+        """Return the rows of the training data; there are no other splits."""
+        if split != "train":
+            return None
+        flat = {role: [value for one in self.sentences for value in one[role]] for role in self.sentences[0]}
+        boundaries = [0]
+        for one in self.sentences:
+            boundaries.append(boundaries[-1] + len(one[WORD]))
+        return "X", rows(flat, boundaries, range(len(self.sentences)))
+
+
+def trained(tagger: Tagger, data: SequenceData, iterations: int, seed: int, verbose: bool) -> tuple[Tagger, int]:
+    """Train a tagger and return it with the weights that it serves, apart from any trainer, and the iterations made."""
+    with _silence(verbose), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        trainer = pl.Trainer(
+            max_epochs=iterations,
+            accelerator="cpu",
+            logger=False,
+            enable_checkpointing=False,
+            enable_model_summary=False,
+            enable_progress_bar=verbose,
+        )
+        trainer.fit(tagger, datamodule=data)
+        with learner(trainer.optimizers[0]).served():
+            return tagger_of(state_of(tagger)), trainer.current_epoch
+
+
+@contextmanager
+def _silence(verbose: bool) -> Iterator[None]:
+    """Hide Lightning's warnings and messages, and ours that go with them, within the block."""
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    levels = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        if not verbose:
+            warnings.simplefilter("ignore")
+            for logger in loggers:
+                logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)

@@ -1,0 +1,100 @@
+"""Features that the data list, with their weights."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from structperc import Corpus, FeatureExtractor, InputError
+from structperc.features import bag_string
+from structperc.features.bag import Bag
+from structperc.taggers.builder import Builder
+
+numbers = st.floats(-1e6, 1e6, width=32).filter(lambda x: x != 0)
+
+
+def corpus(*tokens):
+    return Corpus.from_sentences([{"word": ["x"] * len(tokens), "features": list(tokens)}])
+
+
+def extractor(*tokens, node=(), **options):
+    made = FeatureExtractor(list(node), cutoff=1, bag="features", progress=False, **options)
+    made.fit(corpus(*tokens))
+    return made
+
+
+def read(features, *tokens):
+    """[[(name, weight)]] of the tokens."""
+    names, found = features.feature_names("node"), features.encode(corpus(*tokens)).nodes
+    weights = [1.0] * len(found.ids) if found.weights is None else found.weights.tolist()
+    pairs = [(names[i], weight) for i, weight in zip(found.ids.tolist(), weights, strict=True)]
+    ends = found.offsets.tolist()
+    return [pairs[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+
+
+@given(st.lists(st.lists(st.tuples(st.text(max_size=5), numbers), max_size=4), min_size=1, max_size=4))
+def test_what_was_written_is_read(tokens):
+    strings = [bag_string(token) for token in tokens]
+    if any(tokens):
+        assert read(extractor(*strings), *strings) == tokens
+
+
+def test_the_syntax_is_that_of_crfsuite():
+    assert bag_string([("w:the", 1.0), ("len", 3), ("none", 0.0), ("a\\b\tc", 1)]) == "w\\:the\tlen:3.0\ta\\\\b\\tc"
+
+
+def test_features_of_weight_1_alone_have_no_weights():
+    made = extractor("a\tb:1.0", "b:2")
+    assert made.encode(corpus("a\tb")).nodes.weights is None
+    assert made.encode(corpus("a\tb:2")).nodes.weights.tolist() == [1, 2]
+
+
+def test_rare_and_unknown_features_are_left_out():
+    made = FeatureExtractor(cutoff=2, bag="features", progress=False)
+    made.fit(corpus("a\tb", "a:5\tc:0\tc:0"))
+    assert made.feature_names("node") == ["a"]
+    assert read(made, "z\ta:2\tb") == [[("a", 2.0)]]
+
+
+def test_listed_features_come_after_those_of_templates():
+    made = extractor("a:2", "b", node=["w[0]", "bias"])
+    assert made.n_node_features == 4
+    assert made.columns == ["word", "features"]
+    assert read(made, "b:3", "") == [
+        [("w[0]=x", 1.0), ("bias", 1.0), ("b", 3.0)],
+        [("w[0]=x", 1.0), ("bias", 1.0)],
+    ]
+
+
+def test_edges_of_the_same_templates_do_not_have_them():
+    made = extractor("a:2", node=["w[0]"], edge=["w[0]"])
+    edges = made.encode(corpus("a:2")).edges
+    assert (edges.ids.tolist(), edges.weights) == ([0], None)
+
+
+def test_subset_and_state():
+    made = extractor("a:2", "b", "c", node=["w[0]"])
+    kept = made.subset("node", np.array([True, False, True, True]))
+    assert kept.feature_names("node") == ["w[0]=x", "b", "c"]
+    again = FeatureExtractor.from_state(kept.state_dict_json(), kept.state_arrays(), Builder().part)
+    assert read(again, "a:2\tc:4") == read(kept, "a:2\tc:4") == [[("w[0]=x", 1.0), ("c", 4.0)]]
+
+
+def test_states_from_before_bags_are_read():
+    made = FeatureExtractor(["w[0]"], cutoff=1, progress=False)
+    made.fit(corpus("a"))
+    state = {name: value for name, value in made.state_dict_json().items() if name != "bag"}
+    assert FeatureExtractor.from_state(state, made.state_arrays(), Builder().part).bag is None
+
+
+@pytest.mark.parametrize("item", ["a:", "a:x", "a:nan", "a:1e300", "a:1:2", "a\\"])
+def test_what_is_no_feature_is_refused(item):
+    with pytest.raises(InputError, match="^corpus: column 'features' lists"):
+        extractor(item)
+
+
+def test_a_missing_column_and_a_damaged_state_are_named():
+    with pytest.raises(InputError, match="no column 'features'.*among word"):
+        extractor("a").encode(Corpus.from_sentences([{"word": ["x"]}]))
+    with pytest.raises(InputError, match=r"features.bag.names: a name stands twice"):
+        Bag.from_json({"column": "features", "names": ["a", "a"]}, "features.bag")
