@@ -83,8 +83,8 @@ def _crf(numbers: Numbers) -> Algorithm:
 
 
 ALGORITHMS: dict[str, Callable[[Numbers], Algorithm]] = {
+    "crf": _crf,
     "averaged_perceptron": _averaged_perceptron,
     "margin": _margin,
     "passive_aggressive": _passive_aggressive,
-    "crf": _crf,
 }

@@ -96,7 +96,8 @@ class SequenceTagger(BaseEstimator):
 
     def predict(self, X: Iterable[Any]) -> list[list[str]]:
         """Return the labels of each sentence."""
-        return self.tagger_.tag(self._read(X).rows)
+        sentences = self._read(X)
+        return self.tagger_.tag(sentences.rows)
 
     def predict_single(self, sentence: Any) -> list[str]:
         """Return the labels of one sentence."""

@@ -4,6 +4,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from threading import RLock
 from typing import Any
 
 import pytorch_lightning as pl
@@ -18,6 +19,7 @@ from structperc.sklearn.tagger_state import state_of, tagger_of
 from structperc.taggers import Tagger
 
 LOGGERS = ("pytorch_lightning", "lightning_fabric")
+_ONE_AT_A_TIME = RLock()  # of the threads of a process: trainers and loggers are shared
 
 
 class Held(SequenceData):
@@ -40,7 +42,7 @@ class Held(SequenceData):
 
 def trained(tagger: Tagger, data: SequenceData, iterations: int, seed: int, verbose: bool) -> tuple[Tagger, int]:
     """Train a tagger and return it with the weights that it serves, apart from any trainer, and the iterations made."""
-    with _silence(verbose), torch.random.fork_rng(devices=[]):
+    with _ONE_AT_A_TIME, _silence(verbose), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         trainer = pl.Trainer(
             max_epochs=iterations,
@@ -49,6 +51,7 @@ def trained(tagger: Tagger, data: SequenceData, iterations: int, seed: int, verb
             enable_checkpointing=False,
             enable_model_summary=False,
             enable_progress_bar=verbose,
+            limit_val_batches=0,
         )
         trainer.fit(tagger, datamodule=data)
         with learner(trainer.optimizers[0]).served():

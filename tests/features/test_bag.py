@@ -1,5 +1,7 @@
 """Features that the data list, with their weights."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -29,7 +31,7 @@ def read(features, *tokens):
     weights = [1.0] * len(found.ids) if found.weights is None else found.weights.tolist()
     pairs = [(names[i], weight) for i, weight in zip(found.ids.tolist(), weights, strict=True)]
     ends = found.offsets.tolist()
-    return [pairs[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    return [pairs[a:b] for a, b in itertools.pairwise(ends)]
 
 
 @given(st.lists(st.lists(st.tuples(st.text(max_size=5), numbers), max_size=4), min_size=1, max_size=4))
@@ -89,12 +91,12 @@ def test_states_from_before_bags_are_read():
 
 @pytest.mark.parametrize("item", ["a:", "a:x", "a:nan", "a:1e300", "a:1:2", "a\\"])
 def test_what_is_no_feature_is_refused(item):
-    with pytest.raises(InputError, match="^corpus: column 'features' lists"):
+    with pytest.raises(InputError, match=r"^corpus: column 'features' lists"):
         extractor(item)
 
 
 def test_a_missing_column_and_a_damaged_state_are_named():
-    with pytest.raises(InputError, match="no column 'features'.*among word"):
+    with pytest.raises(InputError, match=r"no column 'features'.*among word"):
         extractor("a").encode(Corpus.from_sentences([{"word": ["x"]}]))
     with pytest.raises(InputError, match=r"features.bag.names: a name stands twice"):
         Bag.from_json({"column": "features", "names": ["a", "a"]}, "features.bag")

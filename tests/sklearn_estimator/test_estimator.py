@@ -1,0 +1,287 @@
+"""The estimator in the hands of scikit-learn."""
+
+import copy
+import logging
+import pickle
+import subprocess
+import sys
+import warnings
+
+import joblib
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from structperc import Tagger
+from structperc.chain import KBest
+from structperc.criteria import Likelihood, Perceptron
+from structperc.metrics import seqeval_scores
+from structperc.optim import Perceptron as Additive
+from structperc.scorers import SparseLinear
+from structperc.sklearn import SequenceTagger
+from structperc.sklearn.algorithms import ALGORITHMS
+
+QUICK = {"algorithm": "averaged_perceptron", "max_iterations": 3, "random_state": 1, "templates": ["w[0]", "w[-1]"]}
+
+
+def quick(**options):
+    return SequenceTagger(**{**QUICK, **options})
+
+
+def weights(tagger):
+    return torch.nn.utils.parameters_to_vector(tagger.tagger_.parameters())
+
+
+def own_tagger(features):
+    """What `algorithm` may be, too."""
+    return Tagger(features, SparseLinear(), Perceptron(), KBest(1), Additive)
+
+
+# -- parameters ----------------------------------------------------------------------------------------------
+
+
+def test_parameters_go_round():
+    tagger = SequenceTagger()
+    changed = {"algorithm": "margin", "C": 3.0, "c1": 0.5, "cost": 2.0, "max_iterations": 7, "templates": ["w[0]"]}
+    changed |= {"cutoff": 2, "scheme": "IOB2", "random_state": 5, "verbose": True}
+    assert tagger.get_params().keys() == changed.keys()
+    assert tagger.set_params(**changed) is tagger
+    assert tagger.get_params() == changed
+    assert SequenceTagger(**changed).get_params() == changed
+    assert repr(SequenceTagger(C=3.0)) == "SequenceTagger(C=3.0)"
+
+
+def test_a_clone_has_the_parameters_alone(words):
+    tagger = quick(C=2.0).fit(*words)
+    other = clone(tagger)
+    assert other.get_params() == tagger.get_params()
+    assert not hasattr(other, "tagger_")
+
+
+def test_fitting_leaves_parameters_alone(words):
+    tagger = quick()
+    before = copy.deepcopy(tagger.get_params())
+    assert tagger.fit(*words) is tagger
+    assert tagger.get_params() == before
+
+
+# -- what is learned -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_algorithms_learn_their_training_data(name, dicts):
+    X, y = dicts
+    tagger = SequenceTagger(name, random_state=0, C=100.0 if name == "crf" else 1.0).fit(X, y)
+    assert tagger.score(X, y) > 0.9
+    assert tagger.n_iter_ == (10 if name != "crf" else tagger.n_iter_) > 1
+    assert tagger.classes_ == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
+    assert tagger.scheme_ == "IOB2"
+
+
+def test_c1_makes_weights_zero(dicts):
+    found = [len(SequenceTagger(c1=c1, max_iterations=30).fit(*dicts).state_features_) for c1 in (0.0, 1.0)]
+    assert found[1] < found[0] / 2
+
+
+def test_a_function_may_make_the_tagger(words):
+    one, other = quick(algorithm=own_tagger).fit(*words), quick().fit(*words)
+    assert one.tagger_.probabilistic is False
+    assert one.score(*words) == pytest.approx(other.score(*words), abs=0.1)
+
+
+def test_same_seed_same_model(words):
+    one, other = quick().fit(*words), quick().fit(*words)
+    assert torch.equal(weights(one), weights(other))
+    assert not torch.equal(weights(one), weights(quick(random_state=2).fit(*words)))
+
+
+def test_the_random_numbers_of_others_go_on(words):
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    quick().fit(*words)
+    assert torch.equal(torch.rand(2), expected)
+
+
+def test_what_is_served_is_the_average(words):
+    tagger, raw = quick(), quick(algorithm=lambda features: own_raw(features))
+    served, last = weights(tagger.fit(*words)), weights(raw.fit(*words))
+    assert not torch.equal(served, served.round())
+    assert torch.equal(last, last.round())
+
+
+def own_raw(features):
+    return Tagger(features, SparseLinear(), Perceptron(), KBest(1), lambda p: Additive(p, average=False))
+
+
+@pytest.mark.parametrize(
+    ("labels", "scheme"),
+    [
+        (["I-A", "I-A", "B-A", "O"], "IOB1"),
+        (["B-A", "I-A", "B-A", "O"], "IOB2"),
+        (["B-A", "E-A", "S-A", "O"], "IOBES"),
+        (["B-A", "L-A", "U-A", "O"], "BILOU"),
+        (["DT", "NN", "VB", "DT"], "none"),
+    ],
+)
+def test_schemes_are_recognised(labels, scheme):
+    tagger = quick().fit([["a", "b", "c", "d"]], [labels])
+    assert tagger.scheme_ == scheme
+    assert tagger.predict([["a", "b", "c", "d"]]) == [labels]
+    assert set(labels) <= set(tagger.classes_)
+    assert quick(scheme="none").fit([["a", "b", "c", "d"]], [labels]).classes_ == sorted(set(labels))
+
+
+# -- what is said --------------------------------------------------------------------------------------------
+
+
+def test_scores(words):
+    X, y = words
+    segments, tokens = quick().fit(X[:20], y[:20]), quick(scheme="none").fit(X[:20], y[:20])
+    assert segments.score(X, y) == seqeval_scores(segments.predict(X), y)["overall_f1"] < 1
+    pairs = [(a, b) for one, other in zip(tokens.predict(X), y, strict=True) for a, b in zip(one, other, strict=True)]
+    assert tokens.score(X, y) == pytest.approx(sum(a == b for a, b in pairs) / len(pairs))
+
+
+def test_marginals_are_those_of_the_tagger(words):
+    X, y = words
+    tagger = SequenceTagger(templates=["w[0]"]).fit(X, y)
+    found = tagger.predict_marginals(X)
+    for table, sentence in zip(tagger.tagger_.marginals(X), found, strict=True):
+        assert [list(token) for token in sentence] == [tagger.classes_] * len(sentence)
+        assert [list(token.values()) for token in sentence] == table.tolist()
+    for one, other in zip(tagger.predict_marginals_single(X[3]), found[3], strict=True):
+        assert one == pytest.approx(other)
+    assert tagger.predict_single(X[3]) == tagger.predict(X)[3]
+
+
+def test_weights_by_name(words):
+    tagger = quick().fit(*words)
+    node = tagger.tagger_.scorer.node.detach()
+    at = tagger.attributes_.index("w[0]=Anna")
+    assert tagger.state_features_["w[0]=Anna", "B-PER"] == float(node[at, tagger.classes_.index("B-PER")]) > 0
+    assert tagger.transition_features_["O", "O"] == float(tagger.tagger_.scorer.transition.detach()[0, 0])
+
+
+# -- searches, pipelines, processes --------------------------------------------------------------------------
+
+
+def test_grid_search_over_c(dicts):
+    X, y = dicts
+    search = GridSearchCV(SequenceTagger(max_iterations=20), {"C": [0.001, 10.0]}, cv=2, error_score="raise").fit(X, y)
+    assert search.best_params_ == {"C": 10.0}
+    assert search.predict(X) == search.best_estimator_.predict(X)
+
+
+def test_randomized_search_in_threads(words):
+    X, y = words
+    choice = {"algorithm": ["averaged_perceptron", "passive_aggressive"], "cutoff": [1, 2]}
+    with joblib.parallel_config("threading", n_jobs=2):
+        search = RandomizedSearchCV(quick(), choice, n_iter=2, cv=2, random_state=0, error_score="raise").fit(X, y)
+    assert search.best_score_ > 0.5
+    assert logging.getLogger("pytorch_lightning").level < logging.ERROR
+
+
+def test_cross_validation(words):
+    X, y = words
+    scores = cross_val_score(quick(), X, y, cv=KFold(2), error_score="raise")
+    by_hand = [quick().fit(X[20:], y[20:]).score(X[:20], y[:20]), quick().fit(X[:20], y[:20]).score(X[20:], y[20:])]
+    assert scores.tolist() == by_hand
+
+
+def upper(X):
+    return [[word.upper() for word in sentence] for sentence in X]
+
+
+def test_pipeline(words):
+    X, y = words
+    pipeline = make_pipeline(FunctionTransformer(upper), quick()).fit(X, y)
+    assert "w[0]=ANNA" in pipeline[-1].attributes_
+    assert pipeline.predict(X) == pipeline[-1].predict(upper(X))
+    assert pipeline.set_params(sequencetagger__C=2.0)[-1].C == 2.0
+
+
+@pytest.mark.slow
+def test_processes(words):
+    X, y = words
+    options = {"cv": KFold(2), "error_score": "raise"}
+    assert (
+        cross_val_score(quick(), X, y, n_jobs=2, **options).tolist()
+        == cross_val_score(quick(), X, y, **options).tolist()
+    )
+    found = joblib.Parallel(n_jobs=2)(joblib.delayed(quick(C=C).fit)(X, y) for C in (1.0, 2.0))
+    assert found[1].predict(X) == quick().fit(X, y).predict(X)
+
+
+@pytest.mark.parametrize("form", ["words", "dicts"])
+def test_fitted_estimators_are_copied_pickled_and_dumped(form, request, tmp_path):
+    X, y = request.getfixturevalue(form)
+    tagger = quick().fit(X, y)
+    joblib.dump(tagger, tmp_path / "tagger.joblib")
+    for other in (copy.deepcopy(tagger), pickle.loads(pickle.dumps(tagger)), joblib.load(tmp_path / "tagger.joblib")):
+        assert other.predict(X) == tagger.predict(X)
+        assert (other.get_params(), other.classes_) == (tagger.get_params(), tagger.classes_)
+    assert pickle.loads(pickle.dumps(quick())).get_params() == quick().get_params()
+
+
+def test_the_tagger_can_be_saved(dicts, tmp_path):
+    X, y = dicts
+    tagger = quick().fit(X, y)
+    tagger.tagger_.save(tmp_path / "model")
+    again = Tagger.load(tmp_path / "model")
+    assert again.features.columns == ["word", "features"]
+    assert again.tag(tagger._read(X).rows) == tagger.predict(X)
+
+
+def test_predictions_of_folds_are_lists(words):
+    X, y = words
+    y = [labels[:1] * 3 for labels in y]
+    X = [sentence[:1] * 3 for sentence in X]
+    assert len(cross_val_predict(quick(), X, y, cv=2)) == len(X)
+
+
+# -- silence -------------------------------------------------------------------------------------------------
+
+
+def test_learning_writes_and_says_nothing(words, tmp_path, monkeypatch, capfd, caplog):
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings(), caplog.at_level(logging.INFO):
+        warnings.simplefilter("error")
+        SequenceTagger(max_iterations=2).fit(*words).score(*words)
+        quick().fit(*words)
+    assert capfd.readouterr() == ("", "")
+    assert [record for record in caplog.records if record.name.startswith(("pytorch", "lightning"))] == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_learning_says_more_when_asked(words, capfd):
+    quick(verbose=True, max_iterations=1).fit(*words)
+    assert "Epoch" in "".join(capfd.readouterr())
+
+
+def test_what_to_install_is_said():
+    program = "import sys; sys.modules['sklearn'] = None; import structperc.sklearn"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last == "ImportError: structperc.sklearn needs the extra `sklearn`: pip install structperc[sklearn]"
+
+
+def test_not_fitted(words):
+    X, y = words
+    for call in (lambda t: t.predict(X), lambda t: t.score(X, y), lambda t: t.predict_marginals(X)):
+        with pytest.raises(NotFittedError, match="SequenceTagger"):
+            call(quick())
+    with pytest.raises(NotFittedError):
+        quick().state_features_  # noqa: B018
+
+
+def test_likelihood_of_a_function_has_marginals(words):
+    def crf(features):
+        return Tagger(features, SparseLinear(), Likelihood(), KBest(1), lambda p: torch.optim.SGD(p, lr=0.1))
+
+    (token,) = quick(algorithm=crf).fit(*words).predict_marginals_single(["Anna"])
+    assert sum(token.values()) == pytest.approx(1)
