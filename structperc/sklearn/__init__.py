@@ -14,5 +14,6 @@ except ImportError:
     raise ImportError("structperc.sklearn needs the extra `sklearn`: pip install structperc[sklearn]") from None
 
 from structperc.sklearn.estimator import SequenceTagger
+from structperc.sklearn.feature_dicts import features_of
 
-__all__ = ["SequenceTagger"]
+__all__ = ["SequenceTagger", "features_of"]

@@ -13,7 +13,7 @@ PARTS = (Mapping, *LISTS)
 LARGEST = float(np.finfo(np.float32).max)
 
 
-def features_of(token: Any, place: str) -> Iterator[tuple[str, float]]:
+def features_of(token: Any, place: str = "features") -> Iterator[tuple[str, float]]:
     """Yield name and weight of each feature of a token: a dict of features, or a list or set of names.
 
     In a dict, {"w": "the"} is the feature w:the with weight 1, {"len": 3} is len with weight 3, {"flag": True} is flag

@@ -1,0 +1,74 @@
+"""The tutorial of sklearn-crfsuite on a part of CoNLL-2003: its feature dicts, with ours in the place of its CRF."""
+
+import pycrfsuite
+import pytest
+
+from structperc.data import Conll
+from structperc.metrics import seqeval_scores
+from structperc.sklearn import SequenceTagger
+
+
+def word2features(sentence, i):
+    word, postag = sentence[i]
+    features = {
+        "bias": 1.0,
+        "word.lower()": word.lower(),
+        "word[-3:]": word[-3:],
+        "word[-2:]": word[-2:],
+        "word.isupper()": word.isupper(),
+        "word.istitle()": word.istitle(),
+        "word.isdigit()": word.isdigit(),
+        "postag": postag,
+        "postag[:2]": postag[:2],
+    }
+    for at in (-1, 1):
+        if 0 <= i + at < len(sentence):
+            word, postag = sentence[i + at]
+            features |= {
+                f"{at:+}:word.lower()": word.lower(),
+                f"{at:+}:word.istitle()": word.istitle(),
+                f"{at:+}:word.isupper()": word.isupper(),
+                f"{at:+}:postag": postag,
+                f"{at:+}:postag[:2]": postag[:2],
+            }
+        else:
+            features["BOS" if at < 0 else "EOS"] = True
+    return features
+
+
+@pytest.fixture(scope="module")
+def parts(corpora):
+    """(X, y) of 2500 training and 1500 development sentences."""
+    columns = ["word", "pos", "chunk", "label"]
+    files = {"train": "eng.train", "dev": "eng.testa"}
+    data = Conll(str(corpora / "conll2003"), files, columns, labels="IOB1", scheme="IOB2")
+    found = []
+    for split, n in (("train", 2500), ("dev", 1500)):
+        corpus = data.corpus(split)
+        words, tags, labels = (corpus.sentences_of(corpus.columns[role])[:n] for role in ("word", "pos", "label"))
+        sentences = [list(zip(*both, strict=True)) for both in zip(words, tags, strict=True)]
+        found.append(([[word2features(one, i) for i in range(len(one))] for one in sentences], labels))
+    return found
+
+
+@pytest.fixture(scope="module")
+def crfsuite_f1(parts, tmp_path_factory):
+    (X, y), (X_dev, y_dev) = parts
+    trainer = pycrfsuite.Trainer("lbfgs", verbose=False)
+    trainer.set_params({"c1": 0.1, "c2": 0.1, "max_iterations": 100, "feature.possible_transitions": True})
+    for sentence, labels in zip(X, y, strict=True):
+        trainer.append(sentence, labels)
+    model = str(tmp_path_factory.mktemp("crfsuite") / "model")
+    trainer.train(model)
+    tagger = pycrfsuite.Tagger()
+    tagger.open(model)
+    return seqeval_scores([tagger.tag(one) for one in X_dev], y_dev)["overall_f1"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"C": 5.0, "c1": 0.1, "max_iterations": 150}, {"algorithm": "averaged_perceptron"}])
+def test_at_least_what_crfsuite_reaches(parts, crfsuite_f1, options):
+    (X, y), dev = parts
+    found = SequenceTagger(random_state=1, **options).fit(X, y).score(*dev)
+    print(f"{options}: {found:.4f}, crfsuite {crfsuite_f1:.4f}")
+    assert found >= crfsuite_f1 > 0.7
