@@ -73,3 +73,11 @@ def test_the_row_of_what_does_not_fire_stays_zero():
     model.learn(batch_of(sentences(2, 6, 3)))
     assert not model.context.table[0].any()
     assert model.context.table[-1].any()
+
+
+def test_weighted_features_are_refused():
+    batch, model = batch_of(sentences(1, 2, 2)), model_of([], 2)
+    weighted = batch._replace(nodes=batch.nodes._replace(weights=torch.full(batch.nodes.ids.shape, 0.5)))
+    for use in (model.learn, model.decode):
+        with pytest.raises(InputError, match="reads binary features"):
+            use(weighted)

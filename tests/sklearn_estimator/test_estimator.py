@@ -18,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from structperc import Tagger
 from structperc.chain import KBest
+from structperc.cli import main
 from structperc.criteria import Likelihood, Perceptron
 from structperc.metrics import seqeval_scores
 from structperc.optim import Perceptron as Additive
@@ -285,3 +286,11 @@ def test_likelihood_of_a_function_has_marginals(words):
 
     (token,) = quick(algorithm=crf).fit(*words).predict_marginals_single(["Anna"])
     assert sum(token.values()) == pytest.approx(1)
+
+
+def test_commands_read_the_saved_tagger(dicts, tmp_path, capsys):
+    tagger = quick().fit(*dicts).tagger_
+    tagger.save(tmp_path / "model")
+    assert main(["weights", str(tmp_path / "model"), "--top", "3"]) == 0
+    largest = max(quick().fit(*dicts).state_features_.items(), key=lambda item: abs(item[1]))
+    assert largest[0][0] in capsys.readouterr().out
