@@ -103,7 +103,7 @@ class FeatureIndex:
 
     def subset(self, keep: np.ndarray) -> "FeatureIndex":
         """Return the index of the features for which keep (F,) bool is true, renumbered in the same order."""
-        masks = np.split(keep, self._first[1:-1])
+        masks = np.split(keep, self._first[1:-1])[: len(self.keys)]  # without templates there is one, too
         kept = [keys[mask] for keys, mask in zip(self.keys, masks, strict=True)]
         return FeatureIndex(self.templates, self._vocabularies, kept)
 

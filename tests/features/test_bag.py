@@ -82,6 +82,11 @@ def test_subset_and_state():
     assert read(again, "a:2\tc:4") == read(kept, "a:2\tc:4") == [[("w[0]=x", 1.0), ("c", 4.0)]]
 
 
+def test_a_bag_alone_has_subsets():
+    made = extractor("a:2", "b")
+    assert made.subset("node", np.array([False, True])).feature_names("node") == ["b"]
+
+
 def test_states_from_before_bags_are_read():
     made = FeatureExtractor(["w[0]"], cutoff=1, progress=False)
     made.fit(corpus("a"))
