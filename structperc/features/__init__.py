@@ -6,6 +6,8 @@ lookups finds it at tokens, by the compiled loops of gather and key_table; match
 extract puts them together, and encoded cuts mini-batches out of what it gives.
 """
 
+from typing import TYPE_CHECKING
+
 from structperc.features.clusters import Clusters
 from structperc.features.documents import (
     CaseElsewhere,
@@ -17,10 +19,13 @@ from structperc.features.documents import (
     SuperentityMajority,
     TokenMajority,
 )
-from structperc.features.encoded import EncodedFeatures
 from structperc.features.extract import FeatureExtractor
 from structperc.features.gazetteers import Gazetteer
 from structperc.features.templates import parse_templates, shipped_sets
+from structperc.on_first_use import on_first_use
+
+if TYPE_CHECKING:
+    from structperc.features.encoded import EncodedFeatures
 
 __all__ = [
     "parse_templates",
@@ -38,3 +43,5 @@ __all__ = [
     "FeatureExtractor",
     "EncodedFeatures",
 ]
+
+__getattr__ = on_first_use(__name__, {"structperc.features.encoded": ["EncodedFeatures"]})  # which needs PyTorch
