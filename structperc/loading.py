@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from structperc.data.labels import LabelSet
-from structperc.data.reading import Unit
 from structperc.data.typed import conforms
 from structperc.features import FeatureExtractor
 from structperc.kernels.arrays import Tables
@@ -24,10 +23,11 @@ from structperc.taggers.model_files import (
     readable,
 )
 
+Compared = Literal["sequence", "sentence"]  # the units of criteria
 CRITERIA: dict[str, dict[str, Any]] = {  # after which the best labelling of the scorer's lattice is what is predicted
     "structperc.criteria.Perceptron": {},
-    "structperc.criteria.Margin": {"C": float, "unit": Unit},
-    "structperc.criteria.Hinge": {"cost": float, "unit": Unit},
+    "structperc.criteria.Margin": {"C": float, "unit": Compared},
+    "structperc.criteria.Hinge": {"cost": float, "unit": Compared},
     "structperc.criteria.Likelihood": {},
 }
 PROBABILISTIC = ("structperc.criteria.Likelihood",)
