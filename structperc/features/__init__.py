@@ -3,7 +3,7 @@
 templates (crfpp) say what to look at; attributes, gazetteers, clusters, documents and columns (sources) give its value;
 vocabulary numbers the values and windows look at neighbours; keys and index number what training has seen;
 lookups finds it at tokens, by the compiled loops of gather and key_table; matching finds the phrases of gazetteers.
-extract puts them together, and encoded cuts mini-batches out of what it gives.
+extract puts them together and gives id_lists, out of which encoded cuts mini-batches.
 """
 
 from typing import TYPE_CHECKING
