@@ -89,6 +89,7 @@ _ROOMS = (
     "metrics",
     "batching",
     "taggers",
+    "loading",
     "reranking",
     "training",
     "experiments",
