@@ -18,7 +18,7 @@ from structperc.features import FeatureExtractor
 from structperc.taggers import Tagger
 
 TIMES = 5
-SECONDS, MEMORY = "≤ 1.5 s", "≤ 300 MB"  # targets
+TARGETS = "≤ 1.5 s", "≤ 300 MB"  # for the small model
 SENTENCE = ["Nothing", "was", "heard", "from", "Lindal", "."]
 LIGHT = "import sys, structperc; print(structperc.load(sys.argv[1]).tag([{}]))"
 WHOLE = "import sys; from structperc import Tagger; print(Tagger.load(sys.argv[1]).tag([{}]))"
@@ -33,15 +33,15 @@ print(json.dumps([status, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024])
 def run(smoke: bool) -> list[dict]:
     """Return seconds and MB from Python and of the command, for the model of the quickstart and for a larger one."""
     small = Synthetic(unit="document")
-    rows = _rows(_trained(FeatureExtractor(["kazama2007"], progress=False), small), "the quickstart", smoke)
+    rows = _rows(_trained(FeatureExtractor(["kazama2007"], progress=False), small), "the quickstart", smoke, TARGETS)
     data, name = (small, "") if smoke else _data(smoke)
     if name != "CoNLL-2003":
         return rows
     larger = "Table 1 and gazetteers on nodes and edges, CoNLL-2003"
-    return [*rows, *_rows(_trained(_with_lists(), data), larger, smoke)]
+    return [*rows, *_rows(_trained(_with_lists(), data), larger, smoke, (None, None))]
 
 
-def _rows(tagger: Tagger, what: str, smoke: bool) -> list[dict]:
+def _rows(tagger: Tagger, what: str, smoke: bool, targets: tuple[str | None, str | None]) -> list[dict]:
     columns = tagger.features.columns
     sentence = {role: SENTENCE if role == "word" else ["O"] * len(SENTENCE) for role in columns}
     size = f"the model of {what}: {tagger.features.n_node_features} node features"
@@ -53,10 +53,8 @@ def _rows(tagger: Tagger, what: str, smoke: bool) -> list[dict]:
         whole = _used(times, "-c", WHOLE.format(sentence), model)
         python = _used(times, "-c", LIGHT.format(sentence), model)
         command = _used(times, "-m", "structperc", "tag", model, str(file))
-    of_python, of_command = "one sentence from Python, start and loading included", "structperc tag of one sentence"
-    return [
-        row for name, ours in ((of_python, python), (of_command, command)) for row in _pair(name, size, ours, whole)
-    ]
+    named = {"structperc.load and one sentence": python, "structperc tag of one sentence": command}
+    return [row for name, ours in named.items() for row in _pair(name, size, ours, whole, targets)]
 
 
 def _used(times: int, *arguments: str) -> tuple[float, float]:
@@ -71,8 +69,8 @@ def _used(times: int, *arguments: str) -> tuple[float, float]:
     return min(seconds for seconds, _ in found[1:]), min(memory for _, memory in found[1:])
 
 
-def _pair(name: str, size: str, ours: tuple[float, float], peer: tuple[float, float]) -> list[dict]:
-    figures = zip(("processor time", "peak memory"), ours, peer, ("s", "MB"), (SECONDS, MEMORY), strict=True)
+def _pair(name: str, size: str, ours: tuple, peer: tuple, targets: tuple) -> list[dict]:
+    figures = zip(("processor time", "peak memory"), ours, peer, ("s", "MB"), targets, strict=True)
     return [
         {
             "what": f"{name}, {what}, against Tagger.load",
