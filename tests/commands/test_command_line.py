@@ -58,6 +58,7 @@ def test_every_file_of_the_room_is_in_the_overview():
             "labelled_file",
             "listing",
             "saved_model",
+            "serving",
             "tagging",
         ),
     }
