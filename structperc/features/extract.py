@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -12,14 +12,17 @@ from structperc.errors import InputError
 from structperc.features.clusters import Clusters
 from structperc.features.crfpp import read_crfpp
 from structperc.features.documents import DocumentAttribute, PartBuilder, restored
-from structperc.features.encoded import EncodedFeatures
 from structperc.features.former import present_state
 from structperc.features.gazetteers import Gazetteer
+from structperc.features.id_lists import FeatureIds
 from structperc.features.index import FeatureIndex
 from structperc.features.sources import Attributes, Resources, Sources
 from structperc.features.templates import Template, parse_templates, template_name
 from structperc.features.value_codes import ValueCodes
 from structperc.features.windows import View
+
+if TYPE_CHECKING:
+    from structperc.features.encoded import EncodedFeatures
 
 Within = Literal["sequence", "sentence"]
 STATE = {
@@ -107,14 +110,18 @@ class FeatureExtractor:
         """
         self._fit(corpus)
 
-    def encode(self, corpus: Corpus) -> EncodedFeatures:
-        """Return the feature ids of a corpus. Raises InputError for a missing column."""
+    def ids(self, corpus: Corpus) -> FeatureIds:
+        """Return the feature ids of a corpus as arrays, without PyTorch. Raises InputError for a missing column."""
         self._index("node")  # before anything is read
-        return self._encode(self._view(corpus, self._sources.read(corpus)), corpus.starts)
+        return self._ids(self._view(corpus, self._sources.read(corpus)))
 
-    def fit_encode(self, corpus: Corpus) -> EncodedFeatures:
+    def encode(self, corpus: Corpus) -> "EncodedFeatures":
+        """Return the feature ids of a corpus. Raises InputError for a missing column."""
+        return _encoded(self.ids(corpus), corpus)
+
+    def fit_encode(self, corpus: Corpus) -> "EncodedFeatures":
         """Return what `encode` gives after `fit`, looking at the strings only once."""
-        return self._encode(self._fit(corpus), corpus.starts)
+        return _encoded(self._ids(self._fit(corpus)), corpus)
 
     @property
     def columns(self) -> list[str]:
@@ -233,14 +240,13 @@ class FeatureExtractor:
             self._indices["edge"] = self._indices["node"] if shared else self._count(view, self.edge)
         return view
 
-    def _encode(self, view: View, starts: np.ndarray) -> EncodedFeatures:
+    def _ids(self, view: View) -> FeatureIds:
         node = self._index("node")
         nodes = node.encode(view, self.progress)
         if not self.edge:
-            return EncodedFeatures(nodes, None, starts)
+            return FeatureIds(nodes, None)
         edge = self._index("edge")
-        edges = nodes if edge is node else edge.encode(view, self.progress)
-        return EncodedFeatures(nodes, edges, starts)
+        return FeatureIds(nodes, nodes if edge is node else edge.encode(view, self.progress))
 
     def _vocabulary(self, name: str, reading: Attributes) -> ValueCodes:
         values, numbers = reading.values[name], reading.numbers[reading.columns[name]]
@@ -261,6 +267,12 @@ class FeatureExtractor:
         if kind not in self._indices:
             raise ValueError(f"there are no {kind!r} features; kinds are {', '.join(self._indices)}")
         return self._indices[kind]
+
+
+def _encoded(ids: FeatureIds, corpus: Corpus) -> "EncodedFeatures":
+    from structperc.features.encoded import EncodedFeatures  # which needs PyTorch
+
+    return EncodedFeatures.of(ids, corpus.starts)
 
 
 def _within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

@@ -3,14 +3,14 @@
 import logging
 from collections.abc import Sequence
 
-from structperc.data.conll import conll_rows, field_count
+from structperc.data.conll import conll_corpus, field_count
 from structperc.data.corpus import Corpus
-from structperc.data.normalise import read_rows
+from structperc.data.normalise import checked_corpus
 from structperc.data.not_columns import check_columns
 from structperc.data.reading import Reading
 from structperc.data.text import read_lines
 from structperc.errors import InputError
-from structperc.taggers.sequence_tagger import SequenceTagger
+from structperc.light import Labeller
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -18,7 +18,7 @@ AS_THE_MODEL = Reading()
 UNMARKED = "(-DOCSTART- lines) in it; use --unit sentence"
 
 
-def read_corpus(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
+def read_corpus(tagger: Labeller, file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
     """Return a file as a corpus; its column `label`, if the file has gold labels, is in the scheme of the tagger.
 
     Where `reading` names no columns, those that the tagger reads come first, and what stands last after them is
@@ -28,11 +28,13 @@ def read_corpus(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MOD
     lines, scheme = read_lines(file, reading.encoding), tagger.labels.scheme
     if not reading.columns:
         check_columns(lines, len(tagger.features.columns), file)
-    rows = conll_rows(lines, column_roles(tagger, lines, reading), file)
-    return read_rows(rows, file, reading.or_else(tagger.unit, scheme), scheme, UNMARKED)
+    due = reading.or_else(tagger.unit, scheme)
+    assert due.unit is not None
+    corpus = conll_corpus(lines, column_roles(tagger, lines, reading), file, due.unit)
+    return checked_corpus(corpus, due, scheme, UNMARKED)
 
 
-def read_gold(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
+def read_gold(tagger: Labeller, file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
     """Return a file as a corpus, as `read_corpus` does. Raises InputError for a file without gold labels."""
     corpus = read_corpus(tagger, file, reading)
     if "label" not in corpus.columns:
@@ -40,7 +42,7 @@ def read_gold(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MODEL
     return corpus
 
 
-def read_text(tagger: SequenceTagger, lines: Sequence[str], file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
+def read_text(tagger: Labeller, lines: Sequence[str], file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
     """Return lines of a file of columns as a corpus without gold labels.
 
     Whether these are columns is not asked. Raises InputError for a bad file and missing columns.
@@ -51,10 +53,10 @@ def read_text(tagger: SequenceTagger, lines: Sequence[str], file: str, reading: 
         columns = {role: place for role, place in columns.items() if role != "label"}
     else:
         columns = ["_" if role == "label" else role for role in columns]
-    return Corpus.from_dataset(conll_rows(lines, columns, file), reading.unit or tagger.unit, file)
+    return conll_corpus(lines, columns, file, reading.unit or tagger.unit)
 
 
-def column_roles(tagger: SequenceTagger, lines: Sequence[str], reading: Reading) -> list[str] | dict[str, int]:
+def column_roles(tagger: Labeller, lines: Sequence[str], reading: Reading) -> list[str] | dict[str, int]:
     """Return the roles of the columns in their order, or {role: place} if the file has more than the tagger reads."""
     if reading.columns:
         return list(reading.columns)

@@ -9,7 +9,7 @@ import numpy as np
 
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
-from structperc.taggers.inference import Decided, text_spans
+from structperc.light.inference import Decided, text_spans
 from structperc.taggers.sequence_tagger import SequenceTagger
 from structperc.text import TokenizedText
 

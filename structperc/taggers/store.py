@@ -14,25 +14,16 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from structperc.data.labels import LabelSet
 from structperc.data.output import complaints
-from structperc.data.reading import Unit
-from structperc.data.tags import Scheme
-from structperc.data.typed import check_value
 from structperc.data.unfinished import whole_folder
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.public_names import path_of
-from structperc.taggers.builder import Builder, required_entries
-from structperc.taggers.model_folder import CONFIG, WEIGHTS, read_folder, write_folder
+from structperc.taggers.builder import Builder
+from structperc.taggers.model_files import CONFIG, FEATURES, WEIGHTS, arrays_of_features, check_entries, readable
+from structperc.taggers.model_folder import read_folder, write_folder
 
-FEATURES = "features."  # begins the names of the arrays of features
 SPARE = 100  # weights that a model may have beside those that are saved
 LEARNING = "criterion."  # what criteria keep in mind is of checkpoints, not of saved models
-ENTRIES = {
-    "labels": list[str],
-    "scheme": Scheme,
-    "unit": Unit,
-    "features": dict[str, Any],
-}
 
 
 class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
@@ -114,14 +105,9 @@ class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
         that names classes of other modules.
         """
         path = Path(folder)
-        try:
+        with readable(path):
             config, tensors = read_folder(path, device)
             return cls.from_state(config, tensors, Builder(trusted)).to(device)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-        except Exception as error:  # whatever a damaged file leads to
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise InputError(f"{path}: not a readable model ({reason}); save it again") from None
 
     @classmethod
     def from_pretrained(  # type: ignore[override]  # that of the hub reads further files
@@ -164,9 +150,8 @@ def _kind(config: dict[str, Any], wanted: type[SavedTagger], build: Builder) -> 
 
 
 def _built(kind: type[SavedTagger], config: dict[str, Any], tensors: dict[str, Tensor], build: Builder) -> SavedTagger:
-    for name, value in required_entries(config, ENTRIES).items():
-        check_value(value, ENTRIES[name], name)
-    arrays = {name.removeprefix(FEATURES): t.cpu().numpy() for name, t in tensors.items() if name.startswith(FEATURES)}
+    check_entries(config)
+    arrays = {name: tensor.cpu().numpy() for name, tensor in arrays_of_features(tensors).items()}
     weights = {name: t for name, t in tensors.items() if not name.startswith(FEATURES)}
     features = FeatureExtractor.from_state(config["features"], arrays, build)
 

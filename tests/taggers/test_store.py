@@ -18,7 +18,7 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import Clusters, FeatureExtractor, Gazetteer
 from structperc.scorers import SparseLinear
-from structperc.taggers import model_folder, store
+from structperc.taggers import model_files, model_folder, store
 from structperc.taggers.tagger import Tagger
 
 SENTENCES = [["Anna", "saw", "New", "York"], ["rome", "waits"], ["Smith"], ["New", "Anna", "saw", "Rome", "ab"]]
@@ -98,7 +98,7 @@ def test_saving_a_loaded_model_changes_no_byte(saved, tmp_path):
 def test_only_json_and_safetensors(saved, trained):
     for folder in (saved, trained.folder / "model"):
         assert {file.name for file in folder.iterdir()} == {"model.json", "model.safetensors"}
-        assert json.loads((folder / "model.json").read_text(encoding="utf-8"))["format"] == model_folder.FORMAT
+        assert json.loads((folder / "model.json").read_text(encoding="utf-8"))["format"] == model_files.FORMAT
         tensors = load_file(folder / "model.safetensors")
         assert {"scorer.node", "features.node_keys"} <= tensors.keys()
 
