@@ -9,7 +9,7 @@ not_columns.py, recognition.py               text that is no column file althoug
 json_lines.py                                objects on lines
 conll.py, conllu.py, hub.py, synthetic.py    a file, a hub data set or a seed -> `datasets.Dataset`
 patterns.py                                  the sentences of synthetic.py
-tables.py, table_files.py                    a sentence, a token or a marked text a row -> the same; parquet, JSON, CSV
+tables.py, table_files.py, table_names.py    a sentence, a token or a marked text a row -> the same; parquet, JSON, CSV
 rows.py                                      the row format they share: one sentence per row
 distinct.py                                  a column -> its distinct strings, and which of them is where
 corpus.py                                    rows -> `Corpus`, sentences or documents as flat columns

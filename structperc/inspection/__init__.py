@@ -7,7 +7,7 @@ explaining.py          why a document got its labels: candidates and counts (can
                        (changes.py); explanation.py is what is said
 decision_order.py      in which order a guided tagger decides (decision_steps.py), and why
 *_text.py, *_page.py, *_figure.py    show these
-reading.py             the file that a model is looked at with
+reading.py             the file that a model is looked at with; table_reading.py: where that is a table
 tag_input.py           columns, running text or JSON lines that a model labels; tag_output.py shows the labels,
                        text_page.py as a page
 """

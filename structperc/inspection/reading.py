@@ -1,4 +1,4 @@
-"""A file of CoNLL columns as the corpus that a saved tagger reads, with gold labels in its scheme."""
+"""A file of CoNLL columns, or a table, as the corpus that a saved tagger reads, with gold labels in its scheme."""
 
 import logging
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from structperc.data.not_columns import check_columns
 from structperc.data.reading import Reading
 from structperc.data.text import read_lines
 from structperc.errors import InputError
+from structperc.inspection.table_reading import is_table, table_corpus
 from structperc.light import Labeller
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -19,16 +20,20 @@ UNMARKED = "(-DOCSTART- lines) in it; use --unit sentence"
 
 
 def read_corpus(tagger: Labeller, file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
-    """Return a file as a corpus; its column `label`, if the file has gold labels, is in the scheme of the tagger.
+    """Return a file of columns or a table as a corpus; its `label`, if there is gold, is in the scheme of the tagger.
 
-    Where `reading` names no columns, those that the tagger reads come first, and what stands last after them is
-    gold. Unit and scheme (of the file) are those of the tagger unless named. Labels are repaired and converted as
-    `SequenceData` does. Raises InputError for a bad file, missing columns and labels that are not of the scheme.
+    A file whose name is that of a table (.jsonl, .parquet, a saved folder) is one, see `table_corpus`. Of columns those
+    that the tagger reads come first and what stands last after them is gold, unless `reading` names them. Unit and
+    scheme (of the file) are those of the tagger unless named. Labels are repaired and converted as `SequenceData` does.
+    Raises InputError for a bad file, missing columns and labels that are not of the scheme.
     """
-    lines, scheme = read_lines(file, reading.encoding), tagger.labels.scheme
+    scheme = tagger.labels.scheme
+    due = reading.or_else(tagger.unit, scheme)
+    if is_table(file, reading.columns):
+        return checked_corpus(table_corpus(tagger, file, due), due, scheme, UNMARKED)
+    lines = read_lines(file, reading.encoding)
     if not reading.columns:
         check_columns(lines, len(tagger.features.columns), file)
-    due = reading.or_else(tagger.unit, scheme)
     assert due.unit is not None
     corpus = conll_corpus(lines, column_roles(tagger, lines, reading), file, due.unit)
     return checked_corpus(corpus, due, scheme, UNMARKED)
