@@ -51,7 +51,6 @@ def columns_of_table(path: str | Path, encoding: str = "utf-8") -> list[str]:
     if kind in DELIMITERS:
         rows = _csv_rows(read_whole(path, encoding), DELIMITERS[kind], str(path))
         return [name for _, row in islice(rows, 1) for name in row]
-    return (_saved(path) if kind == FOLDER else _parquet(path)).column_names
 
 
 def dataset_rows(data: Any, reader: Reader, name: str) -> Dataset:
