@@ -44,13 +44,13 @@ def columns_of_table(path: str | Path, encoding: str = "utf-8") -> list[str]:
     """Return the names of the columns of a table; of JSON lines those of the first row. Raises InputError likewise."""
     path = expand(path)
     kind = kind_of_table(path)
-    if kind in JSON:
-        return [
-            name for _, row in islice(json_rows(lines_of(read_whole(path, encoding)), str(path)), 1) for name in row
-        ]
+    if kind not in (*JSON, *DELIMITERS):
+        return (_saved(path) if kind == FOLDER else _parquet(path)).column_names
+    text = read_whole(path, encoding)
+    rows: Iterator[Row] = iter(json_rows(lines_of(text), str(path)))
     if kind in DELIMITERS:
-        rows = _csv_rows(read_whole(path, encoding), DELIMITERS[kind], str(path))
-        return [name for _, row in islice(rows, 1) for name in row]
+        rows = _csv_rows(text, DELIMITERS[kind], str(path))
+    return [name for _, row in islice(rows, 1) for name in row]
 
 
 def dataset_rows(data: Any, reader: Reader, name: str) -> Dataset:
