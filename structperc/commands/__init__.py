@@ -21,6 +21,7 @@ from structperc.commands.evaluate import EVALUATE
 from structperc.commands.explain import EXPLAIN
 from structperc.commands.init import INIT
 from structperc.commands.program import FIT, PREDICT, RERANK, TEST, VALIDATE
+from structperc.commands.push import PUSH
 from structperc.commands.reliability import RELIABILITY
 from structperc.commands.serve import SERVE
 from structperc.commands.study import STUDY
@@ -49,4 +50,5 @@ COMMANDS: tuple[Command, ...] = (
     EXPLAIN,
     DECISIONS,
     RELIABILITY,
+    PUSH,
 )

@@ -148,6 +148,7 @@ class SequenceTagger(SavedTagger, Labeller):
         self.check_data(data, stage)
         if stage == "fit":
             self.check_processes(self.trainer)
+            self.card = None  # what it says of scores will not hold
         self.check_unit(data.unit)
         if not self.fitted:
             self.unit = data.unit

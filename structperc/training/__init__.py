@@ -8,7 +8,7 @@ interruptions.py                           by which command an interrupted train
 logs.py, epochs.py, cost.py, rounds.py     what is written during training
 last_good.py, stopping.py, opening.py      the last good weights, the end of a training, its beginning
 notices.py                                 what Lightning says to programmers alone
-report.py, predictions.py                  what is written at the end
+report.py, predictions.py, run_card.py     what is written at the end
 """
 
 from typing import TYPE_CHECKING

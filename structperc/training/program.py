@@ -15,6 +15,7 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from structperc.batching.processes import gathered
 from structperc.batching.sequence_data import SequenceData
+from structperc.data.yaml_file import parse_yaml
 from structperc.errors import InputError
 from structperc.optim import learner
 from structperc.progress import show_bars
@@ -37,6 +38,7 @@ from structperc.training.opening import Opening
 from structperc.training.predictions import write_predictions
 from structperc.training.refusals import refusals
 from structperc.training.report import Labelled, by_type, label_split, results_table, write_json
+from structperc.training.run_card import RunRecord, write_card
 from structperc.training.runs import checkpoint, name_of, next_run, root_of, run_of
 from structperc.training.stopping import MustEnd
 from structperc.training.trainer_options import options_named
@@ -218,6 +220,9 @@ class Program(LightningCLI):
         types = {split: by_type(one.evaluation) for split, one in labelled.items()}
         for split, one in labelled.items():
             self._keep_predictions(split, one.labels)
+        evaluations = {split: one.evaluation for split, one in labelled.items()}
+        record = RunRecord(*self._told(), epochs, best, evaluations)
+        write_card(self.folder / "model", self.model, self.datamodule, record)
         write_json(self.folder / "results.json", {**cost, **results, "types": types})  # last: the run is complete
 
     def _serve_best(self) -> int | None:
@@ -233,6 +238,11 @@ class Program(LightningCLI):
         speed = {split: one.tokens_per_second for split, one in labelled.items()}
         size = {"parameters": parameters(self.model), "model_mb": size_on_disk(self.folder / "model")}
         return {**size, **peak_memory(self.model.device), "tokens_per_second": speed}
+
+    def _told(self) -> tuple[str, list[str], dict[str, Any]]:
+        """The name of the run, the command and the whole configuration."""
+        text = self._parser(self.subcommand).dump(self.config[self.subcommand], skip_none=True)
+        return str(self.root.name), ["structperc", *self.prefix, *self.arguments], parse_yaml(text, "configuration")
 
     def _keep_predictions(self, split: str, predicted: list[str]) -> None:
         """Write them into the run's folder; words that no column file can hold cost a warning, not the run."""
