@@ -17,9 +17,9 @@ from structperc.reports.table import markdown_table, percent
 from structperc.taggers.model_card import CARD, code, fenced, model_card
 from structperc.taggers.sequence_tagger import SequenceTagger
 from structperc.training.report import by_type
+from structperc.training.trackers import told_options
 
 SPLITS = ("train", "dev", "test")
-OF_THE_PLACE = ("default_root_dir", "logger", "enable_progress_bar")  # options of the trainer, not of the training
 HUB_NAMES = {"score": "f1", "precision": "precision", "recall": "recall"}  # of scores of segments
 
 
@@ -83,14 +83,7 @@ def _scores_section(evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
 
 def _training_section(record: RunRecord) -> Iterator[str]:
     best = "" if record.best_epoch is None else f", of which number {record.best_epoch} is kept"
-    trainer = record.configuration.get("trainer", {})
-    trainer = {name: value for name, value in trainer.items() if name not in OF_THE_PLACE}
-    shown = {
-        name: record.configuration[name]
-        for name in ("seed_everything", "data", "model")
-        if name in record.configuration
-    }
-    text = yaml.safe_dump({**shown, "trainer": trainer}, sort_keys=False, allow_unicode=True)
+    text = yaml.safe_dump(told_options(record.configuration), sort_keys=False, allow_unicode=True)
     yield "## Training"
     yield f"{record.epochs} epochs{best}."
     yield fenced(shlex.join(record.command), "bash")
