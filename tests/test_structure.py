@@ -25,6 +25,7 @@ ROOMS = (
         "progress",
         "spelling",
         "version",
+        "packaged",
     ),
     ("kernels",),
     ("ops",),

@@ -16,6 +16,7 @@ from structperc.commands.candidates import CANDIDATES
 from structperc.commands.check import CHECK
 from structperc.commands.command import Command
 from structperc.commands.compare import COMPARE
+from structperc.commands.configs import CONFIGS
 from structperc.commands.decisions import DECISIONS
 from structperc.commands.evaluate import EVALUATE
 from structperc.commands.explain import EXPLAIN
@@ -31,6 +32,7 @@ from structperc.commands.vectors import VECTORS
 from structperc.commands.weights import WEIGHTS
 
 COMMANDS: tuple[Command, ...] = (
+    CONFIGS,
     INIT,
     CHECK,
     VECTORS,

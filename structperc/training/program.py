@@ -17,6 +17,7 @@ from structperc.batching.processes import gathered
 from structperc.batching.sequence_data import SequenceData
 from structperc.errors import InputError
 from structperc.metrics import Evaluation
+from structperc.packaged import packaged_arguments
 from structperc.progress import show_bars
 from structperc.public_names import path_of
 from structperc.reports.epoch_bar import epoch_bars
@@ -80,6 +81,9 @@ class Program(LightningCLI):
     def __init__(self, *classes: Any, **options: Any) -> None:
         """All of the command; what it holds it lets go in the end."""
         self.arguments: list[str] = options["args"] or sys.argv[1:]
+        files = packaged_arguments(self.arguments)
+        if files != self.arguments:
+            options["args"] = files
         with ExitStack() as self.held, resumed_by(self.going_on):
             super().__init__(*classes, **options)
 
@@ -276,7 +280,7 @@ def train(arguments: list[str], program: type[Program] = Program) -> int:
 def run(arguments: list[str], program: type[Program] = Program) -> Program:
     """Run a training command as `train` does, and return the program when it is done."""
     quieten()
-    with refusals(arguments):
+    with refusals(packaged_arguments(arguments)):
         return copy_context().run(  # of which `show_bars` is a part
             program,
             program.base,
