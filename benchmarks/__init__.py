@@ -22,6 +22,7 @@ BENCHMARKS = (
     "crf",
     "tagging",
     "serving",
+    "start",
     "boosting",
     "guided",
     "neural",

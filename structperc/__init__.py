@@ -2,10 +2,12 @@
 
 ragged              lists of ids of different lengths in one tensor
 structures          every tensor that passes from one room to another
+kernels             loops over labels and features compiled for a CPU, without PyTorch
 ops                 dynamic programs as compiled operators, for each device
 text                running text -> tokens with character offsets
 data                files, hub data sets, the embedded corpus -> sequences with labels of a tag scheme
 features            tokens -> feature ids
+light               saved taggers of sparse features that label without PyTorch
 encoders            tokens -> vectors
 scorers             ids or vectors -> Lattice
 chain               Lattice -> best paths, k best, marginals: exact dynamic programs
@@ -19,6 +21,7 @@ reports             tables, pages and figures as people see them
 metrics             labels against gold -> scores
 batching            corpora -> mini-batches: data modules
 taggers             all of it as Lightning modules; how they label and how they are saved
+loading             a saved model, light or whole
 reranking           candidate lists -> second models, and how both are trained
 training            programs, run folders, callbacks
 experiments         studies and sweeps: many trainings, one table
@@ -29,6 +32,7 @@ commands            what the command line offers, one file per command
 cli                 the program
 
 Importing a room before `batching` needs neither Lightning nor datasets; `import structperc` alone imports nothing.
+`structperc.load` gives a saved model, ready to label, and imports PyTorch only where the model needs it.
 """
 
 from importlib import import_module
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from structperc.data.labels import LabelSet
     from structperc.errors import InputError
     from structperc.features import FeatureExtractor
+    from structperc.loading import load
     from structperc.structures import Batch, Candidates, Lattice
     from structperc.taggers import Tagger
 
@@ -60,15 +65,18 @@ __all__ = [
     "marginals",
     "max_marginals",
     "Tagger",
+    "load",
     "InputError",
 ]
 _ROOMS = (
     "ragged",
     "structures",
+    "kernels",
     "ops",
     "text",
     "data",
     "features",
+    "light",
     "encoders",
     "scorers",
     "chain",
@@ -82,6 +90,7 @@ _ROOMS = (
     "metrics",
     "batching",
     "taggers",
+    "loading",
     "reranking",
     "training",
     "experiments",
@@ -97,6 +106,7 @@ _named = on_first_use(
         "structperc.features": ["FeatureExtractor"],
         "structperc.chain": ["viterbi", "kbest", "log_partition", "marginals", "max_marginals"],
         "structperc.taggers": ["Tagger"],
+        "structperc.loading": ["load"],
         "structperc.errors": ["InputError"],
     },
 )

@@ -42,13 +42,6 @@ class Ragged(NamedTuple):
         joined = cls.of_counts(torch.cat([part.ids for part in parts]), torch.cat([part.counts for part in parts]))
         return joined._replace(weights=_joined_weights(parts))
 
-    def beside(self, other: "Ragged") -> "Ragged":
-        """Return as many lists, each of them that of self and then the one of the other."""
-        both = Ragged.join([self, other])
-        order = torch.cat([self.owners, other.owners]).argsort(stable=True)
-        weights = None if both.weights is None else both.weights[order]
-        return Ragged.of_counts(both.ids[order], self.counts + other.counts)._replace(weights=weights)
-
     @property
     def counts(self) -> Tensor:
         """How many ids each list has, (n,)."""

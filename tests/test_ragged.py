@@ -115,16 +115,6 @@ def test_ids_without_weights_count_1_beside_others(lists, others):
     assert Ragged.join([ragged(lists), ragged(others)]).weights is None
 
 
-@given(st.lists(st.tuples(st.lists(st.integers(0, 9), max_size=3), st.lists(st.integers(0, 9), max_size=3))))
-def test_beside(pairs):
-    left, right = ([pair[side] for pair in pairs] for side in range(2))
-    found = ragged(left).beside(numbered(right))
-    assert found.counts.tolist() == [len(a) + len(b) for a, b in pairs]
-    weights = iter(range(sum(map(len, right))))
-    assert found.weights.tolist() == [w for a, b in pairs for w in [*[1] * len(a), *(next(weights) for _ in b)]]
-    assert listed(ragged(left).beside(ragged(right))) == [a + b for a, b in pairs]
-
-
 runs_of_numbers = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 50)), max_size=6)
 
 

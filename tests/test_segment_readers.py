@@ -12,7 +12,8 @@ import torch
 
 from structperc.criteria import MCEF, Segmentwise, Sigmoid
 from structperc.data.labels import LabelSet
-from structperc.data.segments import segment_boundaries, spans
+from structperc.data.segment_masks import segment_boundaries
+from structperc.data.segments import spans
 from structperc.data.tags import SCHEMES
 from structperc.metrics.segments import opened_segments, segment_counts
 from structperc.metrics.sentences import SentenceBoundaries, sentence_boundaries

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structperc.ops.cpu.compiled import kernel
+from structperc.kernels.compiled import kernel
 
 
 @kernel

@@ -4,7 +4,8 @@ command.py         what a command is; the parser whose mistakes are one line
 labelled_file.py   options of the commands that read a file with gold labels
 saved_model.py     the argument of those that load a model, and whose code that may run
 data_files.py      options of the commands that read labelled files without a model
-tagging.py         what tag does; comparing.py: what compare does; serving.py: what serve does
+tagging.py         what tag does, listing.py what it shows by whole taggers alone; comparing.py: what compare does;
+                   serving.py: what serve does
 complaint.py       one line about what ended a command
 program.py         fit, validate, test, predict and rerank, which share LightningCLI
 
@@ -15,11 +16,13 @@ from structperc.commands.candidates import CANDIDATES
 from structperc.commands.check import CHECK
 from structperc.commands.command import Command
 from structperc.commands.compare import COMPARE
+from structperc.commands.configs import CONFIGS
 from structperc.commands.decisions import DECISIONS
 from structperc.commands.evaluate import EVALUATE
 from structperc.commands.explain import EXPLAIN
 from structperc.commands.init import INIT
 from structperc.commands.program import FIT, PREDICT, RERANK, TEST, VALIDATE
+from structperc.commands.push import PUSH
 from structperc.commands.reliability import RELIABILITY
 from structperc.commands.serve import SERVE
 from structperc.commands.study import STUDY
@@ -29,6 +32,7 @@ from structperc.commands.vectors import VECTORS
 from structperc.commands.weights import WEIGHTS
 
 COMMANDS: tuple[Command, ...] = (
+    CONFIGS,
     INIT,
     CHECK,
     VECTORS,
@@ -48,4 +52,5 @@ COMMANDS: tuple[Command, ...] = (
     EXPLAIN,
     DECISIONS,
     RELIABILITY,
+    PUSH,
 )

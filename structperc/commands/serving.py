@@ -8,8 +8,8 @@ from contextlib import suppress
 import uvicorn
 
 from structperc.errors import InputError
+from structperc.loading import load
 from structperc.serving import Limits, application
-from structperc.taggers.sequence_tagger import SequenceTagger
 from structperc.text.sentences import SENTENCES
 from structperc.text.tokenizer import TOKENIZERS
 
@@ -23,7 +23,7 @@ def serve(options: argparse.Namespace) -> None:
     """
     limits = Limits(options.max_body, options.max_waiting, options.max_together)
     limits.check()
-    tagger = SequenceTagger.load(options.model, trusted=options.trust)
+    tagger = load(options.model, options.trust)
     tagger.tag([["."]] if tagger.features.columns == ["word"] else [])  # compiled before the first request
     app = application(tagger, limits, TOKENIZERS[options.tokens], SENTENCES[options.sentences])
     with _listening(options.host, options.port) as listener:

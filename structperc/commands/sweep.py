@@ -26,10 +26,12 @@ def run(arguments: list[str]) -> None:
     options, rest = parser().parse_known_args(arguments)
 
     from structperc.experiments import sweep
+    from structperc.packaged import packaged
     from structperc.training.interruptions import resumed_by
 
     with resumed_by(lambda: ["sweep", *arguments]):
-        for line in sweep(options.config, options.grid, options.holdout, options.seeds, options.root, rest):
+        files = [packaged(file) for file in options.config]
+        for line in sweep(files, options.grid, options.holdout, options.seeds, options.root, rest):
             print(line, flush=True)
 
 

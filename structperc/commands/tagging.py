@@ -2,28 +2,21 @@
 
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
-import torch
-
-from structperc.commands.saved_model import load_guided
-from structperc.data.corpus import Corpus
-from structperc.data.output import write_lines
+from structperc.data.output import check_target, write_lines
 from structperc.data.reading import Reading
 from structperc.data.recognition import Form, recognised, say_form
 from structperc.data.text import lines_of, read_whole
 from structperc.errors import InputError
 from structperc.inspection.reading import AS_THE_MODEL
 from structperc.inspection.tag_input import TagInput, read_input
-from structperc.inspection.tag_output import Format, column_lines, output_lines
-from structperc.reports.writing import check_targets
-from structperc.taggers.inference import at_once, flat_labels
-from structperc.taggers.lattice_tagger import LatticeTagger
-from structperc.taggers.sequence_tagger import SequenceTagger
+from structperc.inspection.tag_output import Format, Lines, output_lines
+from structperc.light import Labeller
+from structperc.loading import load
 from structperc.text.sentences import SENTENCES
 from structperc.text.tokenizer import TOKENIZERS
-
-TOGETHER = 2**16  # labellings
 
 
 class Shown(NamedTuple):
@@ -69,12 +62,13 @@ def tag_file(
     that the model does not know.
     """
     shown.check()
-    check_targets(output)
+    if output is not None:
+        check_target(output)
     if output is None and sys.stdout is None:
         raise InputError("standard output is closed; write to a file with -o")
-    tagger = load_guided(model, trusted) if shown.order else SequenceTagger.load(model, trusted=trusted)
+    tagger, lines = _ready(model, trusted, shown)
     form, given = _read(tagger, file, reading, cutting)
-    labelled = _labelled(tagger, given, shown, model)
+    labelled = lines(given)
     if form is None:
         say_form(given.form, file)
     if output is None:
@@ -84,7 +78,7 @@ def tag_file(
         write_lines(output, labelled)
 
 
-def _read(tagger: SequenceTagger, file: str, reading: Reading, cutting: Cutting) -> tuple[Form | None, TagInput]:
+def _read(tagger: Labeller, file: str, reading: Reading, cutting: Cutting) -> tuple[Form | None, TagInput]:
     """The form that the user named, and what is in the file."""
     text = read_whole(file, reading.encoding)
     form = cutting.form or ("columns" if reading.columns else None)
@@ -93,37 +87,17 @@ def _read(tagger: SequenceTagger, file: str, reading: Reading, cutting: Cutting)
     return form, read_input(tagger, text, file, found, reading, *ways)
 
 
-def _labelled(tagger: SequenceTagger, given: TagInput, shown: Shown, model: str) -> Iterator[str]:
-    if shown.k is not None:
-        if isinstance(tagger, LatticeTagger):
-            return candidate_lines(tagger, given.corpus, shown.k)
-        raise InputError(f"{model}: a {type(tagger).__name__} knows the best labelling alone; leave out -k")
-    if shown.order:
-        return _ordered_lines(tagger, given)
+def _ready(model: str, trusted: Sequence[str], shown: Shown) -> tuple[Labeller, Lines]:
+    """The tagger, whole only where more than labels is shown, and what gives the lines to be written."""
+    if shown.k is None and not shown.order:
+        tagger = load(model, trusted)
+        return tagger, partial(_decided_lines, tagger, shown)
+    from structperc.commands.listing import candidates_of, order_of  # which need PyTorch
+
+    return order_of(model, trusted) if shown.k is None else candidates_of(model, trusted, shown.k)
+
+
+def _decided_lines(tagger: Labeller, shown: Shown, given: TagInput) -> Iterator[str]:
     form = shown.form or ("jsonl" if given.form == "jsonl" else "columns")
     decided = tagger.decided(given.corpus, shown.probabilities)
     return output_lines(given, decided, tagger.labels.scheme, form)
-
-
-@torch.no_grad()
-def _ordered_lines(tagger: SequenceTagger, given: TagInput) -> Iterator[str]:
-    """Columns, with what the tagger says about its decisions before the label."""
-    corpus = given.corpus
-    parts = [tagger.predict_step(batch) for batch in tagger.batches(corpus, at_once(corpus))]
-    said = tagger.annotated(corpus, parts).columns
-    own = {role: values for role, values in said.items() if role not in corpus.columns}
-    return column_lines(given, own, flat_labels(corpus, tagger.labels, parts))
-
-
-def candidate_lines(tagger: LatticeTagger, corpus: Corpus, k: int) -> Iterator[str]:
-    """Yield each sequence's k best: a comment with rank, score and log-probability, then word and label per line."""
-    words = [corpus.columns["word"][a:b] for a, b in zip(corpus.starts[:-1], corpus.starts[1:], strict=True)]
-    step = max(1, TOGETHER // k)  # of long lists, no more than these are kept
-    stretches = (corpus.stretch(a, min(a + step, len(corpus))) for a in range(0, len(corpus), step))
-    lists = (found for part in stretches for found in tagger.candidates(part, k))
-    for sequence, found in zip(words, lists, strict=True):
-        for rank, labelling in enumerate(found, 1):
-            log_p = "" if labelling.log_probability is None else f" log-probability {labelling.log_probability:.6f}"
-            yield f"# {rank} score {labelling.score:.6g}{log_p}\n"
-            yield from (f"{w} {label}\n" for w, label in zip(sequence, labelling.labels, strict=True))
-            yield "\n"

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from structperc.chain import Segments
 from structperc.data.labels import LabelSet
-from structperc.data.segments import segment_boundaries
+from structperc.data.segment_masks import segment_boundaries
 
 
 class Units(nn.Module, ABC):

@@ -9,7 +9,7 @@ not_columns.py, recognition.py               text that is no column file althoug
 json_lines.py                                objects on lines
 conll.py, conllu.py, hub.py, synthetic.py    a file, a hub data set or a seed -> `datasets.Dataset`
 patterns.py                                  the sentences of synthetic.py
-tables.py, table_files.py                    a sentence, a token or a marked text a row -> the same; parquet, JSON, CSV
+tables.py, table_files.py, table_names.py    a sentence, a token or a marked text a row -> the same; parquet, JSON, CSV
 rows.py                                      the row format they share: one sentence per row
 distinct.py                                  a column -> its distinct strings, and which of them is where
 corpus.py                                    rows -> `Corpus`, sentences or documents as flat columns
@@ -17,13 +17,15 @@ normalise.py                                 labels of a corpus repaired and bro
 holdout.py                                   the last sequences of a corpus, held out
 tags.py                                      tag schemes: what may follow what, and where a segment begins
 labels.py                                    `LabelSet`: the labels of a task by number, and their masks
-segments.py                                  segments of labellings: their one reader
+segments.py, segment_masks.py                segments of labellings: their one reader; the same for tensors of label ids
 schemes.py                                   the tag scheme of labels where nobody says
 survey.py                                    what a labelled file holds, found by looking at it
 yaml_file.py, typed.py                       YAML and JSON as plain values of the types that are due
 words.py, lexicon.py                         words by number, their shapes; which are usually in lower case
 
-conll, conllu, hub, synthetic, tables, table_files and rows need the package `datasets`; the others do not.
+conllu, hub, synthetic, survey, tables and table_files need the package `datasets`, and so do `rows` and `read_conll`
+when they are called. segment_masks and lexicon need PyTorch, and labels where a tensor of theirs is asked for. The
+others need neither.
 The data modules that read these sources are made in `structperc.batching`; they are named here, beside their sources.
 """
 
@@ -60,7 +62,7 @@ __all__ = [
     "LowerCaseLexicon",
 ]
 
-__getattr__ = on_first_use(  # label sets need torch, sources datasets, data modules Lightning, too
+__getattr__ = on_first_use(  # sources need datasets, data modules torch and Lightning, too
     __name__,
     {
         "structperc.data.conll": ["read_conll", "write_conll"],

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from datasets import Dataset
 
 from structperc.data.corpus import Corpus
 from structperc.data.output import write_lines
@@ -20,7 +20,20 @@ from structperc.data.text import read_lines
 from structperc.errors import InputError
 from structperc.progress import bar
 
+if TYPE_CHECKING:
+    from datasets import Dataset
+
 Columns = Sequence[str | None] | Mapping[str, int]
+
+
+class _Read(NamedTuple):
+    """What a file holds: the arguments of `rows`."""
+
+    columns: dict[str, list[str]]  # role -> N strings
+    sentences: list[int]  # R + 1 boundaries
+    documents: Sequence[int]  # R ids
+    lines: list[int]  # N line numbers
+
 
 _NO_FIELD = re.compile(r"[ \t\r\n]|^$")
 
@@ -33,7 +46,7 @@ def read_conll(
     docstart: str | None = DOCSTART,
     encoding: str = "utf-8",
     progress: bool = True,
-) -> Dataset:
+) -> "Dataset":
     """Return a CoNLL file as rows of sentences (see `rows`), with labels as they stand in the file.
 
     `columns` names the roles of the fields in their order, None or "_" for a field to skip, or maps each role
@@ -45,10 +58,19 @@ def read_conll(
     `columns`, or not in the encoding; with the path for a missing or empty file.
     """
     lines = read_lines(path, encoding)
-    return conll_rows(lines, columns, str(path), comments=comments, docstart=docstart, progress=progress)
+    return rows(*_read(lines, columns, str(path), comments=comments, docstart=docstart, progress=progress))
 
 
-def conll_rows(
+def conll_corpus(lines: Sequence[str], columns: Columns, name: str, unit: str = "sentence") -> Corpus:
+    """Return lines that are read already as a corpus; `name` is that of their file.
+
+    It is the corpus of the rows that `read_conll` gives, and needs no data set. Raises InputError as `read_conll` does.
+    """
+    found = _read(lines, columns, name)
+    return Corpus.from_columns(found.columns, found.sentences, found.documents, unit, name, found.lines)
+
+
+def _read(
     lines: Sequence[str],
     columns: Columns,
     name: str,
@@ -56,8 +78,7 @@ def conll_rows(
     comments: bool = False,
     docstart: str | None = DOCSTART,
     progress: bool = True,
-) -> Dataset:
-    """Return rows of sentences as `read_conll` does, for lines that are read already; `name` is that of their file."""
+) -> _Read:
     if broken := next((number for number, line in enumerate(lines, 1) if "\r" in line), None):
         raise InputError(f"{name}:{broken}: a carriage return inside a line; end all lines of the file alike")
     numbers: list[int] = []
@@ -81,7 +102,7 @@ def conll_rows(
     if not numbers:
         raise InputError(f"{name}: there are no tokens in this file")
     flat = {role: values[i % width :: width] for role, i in _positions(columns, f"{name}:{numbers[0]}", width).items()}
-    return rows(flat, sentences, documents if marked else range(len(documents)), numbers)
+    return _Read(flat, sentences, documents if marked else range(len(documents)), numbers)
 
 
 def field_count(lines: Iterable[str], docstart: str | None = DOCSTART) -> int:

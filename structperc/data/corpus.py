@@ -70,6 +70,25 @@ class Corpus:
         return cls(flat or {"word": []}, *_boundaries(lengths, ids, unit, name), name)
 
     @classmethod
+    def from_columns(
+        cls,
+        columns: Mapping[str, Sequence[str]],
+        sentences: Sequence[int],
+        documents: Sequence[int],
+        unit: str = "sentence",
+        name: str = "corpus",
+        lines: Sequence[int] | None = None,
+    ) -> "Corpus":
+        """Return a corpus of columns of N strings, R + 1 boundaries of sentences, R document ids and N line numbers.
+
+        With unit "document" the sentences of a document, which must be neighbours, make one sequence.
+        """
+        flat = {role: list(values) for role, values in columns.items()}
+        lengths, ids = {"word": np.diff(sentences)}, np.asarray(documents, dtype=np.int64)
+        numbers = None if lines is None else np.asarray(lines, dtype=np.int64)
+        return cls(flat, *_boundaries(lengths, ids, unit, name), name, numbers)
+
+    @classmethod
     def from_dataset(cls, rows: "datasets.Dataset", unit: str = "sentence", name: str = "corpus") -> "Corpus":
         """Return a corpus of rows of sentences: all columns of string lists, and `document` and `line` if present.
 

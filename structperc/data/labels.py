@@ -3,13 +3,23 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from structperc.data.tags import NO_TAG, SCHEMES, Tag, check_scheme, follows, label_of, opens, read_tag
 from structperc.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Allowed(NamedTuple):
+    """What a tag scheme allows, as arrays."""
+
+    start: np.ndarray  # (L,) bool, whether each label may be the first of a sentence
+    transition: np.ndarray  # (L, L) bool, whether the label of the column may follow that of the row
+    end: np.ndarray  # (L,) bool, whether each label may be the last of a sentence
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,7 @@ class LabelSet:
             advice = "change it or leave it out, or train with a sentence that has it"
             raise InputError(f"{place}: unknown label {label!r}; {known}; {advice}") from None
 
-    def decode(self, ids: Sequence[int] | np.ndarray | Tensor) -> list[str]:
+    def decode(self, ids: "Sequence[int] | np.ndarray | Tensor") -> list[str]:
         """Return the names of n labels, given as ids (n,). Raises ValueError for ids outside 0 <= id < L."""
         numbers = np.asarray(ids, dtype=np.int64)
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(self):
@@ -74,24 +84,34 @@ class LabelSet:
         return self._objects[numbers].tolist()
 
     @cached_property
-    def start(self) -> Tensor:
+    def allowed(self) -> Allowed:
+        """The masks `start`, `transition` and `end` as arrays; to ask for them does not import PyTorch."""
+        tags, scheme = self._tags, self.scheme
+        return Allowed(
+            np.array([follows(NO_TAG, tag, scheme) for tag in tags]),
+            np.array([[follows(before, tag, scheme) for tag in tags] for before in tags]),
+            np.array([follows(tag, NO_TAG, scheme) for tag in tags]),
+        )
+
+    @cached_property
+    def start(self) -> "Tensor":
         """Mask (L,) bool: whether each label may be the first of a sentence."""
-        return torch.tensor([follows(NO_TAG, tag, self.scheme) for tag in self._tags])
+        return _tensor(self.allowed.start)
 
     @cached_property
-    def transition(self) -> Tensor:
+    def transition(self) -> "Tensor":
         """Mask (L, L) bool: whether the label of the column may follow that of the row."""
-        return torch.tensor([[follows(p, tag, self.scheme) for tag in self._tags] for p in self._tags])
+        return _tensor(self.allowed.transition)
 
     @cached_property
-    def end(self) -> Tensor:
+    def end(self) -> "Tensor":
         """Mask (L,) bool: whether each label may be the last of a sentence."""
-        return torch.tensor([follows(tag, NO_TAG, self.scheme) for tag in self._tags])
+        return _tensor(self.allowed.end)
 
     @cached_property
-    def prefixes(self) -> Tensor:
+    def prefixes(self) -> "Tensor":
         """The meaning of the prefix of each label, (L,) int64: OUTSIDE, BEGIN, INSIDE, END or SINGLE."""
-        return torch.tensor([tag.prefix for tag in self._tags])
+        return _tensor([tag.prefix for tag in self._tags])
 
     @cached_property
     def type_names(self) -> tuple[str, ...]:
@@ -99,15 +119,15 @@ class LabelSet:
         return tuple(sorted({tag.type for tag in self._tags if tag.type is not None}))
 
     @cached_property
-    def types(self) -> Tensor:
+    def types(self) -> "Tensor":
         """The position of each label's type in `type_names`, (L,) int64, -1 outside of segments."""
         position = {kind: i for i, kind in enumerate(self.type_names)}
-        return torch.tensor([-1 if tag.type is None else position[tag.type] for tag in self._tags])
+        return _tensor([-1 if tag.type is None else position[tag.type] for tag in self._tags])
 
     @cached_property
-    def opening(self) -> Tensor:
+    def opening(self) -> "Tensor":
         """Mask (L, L) bool: whether the label of the column begins a segment after that of the row, legally or not."""
-        return torch.tensor([[opens(p, tag) for tag in self._tags] for p in self._tags])
+        return _tensor([[opens(p, tag) for tag in self._tags] for p in self._tags])
 
     @cached_property
     def _objects(self) -> np.ndarray:
@@ -121,3 +141,9 @@ class LabelSet:
     @cached_property
     def _tags(self) -> list[Tag]:
         return [NO_TAG if self.scheme == "none" else read_tag(name, self.scheme) for name in self.names]
+
+
+def _tensor(values: Any) -> "Tensor":
+    import torch  # not before masks are asked for: labels alone do not need it
+
+    return torch.tensor(values)

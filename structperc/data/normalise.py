@@ -19,8 +19,16 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 def read_rows(rows: "Dataset", name: str, reading: Reading, scheme: str, unmarked: str, strict: bool = False) -> Corpus:
     """Return rows of sentences as a corpus of the unit that `reading` names, whose labels, if any, are of `scheme`."""
     assert reading.unit is not None
+    return checked_corpus(Corpus.from_dataset(rows, reading.unit, name), reading, scheme, unmarked, strict)
+
+
+def checked_corpus(corpus: Corpus, reading: Reading, scheme: str, unmarked: str, strict: bool = False) -> Corpus:
+    """Return a corpus of the unit that `reading` names with labels, if it has any, of `scheme`.
+
+    Raises InputError for documents that nothing marks; `unmarked` ends the message.
+    """
     assert reading.labels is not None
-    corpus = Corpus.from_dataset(rows, reading.unit, name)
+    name = corpus.name
     if reading.unit == "document" and 1 < len(corpus) == len(corpus.sentences) - 1:
         raise InputError(f"{name}: no document marks {unmarked}")
     if "label" not in corpus.columns:

@@ -1,10 +1,12 @@
 """The row format that all readers share: one sentence per row."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-from datasets import Dataset
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 
 def rows(
@@ -12,12 +14,15 @@ def rows(
     sentences: Sequence[int],
     documents: Sequence[int],
     lines: Sequence[int] | None = None,
-) -> Dataset:
+) -> "Dataset":
     """Return a data set of R rows from flat columns of N strings, R + 1 sentence boundaries and R document ids.
 
     A row holds `document` (int64 id), `sentence` (int64 position), a list of strings for each role and, with
     `lines`, the list of line numbers of its tokens. The rows live in memory: there is no cache to go stale.
     """
+    import pyarrow as pa  # these take a second, which readers of files into a corpus do without
+    from datasets import Dataset
+
     boundaries = pa.array(sentences, pa.int32())
     table = {
         "document": pa.array(documents, pa.int64()),

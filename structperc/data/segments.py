@@ -1,15 +1,12 @@
-"""Segments of labellings: the one reader, for label names and for tensors of label ids, and what is built on it.
+"""Segments of labellings by their names: the one reader, and what is built on it.
 
-Both read by `tags.opens`, the rule of the conlleval script, and no segment crosses the boundary of a sentence.
+It reads by `tags.opens`, the rule of the conlleval script, and no segment crosses the boundary of a sentence;
+segment_masks.py does so for tensors of label ids.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
-
-from structperc.data.labels import LabelSet
 from structperc.data.tags import END, NO_TAG, SCHEMES, SINGLE, check_scheme, follows, label_of, opens, read_tag
 from structperc.errors import InputError
 
@@ -100,29 +97,6 @@ def rename(labels: Sequence[str], scheme: str, names: Mapping[str, str]) -> list
     return _encode_spans(renamed, len(labels), scheme)
 
 
-def segment_boundaries(labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Tensor, Tensor]:
-    """Return masks of the first and of the last tokens of all segments: `spans` for whole batches of label ids.
-
-    labels (..., T) int64; real (..., T) bool, False in the padding, which may hold anything; starts (..., T) bool,
-    the first tokens of sentences, that of each row among them -> two (..., T) bool. The n-th True of a row in the one
-    and the n-th True in the other belong to the same segment, of type `label_set.types[label]`.
-    """
-    labels = torch.where(real, labels, 0)
-    inside = real & (label_set.types.to(labels.device, non_blocking=True)[labels] >= 0)
-    first = inside & (starts | opening_tokens(labels, label_set))
-    last = inside & ~shift(inside & ~first, -1, False)
-    return first, last
-
-
-def opening_tokens(labels: Tensor, label_set: LabelSet) -> Tensor:
-    """Return whether the label of each token begins a segment after the label before, (..., T) int64 -> (..., T) bool.
-
-    The first token of each row has no label before; its value has no meaning.
-    """
-    opening = label_set.opening.flatten().to(labels.device, non_blocking=True)
-    return opening[shift(labels, 1, 0) * len(label_set) + labels]
-
-
 def _encode_spans(segments: Iterable[Span], length: int, scheme: str) -> list[str]:
     letter = {prefix: letter for letter, prefix in SCHEMES[scheme].items()}
     labels = ["O"] * length
@@ -137,10 +111,3 @@ def _encode_spans(segments: Iterable[Span], length: int, scheme: str) -> list[st
             labels[last] = label_of(letter[SINGLE if first == last else END], span.type)
         previous = span
     return labels
-
-
-def shift(values: Tensor, by: int, fill: int | bool) -> Tensor:
-    """Return values (..., T) moved by one to the right (by = 1) or left (by = -1), the gap filled; T may be 0."""
-    moved = values.roll(by, -1)
-    moved[..., slice(0, 1) if by > 0 else slice(-1, None)] = fill
-    return moved

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structperc.data.conll import conll_rows, field_count
+from structperc.data.conll import conll_corpus, field_count
 from structperc.data.conllu import read_conllu
 from structperc.data.corpus import Corpus
 from structperc.data.not_columns import check_columns
@@ -87,7 +87,7 @@ def survey(file: str, reading: Reading = AS_IT_IS) -> Survey:
     if not reading.columns:
         check_columns(lines, 1, file)
     given = reading.columns or ["word", *(f"column{n}" for n in range(2, field_count(lines) + 1))]
-    corpus = Corpus.from_dataset(conll_rows(lines, given, file), "sentence", file)
+    corpus = conll_corpus(lines, given, file)
     roles = list(given) if reading.columns else _roles(corpus)
     if not reading.columns:
         named = {role: values for role, values in zip(roles, corpus.columns.values(), strict=True) if role != "_"}

@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,10 @@ import pyarrow.parquet
 from datasets import Dataset
 
 from structperc.data.json_lines import json_rows
+from structperc.data.table_names import DELIMITERS, FOLDER, JSON, PARQUET, kind_of_table
 from structperc.data.tables import TYPES, Reader, Row, table_rows
 from structperc.data.text import expand, lines_of, read_whole
 from structperc.errors import InputError
-
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_JSON = (".jsonl", ".ndjson", ".json")
 
 
 def read_table(path: str | Path, reader: Reader, encoding: str = "utf-8") -> Dataset:
@@ -28,18 +27,30 @@ def read_table(path: str | Path, reader: Reader, encoding: str = "utf-8") -> Dat
     """
     path = expand(path)
     name = str(path)
-    suffixes = path.suffixes[:-1] if path.suffix == ".gz" else path.suffixes
-    kind = suffixes[-1].lower() if suffixes else ""
-    if path.is_dir():
+    kind = kind_of_table(path)
+    if kind == FOLDER:
         return dataset_rows(_saved(path), reader, name)
-    if kind == ".parquet":
+    if kind == PARQUET:
         return dataset_rows(_parquet(path), reader, name)
-    if kind in _JSON:
+    if kind in JSON:
         return table_rows(json_rows(lines_of(read_whole(path, encoding)), name), reader, name)
-    if kind in _DELIMITERS:
-        return table_rows(_csv_rows(read_whole(path, encoding), _DELIMITERS[kind], name), reader, name)
-    known = f".parquet, {', '.join([*_JSON, *_DELIMITERS])}"
+    if kind in DELIMITERS:
+        return table_rows(_csv_rows(read_whole(path, encoding), DELIMITERS[kind], name), reader, name)
+    known = f"{PARQUET}, {', '.join([*JSON, *DELIMITERS])}"
     raise InputError(f"{name}: a table is a file that ends in {known}, or a saved folder; rename it, or use Conll")
+
+
+def columns_of_table(path: str | Path, encoding: str = "utf-8") -> list[str]:
+    """Return the names of the columns of a table; of JSON lines those of the first row. Raises InputError likewise."""
+    path = expand(path)
+    kind = kind_of_table(path)
+    if kind not in (*JSON, *DELIMITERS):
+        return (_saved(path) if kind == FOLDER else _parquet(path)).column_names
+    text = read_whole(path, encoding)
+    rows: Iterator[Row] = iter(json_rows(lines_of(text), str(path)))
+    if kind in DELIMITERS:
+        rows = _csv_rows(text, DELIMITERS[kind], str(path))
+    return [name for _, row in islice(rows, 1) for name in row]
 
 
 def dataset_rows(data: Any, reader: Reader, name: str) -> Dataset:

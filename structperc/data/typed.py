@@ -1,11 +1,12 @@
 """Checks of plain JSON values against type hints, so that a file holds what its reader takes it for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from structperc.errors import InputError
 
+PLAIN = (bool, int, str)
 SHOWN = 60  # characters of a wrong value in a message
 
 
@@ -24,12 +25,18 @@ def conforms(value: Any, hint: Any) -> bool:
     if origin is Literal:
         return any(type(value) is type(one) and value == one for one in inner)
     if origin in (list, Sequence):
-        return isinstance(value, list) and all(conforms(one, inner[0]) for one in value)
+        return isinstance(value, list) and _all_conform(value, inner[0])
     if origin in (dict, Mapping):
-        return isinstance(value, dict) and all(conforms(one, inner[1]) for one in value.values())
+        return isinstance(value, dict) and _all_conform(value.values(), inner[1])
     if hint is float:
         return type(value) in (int, float) and value == value
     return type(value) is (NoneType if hint is None else hint)
+
+
+def _all_conform(values: Iterable[Any], hint: Any) -> bool:
+    if hint in PLAIN:  # at once: models have hundreds of thousands of strings
+        return set(map(type, values)) <= {hint}
+    return all(conforms(one, hint) for one in values)
 
 
 def check_value(value: Any, hint: Any, place: str) -> None:

@@ -11,9 +11,10 @@ from structperc.experiments.comparison_figure import plot_comparison
 from structperc.experiments.experiment import run_experiment
 from structperc.experiments.row import folder_name
 from structperc.experiments.study_check import check_study
-from structperc.experiments.study_file import read_study
+from structperc.experiments.study_file import configuration_file, read_study
 from structperc.experiments.study_outcome import FIGURE, TEXT, Means
 from structperc.experiments.study_table import markdown
+from structperc.packaged import packaged
 from structperc.reports.writing import write_figure
 from structperc.training.runs import name_of
 
@@ -35,6 +36,7 @@ def study(file: str, root: str | None = None) -> Iterator[str]:
     Raises InputError, before anything is trained, for what `read_study` and `check_study` refuse, for folders that hold
     runs of other configurations, and for a root in which another study runs; in the end when every run failed.
     """
+    file = packaged(file)
     folder = Path(root) if root is not None else Path("runs") / name_of(file)
     top = read_yaml(file)
     if isinstance(top, dict) and STUDIES in top:
@@ -56,6 +58,7 @@ def _parts(file: str, top: dict[Any, Any], root: Path) -> dict[str, Means]:
     listed = top[STUDIES]
     if not (isinstance(listed, dict) and listed and all(isinstance(x, str) for pair in listed.items() for x in pair)):
         raise InputError(f"{file}: {STUDIES}: name at least one, as in chunks: configs/studies/conll2000.yaml")
+    listed = {name: configuration_file(path, file) for name, path in listed.items()}
     return {name: _part(path, root / folder_name(name)) for name, path in listed.items()}
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
 from structperc.experiments.row import Row
+from structperc.packaged import PREFIX, is_packaged, packaged, packaged_root
 
 KEYS = ("baseline", "options", "rows", "seeds", "split")
 ROW_KEYS = ("command", "configs", "init_from", "options", "seeds")
@@ -60,6 +61,7 @@ def _row(name: Any, given: Any, file: str, seeds: list[int], options: list[str])
     where = f"rows.{name}"
     row = _mapping(given, file, where, ROW_KEYS, ("configs",))
     configs = _texts(row["configs"], file, f"{where}.configs", "[FILE, ...]")
+    configs = [configuration_file(config, file) for config in configs]
     for config in configs:
         if not Path(config).is_file():
             raise InputError(f"{file}: {where}.configs: no file {config}; relative paths start in {Path.cwd()}")
@@ -73,6 +75,15 @@ def _row(name: Any, given: Any, file: str, seeds: list[int], options: list[str])
         _seeds(row["seeds"], file, f"{where}.seeds") if "seeds" in row else seeds,
         row.get("init_from"),
     )
+
+
+def configuration_file(name: str, study: str) -> str:
+    """Return a file that a study names: packaged studies name packaged files, by paths from the folder above."""
+    if not is_packaged(study) or name.startswith(PREFIX):
+        return packaged(name)
+    own = packaged_root().parent / name
+    here = not own.is_file() or (Path(name).is_file() and own.samefile(name))
+    return name if here else str(own)
 
 
 def _check_start(row: Row, above: Sequence[Row], where: str) -> None:

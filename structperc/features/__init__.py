@@ -3,9 +3,11 @@
 templates (crfpp) say what to look at; attributes, gazetteers, clusters, documents and columns (sources) give its value;
 vocabulary numbers the values and windows look at neighbours; keys and index number what training has seen;
 lookups finds it at tokens, by the compiled loops of gather and key_table; matching finds the phrases of gazetteers.
-bag reads features that the data list with their weights. extract puts them together, and encoded cuts mini-batches out
-of what it gives.
+bag reads features that the data list with their weights. extract puts them together and gives id_lists, out of which
+encoded cuts mini-batches.
 """
+
+from typing import TYPE_CHECKING
 
 from structperc.features.bag import bag_string
 from structperc.features.clusters import Clusters
@@ -19,10 +21,13 @@ from structperc.features.documents import (
     SuperentityMajority,
     TokenMajority,
 )
-from structperc.features.encoded import EncodedFeatures
 from structperc.features.extract import FeatureExtractor
 from structperc.features.gazetteers import Gazetteer
 from structperc.features.templates import parse_templates, shipped_sets
+from structperc.on_first_use import on_first_use
+
+if TYPE_CHECKING:
+    from structperc.features.encoded import EncodedFeatures
 
 __all__ = [
     "parse_templates",
@@ -41,3 +46,5 @@ __all__ = [
     "FeatureExtractor",
     "EncodedFeatures",
 ]
+
+__getattr__ = on_first_use(__name__, {"structperc.features.encoded": ["EncodedFeatures"]})  # which needs PyTorch

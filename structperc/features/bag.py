@@ -12,12 +12,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import torch
 
 from structperc.data.corpus import Corpus
 from structperc.data.typed import check_fields
 from structperc.errors import InputError
-from structperc.ragged import Ragged
+from structperc.features.id_lists import IdLists
 
 Listed = tuple[str, float]  # name and weight
 _ESCAPES = str.maketrans({"\\": "\\\\", ":": "\\:", "\t": "\\t", "\n": "\\n"})
@@ -62,18 +61,17 @@ class Bag:
                 counts[name] += number
         return Bag(self.column, [name for name, number in counts.items() if number >= cutoff])
 
-    def encode(self, corpus: Corpus, first: int = 0) -> Ragged:
+    def encode(self, corpus: Corpus, first: int = 0) -> IdLists:
         """Return the ids of the features at each token, counted from `first` on, with weights unless all are 1.
 
         Raises InputError for a corpus without the column, and for a string that lists no features.
         """
         held = self._strings(corpus)
         known = [[(self._ids[name], weight) for name, weight in one if name in self._ids] for one in self._read(corpus)]
-        ids = torch.tensor([i for one in known for i, _ in one], dtype=torch.int32) + first
-        weights = torch.tensor([weight for one in known for _, weight in one], dtype=torch.float32)
-        counts = torch.tensor([len(one) for one in known], dtype=torch.int64)
-        distinct = Ragged.of_counts(ids, counts)._replace(weights=None if bool((weights == 1).all()) else weights)
-        return distinct.select(torch.from_numpy(held.numbers).long())
+        ids = np.array([i for one in known for i, _ in one], np.int32) + np.int32(first)
+        weights = np.array([weight for one in known for _, weight in one], np.float32)
+        distinct = IdLists.of_counts(ids, np.array([len(one) for one in known], np.int64), weights)
+        return (distinct._replace(weights=None) if (weights == 1).all() else distinct).select(held.numbers)
 
     def subset(self, keep: np.ndarray) -> "Bag":
         """Return the features for which keep (F,) bool is true, renumbered in the same order."""

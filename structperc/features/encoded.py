@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
+from structperc.features.id_lists import FeatureIds, IdLists
 from structperc.ragged import Ragged
 
 
@@ -15,6 +17,14 @@ class EncodedFeatures(NamedTuple):
     edges: Ragged | None  # None when no template asks for edges
     starts: np.ndarray  # (S + 1,) int64, sequence s is the tokens starts[s]:starts[s + 1]
 
+    @classmethod
+    def of(cls, ids: FeatureIds, starts: np.ndarray) -> "EncodedFeatures":
+        """Return ids in arrays as tensors that share their memory."""
+        nodes = _ragged(ids.nodes)
+        if ids.edges is None:
+            return cls(nodes, None, starts)
+        return cls(nodes, nodes if ids.edges is ids.nodes else _ragged(ids.edges), starts)
+
     def cut(self, rows: Sequence[int] | np.ndarray) -> tuple[Ragged, Ragged | None]:
         """Return node and edge features of some sequences in the order of `rows`, as `Batch` holds them."""
         order = np.asarray(rows, dtype=np.int64)
@@ -23,3 +33,8 @@ class EncodedFeatures(NamedTuple):
         if self.edges is None:
             return nodes, None
         return nodes, nodes if self.edges is self.nodes else self.edges.take(*span)
+
+
+def _ragged(lists: IdLists) -> Ragged:
+    weights = None if lists.weights is None else torch.from_numpy(lists.weights)
+    return Ragged(torch.from_numpy(lists.ids), torch.from_numpy(lists.ends), weights=weights)

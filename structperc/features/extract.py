@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -13,14 +13,17 @@ from structperc.features.bag import Bag
 from structperc.features.clusters import Clusters
 from structperc.features.crfpp import read_crfpp
 from structperc.features.documents import DocumentAttribute, PartBuilder, restored
-from structperc.features.encoded import EncodedFeatures
 from structperc.features.former import present_state
 from structperc.features.gazetteers import Gazetteer
+from structperc.features.id_lists import FeatureIds
 from structperc.features.index import FeatureIndex
 from structperc.features.sources import Attributes, Resources, Sources
 from structperc.features.templates import Template, parse_templates, template_name
 from structperc.features.value_codes import ValueCodes
 from structperc.features.windows import View
+
+if TYPE_CHECKING:
+    from structperc.features.encoded import EncodedFeatures
 
 Within = Literal["sequence", "sentence"]
 STATE = {
@@ -113,14 +116,18 @@ class FeatureExtractor:
         """
         self._fit(corpus)
 
-    def encode(self, corpus: Corpus) -> EncodedFeatures:
-        """Return the feature ids of a corpus. Raises InputError for a missing column."""
+    def ids(self, corpus: Corpus) -> FeatureIds:
+        """Return the feature ids of a corpus as arrays, without PyTorch. Raises InputError for a missing column."""
         self._index("node")  # before anything is read
-        return self._encode(self._view(corpus, self._sources.read(corpus)), corpus)
+        return self._ids(self._view(corpus, self._sources.read(corpus)), corpus)
 
-    def fit_encode(self, corpus: Corpus) -> EncodedFeatures:
+    def encode(self, corpus: Corpus) -> "EncodedFeatures":
+        """Return the feature ids of a corpus. Raises InputError for a missing column."""
+        return _encoded(self.ids(corpus), corpus)
+
+    def fit_encode(self, corpus: Corpus) -> "EncodedFeatures":
         """Return what `encode` gives after `fit`, looking at the strings only once."""
-        return self._encode(self._fit(corpus), corpus)
+        return _encoded(self._ids(self._fit(corpus), corpus), corpus)
 
     @property
     def columns(self) -> list[str]:
@@ -246,14 +253,14 @@ class FeatureExtractor:
             self._indices["edge"] = self._indices["node"] if shared else self._count(view, self.edge)
         return view
 
-    def _encode(self, view: View, corpus: Corpus) -> EncodedFeatures:
+    def _ids(self, view: View, corpus: Corpus) -> FeatureIds:
         node = self._index("node")
         found = node.encode(view, self.progress)
         nodes = found if self.bag is None else found.beside(self.bag.encode(corpus, len(node)))
         if not self.edge:
-            return EncodedFeatures(nodes, None, corpus.starts)
+            return FeatureIds(nodes, None)
         edge = self._index("edge")
-        return EncodedFeatures(nodes, found if edge is node else edge.encode(view, self.progress), corpus.starts)
+        return FeatureIds(nodes, found if edge is node else edge.encode(view, self.progress))
 
     @property
     def _listed(self) -> int:
@@ -279,6 +286,12 @@ class FeatureExtractor:
         if kind not in self._indices:
             raise ValueError(f"there are no {kind!r} features; kinds are {', '.join(self._indices)}")
         return self._indices[kind]
+
+
+def _encoded(ids: FeatureIds, corpus: Corpus) -> "EncodedFeatures":
+    from structperc.features.encoded import EncodedFeatures  # which needs PyTorch
+
+    return EncodedFeatures.of(ids, corpus.starts)
 
 
 def _within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from structperc.features.key_table import KeyTable, find
 from structperc.features.keys import NO_FEATURE
-from structperc.ops.cpu.compiled import inner_kernel, kernel
+from structperc.kernels.compiled import inner_kernel, kernel
 
 
 class Places(NamedTuple):
@@ -48,8 +48,8 @@ def count_alone(strings, alone):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def gather(first, stop, n, strings, alone, joined, ids, counts):  # type: ignore[no-untyped-def]
-    """Fill ids, from n on, with those of the tokens first, ..., stop - 1, and counts with how many each of them has.
+def gather(first, stop, n, strings, alone, joined, ids, ends):  # type: ignore[no-untyped-def]
+    """Fill ids, from n on, with those of the tokens first, ..., stop - 1, and ends[t + 1] with their end.
 
     -> where the ids end. There is room for what `count_alone` counts and, at each token, for all that are joined.
     """
@@ -57,7 +57,6 @@ def gather(first, stop, n, strings, alone, joined, ids, counts):  # type: ignore
     for t in range(first, stop):
         while t >= strings.starts[s + 1]:
             s += 1
-        before = n
         for p in range(len(alone.places.first)):
             row = _entry(t, s, p, strings, alone.places)
             for i in range(alone.ends[row], alone.ends[row + 1]):
@@ -68,7 +67,7 @@ def gather(first, stop, n, strings, alone, joined, ids, counts):  # type: ignore
             if found != NO_FEATURE:
                 ids[n] = found
                 n += 1
-        counts[t] = n - before
+        ends[t + 1] = n
     return n
 
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from structperc.errors import InputError
+from structperc.features.id_lists import IdLists
 from structperc.features.keys import frequent_keys, radices, split_keys, template_keys
 from structperc.features.templates import Template, TemplatePart, template_name
 from structperc.features.value_codes import ValueCodes
 from structperc.features.windows import View
 from structperc.progress import bar
-from structperc.ragged import Ragged
 
 if TYPE_CHECKING:
     from structperc.features.lookups import Lookups
@@ -93,7 +93,7 @@ class FeatureIndex:
     def __len__(self) -> int:
         return self._first[-1]
 
-    def encode(self, view: View, progress: bool = False) -> Ragged:
+    def encode(self, view: View, progress: bool = False) -> IdLists:
         """Return the ids of the features at each token of a view."""
         return self._lookups.encode(view, progress)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structperc.features.keys import NO_FEATURE
-from structperc.ops.cpu.compiled import inner_kernel, kernel
+from structperc.kernels.compiled import inner_kernel, kernel
 
 FREE = -1  # no key
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / the golden ratio: multiplied by it, neighbours are far apart (Knuth)

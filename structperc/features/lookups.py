@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
 from structperc.features.gather import Alone, Joined, Places, count_alone, gather
+from structperc.features.id_lists import IdLists
 from structperc.features.key_table import key_table
 from structperc.features.keys import NO_FEATURE, key_lookup
 from structperc.features.templates import Template, TemplatePart
 from structperc.features.windows import View
 from structperc.progress import bar
-from structperc.ragged import Ragged
 
 PIECE = 4096  # tokens looked up between two steps of the bar
 
@@ -35,18 +34,18 @@ class Lookups:
         self._joined = [number for number, template in enumerate(templates) if len(template) != 1]
         self._table = key_table([keys[j] for j in self._joined], [self._first[j] for j in self._joined])
 
-    def encode(self, view: View, progress: bool) -> Ragged:
+    def encode(self, view: View, progress: bool) -> IdLists:
         """Return the ids of the features at each token."""
         strings, alone, joined = view.strings, self._alone_in(view), self._joined_in(view)
         ids = np.empty(count_alone(strings, alone) + len(self._joined) * view.tokens, np.int32)
-        counts, end = np.empty(view.tokens, np.int64), 0
+        ends, end = np.zeros(view.tokens + 1, np.int64), 0
         with bar(None, "encoding features", view.tokens, progress) as shown:
             for first in range(0, view.tokens, PIECE):
                 stop = min(first + PIECE, view.tokens)
-                end = gather(first, stop, end, strings, alone, joined, ids, counts)
+                end = gather(first, stop, end, strings, alone, joined, ids, ends)
                 shown.update(stop - first)
         ids.resize(end, refcheck=False)  # gives back what was not needed, and copies nothing
-        return Ragged.of_counts(torch.from_numpy(ids), torch.from_numpy(counts))
+        return IdLists(ids, ends)
 
     def _alone_in(self, view: View) -> Alone:
         """Templates of one part; those that meet the same string share its list."""

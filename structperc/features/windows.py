@@ -8,10 +8,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from structperc.features.templates import TemplatePart
-from structperc.ragged import spread
 
 
 def boundary_names(reach: int) -> list[str]:
@@ -50,8 +48,8 @@ class View:
         self.tokens = int(starts[-1])
         self.columns, self.codes, self.starts = columns, codes, starts
         self._numbers, self._reach = numbers, reach
-        sequence, self._before = (x.numpy() for x in spread(torch.from_numpy(lengths)))
-        self._after = lengths[sequence] - 1 - self._before
+        self._before = np.arange(self.tokens) - np.repeat(starts[:-1], lengths)
+        self._after = np.repeat(lengths, lengths) - 1 - self._before
 
     def numbers(self, part: TemplatePart) -> np.ndarray:
         """Return what stands `part.offset` tokens from each token, an index into `codes`; (N,) int32."""

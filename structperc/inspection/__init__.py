@@ -7,27 +7,27 @@ explaining.py          why a document got its labels: candidates and counts (can
                        (changes.py); explanation.py is what is said
 decision_order.py      in which order a guided tagger decides (decision_steps.py), and why
 *_text.py, *_page.py, *_figure.py    show these
-reading.py             the file that a model is looked at with
+reading.py             the file that a model is looked at with; table_reading.py: where that is a table
 tag_input.py           columns, running text or JSON lines that a model labels; tag_output.py shows the labels,
                        text_page.py as a page
 """
 
 from typing import TYPE_CHECKING
 
-from structperc.inspection.decision_order import decisions
-from structperc.inspection.decision_page import decision_html
-from structperc.inspection.decision_text import decision_lines, decision_notes
-from structperc.inspection.explaining import explain, explain_changed, summarise
-from structperc.inspection.explanation_page import explanation_html
-from structperc.inspection.explanation_text import explanation_lines
-from structperc.inspection.model_reliability import reliability
-from structperc.inspection.nbest import nbest_scores
-from structperc.inspection.nbest_text import list_lines
-from structperc.inspection.ranked_weights import weights
-from structperc.inspection.reading import read_corpus
 from structperc.on_first_use import on_first_use
 
 if TYPE_CHECKING:
+    from structperc.inspection.decision_order import decisions
+    from structperc.inspection.decision_page import decision_html
+    from structperc.inspection.decision_text import decision_lines, decision_notes
+    from structperc.inspection.explaining import explain, explain_changed, summarise
+    from structperc.inspection.explanation_page import explanation_html
+    from structperc.inspection.explanation_text import explanation_lines
+    from structperc.inspection.model_reliability import reliability
+    from structperc.inspection.nbest import nbest_scores
+    from structperc.inspection.nbest_text import list_lines
+    from structperc.inspection.ranked_weights import weights
+    from structperc.inspection.reading import read_corpus
     from structperc.inspection.reliability_figure import plot_reliability
 
 __all__ = [
@@ -48,4 +48,20 @@ __all__ = [
     "read_corpus",
 ]
 
-__getattr__ = on_first_use(__name__, {"structperc.inspection.reliability_figure": ["plot_reliability"]})  # matplotlib
+__getattr__ = on_first_use(  # most need a whole tagger, or matplotlib; what a light one reads and writes needs neither
+    __name__,
+    {
+        "structperc.inspection.decision_order": ["decisions"],
+        "structperc.inspection.decision_page": ["decision_html"],
+        "structperc.inspection.decision_text": ["decision_lines", "decision_notes"],
+        "structperc.inspection.explaining": ["explain", "explain_changed", "summarise"],
+        "structperc.inspection.explanation_page": ["explanation_html"],
+        "structperc.inspection.explanation_text": ["explanation_lines"],
+        "structperc.inspection.model_reliability": ["reliability"],
+        "structperc.inspection.nbest": ["nbest_scores"],
+        "structperc.inspection.nbest_text": ["list_lines"],
+        "structperc.inspection.ranked_weights": ["weights"],
+        "structperc.inspection.reading": ["read_corpus"],
+        "structperc.inspection.reliability_figure": ["plot_reliability"],
+    },
+)

@@ -1,16 +1,17 @@
-"""A file of CoNLL columns as the corpus that a saved tagger reads, with gold labels in its scheme."""
+"""A file of CoNLL columns, or a table, as the corpus that a saved tagger reads, with gold labels in its scheme."""
 
 import logging
 from collections.abc import Sequence
 
-from structperc.data.conll import conll_rows, field_count
+from structperc.data.conll import conll_corpus, field_count
 from structperc.data.corpus import Corpus
-from structperc.data.normalise import read_rows
+from structperc.data.normalise import checked_corpus
 from structperc.data.not_columns import check_columns
 from structperc.data.reading import Reading
 from structperc.data.text import read_lines
 from structperc.errors import InputError
-from structperc.taggers.sequence_tagger import SequenceTagger
+from structperc.inspection.table_reading import is_table, table_corpus
+from structperc.light import Labeller
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -18,21 +19,27 @@ AS_THE_MODEL = Reading()
 UNMARKED = "(-DOCSTART- lines) in it; use --unit sentence"
 
 
-def read_corpus(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
-    """Return a file as a corpus; its column `label`, if the file has gold labels, is in the scheme of the tagger.
+def read_corpus(tagger: Labeller, file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
+    """Return a file of columns or a table as a corpus; its `label`, if there is gold, is in the scheme of the tagger.
 
-    Where `reading` names no columns, those that the tagger reads come first, and what stands last after them is
-    gold. Unit and scheme (of the file) are those of the tagger unless named. Labels are repaired and converted as
-    `SequenceData` does. Raises InputError for a bad file, missing columns and labels that are not of the scheme.
+    A file whose name is that of a table (.jsonl, .parquet, a saved folder) is one, see `table_corpus`. Of columns those
+    that the tagger reads come first and what stands last after them is gold, unless `reading` names them. Unit and
+    scheme (of the file) are those of the tagger unless named. Labels are repaired and converted as `SequenceData` does.
+    Raises InputError for a bad file, missing columns and labels that are not of the scheme.
     """
-    lines, scheme = read_lines(file, reading.encoding), tagger.labels.scheme
+    scheme = tagger.labels.scheme
+    due = reading.or_else(tagger.unit, scheme)
+    if is_table(file, reading.columns):
+        return checked_corpus(table_corpus(tagger, file, due), due, scheme, UNMARKED)
+    lines = read_lines(file, reading.encoding)
     if not reading.columns:
         check_columns(lines, len(tagger.features.columns), file)
-    rows = conll_rows(lines, column_roles(tagger, lines, reading), file)
-    return read_rows(rows, file, reading.or_else(tagger.unit, scheme), scheme, UNMARKED)
+    assert due.unit is not None
+    corpus = conll_corpus(lines, column_roles(tagger, lines, reading), file, due.unit)
+    return checked_corpus(corpus, due, scheme, UNMARKED)
 
 
-def read_gold(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
+def read_gold(tagger: Labeller, file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
     """Return a file as a corpus, as `read_corpus` does. Raises InputError for a file without gold labels."""
     corpus = read_corpus(tagger, file, reading)
     if "label" not in corpus.columns:
@@ -40,7 +47,7 @@ def read_gold(tagger: SequenceTagger, file: str, reading: Reading = AS_THE_MODEL
     return corpus
 
 
-def read_text(tagger: SequenceTagger, lines: Sequence[str], file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
+def read_text(tagger: Labeller, lines: Sequence[str], file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
     """Return lines of a file of columns as a corpus without gold labels.
 
     Whether these are columns is not asked. Raises InputError for a bad file and missing columns.
@@ -51,10 +58,10 @@ def read_text(tagger: SequenceTagger, lines: Sequence[str], file: str, reading: 
         columns = {role: place for role, place in columns.items() if role != "label"}
     else:
         columns = ["_" if role == "label" else role for role in columns]
-    return Corpus.from_dataset(conll_rows(lines, columns, file), reading.unit or tagger.unit, file)
+    return conll_corpus(lines, columns, file, reading.unit or tagger.unit)
 
 
-def column_roles(tagger: SequenceTagger, lines: Sequence[str], reading: Reading) -> list[str] | dict[str, int]:
+def column_roles(tagger: Labeller, lines: Sequence[str], reading: Reading) -> list[str] | dict[str, int]:
     """Return the roles of the columns in their order, or {role: place} if the file has more than the tagger reads."""
     if reading.columns:
         return list(reading.columns)

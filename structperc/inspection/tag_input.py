@@ -12,7 +12,7 @@ from structperc.data.recognition import Form
 from structperc.data.text import lines_of
 from structperc.errors import InputError
 from structperc.inspection.reading import AS_THE_MODEL, read_text
-from structperc.taggers.sequence_tagger import SequenceTagger
+from structperc.light import Labeller
 from structperc.text import TokenizedText, conll_tokens, joined, placed, rule_sentences, tokenized
 from structperc.text.sentences import Split
 from structperc.text.tokenizer import Cut
@@ -31,7 +31,7 @@ class TagInput(NamedTuple):
 
 
 def read_input(
-    tagger: SequenceTagger,
+    tagger: Labeller,
     text: str,
     name: str,
     form: Form,
@@ -64,7 +64,7 @@ def read_input(
 
 
 def _record(
-    tagger: SequenceTagger, record: dict[str, Any], place: str, tokenizer: Cut, sentences: Split
+    tagger: Labeller, record: dict[str, Any], place: str, tokenizer: Cut, sentences: Split
 ) -> tuple[dict[str, list[str]], TokenizedText]:
     """Further columns and the text of an object."""
     text = record.get(TEXT)

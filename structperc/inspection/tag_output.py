@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
@@ -13,11 +13,12 @@ from structperc.data.json_lines import json_line
 from structperc.errors import InputError
 from structperc.inspection.tag_input import TEXT, TOKENS, TagInput
 from structperc.inspection.text_page import text_page
-from structperc.taggers.inference import Decided, text_spans
+from structperc.light.inference import Decided, text_spans
 from structperc.text import TextSpan, TokenizedText
 
 Format = Literal["columns", "jsonl", "brat", "html"]
 FORMATS = get_args(Format)
+Lines = Callable[[TagInput], Iterator[str]]  # what was read -> what is written
 NOTHING = "_"  # the segment's probability where there is no segment
 
 

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from structperc.chain import Segments, edge_marginals, marginals, segment_marginals
 from structperc.data.labels import LabelSet
-from structperc.data.segments import segment_boundaries
+from structperc.data.segment_masks import segment_boundaries
 from structperc.metrics.sentences import SentenceBoundaries
 from structperc.structures import Lattice
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from structperc.data.labels import LabelSet
-from structperc.data.segments import segment_boundaries, shift
+from structperc.data.segment_masks import segment_boundaries, shift
 from structperc.errors import InputError
 from structperc.metrics.accuracy import token_counts
 from structperc.metrics.f_measure import f_measure

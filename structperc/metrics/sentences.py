@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from structperc.data.segments import shift
+from structperc.data.segment_masks import shift
 from structperc.structures import real_tokens
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from structperc.data.labels import LabelSet
-from structperc.data.segments import opening_tokens, shift
+from structperc.data.segment_masks import opening_tokens, shift
 from structperc.nonlocal_features.spans import Spans, find_spans
 from structperc.nonlocal_features.strings import Strings
 from structperc.nonlocal_features.text import Labellings, Text, compare_labellings, read

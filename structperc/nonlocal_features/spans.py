@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from structperc.data.labels import LabelSet
-from structperc.data.segments import segment_boundaries, shift
+from structperc.data.segment_masks import segment_boundaries, shift
 from structperc.nonlocal_features.text import Text
 
 

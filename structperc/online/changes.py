@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structperc.ops.cpu.compiled import inner_kernel, kernel
+from structperc.kernels.compiled import inner_kernel, kernel
 
 FREE = -1
 

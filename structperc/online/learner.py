@@ -11,7 +11,8 @@ from torch import Tensor
 from structperc.chain import Constraints
 from structperc.criteria import Rule
 from structperc.criteria.base import Unit
-from structperc.online.arrays import Features, Margin, Scheme, Tables, Units
+from structperc.kernels.arrays import Features, Scheme, Tables
+from structperc.online.arrays import Margin, Units
 from structperc.optim import AveragedOptimizer, Pace
 from structperc.ragged import Ragged, boundaries
 from structperc.scorers import SparseLinear

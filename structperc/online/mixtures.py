@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structperc.ops.cpu.compiled import inner_kernel, kernel
+from structperc.kernels.compiled import inner_kernel, kernel
 
 BEGUN = 128  # added to the number of movers of a weight when the first of them is in its mean
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.lanes import padded
+from structperc.kernels.scores import score
 from structperc.online.changes import apply, collect, no_room, squared_norm
 from structperc.online.rivals import find_rival, path_score
-from structperc.online.scores import score
-from structperc.ops.cpu.compiled import inner_kernel, kernel
-from structperc.ops.cpu.lanes import padded
 
 
 @cache

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from structperc.ops.cpu.compiled import inner_kernel, kernel
-from structperc.ops.cpu.onward import columns, onward_scores
-from structperc.ops.cpu.viterbi import follow
+from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.follow import follow
+from structperc.kernels.onward import columns, onward_scores
 
 
 @kernel

@@ -25,8 +25,9 @@ from structperc.reranking.ranked_lists import Found, RankedLists
 from structperc.reranking.ranker import Ranker
 from structperc.reranking.second_model import SecondModel
 from structperc.structures import Batch
-from structperc.taggers.builder import Builder, required_entries
+from structperc.taggers.builder import Builder
 from structperc.taggers.description import describe, described
+from structperc.taggers.model_files import required_entries
 from structperc.taggers.tagger import Tagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")

@@ -10,9 +10,10 @@ from structperc.batching.parts import parts
 from structperc.chain import KBest, path_score
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
+from structperc.light.inference import Sentence, read_sentences
 from structperc.reranking.candidate_cost import CandidateCost, SegmentCost
 from structperc.structures import Batch, Candidates
-from structperc.taggers.inference import Sentence, at_once, flat_labels, read_sentences
+from structperc.taggers.inference import at_once, flat_labels
 from structperc.taggers.lattice_tagger import LatticeTagger
 
 

@@ -20,9 +20,10 @@ from structperc.reranking.list_features import Correct
 from structperc.reranking.local_score import LocalScore
 from structperc.reranking.second_model import FirstLattice, SecondModel
 from structperc.structures import Batch, Candidates, Scored
-from structperc.taggers.builder import Builder, required_entries
+from structperc.taggers.builder import Builder
 from structperc.taggers.description import described
 from structperc.taggers.loss_tagger import LossTagger
+from structperc.taggers.model_files import required_entries
 from structperc.taggers.tagger import Tagger
 
 

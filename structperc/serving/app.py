@@ -14,12 +14,12 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict
 
 from structperc.errors import InputError
+from structperc.light import Labeller
 from structperc.serving.batcher import Batcher, TooMany
 from structperc.serving.body_limit import BodyLimit
 from structperc.serving.counters import Counters
 from structperc.serving.limits import Limits
 from structperc.serving.questions import Question, SentencesQuestion, TextQuestion, answers
-from structperc.taggers.sequence_tagger import SequenceTagger
 from structperc.text import conll_tokens, rule_sentences, tokenized
 from structperc.text.sentences import Split
 from structperc.text.tokenizer import Cut
@@ -41,7 +41,7 @@ class Sentences(BaseModel):
 
 
 def application(
-    tagger: SequenceTagger,
+    tagger: Labeller,
     limits: Limits = Limits(),  # noqa: B008  # immutable
     tokenizer: Cut = conll_tokens,
     sentences: Split = rule_sentences,

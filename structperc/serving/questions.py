@@ -9,8 +9,8 @@ import numpy as np
 
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
-from structperc.taggers.inference import Decided, text_spans
-from structperc.taggers.sequence_tagger import SequenceTagger
+from structperc.light import Labeller
+from structperc.light.inference import Decided, text_spans
 from structperc.text import TokenizedText
 
 Rows = list[Mapping[str, list[str]]]
@@ -91,7 +91,7 @@ class SentencesQuestion(Question):
         return answer
 
 
-def answers(tagger: SequenceTagger, questions: Sequence[Question]) -> list[dict[str, Any] | InputError]:
+def answers(tagger: Labeller, questions: Sequence[Question]) -> list[dict[str, Any] | InputError]:
     """Return the answer to each question, or what is wrong with it; all are labelled together."""
     read: list[Rows | InputError] = []
     for question in questions:

@@ -2,24 +2,44 @@
 
 Each of the first four adds to the one before it; none overrides what another one does.
 
-store.py             a tagger as a folder, made of model_folder.py, description.py and builder.py
+store.py             a tagger as a folder, made of model_files.py, model_folder.py, description.py and builder.py
+model_card.py        what people read about it; publishing.py: folders on the hub
 sequence_tagger.py   what all taggers do alike: learn sizes, label, be evaluated and resumed
 lattice_tagger.py    taggers that search: candidates and their scores; scoring.py says which scores count
 loss_tagger.py       taggers that learn by the losses of a criterion, in mini-batches or of the corpus as a whole
 tagger.py            features, scorer, search, criterion and optimizer as one tagger
 guided_tagger.py     the tagger of guided learning
-inference.py         new text as a corpus, labels as strings
+inference.py         labels of mini-batches as those of a corpus
 schedules.py         learning rates that change while it learns
 start.py             training that begins with a saved model
 checkpoints.py       checkpoints; averaging.py, random_states.py: what else a resumed run needs
 modes.py             evaluation mode
 """
 
-from structperc.taggers.checkpoints import read_checkpoint
-from structperc.taggers.guided_tagger import GuidedTagger
-from structperc.taggers.inference import Labelling
-from structperc.taggers.lattice_tagger import LatticeTagger
-from structperc.taggers.sequence_tagger import SequenceTagger
-from structperc.taggers.tagger import Tagger
+from typing import TYPE_CHECKING
 
-__all__ = ["SequenceTagger", "LatticeTagger", "Tagger", "GuidedTagger", "Labelling", "read_checkpoint"]
+from structperc.on_first_use import on_first_use
+
+if TYPE_CHECKING:
+    from structperc.taggers.checkpoints import read_checkpoint
+    from structperc.taggers.guided_tagger import GuidedTagger
+    from structperc.taggers.inference import Labelling
+    from structperc.taggers.lattice_tagger import LatticeTagger
+    from structperc.taggers.publishing import push_folder
+    from structperc.taggers.sequence_tagger import SequenceTagger
+    from structperc.taggers.tagger import Tagger
+
+__all__ = ["SequenceTagger", "LatticeTagger", "Tagger", "GuidedTagger", "Labelling", "push_folder", "read_checkpoint"]
+
+__getattr__ = on_first_use(  # these need Lightning; the files of a model can be read without it
+    __name__,
+    {
+        "structperc.taggers.sequence_tagger": ["SequenceTagger"],
+        "structperc.taggers.lattice_tagger": ["LatticeTagger"],
+        "structperc.taggers.tagger": ["Tagger"],
+        "structperc.taggers.guided_tagger": ["GuidedTagger"],
+        "structperc.taggers.inference": ["Labelling"],
+        "structperc.taggers.publishing": ["push_folder"],
+        "structperc.taggers.checkpoints": ["read_checkpoint"],
+    },
+)

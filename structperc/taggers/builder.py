@@ -2,17 +2,17 @@
 
 import importlib
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
-
-from torch import nn
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from structperc.data.typed import check_value
-from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.former_names import present_name
 from structperc.public_names import CLASS, LEARNED, OPTIONS
+
+if TYPE_CHECKING:
+    from torch import nn
 
 LIBRARY = "structperc"
 
@@ -32,7 +32,7 @@ class Builder:
         self.trusted = (LIBRARY, *trusted)
 
     @classmethod
-    def like(cls, part: nn.Module, *others: object) -> "Builder":
+    def like(cls, part: "nn.Module", *others: object) -> "Builder":
         """Return a builder that trusts the modules of the classes that a living object is made of, and of others."""
         return cls({type(one).__module__ for one in (*part.modules(), *others)})
 
@@ -67,6 +67,8 @@ class Builder:
         cls = self.find(described.get(CLASS), base, place)
         made = cls(**self.options(cls, described.get(OPTIONS, {}), f"{place}.{OPTIONS}"))
         if LEARNED in described:
+            from structperc.encoders import TextModule  # needs PyTorch, as parts of templates do not
+
             if not isinstance(made, TextModule):
                 raise InputError(f"{place}: {cls.__name__} learns nothing of text, but {LEARNED!r} is given")
             made.relearn(described[LEARNED])
@@ -100,14 +102,6 @@ class Builder:
         return any(module == name or module.startswith(f"{name}.") for name in self.trusted)
 
 
-def required_entries(description: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return the named entries of a description. Raises InputError for one that is missing."""
-    for name in names:
-        if name not in description:
-            raise InputError(f"there is no {name!r}")
-    return {name: description[name] for name in names}
-
-
 def _is_part(value: Any) -> bool:
     return isinstance(value, dict) and CLASS in value
 
@@ -132,6 +126,8 @@ def _element(hint: Any) -> Any:
 
 def _modules(hint: Any, place: str) -> tuple[type, ...]:
     """The classes of modules that a place takes. Raises InputError when it takes none."""
+    from torch import nn
+
     taken = tuple(one for one in _alternatives(hint) if isinstance(one, type) and issubclass(one, nn.Module))
     if hint is Any:
         return (nn.Module,)

@@ -18,10 +18,11 @@ from structperc.guided.model import Order
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
-from structperc.taggers.builder import Builder, required_entries
+from structperc.taggers.builder import Builder
 from structperc.taggers.description import describe
 from structperc.taggers.epoch_clock import EpochClock
 from structperc.taggers.inference import flat_values
+from structperc.taggers.model_files import required_entries
 from structperc.taggers.sequence_tagger import SequenceTagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")

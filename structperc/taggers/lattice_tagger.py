@@ -14,6 +14,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from structperc.light.inference import Sentence
 from structperc.metrics import token_confidence
 from structperc.metrics.confidence import confidence_within
 from structperc.metrics.sentences import sentence_boundaries
@@ -21,7 +22,7 @@ from structperc.nonlocal_features import GlobalFeature, NonlocalFeature, nonloca
 from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights
 from structperc.structures import Batch, Candidates, Lattice
-from structperc.taggers.inference import Labelling, Sentence
+from structperc.taggers.inference import Labelling
 from structperc.taggers.scoring import Scoring
 from structperc.taggers.sequence_tagger import SequenceTagger
 

@@ -17,37 +17,23 @@ from structperc.batching.sequence_data import SequenceData
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from structperc.light import Decided, Labeller
 from structperc.metrics import Evaluation
 from structperc.metrics.f_measure import check_gamma
 from structperc.ragged import Ragged
 from structperc.structures import Batch
 from structperc.taggers.averaging import AveragedWeights
 from structperc.taggers.checkpoints import check_vocabulary, serve_checkpoint
-from structperc.taggers.inference import (
-    Decided,
-    Sentence,
-    at_once,
-    flat_labels,
-    flat_numbers,
-    read_sentences,
-    text_spans,
-)
+from structperc.taggers.inference import at_once, flat_labels, flat_numbers
 from structperc.taggers.modes import evaluating
 from structperc.taggers.random_states import RandomStates
 from structperc.taggers.refused import check_callbacks
 from structperc.taggers.schedules import Plateaus
 from structperc.taggers.store import SavedTagger
-from structperc.text import TextSpan, conll_tokens, rule_sentences, tokenized
-from structperc.text.sentences import Split
-from structperc.text.tokenizer import Cut
 
 
-class SequenceTagger(SavedTagger):
+class SequenceTagger(SavedTagger, Labeller):
     """Base of taggers: sequences are read through feature templates and get one label per token.
-
-    Sentences are lists of words, or {column: strings} where a tagger reads more than words. With `documents` (an id
-    per sentence) neighbouring sentences of one id are decided together, as a tagger trained on documents was; without
-    it each sentence stands alone. All that is iterated over is iterated over once; a missing column is an InputError.
 
     A subclass gives what is abstract here, and training_step and configure_optimizers. What is not abstract is final.
 
@@ -69,11 +55,6 @@ class SequenceTagger(SavedTagger):
     @abstractmethod
     def decode(self, batch: Batch) -> Tensor:
         """Return the best labels (B, T) int64 of each sequence of a batch."""
-
-    @property
-    @abstractmethod
-    def probabilistic(self) -> bool:
-        """Whether what the tagger decides has probabilities."""
 
     @abstractmethod
     def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -127,16 +108,6 @@ class SequenceTagger(SavedTagger):
 
     # -- new text --------------------------------------------------------------------------------------------
 
-    def tag(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> list[list[str]]:
-        """Return the best labels of each sentence, as names."""
-        return self.label(self.read(sentences, documents))
-
-    @torch.no_grad()
-    def label(self, corpus: Corpus) -> list[list[str]]:
-        """Return the best labels of each sentence of a corpus, as names."""
-        parts = ((batch.rows, self.decode(batch)) for batch in self.batches(corpus, at_once(corpus)))
-        return corpus.sentences_of(flat_labels(corpus, self.labels, parts))
-
     @torch.no_grad()
     def decided(self, corpus: Corpus, confident: bool = False) -> Decided:
         """Return the labels of all tokens of a corpus, in its order; `confident` adds their probabilities."""
@@ -152,40 +123,6 @@ class SequenceTagger(SavedTagger):
         if not confident:
             return Decided(names, None, None)
         return Decided(names, flat_numbers(corpus, tokens), flat_numbers(corpus, segments))
-
-    def annotate(self, text: str, tokenizer: Cut = conll_tokens, sentences: Split = rule_sentences) -> list[TextSpan]:
-        """Return the segments of a text as spans of its characters, in their order: text[start:end] is of `type`.
-
-        A tagger whose labels are no segments gives a span for each token. Confidences are probabilities where the
-        tagger has them, else None. A tagger of documents takes the text as one.
-
-        Args:
-            text: any string.
-            tokenizer: gives the offsets (start, end) of its tokens, cut as those of the training data.
-            sentences: gives the boundaries of sentences among these tokens.
-
-        Raises:
-            InputError: a tagger that reads more than words, or a tokenizer whose offsets do not fit the text.
-        """
-        self.check_words_alone()
-        found = tokenized(text, tokenizer, sentences)
-        documents = [0] * (len(found.sentences) - 1) if self.unit == "document" else None
-        decided = self.decided(self.read(found.word_lists, documents), self.probabilistic)
-        return text_spans(found, decided, self.labels.scheme)
-
-    def check_words_alone(self) -> None:
-        """Raise InputError for a tagger that reads more of a text than its words."""
-        if further := [role for role in self.features.columns if role != "word"]:
-            raise InputError(
-                f"this model reads {', '.join(further)} beside the word, which running text lacks; give columns"
-            )
-
-    def read(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Corpus:
-        """Return sentences as a corpus.
-
-        Raises InputError for a string in place of a list of words, and for words that are none.
-        """
-        return read_sentences(sentences, documents)
 
     def batches(self, corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:
         """Yield mini-batches of a corpus on the tagger's device, longest sequences first; none if there is no token.
@@ -211,6 +148,7 @@ class SequenceTagger(SavedTagger):
         self.check_data(data, stage)
         if stage == "fit":
             self.check_processes(self.trainer)
+            self.card = None  # what it says of scores will not hold
         self.check_unit(data.unit)
         if not self.fitted:
             self.unit = data.unit

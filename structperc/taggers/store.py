@@ -1,9 +1,10 @@
-"""Saved models: a folder with model.json and model.safetensors, self-contained, no pickle, no code."""
+"""Saved models: a folder with model.json and model.safetensors, self-contained, no pickle, no code; and their card."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Self, cast
 
 import pytorch_lightning as pl
@@ -14,25 +15,18 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from structperc.data.labels import LabelSet
 from structperc.data.output import complaints
-from structperc.data.reading import Unit
-from structperc.data.tags import Scheme
-from structperc.data.typed import check_value
 from structperc.data.unfinished import whole_folder
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.public_names import path_of
-from structperc.taggers.builder import Builder, required_entries
-from structperc.taggers.model_folder import CONFIG, WEIGHTS, read_folder, write_folder
+from structperc.taggers.builder import Builder
+from structperc.taggers.model_card import CARD, kept_card, model_card
+from structperc.taggers.model_files import CONFIG, FEATURES, WEIGHTS, arrays_of_features, check_entries, readable
+from structperc.taggers.model_folder import read_folder, write_folder
+from structperc.taggers.publishing import push_folder
 
-FEATURES = "features."  # begins the names of the arrays of features
 SPARE = 100  # weights that a model may have beside those that are saved
 LEARNING = "criterion."  # what criteria keep in mind is of checkpoints, not of saved models
-ENTRIES = {
-    "labels": list[str],
-    "scheme": Scheme,
-    "unit": Unit,
-    "features": dict[str, Any],
-}
 
 
 class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
@@ -52,6 +46,7 @@ class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
         self.features = features or FeatureExtractor()
         self.fitted = False  # whether the labels are known and there are weights
         self.unit = "sentence"  # or "document": what one sequence is
+        self.card: str | None = None  # the text of README.md that is saved; None: one of what is known by itself
 
     @abstractmethod
     def allocate(self, labels: LabelSet) -> None:
@@ -101,27 +96,51 @@ class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
         return cast(Self, _built(_kind(config, cls, build), config, tensors, build))
 
     def _save_pretrained(self, save_directory: Path) -> None:
-        write_folder(save_directory, *self.to_state())
+        config, tensors = self.to_state()
+        write_folder(save_directory, config, tensors)
+        text = model_card(config, tensors, self.features.columns) if self.card is None else self.card
+        (save_directory / CARD).write_text(text, encoding="utf-8")
+
+    def save_pretrained(
+        self, save_directory: str | Path, *, repo_id: str | None = None, push_to_hub: bool = False, **options: Any
+    ) -> str | None:
+        """Save as `save` does and, if asked for, push to the hub: REPO_ID, by default the folder's name.
+
+        options: those of `push_to_hub`, which says what is returned.
+        """
+        self.save(save_directory)
+        return self.push_to_hub(repo_id or Path(save_directory).name, **options) if push_to_hub else None
+
+    def push_to_hub(self, repo_id: str, **options: Any) -> str:
+        """Put the tagger, with its present weights and its card, on the hub; return the address of the commit.
+
+        Args:
+            repo_id: of the repository, which is made if there is none, such as "me/tagger".
+            options: private, token, licence, language, branch, commit_message and create_pr, as of `push_folder`.
+
+        Raises:
+            InputError: as `push_folder`.
+        """
+        with TemporaryDirectory() as folder:
+            self.save(Path(folder) / "model")
+            return push_folder(Path(folder) / "model", repo_id, **options)
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu", trusted: Iterable[str] = ()) -> Self:
         """Return a saved tagger of this class, or of a class derived from it or named in `loads`, ready to tag.
 
         This runs no code but that of this library and of `trusted`, names of modules with parts of one's own, and reads
-        nothing but the two files of the folder.
+        nothing but the two files of the folder, and the text of its card, which is kept as it is.
 
         Raises InputError when the folder holds no model, one of another format or class, one that is damaged, and one
         that names classes of other modules.
         """
         path = Path(folder)
-        try:
+        with readable(path):
             config, tensors = read_folder(path, device)
-            return cls.from_state(config, tensors, Builder(trusted)).to(device)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-        except Exception as error:  # whatever a damaged file leads to
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise InputError(f"{path}: not a readable model ({reason}); save it again") from None
+            tagger = cls.from_state(config, tensors, Builder(trusted)).to(device)
+        tagger.card = kept_card(path)
+        return tagger
 
     @classmethod
     def from_pretrained(  # type: ignore[override]  # that of the hub reads further files
@@ -135,7 +154,7 @@ class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
         """Return a saved tagger as `load` does, from a folder or from the hub.
 
         Args:
-            model: a folder, or an id of the hub, of which the two files are fetched.
+            model: a folder, or an id of the hub, of which the two files and the card are fetched.
             revision: branch, tag or commit of the hub.
             trusted: names of modules with parts of one's own, as in `load`.
             options: those of `huggingface_hub.snapshot_download`, such as token, cache_dir and local_files_only.
@@ -146,7 +165,7 @@ class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
         if Path(model).is_dir():
             return cls.load(model, trusted=trusted)
         try:
-            folder = snapshot_download(str(model), revision=revision, allow_patterns=[CONFIG, WEIGHTS], **options)
+            folder = snapshot_download(str(model), revision=revision, allow_patterns=[CONFIG, WEIGHTS, CARD], **options)
         except Exception as error:  # of the hub's library, or of whichever one it uses for the network
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             raise InputError(f"hub {model}: this model cannot be had ({reason})") from error
@@ -164,9 +183,8 @@ def _kind(config: dict[str, Any], wanted: type[SavedTagger], build: Builder) -> 
 
 
 def _built(kind: type[SavedTagger], config: dict[str, Any], tensors: dict[str, Tensor], build: Builder) -> SavedTagger:
-    for name, value in required_entries(config, ENTRIES).items():
-        check_value(value, ENTRIES[name], name)
-    arrays = {name.removeprefix(FEATURES): t.cpu().numpy() for name, t in tensors.items() if name.startswith(FEATURES)}
+    check_entries(config)
+    arrays = {name: tensor.cpu().numpy() for name, tensor in arrays_of_features(tensors).items()}
     weights = {name: t for name, t in tensors.items() if not name.startswith(FEATURES)}
     features = FeatureExtractor.from_state(config["features"], arrays, build)
 

@@ -19,11 +19,12 @@ from structperc.online import SequenceLearner
 from structperc.optim import AveragedOptimizer, Perceptron
 from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
-from structperc.taggers.builder import Builder, required_entries
+from structperc.taggers.builder import Builder
 from structperc.taggers.description import described
 from structperc.taggers.lattice_tagger import LatticeTagger
 from structperc.taggers.loss_tagger import LossTagger
 from structperc.taggers.mixing import MixedLearner
+from structperc.taggers.model_files import required_entries
 from structperc.taggers.online import online_learner
 from structperc.taggers.scoring import OwnLattice
 from structperc.taggers.start import start_from

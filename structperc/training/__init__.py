@@ -6,28 +6,32 @@ refusals.py, parser_messages.py            what is wrong with them, in one line
 runs.py, claims.py                         folders of runs, and who trains in one
 interruptions.py                           by which command an interrupted training goes on
 logs.py, epochs.py, cost.py, rounds.py     what is written during training
+trackers.py                                what other loggers are told
 last_good.py, stopping.py, opening.py      the last good weights, the end of a training, its beginning
 notices.py                                 what Lightning says to programmers alone
-report.py, predictions.py                  what is written at the end
+serving.py                                 the weights that it ends with
+report.py, predictions.py, run_card.py     what is written at the end
 """
 
 from typing import TYPE_CHECKING
 
 from structperc.on_first_use import on_first_use
 from structperc.training.cost import parameters
+from structperc.training.logs import RunLog
 from structperc.training.notices import quieten
 from structperc.training.overlays import read_configuration
 from structperc.training.report import evaluate, results_table
+from structperc.training.serving import serve
 from structperc.training.stopping import StopWhenSettled
 
 if TYPE_CHECKING:
-    from structperc.training.program import serve
     from structperc.training.rounds import boosting_rounds, dev_scores, plot_rounds
 
 __all__ = [
     "read_configuration",
     "quieten",
     "StopWhenSettled",
+    "RunLog",
     "serve",
     "evaluate",
     "results_table",
@@ -37,10 +41,9 @@ __all__ = [
     "plot_rounds",
 ]
 
-__getattr__ = on_first_use(  # these need parsers of options, or matplotlib
+__getattr__ = on_first_use(  # these need matplotlib
     __name__,
     {
-        "structperc.training.program": ["serve"],
         "structperc.training.rounds": ["boosting_rounds", "dev_scores", "plot_rounds"],
     },
 )

@@ -7,12 +7,17 @@ from typing import Any
 
 import pytorch_lightning as pl
 from jsonargparse import Namespace
-from pytorch_lightning.cli import SaveConfigCallback
-from pytorch_lightning.loggers import CSVLogger
+from pytorch_lightning.cli import LightningArgumentParser, SaveConfigCallback
+from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger
 from pytorch_lightning.loggers.csv_logs import ExperimentWriter
 from pytorch_lightning.loggers.logger import rank_zero_experiment
 
 from structperc.data.output import complaints, opened
+from structperc.data.yaml_file import parse_yaml
+from structperc.training.trackers import tell_options
+
+LOGS = "logs"  # the folder of a run's own table
+OF_FILES = ("RunLog", "CSVLogger", "TensorBoardLogger")  # loggers whose name is that of a folder
 
 
 class Metrics(ExperimentWriter):
@@ -46,16 +51,42 @@ class RunLog(CSVLogger):
 
 
 class SavedConfig(SaveConfigCallback):
-    """Lightning's SaveConfigCallback, but raises InputError, with the reason, where the file cannot be written."""
+    """Lightning's SaveConfigCallback, which also tells the loggers what the configuration is.
+
+    The file stands beside the first logs that are files of the run, else in the folder of the run. Raises InputError,
+    with the reason, where it cannot be written, and for a logger that cannot be reached.
+    """
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         """Write the configuration of the run; every process calls this."""
-        with complaints(Path(trainer.log_dir or ".") / self.config_filename):
-            super().setup(trainer, pl_module, stage)
+        folders = [one.log_dir for one in trainer.loggers if isinstance(one, CSVLogger | TensorBoardLogger)]
+        folder = Path([*folders, trainer.default_root_dir][0])
+        if self.already_saved or not trainer.is_global_zero:
+            return
+        with complaints(folder / self.config_filename):
+            folder.mkdir(parents=True, exist_ok=True)
+            self.parser.save(self.config, folder / self.config_filename, skip_none=False, overwrite=self.overwrite)
+        tell_options(trainer.loggers, plain_configuration(self.parser, self.config))
+        self.already_saved = True
+
+
+def plain_configuration(parser: LightningArgumentParser, config: Namespace) -> dict[str, Any]:
+    """Return a configuration that was parsed as plain values, without options that are null."""
+    return parse_yaml(parser.dump(config, skip_none=True), "configuration")
 
 
 def log_into(logger: Any, folder: Path) -> None:
-    """Give the folder to a configured logger, or to each of several, that has none."""
+    """Give the folder to a configured logger, or to each of several, that has none.
+
+    One that keeps the runs of many folders together also gets the name of this one, such as quickstart/1.
+    """
     for one in logger if isinstance(logger, list) else [logger]:
-        if isinstance(one, Namespace) and one.get("init_args.save_dir") == "":
+        if not isinstance(one, Namespace):
+            continue
+        if one.get("init_args.save_dir") == "":
             one.init_args.save_dir = str(folder)
+        name = "/".join(folder.parts[-2:])
+        if one.get("init_args.name") == LOGS and not one.class_path.endswith(OF_FILES):
+            one.init_args.name = name
+        if "run_name" in one.get("init_args", {}) and one.init_args.run_name is None:
+            one.init_args.run_name = name

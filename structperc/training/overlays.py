@@ -11,6 +11,7 @@ import yaml
 from structperc.data.text import expand
 from structperc.data.yaml_file import find_key, node_value, parse_yaml, place, read_node, read_yaml
 from structperc.errors import InputError
+from structperc.packaged import PREFIX, packaged
 from structperc.training.configuration_shape import check_shape, misshapen
 
 KEY = "overlays"
@@ -105,7 +106,7 @@ def _named(node: yaml.MappingNode, path: str, above: Sequence[str]) -> list[str]
         raise InputError(f"{where}: write a list of files, as in [data.yaml, features.yaml]")
     if len(above) == DEEPEST:
         raise InputError(f"{where}: more than {DEEPEST} files, each of which names the next, lead here")
-    files = [_shortest(Path(path).parent / expand(one)) for one in given]
+    files = [packaged(one) if one.startswith(PREFIX) else _shortest(Path(path).parent / expand(one)) for one in given]
     for file in files:
         if not os.path.isfile(file):
             raise InputError(f"{where}: there is no file {file}; paths start in the folder of {path}")

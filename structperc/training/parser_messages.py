@@ -117,6 +117,8 @@ def read_message(message: str) -> Complaint:
             value = value or found[1]
         elif not _NOISE.match(text):
             reasons.append(text)
+    if value.startswith("[") and len(reasons) > 1 and reasons[0].startswith("Not a valid subclass"):
+        del reasons[0]  # a list is not one, as its place knows: what is wrong is in the list
     expected = f"expected {' or '.join(dict.fromkeys(types))}, got {value[:LONGEST]}"
     return Complaint(keys, owner, reasons[0] if reasons else expected)
 

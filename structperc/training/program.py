@@ -16,12 +16,13 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from structperc.batching.processes import gathered
 from structperc.batching.sequence_data import SequenceData
 from structperc.errors import InputError
-from structperc.optim import learner
+from structperc.metrics import Evaluation
+from structperc.packaged import packaged_arguments
 from structperc.progress import show_bars
 from structperc.public_names import path_of
 from structperc.reports.epoch_bar import epoch_bars
 from structperc.reports.logged import best_score
-from structperc.taggers.checkpoints import CheckpointFiles, load_weights
+from structperc.taggers.checkpoints import CheckpointFiles
 from structperc.taggers.inference import flat_labels
 from structperc.taggers.sequence_tagger import SequenceTagger
 from structperc.taggers.tagger import Tagger
@@ -31,14 +32,17 @@ from structperc.training.cost import Stopwatch, by_part, parameters, peak_memory
 from structperc.training.epochs import BestEpoch, LastEpoch
 from structperc.training.interruptions import resumed_by, resuming
 from structperc.training.last_good import LastGood
-from structperc.training.logs import SavedConfig, log_into
+from structperc.training.logs import LOGS, SavedConfig, log_into, plain_configuration
 from structperc.training.notices import quieten
 from structperc.training.opening import Opening
 from structperc.training.predictions import write_predictions
 from structperc.training.refusals import refusals
-from structperc.training.report import Labelled, by_type, label_split, results_table, write_json
+from structperc.training.report import Labelled, by_type, label_split, outcome_lines, write_json
+from structperc.training.run_card import RunRecord, write_card
 from structperc.training.runs import checkpoint, name_of, next_run, root_of, run_of
+from structperc.training.serving import serve_best
 from structperc.training.stopping import MustEnd
+from structperc.training.trackers import reach, tell_scores
 from structperc.training.trainer_options import options_named
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -53,8 +57,8 @@ DEFAULTS: dict[str, Any] = {
     "trainer.enable_model_summary": False,
     # another logger gets these options, too, as far as it has them; no folder: that of the run
     "trainer.logger": {
-        "class_path": "structperc.training.logs.RunLog",
-        "init_args": {"save_dir": "", "name": "logs"},
+        "class_path": "structperc.training.RunLog",
+        "init_args": {"save_dir": "", "name": LOGS},
     },
 }
 
@@ -77,6 +81,9 @@ class Program(LightningCLI):
     def __init__(self, *classes: Any, **options: Any) -> None:
         """All of the command; what it holds it lets go in the end."""
         self.arguments: list[str] = options["args"] or sys.argv[1:]
+        files = packaged_arguments(self.arguments)
+        if files != self.arguments:
+            options["args"] = files
         with ExitStack() as self.held, resumed_by(self.going_on):
             super().__init__(*classes, **options)
 
@@ -187,13 +194,14 @@ class Program(LightningCLI):
             self.checkpoints.monitor = None
         last = LastEpoch(self.folder / "checkpoints", self.checkpoints._every_n_epochs)
         self.stopwatch = Stopwatch()
+        reach(self.trainer.loggers)
         more = [MustEnd(), self.stopwatch, last, LastGood(self.folder), Opening(self.folder)]
         self.trainer.callbacks += more  # type: ignore[attr-defined]
 
     def after_fit(self) -> None:
         """Save the best epoch's model, score and label every split, and say where the files are."""
         self.seconds = self.stopwatch.seconds
-        best = self._serve_best()
+        best = serve_best(self.trainer, self.model, self.checkpoints)
         self.model.settle()
         if self.trainer.is_global_zero:
             self.model.save(self.folder / "model")
@@ -203,12 +211,9 @@ class Program(LightningCLI):
         results = {split: one.evaluation.compute() for split, one in labelled.items()}
         if not self.trainer.is_global_zero:
             return
-        for split, one in labelled.items():
-            print(f"{split}:\n{one.evaluation.table()}", end="\n\n")
-        if results:
-            print(results_table(results))
         epochs, spent = self.trainer.current_epoch, self.spent()
         seconds = sum(spent.values())
+        print("\n".join(outcome_lines(labelled, results)))
         if best is not None:
             print(f"best epoch: {best} of {epochs} ({best_score(self.checkpoints)})")
         print(f"{epochs} epochs, {seconds:.1f} seconds of training{by_part(spent)}")
@@ -218,21 +223,21 @@ class Program(LightningCLI):
         types = {split: by_type(one.evaluation) for split, one in labelled.items()}
         for split, one in labelled.items():
             self._keep_predictions(split, one.labels)
-        write_json(self.folder / "results.json", {**cost, **results, "types": types})  # last: the run is complete
-
-    def _serve_best(self) -> int | None:
-        """Leave the weights that are kept in the model; -> their epoch, None where none was chosen."""
-        path = self.checkpoints.best_model_path
-        if self.checkpoints.monitor is not None and path:
-            return load_weights(self.model, self.model.vocabulary(), path)
-        serve(self.trainer)
-        return None
+        self._keep_card(epochs, best, {split: one.evaluation for split, one in labelled.items()})
+        write_json(self.folder / "results.json", {**cost, **results, "types": types})  # the run is complete
+        tell_scores(self.trainer.loggers, self.trainer.global_step, results, types)
 
     def _cost(self, labelled: dict[str, Labelled]) -> dict[str, Any]:
         """Weights, memory, and how fast each split was labelled."""
         speed = {split: one.tokens_per_second for split, one in labelled.items()}
         size = {"parameters": parameters(self.model), "model_mb": size_on_disk(self.folder / "model")}
         return {**size, **peak_memory(self.model.device), "tokens_per_second": speed}
+
+    def _keep_card(self, epochs: int, best: int | None, evaluations: dict[str, Evaluation]) -> None:
+        configuration = plain_configuration(self._parser(self.subcommand), self.config[self.subcommand])
+        command = ["structperc", *self.prefix, *self.arguments]
+        record = RunRecord(self.root.name, command, configuration, epochs, best, evaluations)
+        write_card(self.folder / "model", self.model, self.datamodule, record)
 
     def _keep_predictions(self, split: str, predicted: list[str]) -> None:
         """Write them into the run's folder; words that no column file can hold cost a warning, not the run."""
@@ -266,12 +271,6 @@ class Program(LightningCLI):
         print(f"predictions: {write_predictions(self.folder, split, self.model.annotated(corpus, parts), predicted)}")
 
 
-def serve(trainer: pl.Trainer) -> None:
-    """Leave in the model what its optimizers serve: averages, or the weights of the lowest objective."""
-    for optimizer in trainer.optimizers:
-        learner(optimizer).swap_in()
-
-
 def train(arguments: list[str], program: type[Program] = Program) -> int:
     """Run a training command and return 0; every mistake in options or configuration becomes an InputError."""
     run(arguments, program)
@@ -281,7 +280,7 @@ def train(arguments: list[str], program: type[Program] = Program) -> int:
 def run(arguments: list[str], program: type[Program] = Program) -> Program:
     """Run a training command as `train` does, and return the program when it is done."""
     quieten()
-    with refusals(arguments):
+    with refusals(packaged_arguments(arguments)):
         return copy_context().run(  # of which `show_bars` is a part
             program,
             program.base,

@@ -1,6 +1,7 @@
 """Scores of a tagger on the splits of its data, as a table and as JSON."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,6 +76,14 @@ def results_table(results: dict[str, dict[str, float]]) -> str:
     rows = [["split", *(name.replace("_", " ") for name in names)]]
     rows += [[split, *(percent(row[name]) for name in names)] for split, row in results.items()]
     return "\n".join(text_table(rows, least=[6]))
+
+
+def outcome_lines(labelled: dict[str, Labelled], results: dict[str, dict[str, float]]) -> Iterator[str]:
+    """Yield the full table of each split, and the table of all."""
+    for split, one in labelled.items():
+        yield f"{split}:\n{one.evaluation.table()}\n"
+    if results:
+        yield results_table(results)
 
 
 def write_json(path: Path, results: dict[str, Any]) -> None:

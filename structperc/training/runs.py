@@ -4,6 +4,7 @@ from pathlib import Path
 
 from structperc.data.unfinished import remove_unfinished
 from structperc.errors import InputError
+from structperc.packaged import is_packaged, packaged_root
 
 
 def runs(root: Path) -> list[Path]:
@@ -14,6 +15,8 @@ def runs(root: Path) -> list[Path]:
 def name_of(file: str) -> str:
     """Return a configuration file's path without its ending, from a folder "configs" on: its runs lie in runs/NAME."""
     path = Path(file).with_suffix("")
+    if is_packaged(file):
+        return str(path.resolve().relative_to(packaged_root().resolve()))
     return str(Path(*path.parts[path.parts.index("configs") + 1 :])) if "configs" in path.parts else path.name
 
 

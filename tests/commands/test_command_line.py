@@ -49,7 +49,18 @@ def test_every_file_of_the_room_is_in_the_overview():
     files = {path.stem for path in Path(commands.__file__).parent.glob("*.py")}
     used = {(getattr(command.run, "func", command.run)).__module__.rpartition(".")[2] for command in COMMANDS}
     assert files - used == {
-        *("__init__", "command", "comparing", "complaint", "data_files", "labelled_file", "saved_model", "tagging"),
+        *(
+            "__init__",
+            "command",
+            "comparing",
+            "complaint",
+            "data_files",
+            "labelled_file",
+            "listing",
+            "saved_model",
+            "serving",
+            "tagging",
+        ),
     }
 
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structperc.data.labels import LabelSet
-from structperc.data.segments import Span, convert, first_violation, repair, segment_boundaries, spans
+from structperc.data.segment_masks import segment_boundaries
+from structperc.data.segments import Span, convert, first_violation, repair, spans
 from structperc.data.tags import BEGIN, INSIDE, OUTSIDE, SCHEMES, Scheme, named_type
 from structperc.errors import InputError
 from structperc.structures import real_tokens

@@ -229,7 +229,7 @@ def test_options_that_are_wrong(tmp_path):
         Table(str(tmp_path), {"train": "all"}, COLUMNS).corpus("train")
     assert Table(str(tmp_path), {"train": "all/train"}, COLUMNS).corpus("train").tokens == 7
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="not a folder of save_to_disk"):
+    with pytest.raises(InputError, match=r"empty: a table is a file that ends in .*, or a saved folder"):
         Table(str(tmp_path), {"train": "empty"}, COLUMNS).corpus("train")
     for options, message in (
         ({"columns": {"label": "x"}}, "columns must name word, or text and spans"),

@@ -61,10 +61,11 @@ def test_the_results_of_the_readme_are_those_of_their_page():
         assert named or [line for line in said if learner.replace(" features", "") in line], (learner, score)
 
 
-def test_the_first_command_and_the_example_from_python(ran, structperc_says):
+def test_the_first_command_the_example_from_python_and_cards(ran, structperc_says):
     ((command, *arguments),) = [one for one in commands("README") if one[-1] == "configs/quickstart.yaml"][:1]
     structperc_says(command, *arguments, *SHORT, *FEW)
     assert ran("README")
+    assert ran("hub")
 
 
 def test_own_data(here, structperc_says):

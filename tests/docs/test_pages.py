@@ -9,7 +9,7 @@ from written import FILES, NAMES, PAGES, QUICKSTART, ROOT, anchors, blocks, reso
 import structperc
 from structperc.experiments.draft import draft
 
-# Code of extending, migration, tagging, export_and_devices and README runs in tests of its own.
+# Code of extending, migration, tagging, hub, export_and_devices and README runs in tests of its own.
 RUN = ("architecture", "data", "features", "search", "optimizers", "evaluation", "loading", "reranking", "sklearn")
 OVERLAYS = ("data", "features", "neural", "tagging", "training_criteria", "optimizers", "extending", "migration")
 BEFORE = {  # of a page and block, the blocks that it says it comes after

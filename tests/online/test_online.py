@@ -14,10 +14,10 @@ from structperc.criteria import Hinge, LocalAndNonlocal, Margin, Perceptron, Riv
 from structperc.data import Synthetic
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from structperc.kernels.lanes import padded
 from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
 from structperc.online import OnlineLearner
 from structperc.online.rivals import find_rival
-from structperc.ops.cpu.lanes import padded
 from structperc.optim import Diverged, PassiveAggressive
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SparseLinear

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
+from structperc.kernels.compiled import kernel
 from structperc.ops.cpu import threads as sharing
-from structperc.ops.cpu.compiled import kernel
 from structperc.ops.cpu.threads import over_sequences, take
 
 BIG = 10**9  # additions, worth all threads

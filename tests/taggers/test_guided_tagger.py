@@ -79,7 +79,8 @@ def test_a_saved_model_labels_as_the_trained_one(config, tmp_path):
     sentences = [{"word": ["Nothing", "fell"], "pos": ["NN", "VBD"]}, {"word": ["a"], "pos": ["DT"]}]
     assert saved.tag(sentences) == program.model.tag(sentences)
     assert [len(labels) for labels in saved.tag([*sentences, {"word": [], "pos": []}])] == [2, 1, 0]
-    assert {file.name for file in (tmp_path / "run" / "1" / "model").iterdir()} == {"model.json", "model.safetensors"}
+    files = {file.name for file in (tmp_path / "run" / "1" / "model").iterdir()}
+    assert files == {"model.json", "model.safetensors", "README.md"}
 
 
 def test_an_interrupted_run_goes_on_to_the_same_bits(config, tmp_path):

@@ -18,7 +18,7 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import Clusters, FeatureExtractor, Gazetteer
 from structperc.scorers import SparseLinear
-from structperc.taggers import model_folder, store
+from structperc.taggers import model_files, model_folder, store
 from structperc.taggers.tagger import Tagger
 
 SENTENCES = [["Anna", "saw", "New", "York"], ["rome", "waits"], ["Smith"], ["New", "Anna", "saw", "Rome", "ab"]]
@@ -95,10 +95,10 @@ def test_saving_a_loaded_model_changes_no_byte(saved, tmp_path):
         assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
 
 
-def test_only_json_and_safetensors(saved, trained):
+def test_only_json_and_safetensors_and_the_card(saved, trained):
     for folder in (saved, trained.folder / "model"):
-        assert {file.name for file in folder.iterdir()} == {"model.json", "model.safetensors"}
-        assert json.loads((folder / "model.json").read_text(encoding="utf-8"))["format"] == model_folder.FORMAT
+        assert {file.name for file in folder.iterdir()} == {"model.json", "model.safetensors", "README.md"}
+        assert json.loads((folder / "model.json").read_text(encoding="utf-8"))["format"] == model_files.FORMAT
         tensors = load_file(folder / "model.safetensors")
         assert {"scorer.node", "features.node_keys"} <= tensors.keys()
 
@@ -266,7 +266,7 @@ def test_weights_that_do_not_fit(saved, change):
     complaint(saved)
 
 
-def test_of_a_hub_the_two_files_are_fetched(saved, monkeypatch):
+def test_of_a_hub_the_two_files_and_the_card_are_fetched(saved, monkeypatch):
     asked = []
 
     def fetched(model_id, **options):
@@ -275,7 +275,7 @@ def test_of_a_hub_the_two_files_are_fetched(saved, monkeypatch):
 
     monkeypatch.setattr(store, "snapshot_download", fetched)
     assert_same(Tagger.from_pretrained("someone/model"), tagger())
-    assert asked == [("someone/model", ["model.json", "model.safetensors"])]
+    assert asked == [("someone/model", ["README.md", "model.json", "model.safetensors"])]
 
 
 def test_a_silent_hub_is_one_line(monkeypatch):

@@ -40,5 +40,5 @@ def test_tensorboard_that_is_not_installed_is_one_line(runs, fails, monkeypatch)
 def test_tensorboard(runs, logger):
     assert runs("fit", "--trainer.max_epochs=1", f"--trainer.logger={logger}") == 0
     events = list((runs.root / "1" / "logs").glob("version_*/events.out.tfevents.*"))
-    assert len(events) == 1
+    assert events
     assert len(list((runs.root / "1" / "logs").glob("version_*/metrics.csv"))) == logger.count("CSV")

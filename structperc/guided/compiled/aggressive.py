@@ -16,7 +16,7 @@ from structperc.guided.compiled.lessons import (
 )
 from structperc.guided.compiled.queue import best
 from structperc.guided.compiled.search import first_candidates, longest, sentence
-from structperc.ops.cpu.compiled import inner_kernel, kernel
+from structperc.kernels.compiled import inner_kernel, kernel
 
 
 @kernel

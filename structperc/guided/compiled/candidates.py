@@ -6,7 +6,7 @@ from structperc.guided.compiled.queue import put, waits
 from structperc.guided.compiled.scores import add_context, static_scores
 from structperc.guided.compiled.states import OPEN, best_states, join
 from structperc.guided.templates import UNKNOWN
-from structperc.ops.cpu.compiled import inner_kernel
+from structperc.kernels.compiled import inner_kernel
 
 LOWEST = np.finfo(np.float32).min
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from structperc.guided.compiled.queue import empty_queue, put
 from structperc.guided.templates import UNKNOWN
-from structperc.ops.cpu.compiled import inner_kernel, kernel
+from structperc.kernels.compiled import inner_kernel, kernel
 
 
 class Chart(NamedTuple):

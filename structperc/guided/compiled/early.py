@@ -6,7 +6,7 @@ from structperc.guided.compiled.chart import accept, beside, chart_for, clear, c
 from structperc.guided.compiled.lessons import DECISIONS, ERRORS, UPDATES, gold_window, lesson_of, move, present
 from structperc.guided.compiled.queue import best
 from structperc.guided.compiled.search import first_candidates, longest, sentence
-from structperc.ops.cpu.compiled import inner_kernel, kernel
+from structperc.kernels.compiled import inner_kernel, kernel
 
 
 @kernel

@@ -8,7 +8,7 @@ from structperc.guided.compiled.candidates import generate
 from structperc.guided.compiled.queue import waits
 from structperc.guided.compiled.scores import context_row, static_score
 from structperc.guided.templates import UNKNOWN
-from structperc.ops.cpu.compiled import inner_kernel, kernel
+from structperc.kernels.compiled import inner_kernel, kernel
 
 UPDATES, DECISIONS, ERRORS = range(3)  # places of what is counted
 

@@ -6,7 +6,7 @@ one before is the higher of two, so that to find and to change one costs O(log n
 
 import numpy as np
 
-from structperc.ops.cpu.compiled import inner_kernel, kernel
+from structperc.kernels.compiled import inner_kernel, kernel
 
 
 @kernel

@@ -6,8 +6,8 @@ A window is the labels at the offsets -2, -1, 1 and 2 from a token, UNKNOWN wher
 import numpy as np
 
 from structperc.guided.templates import UNKNOWN
+from structperc.kernels.compiled import inner_kernel, kernel
 from structperc.nonlocal_features.hashes import mixed
-from structperc.ops.cpu.compiled import inner_kernel, kernel
 
 _mixed = inner_kernel(mixed)
 

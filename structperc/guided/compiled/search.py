@@ -9,7 +9,8 @@ from structperc.guided.compiled.candidates import generate
 from structperc.guided.compiled.chart import accept, beside, chart_for, clear, last_window, trace
 from structperc.guided.compiled.queue import best
 from structperc.guided.decisions import Decisions
-from structperc.ops.cpu.compiled import arrays, inner_kernel, kernel
+from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.ops.cpu.arrays import arrays
 from structperc.ops.cpu.threads import over_sequences, take
 
 ROWS = 64  # that are added up for a token, with what else it takes

@@ -7,7 +7,7 @@ a span of one token has (y, UNKNOWN, UNKNOWN, y). Those of no span at all are fo
 import numpy as np
 
 from structperc.guided.templates import UNKNOWN
-from structperc.ops.cpu.compiled import ORDERED, inner_kernel
+from structperc.kernels.compiled import ORDERED, inner_kernel
 
 OPEN = -2  # in place of the label of the action, as long as it can be any
 

@@ -4,10 +4,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from structperc.kernels.compiled import kernel
+from structperc.kernels.lanes import WIDTH, larger, like, load, load_one, load_some, padded, spread, store
+from structperc.kernels.onward import best_by_columns, best_by_rows, columns
+from structperc.ops.cpu.arrays import arrays
 from structperc.ops.cpu.checks import check_lengths, unfit_edges, unfit_sequence
-from structperc.ops.cpu.compiled import arrays, kernel
-from structperc.ops.cpu.lanes import WIDTH, larger, like, load, load_one, load_some, padded, spread, store
-from structperc.ops.cpu.onward import best_by_columns, best_by_rows, columns
 from structperc.ops.cpu.threads import over_sequences, take
 
 

@@ -4,8 +4,9 @@ import numpy as np
 from torch import Tensor
 
 from structperc.errors import InfiniteScore, InputError
-from structperc.ops.cpu.compiled import arrays, inner_kernel, kernel
-from structperc.ops.cpu.lanes import WIDTH, larger, largest, load_some, spread
+from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.onward import highest
+from structperc.ops.cpu.arrays import arrays
 
 
 def check_lengths(lengths: Tensor, T: int) -> None:
@@ -54,16 +55,16 @@ def beyond(length, T):  # type: ignore[no-untyped-def]
 def unfit_edges(unary, edge):  # type: ignore[no-untyped-def]
     """Return whether `check_scores` refuses edges that all sequences share."""
     T = unary.shape[1]
-    return len(edge) == 1 and T > 1 and _highest(edge, *_edges_of(edge, 0, T)) == np.inf
+    return len(edge) == 1 and T > 1 and highest(edge, *_edges_of(edge, 0, T)) == np.inf
 
 
 @inner_kernel
 def unfit_sequence(b, unary, edge, lengths):  # type: ignore[no-untyped-def]
     """Return whether `check_scores` refuses the length of sequence b, its scores or its own edges."""
     (_, T, L), length = unary.shape, lengths[b]
-    if beyond(length, T) or _highest(unary, b * T * L, (b * T + length) * L) == np.inf:
+    if beyond(length, T) or highest(unary, b * T * L, (b * T + length) * L) == np.inf:
         return True
-    return len(edge) > 1 and T > 1 and _highest(edge, *_edges_of(edge, b, length)) == np.inf
+    return len(edge) > 1 and T > 1 and highest(edge, *_edges_of(edge, b, length)) == np.inf
 
 
 @kernel
@@ -104,19 +105,10 @@ def _edges_of(edge, b, length):  # type: ignore[no-untyped-def]
     return (b * each + (each > 1)) * L * L, (b * each + last) * L * L
 
 
-@inner_kernel
-def _highest(scores, start, stop):  # type: ignore[no-untyped-def]
-    """Return the highest of an array's scores from place start to stop; -inf where there are none."""
-    highest = spread(scores.dtype.type(-np.inf))
-    for place in range(start, stop, WIDTH):
-        highest = larger(load_some(scores, place, stop - place), highest)
-    return largest(highest)
-
-
 @kernel
 def _infinite(scores, start, stop):  # type: ignore[no-untyped-def]
     """Return the first place from start to stop where scores (N,) are +inf; -1 where none is."""
-    if _highest(scores, start, stop) == np.inf:
+    if highest(scores, start, stop) == np.inf:
         for place in range(start, stop):
             if scores[place] == np.inf:
                 return place

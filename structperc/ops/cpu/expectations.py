@@ -16,10 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.ops.cpu.checks import beyond, check_lengths
-from structperc.ops.cpu.compiled import arrays, kernel
-from structperc.ops.cpu.factors import factors_of_edges, factors_of_tokens
-from structperc.ops.cpu.lanes import (
+from structperc.kernels.compiled import kernel
+from structperc.kernels.lanes import (
     WIDTH,
     largest,
     load,
@@ -31,6 +29,9 @@ from structperc.ops.cpu.lanes import (
     sum_of,
     where_above,
 )
+from structperc.ops.cpu.arrays import arrays
+from structperc.ops.cpu.checks import beyond, check_lengths
+from structperc.ops.cpu.factors import factors_of_edges, factors_of_tokens
 from structperc.ops.cpu.log_sums import expect_by_logs
 from structperc.ops.cpu.threads import over_sequences, take
 

@@ -5,8 +5,8 @@ from typing import Any
 from llvmlite import ir
 from numba.extending import intrinsic
 
-from structperc.ops.cpu.compiled import kernel
-from structperc.ops.cpu.lanes import Lanes, where_above
+from structperc.kernels.compiled import kernel
+from structperc.kernels.lanes import Lanes, where_above
 
 LOWEST = -708.0  # below, exp is 0 here: nothing that small is ever added to a sum whose largest term is 1
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from structperc.ops.cpu.compiled import kernel
+from structperc.kernels.compiled import kernel
+from structperc.kernels.lanes import WIDTH, larger, largest, like, load_some, spread, store, where_above
+from structperc.kernels.onward import level_of
 from structperc.ops.cpu.exponential import exp
-from structperc.ops.cpu.lanes import WIDTH, larger, largest, like, load_some, spread, store, where_above
-from structperc.ops.cpu.onward import level_of
 
 SPREAD = 150.0  # nats from the highest to the lowest possible score of a token, or of the edges into it
 

@@ -3,8 +3,9 @@
 import numpy as np
 from torch import Tensor
 
+from structperc.kernels.compiled import kernel
+from structperc.ops.cpu.arrays import arrays
 from structperc.ops.cpu.checks import check_lengths
-from structperc.ops.cpu.compiled import arrays, kernel
 from structperc.ops.cpu.exponential import exp
 from structperc.ops.cpu.log_sums import log_sum
 from structperc.ops.cpu.threads import over_sequences, take

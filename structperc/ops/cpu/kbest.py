@@ -13,11 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from structperc.kernels.compiled import kernel
+from structperc.kernels.lanes import padded
+from structperc.kernels.onward import columns, onward_scores
+from structperc.ops.cpu.arrays import arrays
 from structperc.ops.cpu.checks import check_scores, unfit_edges, unfit_sequence
-from structperc.ops.cpu.compiled import arrays, kernel
 from structperc.ops.cpu.kbest_bound import loss_bound, losses_after, smallest
-from structperc.ops.cpu.lanes import padded
-from structperc.ops.cpu.onward import columns, onward_scores
 from structperc.ops.cpu.threads import over_sequences, take
 
 

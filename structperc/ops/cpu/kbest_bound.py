@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structperc.ops.cpu.compiled import ORDERED, kernel
+from structperc.kernels.compiled import ORDERED, kernel
 
 COUNTED = 200  # lists from here on repay a count of the labellings (measured)
 BINS = 64  # of losses, in such a count

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structperc.ops.cpu.compiled import ORDERED, kernel
+from structperc.kernels.compiled import ORDERED, kernel
 from structperc.ops.cpu.exponential import exp
 
 

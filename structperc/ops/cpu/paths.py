@@ -4,8 +4,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from structperc.kernels.compiled import kernel
+from structperc.ops.cpu.arrays import arrays
 from structperc.ops.cpu.checks import any_nan, check_labels, check_lengths
-from structperc.ops.cpu.compiled import arrays, kernel
 from structperc.ops.cpu.threads import over_sequences, take
 
 

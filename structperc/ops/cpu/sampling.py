@@ -4,8 +4,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from structperc.kernels.compiled import kernel
+from structperc.ops.cpu.arrays import arrays
 from structperc.ops.cpu.checks import check_scores, unfit_edges, unfit_sequence
-from structperc.ops.cpu.compiled import arrays, kernel
 from structperc.ops.cpu.exponential import exp
 from structperc.ops.cpu.log_sums import completions, largest, levelled
 from structperc.ops.cpu.threads import over_sequences, take

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from numba import types
 
-from structperc.ops.cpu.compiled import inner_kernel, kernel
+from structperc.kernels.compiled import inner_kernel, kernel
 from structperc.ops.cpu.job import do, job_of, outcome
 from structperc.ops.cpu.mailbox import add, get, keep_bits, put, put_if
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from structperc.ops.cpu.compiled import kernel
-from structperc.ops.cpu.lanes import WIDTH, larger, largest, like, load, load_one, load_some, padded, spread, store
+from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.lanes import WIDTH, larger, largest, like, load, load_one, load_some, padded, spread, store
 
 ROWS = 4  # labels that follow, of which the best is found before it is compared with the best so far
 
@@ -54,6 +54,15 @@ def level_of(rows, start, stop):  # type: ignore[no-untyped-def]
             highest = larger(load_some(rows, r * L + i, L - i), highest)
     level = largest(highest)
     return level if level > -np.inf else rows.dtype.type(0)
+
+
+@inner_kernel
+def highest(scores, start, stop):  # type: ignore[no-untyped-def]
+    """Return the highest of an array's scores from place start to stop; -inf where there are none."""
+    best = spread(scores.dtype.type(-np.inf))
+    for place in range(start, stop, WIDTH):
+        best = larger(load_some(scores, place, stop - place), best)
+    return largest(best)
 
 
 @kernel(forceinline=True)

@@ -1,4 +1,4 @@
-"""How kernels for a CPU are compiled and kept: numba, one kernel per file."""
+"""How kernels for a CPU are compiled and kept: numba."""
 
 import hashlib
 import inspect
@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numba
-import numpy as np
 from numba.core import event
 from numba.core.caching import FunctionCache
-from torch import Tensor
 
 logger = logging.getLogger("structperc")
 
 COMPILES = "Compiling the operators of structperc for this machine: once, then they are kept on disk."
+SHARED = (Path(__file__).parent, Path(__file__).parents[1] / "ops" / "cpu")  # folders whose kernels others have inside
 ORDERED = {"nnan", "nsz"}  # comparisons may be taken in any order; NaN is no score, and infinities stay what they are
 
 
@@ -44,7 +43,7 @@ def inner_kernel(function: Callable[..., Any] | None = None, **options: Any) -> 
 
 
 class _Kept(FunctionCache):
-    """Code on disk, good as long as no file has changed of this folder and of those that its functions are from.
+    """Code on disk, good as long as no file has changed of the shared folders and of those that its functions are from.
 
     Kernels have others of other files inside; those made by a function have the kernels inside that it was given.
     """
@@ -52,7 +51,7 @@ class _Kept(FunctionCache):
     def __init__(self, function: Callable[..., Any]):
         super().__init__(function)
         self._given = [cell.cell_contents.py_func for cell in function.__closure__ or ()]
-        folders = {Path(__file__).parent, *(Path(inspect.getfile(one)).parent for one in (function, *self._given))}
+        folders = {*SHARED, *(Path(inspect.getfile(one)).parent for one in (function, *self._given))}
         self._cache_file._version = _stamp(tuple(sorted(folders)))  # before it is read which types were compiled for
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
@@ -90,8 +89,3 @@ class _Announcement(event.Listener):
 
     def on_end(self, event: event.Event) -> None:
         """Nothing is said at the end."""
-
-
-def arrays(*tensors: Tensor) -> tuple[np.ndarray, ...]:
-    """Tensors as contiguous arrays; those that are contiguous share their memory."""
-    return tuple((x.detach() if x.requires_grad else x).contiguous().numpy() for x in tensors)

@@ -16,8 +16,8 @@ from numba import float64, int64, types
 from numba.core.datamodel import models
 from numba.extending import overload, register_model
 
-from structperc.ops.cpu.compiled import kernel
-from structperc.ops.cpu.instructions import number_at, operation
+from structperc.kernels.compiled import kernel
+from structperc.kernels.instructions import number_at, operation
 
 WIDTH = 16
 LINE = 64  # bytes of a line of the cache

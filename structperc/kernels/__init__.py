@@ -1,0 +1,11 @@
+"""Loops over labels and features, compiled for a CPU; they take arrays and need no PyTorch.
+
+compiled.py          how kernels are compiled and kept
+instructions.py      what functions are made of that write instructions of their own
+lanes.py             sixteen numbers side by side
+arrays.py            features, weights and tag schemes as kernels read them
+scores.py            features and weights -> the lattice of a sequence
+onward.py            best scores from each label on; follow.py: the best labelling by these
+
+Rooms after this one build their kernels of these; those that read tensors are in `ops.cpu`.
+"""

@@ -1,0 +1,101 @@
+"""The scores of one sequence under the weights of now, compiled."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from structperc.kernels.compiled import inner_kernel
+from structperc.kernels.lanes import WIDTH, load_some, spread, store_some
+
+
+@inner_kernel
+def _in_two_sums(table, ids, first, last, total, row):  # type: ignore[no-untyped-def]
+    """Fill a row of total (T, ...), C numbers, with the sum of the rows of table (R, C) that ids[first:last] name.
+
+    Two sums take turns, as each waits for its last term.
+    """
+    C = table.shape[1]
+    for j in range(0, C, WIDTH):
+        even, odd = spread(table.dtype.type(0)), spread(table.dtype.type(0))
+        for place in range(first, last - 1, 2):
+            even += load_some(table, np.int64(ids[place]) * C + j, C - j)
+            odd += load_some(table, np.int64(ids[place + 1]) * C + j, C - j)
+        if (last - first) % 2:
+            even += load_some(table, np.int64(ids[last - 1]) * C + j, C - j)
+        store_some(total, row * C + j, C - j, even + odd)
+
+
+@inner_kernel
+def _in_order(table, ids, first, last, total, row):  # type: ignore[no-untyped-def]
+    """Fill the same row with the same sum, its terms added one after the other."""
+    C = table.shape[1]
+    for j in range(0, C, WIDTH):
+        sums = spread(table.dtype.type(0))
+        for place in range(first, last):
+            sums += load_some(table, np.int64(ids[place]) * C + j, C - j)
+        store_some(total, row * C + j, C - j, sums)
+
+
+@inner_kernel
+def _weighted(table, ids, much, first, last, total, row):  # type: ignore[no-untyped-def]
+    """Fill the same row with the sum of these rows, each times as much as its feature counts."""
+    C = table.shape[1]
+    for j in range(0, C, WIDTH):
+        sums = spread(table.dtype.type(0))
+        for place in range(first, last):
+            share = spread(table.dtype.type(much[place]))
+            sums += share * load_some(table, np.int64(ids[place]) * C + j, C - j)
+        store_some(total, row * C + j, C - j, sums)
+
+
+@inner_kernel
+def _add_transitions(transition, allowed, edges, alone):  # type: ignore[no-untyped-def]
+    """Add transition (L, L or none) to edges (L, L), which are 0 before where it is `alone`; -inf where not allowed."""
+    L = len(edges)
+    for i in range(L):
+        for j in range(L):
+            own = edges.dtype.type(0) if alone else edges[i, j]
+            if len(transition):
+                own += transition[i, j]
+            edges[i, j] = own if allowed[i, j] else -np.inf
+
+
+@cache
+def _scoring(sum_rows: Callable[..., None]) -> Any:
+    """Return what fills a lattice with scores, sums of rows of weights that are added up in one way or another."""
+
+    @inner_kernel
+    def score(start, stop, units, features, weights, scheme, unary, edges):  # type: ignore[no-untyped-def]
+        """Fill unary (T, L) and edges (T or 1, L, L) with the lattice of the tokens start, ..., stop - 1.
+
+        Row 0 of edges by token is not written: nothing reads it.
+        """
+        for t in range(stop - start):
+            token = start + t
+            first, last = features.node_ends[token], features.node_ends[token + 1]
+            if len(features.node_weights):
+                _weighted(weights.node, features.node_ids, features.node_weights, first, last, unary, t)
+            else:
+                sum_rows(weights.node, features.node_ids, first, last, unary, t)
+            for j in range(unary.shape[1]):
+                if (units.first[token] and not scheme.start[j]) or (units.last[token] and not scheme.end[j]):
+                    unary[t, j] = -np.inf
+        if len(edges) == 1:
+            _add_transitions(weights.transition, scheme.transition, edges[0], True)
+            return
+        for t in range(1, stop - start):
+            token = start + t
+            first, last = features.edge_ends[token], features.edge_ends[token + 1]
+            if len(features.edge_weights):
+                _weighted(weights.edge, features.edge_ids, features.edge_weights, first, last, edges, t)
+            else:
+                sum_rows(weights.edge, features.edge_ids, first, last, edges, t)
+            _add_transitions(weights.transition, scheme.transition, edges[t], False)
+
+    return score
+
+
+score = _scoring(_in_two_sums)  # fast, for learning
+score_in_order = _scoring(_in_order)  # the same bits as sums in tensor operations, so that equal labellings stay equal

@@ -1,0 +1,14 @@
+"""Labels without PyTorch: what a saved tagger of sparse features needs, and no more.
+
+labeller.py     the interface of whatever labels text, whole or light
+inference.py    new text as a corpus, decisions as strings
+tagger.py       the light tagger; search.py: its compiled search for the best labels
+
+`structperc.load` gives the light tagger of a saved model that has one.
+"""
+
+from structperc.light.inference import Decided, Sentence
+from structperc.light.labeller import Labeller
+from structperc.light.tagger import LightTagger
+
+__all__ = ["Labeller", "LightTagger", "Decided", "Sentence"]

@@ -1,0 +1,82 @@
+"""What labels text, whatever it is made of: the interface of whole and of light taggers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from structperc.light.inference import Decided, Sentence, read_sentences, text_spans
+from structperc.text import TextSpan, conll_tokens, rule_sentences, tokenized
+from structperc.text.sentences import Split
+from structperc.text.tokenizer import Cut
+
+
+class Labeller(ABC):
+    """Base of what gives one label to each token of new text.
+
+    Sentences are lists of words, or {column: strings} where a tagger reads more than words. With `documents` (an id
+    per sentence) neighbouring sentences of one id are decided together, as a tagger trained on documents was; without
+    it each sentence stands alone. All that is iterated over is iterated over once; a missing column is an InputError.
+
+    A subclass says what it decides. What is not abstract is final.
+    """
+
+    labels: LabelSet
+    features: FeatureExtractor
+    unit: str  # "sentence" or "document": what one sequence was in training
+
+    @property
+    @abstractmethod
+    def probabilistic(self) -> bool:
+        """Whether what the tagger decides has probabilities."""
+
+    @abstractmethod
+    def decided(self, corpus: Corpus, confident: bool = False) -> Decided:
+        """Return the labels of all tokens of a corpus, in its order; `confident` adds their probabilities.
+
+        Raises InputError where probabilities are asked for that the tagger does not have.
+        """
+
+    def tag(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> list[list[str]]:
+        """Return the best labels of each sentence, as names."""
+        return self.label(self.read(sentences, documents))
+
+    def label(self, corpus: Corpus) -> list[list[str]]:
+        """Return the best labels of each sentence of a corpus, as names."""
+        return corpus.sentences_of(self.decided(corpus).labels)
+
+    def annotate(self, text: str, tokenizer: Cut = conll_tokens, sentences: Split = rule_sentences) -> list[TextSpan]:
+        """Return the segments of a text as spans of its characters, in their order: text[start:end] is of `type`.
+
+        A tagger whose labels are no segments gives a span for each token. Confidences are probabilities where the
+        tagger has them, else None. A tagger of documents takes the text as one.
+
+        Args:
+            text: any string.
+            tokenizer: gives the offsets (start, end) of its tokens, cut as those of the training data.
+            sentences: gives the boundaries of sentences among these tokens.
+
+        Raises:
+            InputError: a tagger that reads more than words, or a tokenizer whose offsets do not fit the text.
+        """
+        self.check_words_alone()
+        found = tokenized(text, tokenizer, sentences)
+        documents = [0] * (len(found.sentences) - 1) if self.unit == "document" else None
+        decided = self.decided(self.read(found.word_lists, documents), self.probabilistic)
+        return text_spans(found, decided, self.labels.scheme)
+
+    def check_words_alone(self) -> None:
+        """Raise InputError for a tagger that reads more of a text than its words."""
+        if further := [role for role in self.features.columns if role != "word"]:
+            raise InputError(
+                f"this model reads {', '.join(further)} beside the word, which running text lacks; give columns"
+            )
+
+    def read(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Corpus:
+        """Return sentences as a corpus.
+
+        Raises InputError for a string in place of a list of words, and for words that are none.
+        """
+        return read_sentences(sentences, documents)

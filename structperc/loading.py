@@ -1,0 +1,137 @@
+"""`load`: a saved model as what labels text, light where that is enough."""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from structperc.data.labels import LabelSet
+from structperc.data.typed import conforms
+from structperc.features import FeatureExtractor
+from structperc.kernels.arrays import Tables
+from structperc.light import Labeller, LightTagger
+from structperc.public_names import CLASS, LEARNED, OPTIONS
+from structperc.taggers.builder import Builder
+from structperc.taggers.model_files import (
+    FEATURES,
+    arrays_of_features,
+    check_entries,
+    read_arrays,
+    read_configuration,
+    readable,
+)
+
+Compared = Literal["sequence", "sentence"]  # the units of criteria
+CRITERIA: dict[str, dict[str, Any]] = {  # after which the best labelling of the scorer's lattice is what is predicted
+    "structperc.criteria.Perceptron": {},
+    "structperc.criteria.Margin": {"C": float, "unit": Compared},
+    "structperc.criteria.Hinge": {"cost": float, "unit": Compared},
+    "structperc.criteria.Likelihood": {},
+}
+PROBABILISTIC = ("structperc.criteria.Likelihood",)
+PARTS: dict[str, dict[str, dict[str, Any]]] = {  # of a light model: class, options and their types
+    "scorer": {"structperc.scorers.SparseLinear": {"transitions": bool, "sparse_grad": bool}},
+    "criterion": CRITERIA,
+    "search": {"structperc.chain.KBest": {"k": int}},
+    "decoder": {"structperc.chain.KBest": {"k": int}},
+}
+Arrays = Mapping[str, np.ndarray]
+
+
+def load(path: str | Path, trusted: Iterable[str] = ()) -> Labeller:
+    """Return a saved model, ready to label new text: `tag`, `annotate` and the rest of `light.Labeller`.
+
+    A `Tagger` of sparse and local features, trained by `Perceptron`, `Margin`, `Hinge` or `Likelihood`, is given as a
+    `LightTagger`, which needs neither PyTorch nor Lightning: same labels, a fraction of the time and memory to load.
+    Probabilities of such a model (`annotate` gives them where there are any) are those of the whole tagger, which is
+    made when they are first asked for. Every other model, and one whose model.json was changed by hand, is given whole.
+
+    This runs no code but that of this library and of `trusted`, names of modules with parts of one's own, and reads
+    nothing but the two files of the folder. Raises InputError as `SavedTagger.load` does.
+    """
+    folder, modules = Path(path), tuple(trusted)
+    with readable(folder):
+        config = read_configuration(folder)
+        light = _light(config.entries, read_arrays(folder)) if config.sealed and _is_plain(config.entries) else None
+    if light is not None:
+        return light
+    from structperc.taggers.sequence_tagger import SequenceTagger  # needs PyTorch, Lightning and data sets
+
+    return SequenceTagger.load(folder, trusted=modules)
+
+
+def _is_plain(config: dict[str, Any]) -> bool:
+    """Whether a configuration is that of a model that can be light; what is odd about another one is said elsewhere."""
+    return (
+        config.get("class") == "structperc.taggers.Tagger"
+        and config.get("nonlocal_features") == []
+        and all(_known(config.get(name), classes) for name, classes in PARTS.items())
+        and _reads_text_alone(config.get("features"))
+    )
+
+
+def _known(part: Any, classes: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a part is of one of these classes, with options of the right types."""
+    if not conforms(part, dict[str, Any]) or part.keys() != {CLASS, OPTIONS} or part[CLASS] not in list(classes):
+        return False
+    types, given = classes[part[CLASS]], part[OPTIONS]
+    return conforms(given, dict[str, Any]) and types.keys() == given.keys() and _of_types(given, types)
+
+
+def _of_types(given: Mapping[str, Any], types: Mapping[str, Any]) -> bool:
+    return all(conforms(given[name], types[name]) for name in types)
+
+
+def _reads_text_alone(features: Any) -> bool:
+    """Whether the data list no features, and all document attributes are the library's that read no other model."""
+    if not conforms(features, dict[str, Any]) or not conforms(features.get("documents"), dict[str, dict[str, Any]]):
+        return False
+    if features.get("bag") is not None:  # whose weighted sums are not those of tensors bit for bit
+        return False
+    attributes = features["documents"].values()
+    return all(LEARNED not in one and str(one.get(CLASS)).startswith("structperc.features.") for one in attributes)
+
+
+def _light(config: dict[str, Any], arrays: Arrays) -> LightTagger | None:
+    """The light tagger of a plain configuration; None where its weights are not those that are due."""
+    check_entries(config)
+    features = FeatureExtractor.from_state(config["features"], arrays_of_features(arrays), Builder())
+    labels = LabelSet(tuple(config["labels"]), config["scheme"])
+    weights = _tables(config, features, len(labels), arrays)
+    if weights is None:
+        return None
+    criterion = config["criterion"]
+    apart = criterion[OPTIONS].get("unit") == "sentence"
+    probabilistic = criterion[CLASS] in PROBABILISTIC
+    return LightTagger(features, labels, config["unit"], weights, apart, probabilistic, _whole(config, arrays))
+
+
+def _tables(config: dict[str, Any], features: FeatureExtractor, L: int, arrays: Arrays) -> Tables | None:
+    """The weights of a scorer; None unless they have its names, sizes and type."""
+    due = {"node": (features.n_node_features, L), "edge": (features.n_edge_features, L * L), "transition": (L, L)}
+    if not config["scorer"][OPTIONS]["transitions"]:
+        due["transition"] = (0, L)
+    kept = {f"scorer.{name}": shape for name, shape in due.items() if shape[0]}
+    given = {name: array for name, array in arrays.items() if not name.startswith(FEATURES)}
+    if "scorer.node" not in kept or {name: array.shape for name, array in given.items()} != kept:
+        return None
+    if any(array.dtype != np.float32 for array in given.values()):
+        return None
+    return Tables(*(given.get(f"scorer.{name}", np.empty(shape, np.float32)) for name, shape in due.items()))
+
+
+def _whole(config: dict[str, Any], arrays: Arrays) -> Any:
+    """What makes the whole tagger of the same model, once."""
+
+    @cache
+    def make() -> Labeller:
+        import torch
+
+        from structperc.taggers.sequence_tagger import SequenceTagger
+
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        return SequenceTagger.from_state(config, tensors, Builder())
+
+    return make

@@ -1,0 +1,213 @@
+"""Models as repositories of the hub, here a server on this machine: one commit of three files, or one line."""
+
+import base64
+import http.server
+import json
+import threading
+from functools import partial
+from typing import ClassVar
+
+import pytest
+from huggingface_hub import HfApi, ModelCard
+from tiny import Sentences, make_tagger, sentences
+
+from structperc.chain import KBest
+from structperc.criteria import Perceptron
+from structperc.errors import InputError
+from structperc.taggers import Tagger, publishing
+from structperc.taggers.publishing import push_folder
+
+FILES = {"README.md", "model.json", "model.safetensors"}
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    """Takes commits of small files; `refused` has the status of the paths that it refuses."""
+
+    asked: ClassVar[list[tuple[str, dict]]] = []
+    commits: ClassVar[list[dict[str, bytes]]] = []
+    tokens: ClassVar[list[str | None]] = []
+    refused: ClassVar[dict[str, int]] = {}
+
+    def log_message(self, *arguments):
+        pass
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        what = next(name for name in ("create", "validate-yaml", "preupload", "commit") if f"/{name}" in self.path)
+        if what in self.refused:
+            return self.answer(self.refused[what], {"error": "not\nfor you"})
+        self.tokens.append(self.headers["Authorization"])
+        if what == "commit":
+            lines = [json.loads(line) for line in body.splitlines()]
+            files = [line["value"] for line in lines if line["key"] == "file"]
+            self.commits.append({file["path"]: base64.b64decode(file["content"]) for file in files})
+            return self.answer(200, {"commitUrl": "https://huggingface.co/me/x/commit/1", "commitOid": "1" * 40})
+        content = json.loads(body)
+        self.asked.append((what, content))
+        if what == "create":
+            return self.answer(200, {"url": f"https://huggingface.co/{content['organization']}/{content['name']}"})
+        names = [file["path"] for file in content.get("files", [])]
+        return self.answer(
+            200, {"files": [{"path": name, "uploadMode": "regular", "shouldIgnore": False} for name in names]}
+        )
+
+    def answer(self, status, content):
+        body = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    for name, empty in (("asked", []), ("commits", []), ("tokens", []), ("refused", {})):
+        monkeypatch.setattr(Hub, name, empty)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setattr(
+            publishing, "HfApi", partial(HfApi, endpoint=f"http://127.0.0.1:{server.server_port}"), raising=True
+        )
+        yield Hub
+        server.shutdown()
+
+
+@pytest.fixture
+def saved(tmp_path):
+    tagger = make_tagger(Sentences(sentences(8)), Perceptron(), KBest(1))
+    tagger.save(tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+def metadata(hub):
+    return ModelCard(hub.commits[-1]["README.md"].decode()).data.to_dict()
+
+
+# -- what is pushed -----------------------------------------------------------------------------------------------
+
+
+def test_one_commit_has_the_files_of_the_folder(hub, saved):
+    assert push_folder(saved, "me/x") == "https://huggingface.co/me/x/commit/1"
+    (commit,) = hub.commits
+    assert commit.keys() == FILES
+    for name in ("model.json", "model.safetensors"):
+        assert commit[name] == (saved / name).read_bytes()
+
+
+def test_what_is_pushed_loads_and_tags_the_same(hub, saved, tmp_path):
+    own = Tagger.load(saved)
+    assert own.push_to_hub("me/x") == "https://huggingface.co/me/x/commit/1"
+    (tmp_path / "had").mkdir()
+    for name, content in hub.commits[0].items():
+        (tmp_path / "had" / name).write_bytes(content)
+    words = [["Anna", "saw", "Rome"]]
+    assert Tagger.from_pretrained(tmp_path / "had").kbest(words, 3) == own.kbest(words, 3)
+
+
+def test_save_pretrained_pushes_when_asked(hub, saved, tmp_path):
+    own = Tagger.load(saved)
+    assert own.save_pretrained(tmp_path / "x") is None
+    assert not hub.commits
+    assert own.save_pretrained(tmp_path / "x", push_to_hub=True, repo_id="me/x", licence="mit")
+    assert metadata(hub)["license"] == "mit"
+
+
+def test_the_command(hub, saved, run):
+    options = ["--private", "--token", "secret", "--licence", "apache-2.0", "--language", "en", "--language", "de"]
+    assert run("push", saved, "me/x", *options) == "https://huggingface.co/me/x/commit/1\n"
+    assert (metadata(hub)["license"], metadata(hub)["language"]) == ("apache-2.0", ["en", "de"])
+    assert set(hub.tokens) == {"Bearer secret"}
+    (made,) = (content for what, content in hub.asked if what == "create")
+    assert "private" in json.dumps(made)
+
+
+def test_no_licence_and_no_language_are_invented(hub, saved):
+    push_folder(saved, "me/x")
+    assert not {"license", "language"} & metadata(hub).keys()
+
+
+def test_the_card_says_how_the_model_is_had_from_there(hub, saved):
+    push_folder(saved, "me/x")
+    card = hub.commits[0]["README.md"].decode()
+    assert 'Tagger.from_pretrained("me/x")' in card
+    assert "hf download me/x --local-dir model" in card
+    assert "this folder" not in card
+
+
+def test_a_card_that_was_edited_stays_but_for_the_place(hub, saved):
+    card = saved / "README.md"
+    card.write_text(card.read_text().replace("## Use", "Trained for tests.\n\n## Use"))
+    push_folder(saved, "me/x")
+    push_folder(saved, "me/y")
+    first, second = (commit["README.md"].decode() for commit in hub.commits)
+    assert "Trained for tests." in first
+    assert second == first.replace("me/x", "me/y")
+
+
+def test_scores_in_the_form_of_the_hub(hub, trained):
+    push_folder(trained.folder / "model", "me/x")
+    (index,) = metadata(hub)["model-index"]
+    assert index["name"] == "x"
+    scores = json.loads((trained.folder / "results.json").read_text())
+    found = {
+        (result["dataset"]["split"], metric["name"]): metric["value"]
+        for result in index["results"]
+        for metric in result["metrics"]
+    }
+    assert found.keys() == {(s, n) for s in ("dev", "test") for n in ("f1", "precision", "recall", "token accuracy")}
+    assert found["test", "f1"] == pytest.approx(scores["test"]["score"], abs=1e-6)
+    assert found["dev", "token accuracy"] == pytest.approx(scores["dev"]["token_accuracy"], abs=1e-6)
+
+
+# -- what is refused ----------------------------------------------------------------------------------------------
+
+
+def complaint(*arguments, **options):
+    with pytest.raises(InputError) as error:
+        push_folder(*arguments, **options)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("repo", ["", "a/b/c", "me/x y", "me/--"])
+def test_an_id_that_is_none(hub, saved, repo):
+    assert "no id of a repository" in complaint(saved, repo)
+    assert not hub.asked
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("model.safetensors", b"damaged", "model.safetensors is not as it was saved"),
+        ("model.json", None, "model.json is missing"),
+        ("README.md", None, "there is no README.md"),
+        ("README.md", b"---\na: [\n---\n# x\n", "metadata cannot be read"),
+        ("README.md", b"---\nmodel-index: [{results: [1]}]\n---\n# x\n", "metadata cannot be read"),
+    ],
+)
+def test_a_folder_that_is_not_whole_is_not_pushed(hub, saved, file, content, words):
+    (saved / file).unlink() if content is None else (saved / file).write_bytes(content)
+    assert words in complaint(saved, "me/x")
+    assert not hub.asked
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_without_permission(hub, saved, status):
+    hub.refused["create"] = status
+    message = complaint(saved, "me/x")
+    assert message.startswith("hub me/x: cannot push (")
+    assert message.endswith("; log in with `hf auth login`, or give a token that may write there")
+    assert not hub.commits
+
+
+@pytest.mark.parametrize("step", ["validate-yaml", "preupload", "commit"])
+def test_refused_on_the_way(hub, saved, step):
+    hub.refused[step] = 403
+    assert "hub me/x: cannot push (" in complaint(saved, "me/x")
+    assert not hub.commits
+
+
+def test_without_network(saved, monkeypatch, fails):
+    monkeypatch.setattr(publishing, "HfApi", partial(HfApi, endpoint="http://127.0.0.1:9"))
+    assert "hub me/x: cannot push (" in fails("push", saved, "me/x")

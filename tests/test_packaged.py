@@ -1,0 +1,124 @@
+"""Configurations by name, from any folder, and in a wheel."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from structperc.errors import InputError
+from structperc.experiments.study_file import read_study
+from structperc.packaged import packaged, packaged_arguments, packaged_names, packaged_root
+from structperc.training.overlays import read_configuration
+from structperc.training.runs import name_of
+
+ROOT = Path(__file__).parents[1]
+CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_file_has_a_name_and_resolves():
+    assert [Path(packaged(f"pkg:{name}")).name for name in packaged_names()] == [
+        f"{name.rpartition('/')[2]}.yaml" for name in packaged_names()
+    ]
+    assert len(packaged_names()) == len(CONFIGS)
+
+
+def test_names_with_and_without_their_ending():
+    assert (
+        packaged("pkg:best/entities.yaml")
+        == packaged("pkg:best/entities")
+        == str(packaged_root() / "best/entities.yaml")
+    )
+    assert packaged("own.yaml") == "own.yaml"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("pkg:quikstart", "did you mean pkg:quickstart?"),
+        ("pkg:entities", "did you mean pkg:best/entities, pkg:neural/entities"),
+        ("pkg:../pyproject.toml", "there is no such packaged configuration"),
+        ("pkg:", "there is no such packaged configuration"),
+    ],
+)
+def test_a_wrong_name_is_one_line_with_names_that_are_near(name, words, fails):
+    assert words in fails("fit", "-c", name)
+
+
+def test_arguments_after_the_option_alone_are_names():
+    quickstart = packaged("pkg:quickstart")
+    given = ["-c", "pkg:quickstart", "--config=pkg:quickstart", "--config", "own.yaml", "--data.name=pkg:x", "pkg:y"]
+    due = ["-c", quickstart, f"--config={quickstart}", "--config", "own.yaml", "--data.name=pkg:x", "pkg:y"]
+    assert packaged_arguments(given) == due
+
+
+def test_a_run_has_the_name_of_its_configuration():
+    assert name_of(packaged("pkg:best/entities")) == "best/entities"
+
+
+def test_own_files_may_lie_over_packaged_ones(elsewhere):
+    own = elsewhere / "own.yaml"
+    own.write_text("overlays: ['pkg:quickstart', 'pkg:overlays/methods/pa']\ntrainer: {max_epochs: 3}\n")
+    found = read_configuration(own)
+    assert found["trainer"]["max_epochs"] == 3
+    assert found["model"]["optimizer"]["class_path"] == "structperc.optim.PassiveAggressive"
+    own.write_text("overlays: ['pkg:overlays/methods/pq']\n")
+    with pytest.raises(InputError, match="did you mean pkg:overlays/methods/pa"):
+        read_configuration(own)
+
+
+def test_a_packaged_study_finds_its_files(elsewhere):
+    plan = read_study(packaged("pkg:studies/smoke"))
+    assert all(Path(file).is_file() for row in plan.rows for file in row.configs)
+
+
+def test_an_own_study_may_name_packaged_ones(elsewhere):
+    own = elsewhere / "own.yaml"
+    own.write_text("seeds: [1]\nrows: {one: {configs: ['pkg:quickstart']}}\n")
+    (row,) = read_study(str(own)).rows
+    assert row.configs == [packaged("pkg:quickstart")]
+
+
+def test_a_run_from_a_name(run, elsewhere):
+    small = ["--data.train=20", "--data.dev=8", "--data.test=8", "--trainer.max_epochs=1", "--trainer.accelerator=cpu"]
+    run("fit", "-c", "pkg:quickstart", *small)
+    folder = elsewhere / "runs" / "quickstart" / "1"
+    assert (folder / "results.json").is_file()
+    assert "structperc fit -c pkg:quickstart" in (folder / "model" / "README.md").read_text()
+
+
+def test_the_list_and_one_of_them(run, fails):
+    assert "pkg:best/entities " in run("configs", "best")
+    assert "pkg:quickstart" not in run("configs", "best")
+    assert run("configs", "pkg:quickstart") == (ROOT / "configs" / "quickstart.yaml").read_text()
+    assert "no name begins with 'bets'" in fails("configs", "bets")
+
+
+@pytest.mark.slow
+def test_a_wheel_has_all_that_is_needed(tmp_path):
+    """Built from a copy, without network; then the package is looked at in a new process that has no repository."""
+    source, out = tmp_path / "source", tmp_path / "out"
+    source.mkdir()
+    for name in ("structperc", "configs", "pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        (source / name).symlink_to(ROOT / name)
+    build = [sys.executable, "-m", "pip", "wheel", str(source), "--no-build-isolation", "--no-deps", "--no-index"]
+    subprocess.run([*build, "-q", "-w", str(tmp_path)], check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as file:
+        names = set(file.namelist())
+        file.extractall(out)
+    assert {f"structperc/configs/{path.relative_to(ROOT / 'configs').as_posix()}" for path in CONFIGS} <= names
+    sets = (ROOT / "structperc" / "features" / "sets").glob("*.yaml")
+    assert {f"structperc/features/sets/{path.name}" for path in sets} <= names
+    assert "structperc/py.typed" in names
+    assert not [name for name in names if name.startswith(("configs/", "tests/"))]
+    look = "from structperc.packaged import *; print(packaged('pkg:best/entities'), len(packaged_names()))"
+    done = subprocess.run([sys.executable, "-c", look], cwd=out, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(out / "structperc" / "configs" / "best" / "entities.yaml"), str(len(CONFIGS))]

@@ -1,0 +1,165 @@
+"""What trackers of experiments are told, here a logger that keeps it in memory, and TensorBoard, which is read back."""
+
+import json
+
+import pytest
+import yaml
+from pytorch_lightning.loggers import Logger
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+
+class Tracker(Logger):
+    """Keeps what it is told, as a service elsewhere would; `broken` names what it refuses."""
+
+    made: list["Tracker"] = []  # noqa: RUF012
+    broken = ""
+
+    def __init__(self, save_dir: str = "elsewhere", name: str = "tracked", run_name: str | None = None) -> None:
+        super().__init__()
+        self._save_dir, self._name, self.run_name = save_dir, name, run_name
+        self.options, self.rows, self.ends = {}, [], []
+        self.made.append(self)
+
+    @property
+    def save_dir(self):
+        return self._save_dir
+
+    @property
+    def name(self):
+        return self._name
+
+    @property
+    def version(self):
+        return 0
+
+    @property
+    def experiment(self):
+        if self.broken == "login":
+            raise RuntimeError("no login\nhere")
+        return self
+
+    def log_hyperparams(self, params, *args, **kwargs):
+        self.options = params
+
+    def log_metrics(self, metrics, step=None):
+        if self.broken == "scores" and any(name.startswith("model/") for name in metrics):
+            raise OSError("gone")
+        self.rows.append((step, dict(metrics)))
+
+    def finalize(self, status):
+        self.ends.append(status)
+
+
+@pytest.fixture
+def tracked(runs, monkeypatch, tmp_path):
+    """Runs a fit with the stand-in beside the table of the run; -> what it was told."""
+    monkeypatch.setattr(Tracker, "made", [])
+    monkeypatch.chdir(tmp_path)
+    path = f"{Tracker.__module__}.{Tracker.__qualname__}"
+    own = tmp_path / "logger.yaml"
+
+    def tracked(*options, also=("structperc.training.RunLog",), **args):
+        loggers = [{"class_path": one, "init_args": {"save_dir": "", "name": "logs"}} for one in also]
+        loggers.append({"class_path": path, "init_args": args})
+        own.write_text(yaml.safe_dump({"trainer": {"logger": loggers}}))
+        assert runs("fit", f"-c={own}", *options) == 0
+        return Tracker.made[-1]
+
+    return tracked
+
+
+def curve(tracker, name):
+    return [(row["epoch"], step, row[name]) for step, row in tracker.rows if name in row]
+
+
+def test_learning_curves_arrive_with_their_epochs(tracked):
+    tracker = tracked("--trainer.max_epochs=2")
+    for name in ("dev/score", "train/objective"):
+        assert [epoch for epoch, *_ in curve(tracker, name)] == [0, 1]
+
+
+def test_the_configuration_arrives_as_plain_values(tracked):
+    options = tracked("--trainer.max_epochs=1").options
+    assert options["data"]["init_args"]["batch_size"] == 4
+    assert options["model"]["init_args"]["optimizer"]["class_path"] == "structperc.optim.Perceptron"
+    assert options["trainer"]["max_epochs"] == 1
+    assert not {"logger", "default_root_dir"} & options["trainer"].keys()
+    json.dumps(options)
+
+
+def test_the_scores_of_the_saved_model_arrive(tracked, runs):
+    tracker = tracked("--trainer.max_epochs=2")
+    results = json.loads((runs.root / "1" / "results.json").read_text())
+    told = tracker.rows[-1][1]
+    assert {name: told[f"model/test/{name}"] for name in results["test"]} == results["test"]
+    assert told["model/dev/PER/score"] == results["types"]["dev"]["PER"]["score"]
+    assert tracker.ends[-1] == "success"
+
+
+def test_a_resumed_run_goes_on_counting(tracked):
+    tracked("--trainer.max_epochs=1")
+    tracker = tracked("--trainer.max_epochs=2", "--ckpt_path=last")
+    (first,) = curve(Tracker.made[0], "dev/score")
+    (second,) = curve(tracker, "dev/score")
+    assert (first[0], second[0]) == (0, 1)
+    assert second[1] > first[1]
+
+
+def test_the_folder_of_a_run_is_the_same_with_a_logger_of_another_folder(tracked, runs, tmp_path):
+    tracked("--trainer.max_epochs=1", also=())
+    run = runs.root / "1"
+    assert (run / "config.yaml").is_file()
+    assert {path.name for path in run.iterdir()} >= {"model", "checkpoints", "results.json", "predictions"}
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_run_elsewhere_has_the_name_of_the_folder(tracked):
+    tracker = tracked("--trainer.max_epochs=1", save_dir="", name="logs")
+    assert (tracker.name, tracker.run_name) == ("runs/1", "runs/1")
+    assert tracked("--trainer.max_epochs=1", name="mine", run_name="own").name == "mine"
+    assert Tracker.made[-1].run_name == "own"
+
+
+def test_a_tracker_that_lets_nobody_in_is_one_line_before_training(tracked, runs, monkeypatch, capsys):
+    monkeypatch.setattr(Tracker, "broken", "login")
+    with pytest.raises(AssertionError):
+        tracked("--trainer.max_epochs=1")
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert message == "structperc: error: trainer.logger: Tracker cannot be used (RuntimeError: no login here)"
+    assert not list(runs.root.rglob("last.ckpt"))
+
+
+def test_a_tracker_that_is_gone_at_the_end_costs_a_warning(tracked, runs, monkeypatch, caplog):
+    monkeypatch.setattr(Tracker, "broken", "scores")
+    tracked("--trainer.max_epochs=1")
+    assert "the scores of the saved model are not logged: trainer.logger: Tracker" in caplog.text
+    assert (runs.root / "1" / "results.json").is_file()
+
+
+def test_a_package_that_is_missing_is_named_for_a_list_too(runs, fails, monkeypatch, tmp_path):
+    from pytorch_lightning.loggers import wandb
+
+    monkeypatch.setattr(wandb, "_WANDB_AVAILABLE", _Missing())
+    own = tmp_path / "logger.yaml"
+    own.write_text("trainer: {logger: [{class_path: CSVLogger, init_args: {save_dir: ''}}, {class_path: WandbLogger}]}")
+    assert "pip install wandb" in fails(*runs.arguments("fit", f"-c={own}"))
+
+
+class _Missing:
+    def __bool__(self):
+        return False
+
+    def __str__(self):
+        return "pip install wandb"
+
+
+def test_tensorboard_has_curves_and_scores(runs):
+    overlay = runs.arguments("fit")[2].replace("quickstart.yaml", "overlays/loggers/tensorboard.yaml")
+    assert runs("fit", f"-c={overlay}", "--trainer.max_epochs=2") == 0
+    logs = EventAccumulator(str(runs.root / "1" / "tensorboard" / "version_0"))
+    logs.Reload()
+    assert [event.value for event in logs.Scalars("epoch")][::2] == [0, 1]
+    assert len(logs.Scalars("dev/score")) == 2
+    results = json.loads((runs.root / "1" / "results.json").read_text())
+    assert logs.Scalars("model/test/score")[0].value == pytest.approx(results["test"]["score"])
+    assert (runs.root / "1" / "logs" / "version_0" / "config.yaml").is_file()
