@@ -24,7 +24,10 @@ CORPORA = "${STRUCTPERC_DATA}"
 CPU = "--trainer.accelerator=cpu"
 
 pytestmark = pytest.mark.usefixtures("parts_made_once")
-each_config = pytest.mark.parametrize("path", FILES, ids=NAMES)
+FIRST = {path.parent: path for path in reversed(FILES)}.values()  # of each folder; all others are built as slow tests
+each_config = pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=() if path in FIRST else pytest.mark.slow) for path in FILES], ids=NAMES
+)
 COLLECTIONS = [path for path in STUDIES if "studies" in read_yaml(path)]  # of other studies
 SINGLE = [path for path in STUDIES if path not in COLLECTIONS]
 each_study = pytest.mark.parametrize("path", SINGLE, ids=[path.stem for path in SINGLE])

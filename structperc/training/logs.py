@@ -65,14 +65,20 @@ class SavedConfig(SaveConfigCallback):
             return
         with complaints(folder / self.config_filename):
             folder.mkdir(parents=True, exist_ok=True)
-            self.parser.save(self.config, folder / self.config_filename, skip_none=False, overwrite=self.overwrite)
+            self.parser.save(
+                self.config,
+                folder / self.config_filename,
+                skip_none=False,
+                skip_validation=True,  # it is as it was parsed
+                overwrite=self.overwrite,
+            )
         tell_options(trainer.loggers, plain_configuration(self.parser, self.config))
         self.already_saved = True
 
 
 def plain_configuration(parser: LightningArgumentParser, config: Namespace) -> dict[str, Any]:
     """Return a configuration that was parsed as plain values, without options that are null."""
-    return parse_yaml(parser.dump(config, skip_none=True), "configuration")
+    return parse_yaml(parser.dump(config, skip_none=True, skip_validation=True), "configuration")
 
 
 def log_into(logger: Any, folder: Path) -> None:

@@ -20,6 +20,7 @@ def in_one_process(tmp_path, monkeypatch):
     monkeypatch.setattr(trial, "fit", lambda command, folder: str(main([*command, *trial._resumed(folder)])))
 
 
+@pytest.mark.slow
 def test_the_smallest_study_that_ships(in_one_process, capsys):
     assert main(["study", "configs/studies/smoke.yaml"]) == 0
     root = Path("runs/studies/smoke")

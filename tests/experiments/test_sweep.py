@@ -313,6 +313,7 @@ class Moody(Perceptron):
 """
 
 
+@pytest.mark.slow
 def test_trainings_that_succeed_fail_and_go_on(runs, tmp_path, monkeypatch, capsys):
     """Two processes, one training and one that fails; then, here, the first one goes on once its results are gone."""
     (tmp_path / "moods.py").write_text(FAILING)

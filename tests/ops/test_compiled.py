@@ -44,6 +44,7 @@ def run(package: Path, **environment: str) -> tuple[list[str], str]:
     return done.stdout.splitlines(), done.stderr
 
 
+@pytest.mark.slow
 def test_code_is_kept_until_a_file_of_the_kernels_changes(package: Path) -> None:
     """It is said once that something is compiled; a change in another file than the kernel's own counts, too."""
     first, said = run(package)

@@ -68,6 +68,7 @@ def loss(unary: Tensor, edge: Tensor) -> Tensor:
     return (log_partition(lattice) - path_score(lattice, LABELS)).sum() + max_marginals(lattice)[0].sum()
 
 
+@pytest.mark.slow
 def test_compiled_losses_have_the_same_gradients() -> None:
     gradients = [torch.autograd.grad(f(*x), x) for f, x in ((loss, tables(grad=True)), (compiled(), tables(grad=True)))]
     torch.testing.assert_close(*gradients)

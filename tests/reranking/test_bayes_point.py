@@ -415,6 +415,7 @@ list(forked(work, 3, 2))
 
 
 @forks
+@pytest.mark.slow
 @pytest.mark.usefixtures("heard")
 def test_ctrl_c_ends_the_whole_group():
     process = subprocess.Popen(

@@ -48,7 +48,7 @@ def tagger_and_batches(kind: str) -> tuple[Tagger, list[Batch]]:
     return tagger, [encoded[rows] for rows in ROWS]
 
 
-@pytest.mark.parametrize("kind", ["features", "characters"])
+@pytest.mark.parametrize("kind", ["features", pytest.param("characters", marks=pytest.mark.slow)])
 def test_decoding_is_compiled_as_one_graph(kind: str) -> None:
     torch._dynamo.reset()
     tagger, batches = tagger_and_batches(kind)
@@ -70,7 +70,7 @@ class Answers(nn.Module):
         return (labels, *sure), kbest(lattice, 3), exportable_viterbi(lattice), exportable_marginals(lattice)
 
 
-@pytest.mark.parametrize("kind", ["features", "words"])
+@pytest.mark.parametrize("kind", ["features", pytest.param("words", marks=pytest.mark.slow)])
 def test_answers_are_exported_for_any_shape(kind: str) -> None:
     tagger, batches = tagger_and_batches(kind)
     answers = Answers(tagger)

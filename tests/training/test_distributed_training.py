@@ -201,6 +201,7 @@ def two(zygote, tmp_path_factory):
     return [torch.load(folder / f"{process}.pt", weights_only=False) for process in (0, 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ONLINE)
 def test_two_processes_that_learn_online_are_mixed(case, two):
     theirs, logged, epochs, _ = two[0]["cases"][case]
@@ -210,6 +211,7 @@ def test_two_processes_that_learn_online_are_mixed(case, two):
     assert two[1]["cases"][case][1] == pytest.approx(logged, nan_ok=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in CASES if case not in ONLINE])
 def test_two_processes_learn_what_one_learns(case, two):
     tolerance = CASES[case][-1]
@@ -225,12 +227,14 @@ def test_two_processes_learn_what_one_learns(case, two):
     torch.testing.assert_close(two[0]["cases"][case][0], two[1]["cases"][case][0], **EXACT)
 
 
+@pytest.mark.slow
 def test_tables_count_every_token_once(two):
     _, data = build("perceptron", 2)
     tokens = data.corpus("dev").tokens
     assert f"processed {tokens} tokens" in two[0]["cases"]["perceptron"][3]
 
 
+@pytest.mark.slow
 def test_the_bayes_point_is_that_of_all_data(two):
     expected = bayes_start(1)
     assert any(w.any() for w in expected.values())
@@ -238,11 +242,13 @@ def test_the_bayes_point_is_that_of_all_data(two):
         torch.testing.assert_close(found["start"], expected, **EXACT)
 
 
+@pytest.mark.slow
 def test_counts_of_recent_batches_are_refused(two):
     for found in two:
         assert found["refused"].startswith("MCEF takes the corpus' counts from recent batches of one process")
 
 
+@pytest.mark.slow
 def test_gradients_are_summed_whatever_their_layout(two):
     dense = torch.full((2, 3), 3.0)
     sparse = torch.tensor([[10.0, 0, 0], [10, 0, 2]])
@@ -252,6 +258,7 @@ def test_gradients_are_summed_whatever_their_layout(two):
         torch.testing.assert_close(found["gradients"], [dense, sparse, rows, None, mixed], **EXACT)
 
 
+@pytest.mark.slow
 def test_processes_know_each_other(two):
     assert [found["share"] for found in two] == [(0, 2), (1, 2)]
     assert [found["summed"] for found in two] == [3, 3]

@@ -44,7 +44,9 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "averaged" else pytest.mark.slow) for name in OPTIMIZERS]
+)
 def test_two_epochs_equal_one_resumed_bit_for_bit(runs, name):
     options = OPTIMIZERS[name]
     assert runs("fit", "--trainer.max_epochs=2", *options) == 0
