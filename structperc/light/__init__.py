@@ -7,8 +7,8 @@ tagger.py       the light tagger; search.py: its compiled search for the best la
 `structperc.load` gives the light tagger of a saved model that has one.
 """
 
-from structperc.light.inference import Decided, Sentence
+from structperc.light.inference import Decided
 from structperc.light.labeller import Labeller
 from structperc.light.tagger import LightTagger
 
-__all__ = ["Labeller", "LightTagger", "Decided", "Sentence"]
+__all__ = ["Labeller", "LightTagger", "Decided"]

@@ -63,7 +63,7 @@ def read_configuration(folder: Path) -> Configuration:
     _check_format(config)
     entries = {name: value for name, value in config.items() if name != CHECKSUMS}
     if CHECKSUMS not in config:
-        return Configuration(entries, False, False)
+        return Configuration(entries, False, changed=config["format"] != READ[0])
     sealed = _check_sums(config[CHECKSUMS], entries, folder)
     return Configuration(entries, sealed, not sealed)
 

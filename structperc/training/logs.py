@@ -63,15 +63,11 @@ class SavedConfig(SaveConfigCallback):
         folder = Path([*folders, trainer.default_root_dir][0])
         if self.already_saved or not trainer.is_global_zero:
             return
-        with complaints(folder / self.config_filename):
+        with complaints(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            self.parser.save(
-                self.config,
-                folder / self.config_filename,
-                skip_none=False,
-                skip_validation=True,  # it is as it was parsed
-                overwrite=self.overwrite,
-            )
+        text = self.parser.dump(self.config, skip_none=False, skip_validation=True)  # it is as it was parsed
+        with opened(folder / self.config_filename) as file:
+            file.write(text.encode())
         tell_options(trainer.loggers, plain_configuration(self.parser, self.config))
         self.already_saved = True
 

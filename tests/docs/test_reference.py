@@ -39,7 +39,9 @@ def test_the_reference_has_docstrings_methods_and_links(reference):
     stubs = dict(re.findall(r"^### structperc\.(\S+)\n\n```python\n(.*?)^```", reference, re.MULTILINE | re.DOTALL))
     assert Likelihood.__doc__ in stubs["criteria.Likelihood"]
     assert "unary: Tensor  # (B, T, L)" in stubs["structures.Lattice"]
-    tagger = "".join(text for name, text in stubs.items() if name.startswith("taggers.") and "Guided" not in name)
+    tagger = "".join(
+        text for name, text in stubs.items() if name.startswith(("light.", "taggers.")) and "Guided" not in name
+    )
     for method in ("tag", "kbest", "marginals", "save", "load", "decode"):  # some are of classes without an entry
         assert re.search(rf"^    def {method}\(", tagger, re.MULTILINE), method
     assert "def judge" in stubs["criteria.Criterion"]

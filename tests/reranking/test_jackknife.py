@@ -367,10 +367,11 @@ def test_lists_of_other_sequences_are_made_anew(cached, trainings, caplog):
     assert "other sequences" in caplog.text
 
 
-def test_nothing_but_safetensors_and_json(cached):
+def test_nothing_but_safetensors_json_and_cards(cached):
     assert {path.suffix for path in files(cached)["first"].parent.rglob("*") if path.is_file()} == {
         ".safetensors",
         ".json",
+        ".md",
     }
 
 

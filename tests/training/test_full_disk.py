@@ -7,7 +7,6 @@ import os
 import pytest
 import torch
 from nested import assert_same
-from pytorch_lightning.cli import SaveConfigCallback
 from safetensors import SafetensorError
 
 from structperc.taggers import model_folder
@@ -25,15 +24,10 @@ def no_space(monkeypatch):
                 raise OSError(errno.ENOSPC, REASON)
             real(number)
 
-        def full(*_):
-            raise OSError(errno.ENOSPC, REASON)
-
         def unsaved(*_):
             raise SafetensorError(f"I/O error: {REASON} (os error 28)")
 
         patch.setattr(os, "fsync", fsync)
-        if name == "config.yaml":
-            patch.setattr(SaveConfigCallback, "setup", full)
         if name == "model":
             patch.setattr(model_folder, "save_file", unsaved)
 
