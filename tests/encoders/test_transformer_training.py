@@ -94,6 +94,10 @@ def test_a_saved_tagger_needs_nothing_else(folder, tmp_path):
     assert torch.equal(found.unary, expected.unary)
     assert torch.equal(found.edge, expected.edge)
     assert torch.isfinite(found.unary[0, 1]).all()
-    assert sorted(path.name for path in (tmp_path / "saved").iterdir()) == ["README.md", "model.json", "model.safetensors"]
+    assert sorted(path.name for path in (tmp_path / "saved").iterdir()) == [
+        "README.md",
+        "model.json",
+        "model.safetensors",
+    ]
     loaded.save(tmp_path / "again")
     assert (tmp_path / "again" / "model.json").read_bytes() == (tmp_path / "saved" / "model.json").read_bytes()
