@@ -31,6 +31,8 @@ def parser() -> CommandParser:
     made.add_argument("-k", type=int, help="print the k best labellings with their scores instead")
     order = "write before the label in which step, from 1, a guided tagger decided the token"
     made.add_argument("--order", action="store_true", help=order)
+    shared = "processes that label, each with the model in its memory (default 1)"
+    made.add_argument("--workers", type=int, default=1, help=shared)
     made.set_defaults(labels=None)
     return made
 
@@ -39,11 +41,13 @@ def run(arguments: list[str]) -> None:
     """Load the model and write the file with labels, or the k best labellings."""
     options = parser().parse_args(arguments)
 
-    from structperc.commands.tagging import Cutting, Shown, tag_file
+    from structperc.commands.tagging import Shown, tag_file
+    from structperc.inspection.tag_plan import Cutting
 
     shown = Shown(options.format, options.k, options.order, options.probabilities)
     cutting = Cutting(options.input, options.tokens, options.sentences)
-    tag_file(options.model, options.file, reading(options), options.output, shown, cutting, options.trust)
+    own = reading(options)
+    tag_file(options.model, options.file, own, options.output, shown, cutting, options.trust, options.workers)
 
 
 TAG = Command("tag", "MODEL FILE", "label columns, text or JSON lines", run)

@@ -1,22 +1,26 @@
-"""A file of columns, running text or JSON lines labelled by a saved model."""
+"""A file of columns, running text or JSON lines labelled by a saved model, block by block as it arrives."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import NamedTuple
 
-from structperc.data.output import check_target, write_lines
+from structperc.commands.workers import in_order
+from structperc.data.arriving import PIECE, arriving
+from structperc.data.blocks import Block, blocks, opening
+from structperc.data.output import check_target, opened
 from structperc.data.reading import Reading
-from structperc.data.recognition import Form, recognised, say_form
-from structperc.data.text import lines_of, read_whole
+from structperc.data.recognition import say_form
+from structperc.data.text import expand
 from structperc.errors import InputError
 from structperc.inspection.reading import AS_THE_MODEL
-from structperc.inspection.tag_input import TagInput, read_input
+from structperc.inspection.tag_input import TagInput, read_block
 from structperc.inspection.tag_output import Format, Lines, output_lines
+from structperc.inspection.tag_plan import Cutting, Plan, planned
 from structperc.light import Labeller
 from structperc.loading import load
-from structperc.text.sentences import SENTENCES
-from structperc.text.tokenizer import TOKENIZERS
+from structperc.progress import bar
 
 
 class Shown(NamedTuple):
@@ -38,12 +42,12 @@ class Shown(NamedTuple):
             raise InputError(f"{lists} and --probabilities are not shown together; leave out one of them")
 
 
-class Cutting(NamedTuple):
-    """How a file is taken apart; None for its form: that is recognised."""
+class Done(NamedTuple):
+    """What is to be written of a block, up to what is wrong in it."""
 
-    form: Form | None = None
-    tokens: str = "conll"
-    sentences: str = "rules"
+    text: str
+    tokens: int
+    wrong: InputError | None = None
 
 
 def tag_file(
@@ -54,37 +58,111 @@ def tag_file(
     shown: Shown = Shown(),  # noqa: B008  # immutable
     cutting: Cutting = Cutting(),  # noqa: B008
     trusted: Sequence[str] = (),
+    workers: int = 1,
+    piece: int = PIECE,
 ) -> None:
     """Label a file and write it with what the model predicts, see `Shown`.
 
-    Columns stay as they are, those that the model does not read among them. Raises InputError for a missing file or
-    model, a file whose form cannot be told, columns that the model needs and the file lacks, and for things to be shown
-    that the model does not know.
+    Columns stay as they are, those that the model does not read among them. The file is read in pieces of so many
+    bytes at most, and what of them is complete is labelled and written before the next piece is read; with several
+    workers, which are processes with a model each, they have a piece each. A file as output appears whole or not at
+    all; standard output has everything before a mistake.
+
+    Raises InputError for a missing file or model, a file whose form cannot be told, columns that the model needs and
+    the file lacks, and for things to be shown that the model does not know.
     """
     shown.check()
+    if workers < 1:
+        raise InputError(f"--workers must be >= 1, got {workers}")
     if output is not None:
         check_target(output)
     if output is None and sys.stdout is None:
         raise InputError("standard output is closed; write to a file with -o")
     tagger, lines = _ready(model, trusted, shown)
-    form, given = _read(tagger, file, reading, cutting)
-    labelled = lines(given)
-    if form is None:
-        say_form(given.form, file)
+    with closing(arriving(expand(file), reading.encoding, piece)) as pieces:
+        begun = opening(pieces)
+        plan = planned(tagger, begun, file, shown.form, reading, cutting)
+        if workers == 1:
+            label = partial(_labelled, tagger, lines, plan)
+            done = (label(block) for block in blocks(begun.pieces, plan.ends) if block is not None)
+        else:
+            done = in_order(workers, partial(_labels, model, trusted, shown, plan), blocks(begun.pieces, plan.ends))
+        with closing(done), _written(output) as write:
+            told = cutting.form is None and not reading.columns
+            say = partial(say_form, plan.form, file) if told else _nothing
+            tokens = _write(_shown(done, file, output is not None or not sys.stdout.isatty()), write, say)
+            if not tokens and plan.form != "jsonl":
+                raise InputError(f"{file}: there are no tokens in this file")
+
+
+def _write(done: Iterable[Done], write: Callable[[str], None], say: Callable[[], None]) -> int:
+    """Write one block after the other, and return the number of tokens; `say` when the first one is labelled."""
+    tokens = 0
+    for number, (text, labelled, wrong) in enumerate(done):
+        write(text)
+        tokens += labelled
+        if wrong is not None:
+            raise wrong
+        if number == 0:
+            say()
+    return tokens
+
+
+def _shown(done: Iterable[Done], file: str, visible: bool) -> Iterator[Done]:
+    """The same, with a bar; not visible where it would stand among what is written."""
+    with bar(None, file, show=visible, unit=" tokens", unit_scale=True) as progress:
+        for one in done:
+            progress.update(one.tokens)
+            yield one
+
+
+def _nothing() -> None:
+    """Say nothing."""
+
+
+@contextmanager
+def _written(output: str | None) -> Iterator[Callable[[str], None]]:
+    """Yield what writes text, at once where somebody may wait for it."""
     if output is None:
-        sys.stdout.writelines(labelled)
-        sys.stdout.flush()
-    else:
-        write_lines(output, labelled)
+
+        def show(text: str) -> None:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+
+        yield show
+        return
+    with opened(output) as file:
+
+        def write(text: str) -> None:
+            file.write(text.encode("utf-8", "surrogateescape"))
+            file.flush()
+
+        yield write
 
 
-def _read(tagger: Labeller, file: str, reading: Reading, cutting: Cutting) -> tuple[Form | None, TagInput]:
-    """The form that the user named, and what is in the file."""
-    text = read_whole(file, reading.encoding)
-    form = cutting.form or ("columns" if reading.columns else None)
-    found = form or recognised(lines_of(text), len(tagger.features.columns), file)
-    ways = TOKENIZERS[cutting.tokens], SENTENCES[cutting.sentences]
-    return form, read_input(tagger, text, file, found, reading, *ways)
+def _labels(model: str, trusted: Sequence[str], shown: Shown, plan: Plan) -> Callable[[Block], Done]:
+    """What labels blocks, in a process of its own."""
+    return partial(_labelled, *_ready(model, trusted, shown), plan)
+
+
+def _labelled(tagger: Labeller, lines: Lines, plan: Plan, block: Block) -> Done:
+    """A block labelled; one with a mistake as far as its sentences are labelled one by one."""
+    try:
+        given = read_block(tagger, block, plan)
+        return Done("".join(lines(given)), given.corpus.tokens)
+    except InputError as error:
+        parts = block.parts(plan.ends)
+        if len(parts) == 1:
+            return Done("", 0, error)
+    done = Done("", 0)
+    texts = []
+    for part in parts:
+        one = _labelled(tagger, lines, plan, part)
+        texts.append(one.text)
+        done = Done("".join(texts), done.tokens + one.tokens, one.wrong)
+        if done.wrong is not None:
+            break
+    return done
 
 
 def _ready(model: str, trusted: Sequence[str], shown: Shown) -> tuple[Labeller, Lines]:
@@ -98,6 +176,6 @@ def _ready(model: str, trusted: Sequence[str], shown: Shown) -> tuple[Labeller, 
 
 
 def _decided_lines(tagger: Labeller, shown: Shown, given: TagInput) -> Iterator[str]:
-    form = shown.form or ("jsonl" if given.form == "jsonl" else "columns")
+    form = shown.form or ("jsonl" if given.plan.form == "jsonl" else "columns")
     decided = tagger.decided(given.corpus, shown.probabilities)
     return output_lines(given, decided, tagger.labels.scheme, form)

@@ -5,7 +5,7 @@ empty line after each sentence, documents opened by -DOCSTART- lines.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,6 +35,15 @@ class _Read(NamedTuple):
     lines: list[int]  # N line numbers
 
 
+class Above(NamedTuple):
+    """What the lines of a file say of some lines that follow them."""
+
+    lines: int = 0  # how many there are
+    width: int = 0  # fields of the first line with a token; 0: there is none yet
+    first: int = 0  # the number of that line
+    marked: bool = False  # whether documents are marked in this file; False: some of the lines may say so
+
+
 _NO_FIELD = re.compile(r"[ \t\r\n]|^$")
 
 
@@ -58,7 +67,8 @@ def read_conll(
     `columns`, or not in the encoding; with the path for a missing or empty file.
     """
     lines = read_lines(path, encoding)
-    return rows(*_read(lines, columns, str(path), comments=comments, docstart=docstart, progress=progress))
+    found = _read(lines, columns, str(path), comments=comments, docstart=docstart, progress=progress)
+    return rows(*_some(found, str(path)))
 
 
 def conll_corpus(lines: Sequence[str], columns: Columns, name: str, unit: str = "sentence") -> Corpus:
@@ -66,8 +76,20 @@ def conll_corpus(lines: Sequence[str], columns: Columns, name: str, unit: str = 
 
     It is the corpus of the rows that `read_conll` gives, and needs no data set. Raises InputError as `read_conll` does.
     """
-    found = _read(lines, columns, name)
+    found = _some(_read(lines, columns, name, progress=True), name)
     return Corpus.from_columns(found.columns, found.sentences, found.documents, unit, name, found.lines)
+
+
+def conll_part(lines: Sequence[str], columns: Columns, name: str, unit: str, above: Above) -> Corpus:
+    """Return some of the lines of a file, with or without tokens, as a corpus; documents are numbered anew."""
+    found = _read(lines, columns, name, above=above)
+    return Corpus.from_columns(found.columns, found.sentences, found.documents, unit, name, found.lines)
+
+
+def _some(found: _Read, name: str) -> _Read:
+    if not found.lines:
+        raise InputError(f"{name}: there are no tokens in this file")
+    return found
 
 
 def _read(
@@ -77,32 +99,42 @@ def _read(
     *,
     comments: bool = False,
     docstart: str | None = DOCSTART,
-    progress: bool = True,
+    above: Above = Above(),  # noqa: B008  # immutable
+    progress: bool = False,
 ) -> _Read:
-    if broken := next((number for number, line in enumerate(lines, 1) if "\r" in line), None):
+    if broken := next((number for number, line in enumerate(lines, above.lines + 1) if "\r" in line), None):
         raise InputError(f"{name}:{broken}: a carriage return inside a line; end all lines of the file alike")
     numbers: list[int] = []
     values: list[str] = []  # line by line, as many of each
     documents: list[int] = []
-    sentences, document, marked, width = [0], 0, False, 0
-    for block in _blocks(bar(lines, name, show=progress), docstart, comments):
+    sentences, document, marked, width, first = [0], 0, above.marked, above.width, above.first
+    for block in _blocks(bar(lines, name, show=progress), docstart, comments, above.lines + 1):
         if not block:
             marked = True
             document += bool(documents) and documents[-1] == document
             continue
-        width = width or len(block[0][1])
+        if not width:
+            first, width = block[0][0], len(block[0][1])
         for number, fields in block:
             if len(fields) != width:
-                first = (numbers or [block[0][0]])[0]
                 raise InputError(f"{name}:{number}: {len(fields)} fields, but line {first} has {width}")
             numbers.append(number)
             values += fields
         sentences.append(len(numbers))
         documents.append(document)
-    if not numbers:
-        raise InputError(f"{name}: there are no tokens in this file")
-    flat = {role: values[i % width :: width] for role, i in _positions(columns, f"{name}:{numbers[0]}", width).items()}
+    positions = _positions(columns, f"{name}:{first}", width) if width else {}
+    flat = {role: values[i % width :: width] for role, i in positions.items()} or {"word": []}
     return _Read(flat, sentences, documents if marked else range(len(documents)), numbers)
+
+
+def above(lines: Iterable[str], docstart: str = DOCSTART) -> Above:
+    """Return what the first lines of a file say of all of its lines, these included."""
+    first, width, marked = 0, 0, False
+    for block in _blocks(lines, docstart, comments=False):
+        marked = marked or not block
+        if block and not width:
+            first, width = block[0][0], len(block[0][1])
+    return Above(0, width, first, marked)
 
 
 def field_count(lines: Iterable[str], docstart: str | None = DOCSTART) -> int:
@@ -110,14 +142,21 @@ def field_count(lines: Iterable[str], docstart: str | None = DOCSTART) -> int:
     return next((len(block[0][1]) for block in _blocks(lines, docstart, comments=False) if block), 0)
 
 
-def with_fields(lines: Sequence[str], added: Mapping[int, Sequence[str]], docstart: str = DOCSTART) -> Iterator[str]:
-    """Yield lines as they stand, with further fields after the tokens of the lines numbered, from 1, in `added`.
+def first_mark(lines: Sequence[str], docstart: str = DOCSTART) -> int | None:
+    """Return the position of the first line that opens a document."""
+    return next((at for at, line in enumerate(lines) if docstart in line and _fields(line)[:1] == [docstart]), None)
 
-    What separates fields in a line, tabs or spaces, separates these, too. Lines that open documents get as many.
+
+def with_fields(
+    lines: Sequence[str], added: Mapping[int, Sequence[str]], count: int, first: int = 1, docstart: str = DOCSTART
+) -> Iterator[str]:
+    """Yield lines as they stand, with `count` further fields after the tokens of the lines numbered in `added`.
+
+    `first` is the number of the first line. What separates fields in a line, tabs or spaces, separates these, too.
+    Lines that open documents get as many.
     """
-    count = max(map(len, added.values()), default=0)
     opening = ["-X-"] * (count - 1) + ["O"]
-    for number, line in enumerate(lines[:-1] if lines and not lines[-1] else lines, 1):
+    for number, line in enumerate(lines[:-1] if lines and not lines[-1] else lines, first):
         more = added.get(number)
         if more is None:
             more = opening if _fields(line)[:1] == [docstart] else ()
@@ -145,16 +184,18 @@ def conll_lines(
     roles: Sequence[str] | None = None,
     predicted: Sequence[str] | None = None,
     docstart: str = DOCSTART,
+    opened: Collection[int] | None = None,
 ) -> Iterator[str]:
     """Yield the lines of a CoNLL file: the columns of the roles (all by default), and last `predicted` (N labels).
 
-    Documents are opened by a `docstart` line unless each sentence is its own document. Raises InputError for a role
+    Documents are opened by a `docstart` line before the tokens `opened`, which begin sentences; by default before the
+    first token of each document, unless each sentence is its own document. Raises InputError for a role
     that the corpus lacks, another number of predictions than N, and values that no field can hold.
     """
     chosen = _chosen(corpus, corpus.columns if roles is None else roles, predicted)
     opening = " ".join([docstart, *["-X-"] * (len(chosen) - 2), "O"][: len(chosen)])
     tokens = list(zip(*chosen, strict=True))
-    starts = _document_starts(corpus)
+    starts = _document_starts(corpus) if opened is None else opened
     for first, end in pairwise(corpus.sentences.tolist()):
         if first in starts and first < end:
             yield f"{opening}\n\n"
@@ -164,10 +205,12 @@ def conll_lines(
             yield "\n"
 
 
-def _blocks(lines: Iterable[str], docstart: str | None, comments: bool) -> Iterator[list[tuple[int, list[str]]]]:
+def _blocks(
+    lines: Iterable[str], docstart: str | None, comments: bool, first: int = 1
+) -> Iterator[list[tuple[int, list[str]]]]:
     """Sentences as lists of (line number, fields); an empty list where a document is opened."""
     block: list[tuple[int, list[str]]] = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, first):
         fields = _fields(line)
         if fields and fields[0] != docstart:
             if block or not (comments and line.startswith("#")):

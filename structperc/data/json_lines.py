@@ -7,13 +7,15 @@ from typing import Any
 from structperc.errors import InputError
 
 
-def json_rows(lines: Iterable[str], name: str) -> list[tuple[str, dict[str, Any]]]:
+def json_rows(lines: Iterable[str], name: str, first: int = 1) -> list[tuple[str, dict[str, Any]]]:
     """Return (place, object) for each line of the file `name` that holds something; a place is "file:line".
+
+    `first` is the number of the first line.
 
     Raises InputError with the place for lines that are no objects, or whose strings are no text.
     """
     found = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, first):
         if not line.strip():
             continue
         place = f"{name}:{number}"

@@ -135,6 +135,13 @@ class FeatureExtractor:
         return [*self._sources.columns, *([] if self.bag is None else [self.bag.column])]
 
     @property
+    def extent(self) -> Literal["sequence", "document", "corpus"]:
+        """How much of a text decides the features of a token: its sequence, its document or all that is read."""
+        if not self.documents:
+            return "sequence"
+        return "corpus" if any(one.within == "corpus" for one in self.documents.values()) else "document"
+
+    @property
     def n_node_features(self) -> int:
         """The number of node features, known after `fit`."""
         return len(self._index("node")) + self._listed

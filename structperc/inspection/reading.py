@@ -47,18 +47,18 @@ def read_gold(tagger: Labeller, file: str, reading: Reading = AS_THE_MODEL) -> C
     return corpus
 
 
-def read_text(tagger: Labeller, lines: Sequence[str], file: str, reading: Reading = AS_THE_MODEL) -> Corpus:
-    """Return lines of a file of columns as a corpus without gold labels.
+def text_columns(
+    tagger: Labeller, lines: Sequence[str], file: str, reading: Reading = AS_THE_MODEL
+) -> list[str] | dict[str, int]:
+    """Return which columns to read of a file that opens with these lines, gold labels not among them.
 
-    Whether these are columns is not asked. Raises InputError for a bad file and missing columns.
+    Whether these are columns is not asked.
     """
     columns = column_roles(tagger, lines, reading)
-    if isinstance(columns, dict):
-        logger.info("%s: read as columns %s; --columns names them otherwise", file, ", ".join(tagger.features.columns))
-        columns = {role: place for role, place in columns.items() if role != "label"}
-    else:
-        columns = ["_" if role == "label" else role for role in columns]
-    return conll_corpus(lines, columns, file, reading.unit or tagger.unit)
+    if not isinstance(columns, dict):
+        return ["_" if role == "label" else role for role in columns]
+    logger.info("%s: read as columns %s; --columns names them otherwise", file, ", ".join(tagger.features.columns))
+    return {role: place for role, place in columns.items() if role != "label"}
 
 
 def column_roles(tagger: Labeller, lines: Sequence[str], reading: Reading) -> list[str] | dict[str, int]:

@@ -13,6 +13,7 @@ from structperc.data.json_lines import json_line
 from structperc.errors import InputError
 from structperc.inspection.tag_input import TEXT, TOKENS, TagInput
 from structperc.inspection.text_page import text_page
+from structperc.inspection.tag_plan import NEW, PREDICTED
 from structperc.light.inference import Decided, text_spans
 from structperc.text import TextSpan, TokenizedText
 
@@ -31,15 +32,16 @@ def output_lines(given: TagInput, decided: Decided, scheme: str, form: Format) -
     """
     if form == "columns":
         return column_lines(given, probability_columns(decided, scheme), decided.labels)
-    found = list(zip(given.texts, _cut(given.texts, decided), strict=True))
+    texts = given.texts
+    found = list(zip(texts, _cut(texts, decided), strict=True))
     spans = [text_spans(text, part, scheme) for text, part in found]
     if form == "jsonl":
-        return _json_lines(given, [part for _, part in found], spans)
+        return _json_lines(given, found, spans)
     if form == "html":
-        return text_page(given.texts, spans, given.corpus.name)
-    if given.form != "text":
+        return text_page(texts, spans, given.corpus.name)
+    if given.plan.form != "text":
         raise InputError("brat shows marks in a file of running text; give such a file, or another --format")
-    return brat_lines(given.texts[0].text, spans[0])
+    return brat_lines(texts[0].text, spans[0])
 
 
 def probability_columns(decided: Decided, scheme: str) -> dict[str, list[str]]:
@@ -58,13 +60,14 @@ def column_lines(given: TagInput, further: Mapping[str, Sequence[str]], labels: 
     The lines of a file of columns are otherwise kept as they are.
     """
     corpus = given.corpus
-    if given.form != "columns":
+    if given.plan.form != "columns":
         for role, values in further.items():
             corpus = corpus.replace_column(role, values)
-        return conll_lines(corpus, predicted=labels)
+        return conll_lines(corpus, predicted=labels, opened=given.opened)
     assert corpus.lines is not None
     fields = zip(*further.values(), labels, strict=True)
-    return with_fields(given.lines, dict(zip(corpus.lines.tolist(), fields, strict=True)))
+    added = dict(zip(corpus.lines.tolist(), fields, strict=True))
+    return with_fields(given.block.lines, added, len(further) + 1, given.block.first)
 
 
 def brat_lines(text: str, spans: Sequence[TextSpan]) -> Iterator[str]:
@@ -77,18 +80,19 @@ def brat_lines(text: str, spans: Sequence[TextSpan]) -> Iterator[str]:
             yield f"#{number}\tAnnotatorNotes T{number}\tconfidence {confidence:.4f}\n"
 
 
-def _json_lines(given: TagInput, parts: Sequence[Decided], spans: Sequence[Sequence[TextSpan]]) -> Iterator[str]:
+def _json_lines(
+    given: TagInput, found: Sequence[tuple[TokenizedText, Decided]], spans: Sequence[Sequence[TextSpan]]
+) -> Iterator[str]:
     """An object for each text, with what the record of it held; fields of the same names are not replaced."""
-    records = given.records or [{} for _ in given.texts]
-    new = {"labels", "probabilities", "spans"}
-    prefix = "predicted_" if any(not new.isdisjoint(record) for record in records) else ""
-    for record, text, decided, found in zip(records, given.texts, parts, spans, strict=True):
+    records = given.records or [{} for _ in found]
+    for record, (text, decided), own in zip(records, found, spans, strict=True):
+        prefix = given.plan.prefix if record.keys().isdisjoint(NEW) else PREDICTED
         row: dict[str, Any] = {TEXT: text.text, **record}
-        if given.form == "columns" or TOKENS in record:
+        if given.plan.form == "columns" or TOKENS in record:
             row |= {TOKENS: text.words, f"{prefix}labels": decided.labels}
             if decided.tokens is not None:
                 row[f"{prefix}probabilities"] = np.round(decided.tokens, 6).tolist()
-        row[f"{prefix}spans"] = [_object(span, text.text) for span in found]
+        row[f"{prefix}spans"] = [_object(span, text.text) for span in own]
         yield json_line(row)
 
 

@@ -14,7 +14,7 @@ from structperc.data.schemes import fitting_schemes
 from structperc.data.tags import Scheme
 from structperc.errors import InputError
 from structperc.features import DocumentAttribute
-from structperc.features.documents import Lookup, PartBuilder
+from structperc.features.documents import Extent, Lookup, PartBuilder
 from structperc.public_names import CLASS, LEARNED, OPTIONS, path_of
 from structperc.reranking.jackknife import JackKnife, TrainingPart
 from structperc.reranking.list_cache import unlearned_description
@@ -52,6 +52,7 @@ class FirstLabels(DocumentAttribute):
         self.first, self.jackknife = first, jackknife or JackKnife()
         self.batch_size, self.seed = batch_size, seed
         self.attributes = () if first is None else tuple(first.features.columns)
+        self.within = _within(first)
         self._training: tuple[Corpus, list[str]] | None = None  # whose labels are those of models that had not seen it
 
     def learn(self, corpus: Corpus) -> Self:
@@ -116,6 +117,12 @@ class FirstLabels(DocumentAttribute):
         except InputError as error:
             raise InputError(f"{place}: {error}") from None
         self.attributes = tuple(self.first.features.columns)
+        self.within = _within(self.first)
+
+
+def _within(first: Tagger | None) -> Extent:
+    """What decides the labels of a first model."""
+    return "corpus" if first is not None and first.features.extent == "corpus" else "document"
 
 
 def _scheme(corpus: Corpus) -> Scheme:

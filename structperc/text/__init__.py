@@ -2,11 +2,13 @@
 
 tokenizer.py    rules that cut text as corpora are cut, or patterns of one's own
 sentences.py    where sentences begin among the tokens
+paragraphs.py   where a text can be cut so that its parts have the same tokens and sentences
 tokenized.py    `TokenizedText`: a text, its tokens and sentences; words joined to a text
 alignment.py    `TextSpan`: a typed stretch of characters; which tokens it has
 """
 
 from structperc.text.alignment import TextSpan, placed, to_tokens
+from structperc.text.paragraphs import paragraph_ends
 from structperc.text.sentences import line_sentences, one_sentence, rule_sentences
 from structperc.text.tokenized import TokenizedText, joined, tokenized
 from structperc.text.tokenizer import RuleTokenizer, conll_tokens, ud_tokens
@@ -18,6 +20,7 @@ __all__ = [
     "rule_sentences",
     "line_sentences",
     "one_sentence",
+    "paragraph_ends",
     "TokenizedText",
     "tokenized",
     "joined",

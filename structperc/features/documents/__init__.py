@@ -6,7 +6,7 @@ how they are written; line_kind tells headlines and tables from running text. ma
 says of words and entities.
 """
 
-from structperc.features.documents.base import DocumentAttribute, Lookup, PartBuilder, restored
+from structperc.features.documents.base import DocumentAttribute, Extent, Lookup, PartBuilder, restored
 from structperc.features.documents.case_elsewhere import CaseElsewhere
 from structperc.features.documents.line_kind import LineKind
 from structperc.features.documents.longest_mention import LongestMention
@@ -15,6 +15,7 @@ from structperc.features.documents.other_mentions import OtherMentions
 
 __all__ = [
     "DocumentAttribute",
+    "Extent",
     "Lookup",
     "PartBuilder",
     "restored",

@@ -3,7 +3,7 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from structperc.data.distinct import DistinctStrings
 from structperc.errors import InputError
 from structperc.public_names import CLASS, LEARNED, OPTIONS, path_of
 
+Extent = Literal["document", "corpus"]
 Lookup = Callable[[str], DistinctStrings]  # from the name of an attribute to its value at each token
 
 
@@ -36,6 +37,7 @@ class DocumentAttribute(ABC):
     """
 
     attributes: tuple[str, ...] = ()  # the names of those that `read` looks up, or columns
+    within: Extent = "document"  # what decides a value: the document, or all of the corpus that is read at once
 
     @abstractmethod
     def read(self, corpus: Corpus, lookup: Lookup) -> DistinctStrings:

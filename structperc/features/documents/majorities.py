@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 
@@ -18,10 +18,9 @@ from structperc.data.distinct import DistinctStrings, number_strings
 from structperc.data.segments import spans
 from structperc.data.tags import named_type
 from structperc.errors import InputError
-from structperc.features.documents.base import DocumentAttribute, Lookup
+from structperc.features.documents.base import DocumentAttribute, Extent, Lookup
 from structperc.features.documents.mentions import mention_groups
 
-Within = Literal["document", "corpus"]
 OUTSIDE = "O"
 Name = tuple[int, tuple[str, ...]]  # the document (0: the corpus), and words
 
@@ -48,10 +47,10 @@ class Majority(DocumentAttribute):
         InputError: unknown extent.
     """
 
-    def __init__(self, of: str, within: Within = "document") -> None:
-        if within not in get_args(Within):
+    def __init__(self, of: str, within: Extent = "document") -> None:
+        if within not in get_args(Extent):
             name = type(self).__name__
-            raise InputError(f"{name}: within must be one of {', '.join(get_args(Within))}, got {within!r}")
+            raise InputError(f"{name}: within must be one of {', '.join(get_args(Extent))}, got {within!r}")
         self.of, self.within, self.attributes = of, within, (of,)
 
     def read(self, corpus: Corpus, lookup: Lookup) -> DistinctStrings:

@@ -1,0 +1,119 @@
+"""Work that several processes share, whose results come in the order in which it was given."""
+
+import multiprocessing
+import signal
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple, TypeVar
+
+from structperc.errors import InputError
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
+
+class _Worker(NamedTuple):
+    """A process that has one thing to do at a time."""
+
+    process: Any  # of multiprocessing
+    line: Connection
+
+    def give(self, thing: Any) -> None:
+        """Have it work; if it is there no longer, its result will say so."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.line.send(thing)
+
+    def result(self) -> Any:
+        """What came of the last thing it was given. Raises what went wrong there."""
+        try:
+            result, error = self.line.recv()
+        except (EOFError, OSError):
+            self.process.join()
+            status = self.process.exitcode
+            raise InputError(
+                f"a worker ended with status {status}, perhaps for lack of memory; set --workers 1"
+            ) from None
+        if error is not None:
+            raise error
+        return result
+
+
+def in_order(
+    count: int, make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None]
+) -> Iterator[Result]:
+    """Yield what becomes of all that is given, by so many processes, in the order in which it is given.
+
+    Each process, a fresh interpreter, calls `make` once, and what that returns for each thing. No more things are
+    taken than there are processes before the first result is asked for; None has all results given out, for the next
+    thing has to be waited for. All processes end with the iterator, with this process, and when one of them fails,
+    whose error is raised here.
+    """
+    with _processes(count, make) as workers:
+        free, busy = deque(workers), deque[_Worker]()
+        for thing in given:
+            if thing is None:
+                while busy:
+                    free.append(busy.popleft())
+                    yield free[-1].result()
+                continue
+            done = []
+            if not free:
+                free.append(busy.popleft())
+                done = [free[-1].result()]
+            busy.append(free.popleft())
+            busy[-1].give(thing)
+            yield from done
+        while busy:
+            yield busy.popleft().result()
+
+
+@contextmanager
+def _processes(count: int, make: Callable[[], Any]) -> Iterator[list[_Worker]]:
+    context = multiprocessing.get_context("spawn")  # a fork of threads, as compilers and PyTorch have, may hang
+    workers: list[_Worker] = []
+    try:
+        with _deaf():
+            for _ in range(count):
+                ours, theirs = context.Pipe()
+                process = context.Process(target=_work, args=(make, theirs), daemon=True)
+                process.start()
+                theirs.close()  # so that its end is seen
+                workers.append(_Worker(process, ours))
+        yield workers
+    finally:
+        for process, line in workers:
+            line.close()
+            process.terminate()
+        for process, _ in workers:
+            process.join()
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Let processes that are started within the block never hear Ctrl-C, which is for the one that started them."""
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _work(make: Callable[[], Callable[[Any], Any]], line: Connection) -> None:
+    """Do what arrives, until the other end is closed."""
+    try:
+        work = make()
+        while True:
+            line.send((work(line.recv()), None))
+    except (EOFError, BrokenPipeError, ConnectionResetError):  # nobody asks any more
+        return
+    except Exception as error:
+        error.add_note(traceback.format_exc())
+        line.send((None, error))

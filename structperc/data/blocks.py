@@ -1,0 +1,142 @@
+"""A text that arrives in pieces as blocks of whole sentences, documents or lines."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import NamedTuple
+
+from structperc.data.not_columns import filled, is_json
+from structperc.data.reading import DOCSTART
+from structperc.data.text import lines_of
+
+Ends = Callable[[str], Iterable[int]]  # of whole lines -> the places where they may be cut
+LOOKED_AT = 2**16  # characters of an opening that shows no end of a sentence
+CONTEXT = 128  # characters before a line that may decide whether it can be cut after it
+
+_EMPTY_LINE = re.compile(r"^[ \t]*\r?\n", re.MULTILINE)
+_DOCUMENT = re.compile(rf"^[ \t]*{re.escape(DOCSTART)}(?=[ \t\r\n])", re.MULTILINE)
+
+
+class Block(NamedTuple):
+    """Whole lines of a file, in which no sentence (document, object) begins that ends elsewhere."""
+
+    first: int  # number of the first line, from 1
+    text: str
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines, without their ends."""
+        return lines_of(self.text)
+
+    def parts(self, ends: Ends) -> "list[Block]":
+        """Return the block cut wherever it can be."""
+        found, first, at = [], self.first, 0
+        for end in chain(ends(self.text), [len(self.text)]):
+            if end > at:
+                found.append(Block(first, self.text[at:end]))
+                first, at = first + self.text.count("\n", at, end), end
+        return found
+
+
+class Opening(NamedTuple):
+    """The beginning of a file, as far as it is needed to tell what the file is."""
+
+    text: str
+    whole: bool  # whether this is all of the file
+    pieces: Iterator[str]  # of all of the file, that beginning included
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines that are complete."""
+        complete = self.text if self.whole else self.text[: self.text.rfind("\n") + 1] or self.text
+        return lines_of(complete)
+
+
+def opening(pieces: Iterator[str]) -> Opening:
+    """Return the beginning of a file that arrives in pieces ("" before one that has to be waited for).
+
+    It shows at least one complete sentence, or an object of JSON, unless these are longer than most.
+    """
+    text = ""
+    for piece in pieces:
+        text += piece
+        if piece and _shows_something(text):
+            break
+    following = next(pieces, None)
+    if following is None:
+        return Opening(text, True, iter([text]))
+    return Opening(text, False, chain([text, following], pieces))
+
+
+def blocks(pieces: Iterable[str], ends: Ends) -> Iterator[Block | None]:
+    r"""Yield, for each piece, the lines that are complete up to the last place where they may be cut; the rest last.
+
+    Lines end with \n: a file without any is one block. None stands before what has to be waited for, as "" in pieces.
+    """
+    first, held, begun = 1, _Held(), [""]  # lines that await a place to cut, and the beginning of a line
+    for piece in pieces:
+        if not piece:
+            yield None
+            continue
+        lines, end, rest = piece.rpartition("\n")
+        begun.append(lines + end)
+        if not end:
+            begun.append(rest)
+            continue
+        if complete := held.add("".join(begun), ends):
+            yield Block(first, complete)
+            first += complete.count("\n")
+        begun = [rest]
+    if left := "".join([*held.parts, *begun]):
+        yield Block(first, left)
+
+
+class _Held:
+    """Lines that await a place where they may be cut; each is looked at once, but for some of the last."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self._last = ""
+
+    def add(self, lines: str, ends: Ends) -> str:
+        """Return all lines up to the last place where they may be cut, which are then no longer held."""
+        at = max(ends(self._last + lines), default=-1) - len(self._last)
+        if at < 0 or not (self.parts or at):
+            at, complete = 0, ""
+        else:
+            complete, self.parts, self._last = "".join([*self.parts, lines[:at]]), [], ""
+        if left := lines[at:]:
+            self.parts.append(left)
+            self._last = (self._last + left)[-CONTEXT:]
+        return complete
+
+
+def line_ends(text: str) -> Iterator[int]:
+    """Yield the ends of all lines."""
+    return (match.end() for match in re.finditer("\n", text))
+
+
+def sentence_ends(text: str) -> Iterator[int]:
+    """Yield the places after empty lines, for columns."""
+    return (match.end() for match in _EMPTY_LINE.finditer(text))
+
+
+def document_ends(text: str) -> Iterator[int]:
+    """Yield the places before -DOCSTART- lines, for columns."""
+    return (match.start() for match in _DOCUMENT.finditer(text))
+
+
+def nowhere(text: str) -> Iterator[int]:
+    """Yield nothing: the text is needed as a whole."""
+    return iter(())
+
+
+def _shows_something(text: str) -> bool:
+    """Whether there is a sentence with an empty line after it, an object on a line, or very much without these."""
+    much = len(text) > LOOKED_AT
+    lines = lines_of(text)[:-1] or [text] * much
+    tokens = [(number, line) for number, line in filled(lines) if line.split()[:1] not in ([], [DOCSTART])]
+    if not tokens:
+        return False
+    number, line = tokens[0]
+    return much or is_json(line) or not all(map(str.strip, lines[number:]))
