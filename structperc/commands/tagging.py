@@ -1,7 +1,7 @@
 """A file of columns, running text or JSON lines labelled by a saved model, block by block as it arrives."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import NamedTuple
@@ -82,11 +82,11 @@ def tag_file(
     with closing(arriving(expand(file), reading.encoding, piece)) as pieces:
         begun = opening(pieces)
         plan = planned(tagger, begun, file, shown.form, reading, cutting)
-        if workers == 1:
-            label = partial(_labelled, tagger, lines, plan)
-            done = (label(block) for block in blocks(begun.pieces, plan.ends) if block is not None)
-        else:
-            done = in_order(workers, partial(_labels, model, trusted, shown, plan), blocks(begun.pieces, plan.ends))
+        given = blocks(begun.pieces, plan.ends)
+        shared = partial(_labelling, model, trusted, shown, plan)
+        done = (
+            in_order(workers, shared, given) if workers > 1 else _each(partial(_labelled, tagger, lines, plan), given)
+        )
         with closing(done), _written(output) as write:
             told = cutting.form is None and not reading.columns
             say = partial(say_form, plan.form, file) if told else _nothing
@@ -140,7 +140,12 @@ def _written(output: str | None) -> Iterator[Callable[[str], None]]:
         yield write
 
 
-def _labels(model: str, trusted: Sequence[str], shown: Shown, plan: Plan) -> Callable[[Block], Done]:
+def _each(label: Callable[[Block], Done], given: Iterable[Block | None]) -> Generator[Done, None, None]:
+    """What becomes of one block after the other, in this process."""
+    yield from (label(block) for block in given if block is not None)
+
+
+def _labelling(model: str, trusted: Sequence[str], shown: Shown, plan: Plan) -> Callable[[Block], Done]:
     """What labels blocks, in a process of its own."""
     return partial(_labelled, *_ready(model, trusted, shown), plan)
 

@@ -6,12 +6,14 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, TypeVar
 
 from structperc.errors import InputError
+
+PATIENCE = 1.0  # seconds that a process has to end by itself
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
@@ -45,7 +47,7 @@ class _Worker(NamedTuple):
 
 def in_order(
     count: int, make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None]
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Yield what becomes of all that is given, by so many processes, in the order in which it is given.
 
     Each process, a fresh interpreter, calls `make` once, and what that returns for each thing. No more things are
@@ -86,10 +88,11 @@ def _processes(count: int, make: Callable[[], Any]) -> Iterator[list[_Worker]]:
                 workers.append(_Worker(process, ours))
         yield workers
     finally:
-        for process, line in workers:
-            line.close()
-            process.terminate()
+        for _, line in workers:
+            line.close()  # at which those end that have nothing to do
         for process, _ in workers:
+            process.join(PATIENCE)
+            process.terminate()
             process.join()
 
 

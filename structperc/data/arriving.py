@@ -6,7 +6,7 @@ import re
 import select
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
@@ -22,7 +22,7 @@ _PACKED = zlib.MAX_WBITS | 16  # a stream of gzip
 _CONTROL = re.compile(r"[\x01-\x08\x0e-\x1f]")  # in no text that is written for people
 
 
-def arriving(path: Path, encoding: str | None = None, size: int = PIECE) -> Iterator[str]:
+def arriving(path: Path, encoding: str | None = None, size: int = PIECE) -> Generator[str, None, None]:
     """Yield the text of a file in pieces of at most `size` bytes, and "" before what has to be waited for.
 
     "-" is standard input. Line ends stay as they are; a byte-order mark is dropped, gzip is unpacked. Without an

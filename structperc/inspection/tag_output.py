@@ -12,8 +12,8 @@ from structperc.data.conll import conll_lines, with_fields
 from structperc.data.json_lines import json_line
 from structperc.errors import InputError
 from structperc.inspection.tag_input import TEXT, TOKENS, TagInput
-from structperc.inspection.text_page import text_page
 from structperc.inspection.tag_plan import NEW, PREDICTED
+from structperc.inspection.text_page import text_page
 from structperc.light.inference import Decided, text_spans
 from structperc.text import TextSpan, TokenizedText
 

@@ -1,16 +1,19 @@
 """What labels text, whatever it is made of: the interface of whole and of light taggers."""
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.light.inference import Decided, Sentence, read_sentences, text_spans
+from structperc.light.inference import Decided, Sentence, batches, read_sentences, text_spans
 from structperc.text import TextSpan, conll_tokens, rule_sentences, tokenized
 from structperc.text.sentences import Split
 from structperc.text.tokenizer import Cut
+
+BATCH = 2**12  # tokens that `tag_iter` reads at a time
 
 
 class Labeller(ABC):
@@ -42,6 +45,17 @@ class Labeller(ABC):
     def tag(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> list[list[str]]:
         """Return the best labels of each sentence, as names."""
         return self.label(self.read(sentences, documents))
+
+    def tag_iter(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Iterator[list[str]]:
+        """Yield the best labels of each sentence, as names, in memory that does not grow with the text.
+
+        Both are read no further than needed, some thousand tokens at a time and documents whole; an id that comes back
+        after another one may be that of a new document. Only where attributes count in all of a corpus (`within:
+        corpus`) all is read at once. Raises InputError as `tag` does, after the labels of what comes before.
+        """
+        together = math.inf if self.features.extent == "corpus" else BATCH
+        for own, ids in batches(sentences, documents, together):
+            yield from self.tag(own, ids)
 
     def label(self, corpus: Corpus) -> list[list[str]]:
         """Return the best labels of each sentence of a corpus, as names."""
