@@ -11,7 +11,7 @@ from structperc.data.arriving import PIECE, arriving
 from structperc.data.blocks import Block, blocks, opening
 from structperc.data.output import check_target, opened
 from structperc.data.reading import Reading
-from structperc.data.recognition import say_form
+from structperc.data.recognition import is_recognised, say_form
 from structperc.data.text import expand
 from structperc.errors import InputError
 from structperc.inspection.reading import AS_THE_MODEL
@@ -72,27 +72,32 @@ def tag_file(
     the file lacks, and for things to be shown that the model does not know.
     """
     shown.check()
+    _check(workers, output)
+    tagger, lines = _ready(model, trusted, shown)
+    told = cutting.form is not None or bool(reading.columns)
+    needed = len(tagger.features.columns)
+    with closing(arriving(expand(file), reading.encoding, piece)) as pieces:
+        begun = opening(pieces, lambda lines: told or is_recognised(lines, needed))
+        plan = planned(tagger, begun, file, shown.form, reading, cutting)
+        given = blocks(begun.pieces, plan.ends)
+        if workers > 1:
+            done = in_order(workers, partial(_labelling, model, trusted, shown, plan), given)
+        else:
+            done = _each(partial(_labelled, tagger, lines, plan), given)
+        with closing(done), _written(output) as write:
+            seen = _shown(done, file, output is not None or not sys.stdout.isatty())
+            tokens = _write(seen, write, _nothing if told else partial(say_form, plan.form, file))
+            if not tokens and plan.form != "jsonl":
+                raise InputError(f"{file}: there are no tokens in this file")
+
+
+def _check(workers: int, output: str | None) -> None:
     if workers < 1:
         raise InputError(f"--workers must be >= 1, got {workers}")
     if output is not None:
         check_target(output)
-    if output is None and sys.stdout is None:
+    elif sys.stdout is None:
         raise InputError("standard output is closed; write to a file with -o")
-    tagger, lines = _ready(model, trusted, shown)
-    with closing(arriving(expand(file), reading.encoding, piece)) as pieces:
-        begun = opening(pieces)
-        plan = planned(tagger, begun, file, shown.form, reading, cutting)
-        given = blocks(begun.pieces, plan.ends)
-        shared = partial(_labelling, model, trusted, shown, plan)
-        done = (
-            in_order(workers, shared, given) if workers > 1 else _each(partial(_labelled, tagger, lines, plan), given)
-        )
-        with closing(done), _written(output) as write:
-            told = cutting.form is None and not reading.columns
-            say = partial(say_form, plan.form, file) if told else _nothing
-            tokens = _write(_shown(done, file, output is not None or not sys.stdout.isatty()), write, say)
-            if not tokens and plan.form != "jsonl":
-                raise InputError(f"{file}: there are no tokens in this file")
 
 
 def _write(done: Iterable[Done], write: Callable[[str], None], say: Callable[[], None]) -> int:

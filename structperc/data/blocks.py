@@ -1,13 +1,14 @@
 """A text that arrives in pieces as blocks of whole sentences, documents or lines."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
 from structperc.data.not_columns import filled, is_json
 from structperc.data.reading import DOCSTART
 from structperc.data.text import lines_of
+from structperc.errors import InputError
 
 Ends = Callable[[str], Iterable[int]]  # of whole lines -> the places where they may be cut
 LOOKED_AT = 2**16  # characters of an opening that shows no end of a sentence
@@ -52,20 +53,35 @@ class Opening(NamedTuple):
         return lines_of(complete)
 
 
-def opening(pieces: Iterator[str]) -> Opening:
+def opening(pieces: Iterator[str], enough: Callable[[Sequence[str]], bool]) -> Opening:
     """Return the beginning of a file that arrives in pieces ("" before one that has to be waited for).
 
-    It shows at least one complete sentence, or an object of JSON, unless these are longer than most.
+    It shows at least one complete sentence, or an object of JSON, in lines that are `enough`, unless that takes more
+    than most. A mistake after it is raised where the pieces are taken.
     """
     text = ""
     for piece in pieces:
         text += piece
-        if piece and _shows_something(text):
+        if piece and _shows_something(text, enough):
             break
-    following = next(pieces, None)
+    following = _next(pieces)
     if following is None:
         return Opening(text, True, iter([text]))
-    return Opening(text, False, chain([text, following], pieces))
+    return Opening(text, False, chain([text], following, pieces))
+
+
+def _next(pieces: Iterator[str]) -> Iterator[str] | None:
+    """The next piece, or what is wrong with it; None where there is none."""
+    try:
+        piece = next(pieces, None)
+    except InputError as error:
+        return _raised(error)
+    return None if piece is None else iter([piece])
+
+
+def _raised(error: InputError) -> Iterator[str]:
+    raise error
+    yield
 
 
 def blocks(pieces: Iterable[str], ends: Ends) -> Iterator[Block | None]:
@@ -131,12 +147,18 @@ def nowhere(text: str) -> Iterator[int]:
     return iter(())
 
 
-def _shows_something(text: str) -> bool:
+def _shows_something(text: str, enough: Callable[[Sequence[str]], bool]) -> bool:
     """Whether there is a sentence with an empty line after it, an object on a line, or very much without these."""
-    much = len(text) > LOOKED_AT
-    lines = lines_of(text)[:-1] or [text] * much
-    tokens = [(number, line) for number, line in filled(lines) if line.split()[:1] not in ([], [DOCSTART])]
+    if len(text) > LOOKED_AT:
+        return bool(_tokens(lines_of(text)))
+    lines = lines_of(text)[:-1]
+    tokens = _tokens(lines)
     if not tokens:
         return False
     number, line = tokens[0]
-    return much or is_json(line) or not all(map(str.strip, lines[number:]))
+    return (is_json(line) or not all(map(str.strip, lines[number:]))) and enough(lines)
+
+
+def _tokens(lines: Sequence[str]) -> list[tuple[int, str]]:
+    """The lines that hold something and open no document, with their numbers."""
+    return [(number, line) for number, line in filled(lines) if line.split()[:1] not in ([], [DOCSTART])]

@@ -48,6 +48,15 @@ def recognised(lines: Sequence[str], needed: int, name: str) -> Form:
     raise InputError(f"{name}: this may be running text or columns; set --input text or --input columns")
 
 
+def is_recognised(lines: Sequence[str], needed: int) -> bool:
+    """Return whether lines of a file are enough to tell what it is."""
+    try:
+        recognised(lines, needed, "")
+    except InputError:
+        return False
+    return True
+
+
 def say_form(form: Form, name: str) -> None:
     """Tell the user, on standard error, which form a file was found to have."""
     logger.info("%s: read as %s; --input says otherwise", name, NAMES[form])

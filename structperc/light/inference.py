@@ -100,7 +100,7 @@ class _Batch:
         named = {role: list(values) for role, values in _columns(sentence).items()}
         self.sentences.append(named)
         self.documents.append(document)
-        self.tokens += max(map(len, named.values()), default=0)
+        self.tokens += max(1, *map(len, named.values()))  # empty ones take memory, too
         return self.tokens
 
 

@@ -1,0 +1,33 @@
+"""Texts that are cut at paragraphs have the tokens and sentences of the whole."""
+
+import random
+
+import pytest
+
+from structperc.text import conll_tokens, line_sentences, paragraph_ends, rule_sentences, tokenized, ud_tokens
+
+PARTS = ["J.", "No.", "1.", "12.", "US$", "5", "etc.", "Mr.", "Anna", "left", "The", "'", '"', ")", "a.", "é.", "x_B.", "3.5"]
+GAPS = [" ", " ", "\n", "\n\n", "\n \n", "\r\n\r\n", "\n\t\n\n", " \n\n ", ""]
+
+
+def words_of(text, tokenizer, sentences):
+    return tokenized(text, tokenizer, sentences).word_lists
+
+
+@pytest.mark.parametrize("tokenizer", [conll_tokens, ud_tokens])
+@pytest.mark.parametrize("sentences", [rule_sentences, line_sentences])
+def test_parts_have_the_tokens_and_sentences_of_the_whole(tokenizer, sentences):
+    draw, cuts = random.Random(5), 0
+    for _ in range(600):
+        text = "".join(draw.choice(PARTS) + draw.choice(GAPS) for _ in range(draw.randint(1, 12))) + "\n"
+        ends = list(paragraph_ends(text))
+        cuts += len(ends)
+        parts = [text[a:b] for a, b in zip([0, *ends], [*ends, len(text)], strict=True)]
+        found = [one for part in parts for one in words_of(part, tokenizer, sentences)]
+        assert found == words_of(text, tokenizer, sentences), (text, ends)
+    assert cuts > 300
+
+
+def test_no_cut_where_a_token_looks_on():
+    assert list(paragraph_ends("Anna J.\n\nSmith\n\n")) == [len("Anna J.\n\nSmith\n\n")]
+    assert list(paragraph_ends("\n\nAnna\n\nBo\n")) == [len("\n\nAnna\n\n")]
