@@ -23,6 +23,7 @@ BENCHMARKS = (
     "tagging",
     "serving",
     "start",
+    "scale",
     "boosting",
     "guided",
     "neural",

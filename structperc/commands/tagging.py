@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from structperc.commands.workers import in_order
 from structperc.data.arriving import PIECE, arriving
-from structperc.data.blocks import Block, blocks, opening
+from structperc.data.blocks import Block, blocks, nowhere, opening
 from structperc.data.output import check_target, opened
 from structperc.data.reading import Reading
 from structperc.data.recognition import is_recognised, say_form
@@ -79,7 +79,7 @@ def tag_file(
     with closing(arriving(expand(file), reading.encoding, piece)) as pieces:
         begun = opening(pieces, lambda lines: told or is_recognised(lines, needed))
         plan = planned(tagger, begun, file, shown.form, reading, cutting)
-        given = blocks(begun.pieces, plan.ends)
+        given = blocks(begun.pieces, nowhere if plan.whole else plan.ends)
         if workers > 1:
             done = in_order(workers, partial(_labelling, model, trusted, shown, plan), given)
         else:
@@ -164,15 +164,18 @@ def _labelled(tagger: Labeller, lines: Lines, plan: Plan, block: Block) -> Done:
         parts = block.parts(plan.ends)
         if len(parts) == 1:
             return Done("", 0, error)
-    done = Done("", 0)
-    texts = []
-    for part in parts:
-        one = _labelled(tagger, lines, plan, part)
-        texts.append(one.text)
-        done = Done("".join(texts), done.tokens + one.tokens, one.wrong)
-        if done.wrong is not None:
+    return _up_to_mistake(_labelled(tagger, lines, plan._replace(whole=False), part) for part in parts)
+
+
+def _up_to_mistake(parts: Iterable[Done]) -> Done:
+    """What is to be written of one part after the other, as one."""
+    texts, tokens, wrong = [], 0, None
+    for text, labelled, wrong in parts:  # that of the last one is kept
+        texts.append(text)
+        tokens += labelled
+        if wrong is not None:
             break
-    return done
+    return Done("".join(texts), tokens, wrong)
 
 
 def _ready(model: str, trusted: Sequence[str], shown: Shown) -> tuple[Labeller, Lines]:

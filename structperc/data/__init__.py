@@ -1,5 +1,6 @@
 """Files or hub -> rows of sentences -> columns of strings, in flow order.
 
+arriving.py, blocks.py                       a text file in pieces, as it comes -> whole sentences, documents or lines
 text.py                                      a text file -> lines, with errors that name file and line
 other_formats.py                             what a file is that is no text in its encoding
 unfinished.py                                names of files that are not complete yet; what was left of them is swept

@@ -8,8 +8,8 @@ explaining.py          why a document got its labels: candidates and counts (can
 decision_order.py      in which order a guided tagger decides (decision_steps.py), and why
 *_text.py, *_page.py, *_figure.py    show these
 reading.py             the file that a model is looked at with; table_reading.py: where that is a table
-tag_input.py           columns, running text or JSON lines that a model labels; tag_output.py shows the labels,
-                       text_page.py as a page
+tag_plan.py            how a file that a model labels is read; tag_input.py: blocks of it, columns, running text or JSON
+                       lines; tag_output.py shows the labels, text_page.py as a page
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
 """New text as a corpus, and what is decided about it as strings."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise, zip_longest
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from structperc.errors import InputError
 from structperc.text import TextSpan, TokenizedText
 
 Sentence = Iterable[str] | Mapping[str, Iterable[str]]
-_MISSING: Any = object()
 
 
 class Decided(NamedTuple):
@@ -44,7 +43,7 @@ def read_sentences(sentences: Iterable[Sentence], documents: Iterable[int] | Non
 
     Raises InputError for a string where a list of words is due, and for words that are no strings.
     """
-    rows = map(_columns, sentences)
+    rows = map(named_columns, sentences)
     if documents is None:
         corpus = Corpus.from_sentences(rows)
     else:
@@ -58,53 +57,7 @@ def read_sentences(sentences: Iterable[Sentence], documents: Iterable[int] | Non
     return corpus
 
 
-def batches(
-    sentences: Iterable[Sentence], documents: Iterable[int] | None, tokens: float
-) -> Iterator[tuple[list[Sentence], list[int] | None]]:
-    """Yield sentences, and their documents if given, in batches of about so many tokens and of whole documents.
-
-    No more is taken than a batch has, and one sentence to see that a document is over. Raises InputError where there
-    are not as many ids as sentences.
-    """
-    if documents is None:
-        alone = _Batch()
-        for sentence in sentences:
-            if alone.add(sentence, 0) >= tokens:
-                yield alone.sentences, None
-                alone = _Batch()
-        if alone.sentences:
-            yield alone.sentences, None
-        return
-    batch = _Batch()
-    for sentence, document in zip_longest(sentences, documents, fillvalue=_MISSING):
-        if sentence is _MISSING or document is _MISSING:
-            raise InputError("there are not as many document ids as sentences; give one for each")
-        if batch.tokens >= tokens and document != batch.documents[-1]:
-            yield batch.sentences, batch.documents
-            batch = _Batch()
-        batch.add(sentence, document)
-    if batch.sentences:
-        yield batch.sentences, batch.documents
-
-
-class _Batch:
-    """Sentences that are labelled at a time."""
-
-    def __init__(self) -> None:
-        self.sentences: list[Sentence] = []
-        self.documents: list[int] = []
-        self.tokens = 0
-
-    def add(self, sentence: Sentence, document: int) -> int:
-        """Take a sentence, which is iterated over once. -> how many tokens there are now."""
-        named = {role: list(values) for role, values in _columns(sentence).items()}
-        self.sentences.append(named)
-        self.documents.append(document)
-        self.tokens += max(1, *map(len, named.values()))  # empty ones take memory, too
-        return self.tokens
-
-
-def _columns(sentence: Sentence) -> Mapping[str, Iterable[str]]:
+def named_columns(sentence: Sentence) -> Mapping[str, Iterable[str]]:
     """{column: strings}, none of which is a single string."""
     named = sentence if isinstance(sentence, Mapping) else {"word": sentence}
     for role, values in named.items():

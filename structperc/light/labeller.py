@@ -8,12 +8,13 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.light.inference import Decided, Sentence, batches, read_sentences, text_spans
+from structperc.light.groups import groups
+from structperc.light.inference import Decided, Sentence, read_sentences, text_spans
 from structperc.text import TextSpan, conll_tokens, rule_sentences, tokenized
 from structperc.text.sentences import Split
 from structperc.text.tokenizer import Cut
 
-BATCH = 2**12  # tokens that `tag_iter` reads at a time
+GROUP = 2**12  # tokens that `tag_iter` reads at a time
 
 
 class Labeller(ABC):
@@ -53,8 +54,8 @@ class Labeller(ABC):
         after another one may be that of a new document. Only where attributes count in all of a corpus (`within:
         corpus`) all is read at once. Raises InputError as `tag` does, after the labels of what comes before.
         """
-        together = math.inf if self.features.extent == "corpus" else BATCH
-        for own, ids in batches(sentences, documents, together):
+        together = math.inf if self.features.extent == "corpus" else GROUP
+        for own, ids in groups(sentences, documents, together):
             yield from self.tag(own, ids)
 
     def label(self, corpus: Corpus) -> list[list[str]]:

@@ -20,10 +20,13 @@ WORDS = ["Anna", "sleeps", "Rome", "waits", "for", "her"]
 SENTENCES = [[WORDS[(i * i + t) % 6] for t in range(1 + i % 4)] for i in range(23)]
 PLAIN = "".join("".join(f"{word} x\n" for word in one) + "\n" * (1 + i % 2) for i, one in enumerate(SENTENCES))
 MARKED = "".join(
-    "-DOCSTART- O\n\n" * (i % 5 == 0) + "".join(f"{word}\tx\n" for word in one) + "\n" for i, one in enumerate(SENTENCES)
+    "-DOCSTART- O\n\n" * (i % 5 == 0) + "".join(f"{word}\tx\n" for word in one) + "\n"
+    for i, one in enumerate(SENTENCES)
 )
 TEXT = "".join(" ".join(one) + (". " if i % 3 else ".\r\n\r\n") for i, one in enumerate(SENTENCES)) + "Mr. J.\n\nBo\n"
-ROWS = [{"tokens": one} if i % 3 else {"id": i, "text": f"{' '.join(one)}. She left."} for i, one in enumerate(SENTENCES)]
+ROWS = [
+    {"tokens": one} if i % 3 else {"id": i, "text": f"{' '.join(one)}. She left."} for i, one in enumerate(SENTENCES)
+]
 JSONL = "".join(json.dumps(row) + "\n" for row in ROWS)
 NAMED = "".join(json.dumps(row | {"spans": [i]}) + "\n" for i, row in enumerate(ROWS))
 SENTENCE, DOCUMENT = Reading(unit="sentence"), Reading(unit="document")
@@ -181,4 +184,6 @@ def test_a_mistake_among_workers(model, file):
         out, said = process.communicate(timeout=WAIT)
     assert process.returncode == 2
     assert f"text.txt:{40 * PLAIN.count(chr(10)) + 1}: 1 fields, but line 1 has 2" in said.decode()
-    assert [line.split()[:2] for line in out.decode().splitlines()] == [line.split() for line in (PLAIN * 40).splitlines()]
+    assert [line.split()[:2] for line in out.decode().splitlines()] == [
+        line.split() for line in (PLAIN * 40).splitlines()
+    ]

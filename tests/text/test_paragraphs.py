@@ -6,7 +6,26 @@ import pytest
 
 from structperc.text import conll_tokens, line_sentences, paragraph_ends, rule_sentences, tokenized, ud_tokens
 
-PARTS = ["J.", "No.", "1.", "12.", "US$", "5", "etc.", "Mr.", "Anna", "left", "The", "'", '"', ")", "a.", "é.", "x_B.", "3.5"]
+PARTS = [
+    "J.",
+    "No.",
+    "1.",
+    "12.",
+    "US$",
+    "5",
+    "etc.",
+    "Mr.",
+    "Anna",
+    "left",
+    "The",
+    "'",
+    '"',
+    ")",
+    "a.",
+    "é.",
+    "x_B.",
+    "3.5",
+]
 GAPS = [" ", " ", "\n", "\n\n", "\n \n", "\r\n\r\n", "\n\t\n\n", " \n\n ", ""]
 
 

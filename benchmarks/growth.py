@@ -1,0 +1,36 @@
+"""Corpora of any size: the documents of the embedded corpus again and again, some of their words new each time."""
+
+from itertools import cycle
+from pathlib import Path
+from typing import NamedTuple
+
+from structperc.data import Corpus
+from structperc.data.conll import conll_lines
+from structperc.data.reading import DOCSTART
+from structperc.data.synthetic import synthetic_corpus
+
+COLUMNS = ("word", "pos", "chunk", "label")
+NEW = 20  # one of so many words is new
+
+
+class Grown(NamedTuple):
+    """A file of columns with marked documents."""
+
+    path: Path
+    tokens: int
+
+
+def grown(path: Path, least: int) -> Grown:
+    """Write a corpus of whole documents and at least so many tokens, in memory that does not grow with it."""
+    lines = list(conll_lines(Corpus.from_dataset(synthetic_corpus()), COLUMNS))
+    tokens = 0
+    with path.open("w", encoding="utf-8") as file:
+        for line in cycle(lines):
+            if line.startswith(DOCSTART):
+                if tokens >= least:
+                    break
+            elif line.strip():
+                tokens += 1
+                line = line if tokens % NEW else line.replace(" ", f"{tokens} ", 1)
+            file.write(line)
+    return Grown(path, tokens)

@@ -1,0 +1,49 @@
+"""structperc tag on corpora of several sizes, by one process and by two workers, with the model of the quickstart."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.growth import COLUMNS, Grown
+from benchmarks.processes import Taken, taken
+from benchmarks.tagging import _trained
+from structperc.data import Synthetic
+from structperc.features import FeatureExtractor
+
+SPEED, SHARED, MEMORY, GROWTH = "100000 tokens/s", "1.6", "≤ 1200 MB", "≤ 1.1"  # targets
+NAME = "structperc tag"
+
+
+def tagging_rows(corpora: Sequence[Grown], folder: Path) -> list[dict]:
+    """Return tokens/s and peak memory at each size, and last how memory grows from a tenth of the largest size."""
+    tagger = _trained(FeatureExtractor(["kazama2007"], progress=False), Synthetic(unit="document"))
+    tagger.save(folder / "model")
+    found = [(corpus, _taken(folder, corpus, 1), _taken(folder, corpus, 2)) for corpus in corpora]
+    rows = [row for three in found for row in _rows(*three)]
+    (most, alone, _) = found[-1]
+    tenth = next(one.memory for corpus, one, _ in found if 11 * corpus.tokens >= most.tokens)
+    what = f"{NAME}, peak memory, against a tenth of the tokens"
+    return [*rows, _row(what, most, alone.memory, "MB", GROWTH, tenth)]
+
+
+def _taken(folder: Path, corpus: Grown, workers: int) -> Taken:
+    columns = [*COLUMNS[:-1], "_"]
+    own = [str(folder / "model"), str(corpus.path), "-o", str(folder / "labelled"), "--workers", str(workers)]
+    return taken(sys.executable, "-m", "structperc", "tag", *own, "--columns", *columns)
+
+
+def _rows(corpus: Grown, alone: Taken, shared: Taken) -> list[dict]:
+    speeds = [corpus.tokens / each.seconds for each in (alone, shared)]
+    return [
+        _row(NAME, corpus, speeds[0], "tokens/s", SPEED),
+        _row(f"{NAME} --workers 2, against one process", corpus, speeds[1], "tokens/s", SHARED, speeds[0]),
+        _row(f"{NAME}, peak memory", corpus, alone.memory, "MB", MEMORY),
+        _row(f"{NAME} --workers 2, peak memory of all processes", corpus, shared.memory, "MB"),
+    ]
+
+
+def _row(
+    what: str, corpus: Grown, ours: float, unit: str, target: str | None = None, peer: float | None = None
+) -> dict:
+    size, ratio = f"{corpus.tokens} tokens, one of twenty new", None if peer is None else ours / peer
+    return {"what": what, "size": size, "ours": ours, "peer": peer, "ratio": ratio, "unit": unit, "target": target}
