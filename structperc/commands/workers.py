@@ -1,6 +1,5 @@
 """Work that several processes share, whose results come in the order in which it was given."""
 
-import multiprocessing
 import signal
 import sys
 import threading
@@ -8,8 +7,11 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, TypeVar
+
+from tqdm.auto import tqdm
 
 from structperc.errors import InputError
 
@@ -76,7 +78,7 @@ def in_order(
 
 @contextmanager
 def _processes(count: int, make: Callable[[], Any]) -> Iterator[list[_Worker]]:
-    context = multiprocessing.get_context("spawn")  # a fork of threads, as compilers and PyTorch have, may hang
+    context = get_context("spawn")  # a fork of threads, as compilers and PyTorch have, may hang
     workers: list[_Worker] = []
     try:
         with _deaf():
@@ -102,6 +104,7 @@ def _deaf() -> Iterator[None]:
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         yield
         return
+    resource_tracker.ensure_running()  # whose start would have Ctrl-C heard again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
@@ -111,6 +114,7 @@ def _deaf() -> Iterator[None]:
 
 def _work(make: Callable[[], Callable[[Any], Any]], line: Connection) -> None:
     """Do what arrives, until the other end is closed."""
+    tqdm.set_lock(threading.RLock())  # its own is a semaphore, of which the system complains when a process is killed
     try:
         work = make()
         while True:

@@ -1,4 +1,4 @@
-"""Sentences that come one after the other: labelled in groups of whole documents, in order, read once and not too far."""
+"""Sentences that come one after the other: in groups of whole documents, in order, read no further than due."""
 
 from types import SimpleNamespace
 
