@@ -4,12 +4,10 @@ from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
 
-from structperc.data import Corpus
-from structperc.data.conll import conll_lines
-from structperc.data.reading import DOCSTART
-from structperc.data.synthetic import synthetic_corpus
+from structperc.data import Corpus, synthetic_splits, write_conll
 
 COLUMNS = ("word", "pos", "chunk", "label")
+DOCUMENT = "-DOCSTART-"
 NEW = 20  # one of so many words is new
 
 
@@ -22,11 +20,11 @@ class Grown(NamedTuple):
 
 def grown(path: Path, least: int) -> Grown:
     """Write a corpus of whole documents and at least so many tokens, in memory that does not grow with it."""
-    lines = list(conll_lines(Corpus.from_dataset(synthetic_corpus()), COLUMNS))
-    tokens = 0
+    write_conll(path, Corpus.from_dataset(synthetic_splits()["train"]), COLUMNS)
+    lines, tokens = path.read_text(encoding="utf-8").splitlines(keepends=True), 0
     with path.open("w", encoding="utf-8") as file:
         for line in cycle(lines):
-            if line.startswith(DOCSTART):
+            if line.startswith(DOCUMENT):
                 if tokens >= least:
                     break
             elif line.strip():
