@@ -14,11 +14,11 @@ SPEED, SHARED, MEMORY, GROWTH = "100000 tokens/s", "1.6", "≤ 1200 MB", "≤ 1.
 NAME = "structperc tag"
 
 
-def tagging_rows(corpora: Sequence[Grown], folder: Path) -> list[dict]:
-    """Return tokens/s and peak memory at each size, and last how memory grows from a tenth of the largest size."""
+def tagging_rows(corpora: Sequence[Grown], folder: Path, times: int) -> list[dict]:
+    """Return tokens/s and peak memory at each size, of several runs, and last how memory grows from a tenth of it."""
     tagger = _trained(FeatureExtractor(["kazama2007"], progress=False), Synthetic(unit="document"))
     tagger.save(folder / "model")
-    found = [(corpus, _taken(folder, corpus, 1), _taken(folder, corpus, 2)) for corpus in corpora]
+    found = [(corpus, *(_taken(folder, corpus, workers, times) for workers in (1, 2))) for corpus in corpora]
     rows = [row for three in found for row in _rows(*three)]
     (most, alone, _) = found[-1]
     tenth = next(one.memory for corpus, one, _ in found if 11 * corpus.tokens >= most.tokens)
@@ -26,10 +26,12 @@ def tagging_rows(corpora: Sequence[Grown], folder: Path) -> list[dict]:
     return [*rows, _row(what, most, alone.memory, "MB", GROWTH, tenth)]
 
 
-def _taken(folder: Path, corpus: Grown, workers: int) -> Taken:
+def _taken(folder: Path, corpus: Grown, workers: int, times: int) -> Taken:
     columns = [*COLUMNS[:-1], "_"]
     own = [str(folder / "model"), str(corpus.path), "-o", str(folder / "labelled"), "--workers", str(workers)]
-    return taken(sys.executable, "-m", "structperc", "tag", *own, "--columns", *columns)
+    command = [sys.executable, "-m", "structperc", "tag", *own, "--columns", *columns]
+    runs = [taken(*command) for _ in range(times)]
+    return Taken(min(run.seconds for run in runs), max(run.memory for run in runs))
 
 
 def _rows(corpus: Grown, alone: Taken, shared: Taken) -> list[dict]:
