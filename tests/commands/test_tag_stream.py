@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import tracemalloc
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -187,3 +189,28 @@ def test_a_mistake_among_workers(model, file):
     assert [line.split()[:2] for line in out.decode().splitlines()] == [
         line.split() for line in (PLAIN * 40).splitlines()
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="looks up processes in /proc")
+def test_a_killed_worker_is_one_line(model):
+    with started(model, "-", "--workers", "2") as process:
+        give(process, "Anna\n\n")
+        arrives(process)
+        for number in workers(process.pid):
+            os.kill(number, signal.SIGKILL)
+        give(process, "Bo\n\n")
+        assert process.wait(WAIT) == 2
+        advice = "perhaps for lack of memory; set --workers 1"
+        assert process.stderr.read().decode() == f"structperc: error: a worker ended with status -9, {advice}\n"
+
+
+def workers(parent):
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # processes end
+            above = file.read_text().rpartition(")")[2].split()[1]
+            if above == str(parent) and b"spawn_main" in file.with_name("cmdline").read_bytes():
+                found.append(int(file.parent.name))
+    assert len(found) == 2
+    return found
