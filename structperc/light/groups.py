@@ -21,6 +21,7 @@ def groups(
     group: list[Sentence] = []
     ids: list[int] = []
     size = 0
+    given: Iterator[tuple[Any, Any]]
     given = zip(sentences, count()) if documents is None else zip_longest(sentences, documents, fillvalue=_MISSING)
     for sentence, document in given:
         if sentence is _MISSING or document is _MISSING:
