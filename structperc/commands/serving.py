@@ -8,8 +8,10 @@ from contextlib import suppress
 import uvicorn
 
 from structperc.errors import InputError
+from structperc.light import Labeller
 from structperc.loading import load
 from structperc.serving import Limits, application
+from structperc.serving.questions import SentencesQuestion, answers
 from structperc.text.sentences import SENTENCES
 from structperc.text.tokenizer import TOKENIZERS
 
@@ -24,7 +26,7 @@ def serve(options: argparse.Namespace) -> None:
     limits = Limits(options.max_body, options.max_waiting, options.max_together)
     limits.check()
     tagger = load(options.model, options.trust)
-    tagger.tag([["."]] if tagger.features.columns == ["word"] else [])  # compiled before the first request
+    _warm(tagger)
     app = application(tagger, limits, TOKENIZERS[options.tokens], SENTENCES[options.sentences])
     with _listening(options.host, options.port) as listener:
         host, port = listener.getsockname()[:2]
@@ -32,6 +34,13 @@ def serve(options: argparse.Namespace) -> None:
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=options.grace)
         with suppress(KeyboardInterrupt):  # which uvicorn raises again when all is answered
             uvicorn.Server(config).run([listener])
+
+
+def _warm(tagger: Labeller) -> None:
+    """Answer a question, so that all is compiled before the first request."""
+    columns = ["word", *tagger.features.columns]
+    with suppress(InputError):  # of a column in which this is no value
+        answers(tagger, [SentencesQuestion([dict.fromkeys(columns, ["."])], columns)])
 
 
 def _listening(host: str, port: int) -> socket.socket:
