@@ -40,7 +40,7 @@ def _warm(tagger: Labeller) -> None:
     """Answer a question, so that all is compiled before the first request."""
     columns = ["word", *tagger.features.columns]
     with suppress(InputError):  # of a column in which this is no value
-        answers(tagger, [SentencesQuestion([dict.fromkeys(columns, ["."])], columns)])
+        answers(tagger, [SentencesQuestion([{column: ["."] for column in columns}], columns)])
 
 
 def _listening(host: str, port: int) -> socket.socket:
