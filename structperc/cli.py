@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from structperc.commands import COMMANDS
 from structperc.commands.complaint import complain
+from structperc.commands.messages import show_messages
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean
 from structperc.termination import terminable
@@ -20,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Every complaint is one line on standard error; with --debug anywhere, after the traceback.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    show_messages()
     try:
         with terminable():
             dispatch([one for one in given if one != "--debug"])

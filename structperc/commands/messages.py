@@ -1,0 +1,22 @@
+"""What the library tells beside the output of a command, on standard error."""
+
+import logging
+import sys
+
+OWN, LIGHTNING = logging.getLogger("pytorch_lightning.structperc"), logging.getLogger("pytorch_lightning")
+
+
+class Messages(logging.Handler):
+    """Prints messages as long as Lightning is not imported, which prints those of its own name and ours."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one message, if there is anywhere to print it to."""
+        if sys.stderr is not None and not LIGHTNING.handlers:
+            print(self.format(record), file=sys.stderr, flush=True)
+
+
+def show_messages() -> None:
+    """Show, from now on, notices and warnings of the library, whether or not a command imports Lightning."""
+    if not any(isinstance(handler, Messages) for handler in OWN.handlers):
+        OWN.addHandler(Messages())
+        OWN.setLevel(logging.INFO)
