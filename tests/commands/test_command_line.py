@@ -57,9 +57,11 @@ def test_every_file_of_the_room_is_in_the_overview():
             "data_files",
             "labelled_file",
             "listing",
+            "messages",
             "saved_model",
             "serving",
             "tagging",
+            "workers",
         ),
     }
 
