@@ -7,6 +7,7 @@ A new attribute is one function and one line in `SURFACE`.
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 from structperc.data.words import character_types, word_shape
 
@@ -27,12 +28,12 @@ def lower_case(token: str) -> str:
 
 def prefix(length: int) -> Attribute:
     """Return the attribute "first `length` characters", absent in shorter words: `p1`, `p2`, ..."""
-    return lambda token: token[:length] if len(token) >= length else ""
+    return partial(_first, length)  # which can be pickled
 
 
 def suffix(length: int) -> Attribute:
     """Return the attribute "last `length` characters", absent in shorter words: `s1`, `s2`, ..."""
-    return lambda token: token[-length:] if len(token) >= length else ""
+    return partial(_last, length)
 
 
 def two_digits(token: str) -> str:
@@ -155,6 +156,14 @@ def surface_attribute(name: str) -> Attribute | None:
 
 
 _OTHER = re.compile("[^Aa0]")
+
+
+def _first(length: int, token: str) -> str:
+    return token[:length] if len(token) >= length else ""
+
+
+def _last(length: int, token: str) -> str:
+    return token[-length:] if len(token) >= length else ""
 
 
 def _flag(holds: bool) -> str:

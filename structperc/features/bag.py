@@ -6,17 +6,17 @@ backslash stands before each colon and backslash; tab and end of line are `\t` a
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from structperc.data.corpus import Corpus
-from structperc.data.typed import check_fields
 from structperc.errors import InputError
 from structperc.features.id_lists import IdLists
+from structperc.features.keys import NO_FEATURE
+from structperc.features.listed_names import KnownNames
 
 Listed = tuple[str, float]  # name and weight
 _ESCAPES = str.maketrans({"\\": "\\\\", ":": "\\:", "\t": "\\t", "\n": "\\n"})
@@ -41,25 +41,21 @@ class Bag:
 
     Args:
         column: the role of the column.
-        names: of the features, in the order of their ids.
+        known: the names that have ids.
     """
 
-    def __init__(self, column: str, names: Sequence[str] = ()) -> None:
-        self.column, self.names = column, list(names)
-        self._ids = {name: i for i, name in enumerate(self.names)}
+    def __init__(self, column: str, known: KnownNames) -> None:
+        self.column, self._known = column, known
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self._known)
 
     def counted(self, corpus: Corpus, cutoff: int) -> "Bag":
         """Return the features that a corpus lists at least `cutoff` times. Raises InputError as `encode` does."""
         held = self._strings(corpus)
-        counts: Counter[str] = Counter()
         times = np.bincount(held.numbers, minlength=len(held.distinct)).tolist()
-        for features, number in zip(self._read(corpus), times, strict=True):
-            for name, _ in features:
-                counts[name] += number
-        return Bag(self.column, [name for name, number in counts.items() if number >= cutoff])
+        names = ([name for name, _ in features] for features in self._read(corpus))
+        return Bag(self.column, self._known.counted(zip(names, times, strict=True), cutoff))
 
     def encode(self, corpus: Corpus, first: int = 0) -> IdLists:
         """Return the ids of the features at each token, counted from `first` on, with weights unless all are 1.
@@ -67,27 +63,42 @@ class Bag:
         Raises InputError for a corpus without the column, and for a string that lists no features.
         """
         held = self._strings(corpus)
-        known = [[(self._ids[name], weight) for name, weight in one if name in self._ids] for one in self._read(corpus)]
+        found = [[(self._known.find(name), weight) for name, weight in one] for one in self._read(corpus)]
+        known = [[(i, weight) for i, weight in one if i != NO_FEATURE] for one in found]
         ids = np.array([i for one in known for i, _ in one], np.int32) + np.int32(first)
         weights = np.array([weight for one in known for _, weight in one], np.float32)
         distinct = IdLists.of_counts(ids, np.array([len(one) for one in known], np.int64), weights)
         return (distinct._replace(weights=None) if (weights == 1).all() else distinct).select(held.numbers)
 
+    def names(self, rows: np.ndarray) -> list[str]:
+        """Return the features with these ids (n,)."""
+        return self._known.names(rows)
+
     def subset(self, keep: np.ndarray) -> "Bag":
         """Return the features for which keep (F,) bool is true, renumbered in the same order."""
-        return Bag(self.column, [name for name, kept in zip(self.names, keep.tolist(), strict=True) if kept])
+        return Bag(self.column, self._known.subset(keep))
+
+    def told(self) -> str:
+        """Return what is to be known about the ids, as one line; nothing where each feature has its own."""
+        return self._known.told()
 
     def to_json(self) -> dict[str, Any]:
         """Return the bag as {"column": ..., "names": [...]}."""
-        return {"column": self.column, "names": self.names}
+        return {"column": self.column, "names": self._known.listed}
 
-    @classmethod
-    def from_json(cls, state: Mapping[str, Any], place: str = "bag") -> "Bag":
-        """Rebuild a bag from `to_json`; InputError, naming the place, for anything else."""
-        check_fields(state, {"column": str, "names": list[str]}, place)
-        if len(set(state["names"])) < len(state["names"]):
-            raise InputError(f"{place}.names: a name stands twice")
-        return cls(state["column"], state["names"])
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the numbers of the state by name."""
+        return self._known.arrays()
+
+    def strings(self) -> dict[str, Any]:
+        """Return the strings of the state that are not in `to_json`."""
+        return self._known.strings()
+
+    def restored(
+        self, state: Mapping[str, Any], strings: Mapping[str, Any], arrays: Mapping[str, np.ndarray], place: str
+    ) -> "Bag":
+        """Return the bag that told this state. Raises InputError, naming the place, for any other."""
+        return Bag(self.column, self._known.restored(state["names"], strings, arrays, place))
 
     def _strings(self, corpus: Corpus) -> Any:
         if self.column not in corpus.columns:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,10 @@ class Clusters:
         """
         match = re.fullmatch(f"{re.escape(key)}([1-9][0-9]*)", name)
         bits = int(match[1]) if match else 0
-        return (lambda token: self.path(token)[:bits]) if match else None
+        return partial(self._prefix, bits) if match else None
+
+    def _prefix(self, bits: int, token: str) -> str:
+        return self.path(token)[:bits]
 
     def to_json(self) -> dict[str, Any]:
         """Return the clusters as {"words": {path: [words]}, "lower_case": ...}."""

@@ -1,6 +1,7 @@
 """From a corpus to feature ids. Strings are touched once per distinct token; the rest is integer arrays."""
 
 import copy
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -15,15 +16,19 @@ from structperc.features.crfpp import read_crfpp
 from structperc.features.documents import DocumentAttribute, PartBuilder, restored
 from structperc.features.former import present_state
 from structperc.features.gazetteers import Gazetteer
+from structperc.features.hashed import Hashed
 from structperc.features.id_lists import FeatureIds
-from structperc.features.index import FeatureIndex
+from structperc.features.indexed import Indexed
+from structperc.features.known_features import KnownFeatures, within
+from structperc.features.numbering import Index, Numbering
 from structperc.features.sources import Attributes, Resources, Sources
 from structperc.features.templates import Template, parse_templates, template_name
-from structperc.features.value_codes import ValueCodes
 from structperc.features.windows import View
 
 if TYPE_CHECKING:
     from structperc.features.encoded import EncodedFeatures
+
+logger = logging.getLogger("pytorch_lightning.structperc")
 
 Within = Literal["sequence", "sentence"]
 STATE = {
@@ -36,13 +41,18 @@ STATE = {
     "documents": dict[str, dict[str, Any]],
     "within": Within,
     "bag": dict[str, Any] | None,
+    "hash": dict[str, int] | None,
+    "buckets": dict[str, dict[str, Any]],
 }
+BAG = {"column": str, "names": list[str]}
+HASH = {"bits": int}
 
 
 class FeatureExtractor:
     """Surface features of nodes (token, label) and edges (token, previous label, label).
 
-    `fit` counts the features of a training corpus and freezes their index; `encode` turns a corpus into ids.
+    `fit` counts the features of a training corpus and freezes their index, or with `hash_bits` marks their buckets;
+    `encode` turns a corpus into ids.
     An attribute is a surface attribute (`attributes.py`), a gazetteer, a cluster prefix (c4, c10, ...) or a
     column of the corpus, whose strings are its values.
 
@@ -63,6 +73,8 @@ class FeatureExtractor:
         bag: a column whose strings list node features of their own, with weights, see `bag_string`; they have the ids
             after those of the templates.
         progress: show a bar when it takes longer than two seconds.
+        hash_bits: number features by the hashes of their names, 2**hash_bits at most, and keep no index of them; those
+            of the same hash are one feature. `cutoff` then is how often a hash must occur.
     """
 
     def __init__(
@@ -76,6 +88,7 @@ class FeatureExtractor:
         within: Within = "sequence",
         progress: bool = True,
         bag: str | None = None,
+        hash_bits: int | None = None,
     ) -> None:
         if cutoff < 1:
             raise InputError(f"cutoff: {cutoff} is too small; 1 keeps every feature of the training corpus")
@@ -88,12 +101,11 @@ class FeatureExtractor:
         self.documents = documents or {}
         self.within = within
         self.progress = progress
-        self.bag = None if bag is None else Bag(bag)
         parts = [part for template in self.node + self.edge for part in template]
         self._reach = max((abs(part.offset) for part in parts), default=0)
         self._sources = self._sources_of(list(dict.fromkeys(part.attribute for part in parts)))
-        self._vocabularies: dict[str, ValueCodes] = {}
-        self._indices: dict[str, FeatureIndex] = {}
+        self._numbering: Numbering = Indexed() if hash_bits is None else Hashed(hash_bits, self._reach)
+        self._known = KnownFeatures({}, None if bag is None else self._numbering.bag(bag))
 
     @classmethod
     def from_crfpp(
@@ -118,8 +130,8 @@ class FeatureExtractor:
 
     def ids(self, corpus: Corpus) -> FeatureIds:
         """Return the feature ids of a corpus as arrays, without PyTorch. Raises InputError for a missing column."""
-        self._index("node")  # before anything is read
-        return self._ids(self._view(corpus, self._sources.read(corpus)), corpus)
+        self._known.index("node")  # before anything is read
+        return self._known.ids(self._view(corpus, self._sources.read(corpus)), corpus, self.progress)
 
     def encode(self, corpus: Corpus) -> "EncodedFeatures":
         """Return the feature ids of a corpus. Raises InputError for a missing column."""
@@ -127,7 +139,8 @@ class FeatureExtractor:
 
     def fit_encode(self, corpus: Corpus) -> "EncodedFeatures":
         """Return what `encode` gives after `fit`, looking at the strings only once."""
-        return _encoded(self._ids(self._fit(corpus), corpus), corpus)
+        view = self._fit(corpus)
+        return _encoded(self._known.ids(view, corpus, self.progress), corpus)
 
     @property
     def columns(self) -> list[str]:
@@ -142,34 +155,47 @@ class FeatureExtractor:
         return "corpus" if any(one.within == "corpus" for one in self.documents.values()) else "document"
 
     @property
+    def bag(self) -> Bag | None:
+        """The features that data list, None without any."""
+        return self._known.bag
+
+    @property
     def n_node_features(self) -> int:
         """The number of node features, known after `fit`."""
-        return len(self._index("node")) + self._listed
+        return self._known.size("node")
 
     @property
     def n_edge_features(self) -> int:
         """Number of edge features, 0 without edge templates."""
-        return len(self._index("edge")) if self.edge else 0
+        return self._known.size("edge") if self.edge else 0
 
     def templates(self, kind: str) -> Sequence[Template]:
         """Return the templates of a kind, "node" or "edge"."""
         return {"node": self.node, "edge": self.edge}[kind]
 
-    def feature_names(self, kind: str) -> list[str]:
-        """Return the features of a kind, "node" or "edge", by id: "wl[-1]=the|wl[0]=cat"."""
-        listed = self.bag.names if self.bag is not None and kind == "node" else []
-        return [*self._index(kind).names(), *listed]
+    def feature_names(self, kind: str, rows: np.ndarray | None = None) -> list[str]:
+        """Return the features of a kind, "node" or "edge", by id: "wl[-1]=the|wl[0]=cat".
+
+        rows: ascending ids (n,); None: all. Of a hashed feature a sample of the training data may know no name, or
+        several: "bucket 1234", "wl[0]=cat and 2 more".
+        """
+        return self._known.names(kind, rows)
+
+    def template_sizes(self, kind: str) -> list[tuple[str, int]]:
+        """Return the templates of a kind with the number of their features, whose ids are neighbours.
+
+        What a bag lists is one of them. Hashed features are of no template: there are none then.
+        """
+        return self._known.template_sizes(kind)
+
+    def told(self) -> list[str]:
+        """Return what is to be known about hashed features, a line for each kind; nothing about indexed ones."""
+        return self._known.told()
 
     def subset(self, kind: str, keep: np.ndarray) -> "FeatureExtractor":
         """Return an extractor with only those features of a kind where keep (F,) bool is true, renumbered."""
-        index = self._index(kind)
-        total = self.n_node_features if kind == "node" else len(index)
-        if keep.shape != (total,):
-            raise ValueError(f"keep has shape {keep.shape}; there are {total} {kind} features")
         pruned = copy.copy(self)
-        pruned._indices = _shared(self._indices | {kind: index.subset(keep[: len(index)])})
-        if self.bag is not None and kind == "node":
-            pruned.bag = self.bag.subset(keep[len(index) :])
+        pruned._known = self._known.subset(kind, keep)
         return pruned
 
     def state_dict_json(self) -> dict[str, Any]:
@@ -178,29 +204,28 @@ class FeatureExtractor:
             "node": [template_name(template) for template in self.node],
             "edge": [template_name(template) for template in self.edge],
             "cutoff": self.cutoff,
-            "vocabularies": {name: vocabulary.values for name, vocabulary in self._vocabularies.items()},
+            **self._numbering.to_json(),
             "gazetteers": {name: gazetteer.to_json() for name, gazetteer in self.gazetteers.items()},
             "clusters": {name: clusters.to_json() for name, clusters in self.clusters.items()},
             "documents": {name: attribute.to_json() for name, attribute in self.documents.items()},
             "within": self.within,
             "bag": None if self.bag is None else self.bag.to_json(),
+            "buckets": self._known.strings(),
         }
 
     def state_arrays(self) -> dict[str, np.ndarray]:
         """Return "node_keys" and "node_sizes" (int64: all keys, their number by template), and for edges.
 
-        Edges have no arrays where they are the same features as the nodes. Arrays of document attributes are called
-        documents.ATTRIBUTE.NAME.
+        Hashed features have "node_buckets" and "node_named" (int32) instead, and those of a bag "bag_buckets" and
+        "bag_named". Edges have no arrays where they are the same features as the nodes. Arrays of document attributes
+        are called documents.ATTRIBUTE.NAME.
         """
-        arrays = {
+        documents = {
             f"documents.{name}.{part}": array
             for name, attribute in self.documents.items()
             for part, array in attribute.arrays().items()
         }
-        for kind, index in self._indices.items():
-            if kind == "node" or index is not self._indices["node"]:
-                arrays[f"{kind}_keys"], arrays[f"{kind}_sizes"] = index.to_arrays()
-        return arrays
+        return {**documents, **self._known.arrays()}
 
     @classmethod
     def from_state(
@@ -221,27 +246,17 @@ class FeatureExtractor:
             name: Clusters.from_json(words, f"features.clusters.{name}") for name, words in strings["clusters"].items()
         }
         documents = {
-            name: restored(described, _within(arrays, f"documents.{name}."), build, f"features.documents.{name}")
+            name: restored(described, within(arrays, f"documents.{name}."), build, f"features.documents.{name}")
             for name, described in strings["documents"].items()
         }
-        plain = strings["node"], strings["edge"], strings["cutoff"]
-        extractor = cls(*plain, gazetteers, clusters, documents, strings["within"])
-        extractor._vocabularies = {
-            name: ValueCodes.from_json(values, extractor._reach, f"features.vocabularies.{name}")
-            for name, values in strings["vocabularies"].items()
-        }
-        if missing := [name for name in extractor._sources.names if name not in extractor._vocabularies]:
-            raise InputError(f"features.vocabularies: there is no {missing[0]!r}, which a template reads")
-        extractor.bag = None if strings["bag"] is None else Bag.from_json(strings["bag"], "features.bag")
-        extractor._indices = {
-            kind: FeatureIndex.from_arrays(
-                templates, extractor._vocabularies, arrays[f"{kind}_keys"], arrays[f"{kind}_sizes"]
-            )
-            for kind, templates in (("node", extractor.node), ("edge", extractor.edge))
-            if f"{kind}_keys" in arrays
-        }
-        if extractor.edge:
-            extractor._indices.setdefault("edge", extractor._indices["node"])
+        plain = strings["node"], strings["edge"], strings["cutoff"], gazetteers, clusters, documents, strings["within"]
+        bag, hash_bits = strings["bag"] or {}, strings["hash"] or {}
+        check_fields(bag, BAG if bag else {}, "features.bag")
+        check_fields(hash_bits, HASH if hash_bits else {}, "features.hash")
+        extractor = cls(*plain, bag=bag.get("column"), hash_bits=hash_bits.get("bits"))
+        extractor._numbering = extractor._numbering.restored(strings, extractor._sources.names, extractor._reach)
+        templates = {"node": extractor.node, "edge": extractor.edge}
+        extractor._known = KnownFeatures.restored(extractor._numbering, templates, extractor.bag, strings, arrays)
         return extractor
 
     def _sources_of(self, names: Sequence[str]) -> Sources:
@@ -251,62 +266,28 @@ class FeatureExtractor:
         self.documents = {name: attribute.learn(corpus) for name, attribute in self.documents.items()}
         self._sources = self._sources_of(self._sources.names)
         reading = self._sources.read(corpus)
-        self._vocabularies = {name: self._vocabulary(name, reading) for name in reading.values}
+        self._numbering = self._numbering.learned(reading, self.cutoff, self._reach)
         view = self._view(corpus, reading)
-        self.bag = None if self.bag is None else self.bag.counted(corpus, self.cutoff)
-        self._indices = {"node": self._count(view, self.node)}
+        bag = None if self.bag is None else self.bag.counted(corpus, self.cutoff)
+        indices = {"node": self._count(view, reading, self.node)}
         if self.edge:
             shared = self.edge == self.node
-            self._indices["edge"] = self._indices["node"] if shared else self._count(view, self.edge)
+            indices["edge"] = indices["node"] if shared else self._count(view, reading, self.edge)
+        self._known = KnownFeatures(indices, bag)
+        for line in self.told():
+            logger.info("%s", line)
         return view
 
-    def _ids(self, view: View, corpus: Corpus) -> FeatureIds:
-        node = self._index("node")
-        found = node.encode(view, self.progress)
-        nodes = found if self.bag is None else found.beside(self.bag.encode(corpus, len(node)))
-        if not self.edge:
-            return FeatureIds(nodes, None)
-        edge = self._index("edge")
-        return FeatureIds(nodes, found if edge is node else edge.encode(view, self.progress))
-
-    @property
-    def _listed(self) -> int:
-        """How many features are listed in the bag."""
-        return 0 if self.bag is None else len(self.bag)
-
-    def _vocabulary(self, name: str, reading: Attributes) -> ValueCodes:
-        values, numbers = reading.values[name], reading.numbers[reading.columns[name]]
-        counts = np.bincount(numbers, minlength=2 * self._reach + len(values))[2 * self._reach :]
-        return ValueCodes.frequent(values, counts, self.cutoff, self._reach)
-
     def _view(self, corpus: Corpus, reading: Attributes) -> View:
-        codes = {name: self._vocabularies[name].encode(values) for name, values in reading.values.items()}
+        codes = {name: self._numbering.codes(name, values) for name, values in reading.values.items()}
         starts = corpus.starts if self.within == "sequence" else corpus.sentences
         return View(reading.columns, reading.numbers, codes, starts, self._reach)
 
-    def _count(self, view: View, templates: Sequence[Template]) -> FeatureIndex:
-        return FeatureIndex.count(view, templates, self._vocabularies, self.cutoff, self.progress)
-
-    def _index(self, kind: str) -> FeatureIndex:
-        if not self._indices:
-            raise RuntimeError("the feature extractor has no index yet; call fit with the training corpus first")
-        if kind not in self._indices:
-            raise ValueError(f"there are no {kind!r} features; kinds are {', '.join(self._indices)}")
-        return self._indices[kind]
+    def _count(self, view: View, reading: Attributes, templates: Sequence[Template]) -> Index:
+        return self._numbering.count(view, reading, templates, self.cutoff, self.progress)
 
 
 def _encoded(ids: FeatureIds, corpus: Corpus) -> "EncodedFeatures":
     from structperc.features.encoded import EncodedFeatures  # which needs PyTorch
 
     return EncodedFeatures.of(ids, corpus.starts)
-
-
-def _within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """Return the arrays whose names begin so, by the rest of their names."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def _shared(indices: dict[str, FeatureIndex]) -> dict[str, FeatureIndex]:
-    """Make edges use the index of the nodes where both are the same, so that nothing is looked up twice."""
-    same = "edge" in indices and indices["edge"].same(indices["node"])
-    return dict.fromkeys(indices, indices["node"]) if same else indices

@@ -1,4 +1,4 @@
-"""The states of extractors that were saved before document attributes, or before bags, as those of today."""
+"""The states of extractors that were saved before document attributes, bags or hashes, as those of today."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,9 +7,10 @@ from typing import Any
 def present_state(strings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the state of an extractor with the entries of today; one that has them already is returned as it is.
 
-    There was one inventory of clusters or none, neighbours were looked for in the sequence, and there was no bag.
+    There was one inventory of clusters or none, neighbours were looked for in the sequence, there was no bag, and all
+    features had an index.
     """
-    strings = {"bag": None, **strings}
+    strings = {"bag": None, "hash": None, "buckets": {}, **strings}
     if "documents" in strings or "within" in strings:
         return strings
     clusters = strings.get("clusters")

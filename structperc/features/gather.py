@@ -1,10 +1,11 @@
 """The feature ids at each token of a corpus, compiled: all templates are looked up in one pass."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from structperc.features.key_table import KeyTable, find
 from structperc.features.keys import NO_FEATURE
 from structperc.kernels.compiled import inner_kernel, kernel
 
@@ -30,9 +31,8 @@ class Joined(NamedTuple):
 
     places: Places  # those of template j are ends[j] to ends[j + 1]
     ends: np.ndarray  # (J + 1,) int64
-    codes: np.ndarray  # (strings of all places,) int64
-    sizes: np.ndarray  # (P,) int64, number of codes
-    table: KeyTable
+    codes: np.ndarray  # (strings of all places,)
+    table: Any  # where keys are looked up, a NamedTuple of arrays
 
 
 @kernel
@@ -42,46 +42,47 @@ def count_alone(strings, alone):  # type: ignore[no-untyped-def]
     for s in range(len(strings.starts) - 1):
         for t in range(strings.starts[s], strings.starts[s + 1]):
             for p in range(len(alone.places.first)):
-                row = _entry(t, s, p, strings, alone.places)
+                row = entry(t, s, p, strings, alone.places)
                 n += alone.ends[row + 1] - alone.ends[row]
     return n
 
 
-@kernel
-def gather(first, stop, n, strings, alone, joined, ids, ends):  # type: ignore[no-untyped-def]
-    """Fill ids, from n on, with those of the tokens first, ..., stop - 1, and ends[t + 1] with their end.
+@cache
+def gathering(look_up: Callable[..., int]) -> Any:
+    """Return the compiled loop that gathers ids.
 
-    -> where the ids end. There is room for what `count_alone` counts and, at each token, for all that are joined.
+    look_up(t, s, j, strings, joined) -> the id that template j has at token t of sequence s, NO_FEATURE where it has
+    none; an inner kernel.
     """
-    s = np.searchsorted(strings.starts, first, side="right") - 1
-    for t in range(first, stop):
-        while t >= strings.starts[s + 1]:
-            s += 1
-        for p in range(len(alone.places.first)):
-            row = _entry(t, s, p, strings, alone.places)
-            for i in range(alone.ends[row], alone.ends[row + 1]):
-                ids[n] = alone.ids[i]
-                n += 1
-        for j in range(len(joined.ends) - 1):
-            found = find(_key(t, s, j, strings, joined), j, joined.table)
-            if found != NO_FEATURE:
-                ids[n] = found
-                n += 1
-        ends[t + 1] = n
-    return n
+
+    @kernel
+    def gather(first, stop, n, strings, alone, joined, ids, ends):  # type: ignore[no-untyped-def]
+        """Fill ids, from n on, with those of the tokens first, ..., stop - 1, and ends[t + 1] with their end.
+
+        -> where the ids end. There is room for what `count_alone` counts and, at each token, for all that are joined.
+        """
+        s = np.searchsorted(strings.starts, first, side="right") - 1
+        for t in range(first, stop):
+            while t >= strings.starts[s + 1]:
+                s += 1
+            for p in range(len(alone.places.first)):
+                row = entry(t, s, p, strings, alone.places)
+                for i in range(alone.ends[row], alone.ends[row + 1]):
+                    ids[n] = alone.ids[i]
+                    n += 1
+            for j in range(len(joined.ends) - 1):
+                found = look_up(t, s, j, strings, joined)
+                if found != NO_FEATURE:
+                    ids[n] = found
+                    n += 1
+            ends[t + 1] = n
+        return n
+
+    return gather
 
 
 @inner_kernel
-def _key(t, s, j, strings, joined):  # type: ignore[no-untyped-def]
-    """Return the key of template j at token t of sequence s."""
-    key = np.int64(0)
-    for p in range(joined.ends[j], joined.ends[j + 1]):
-        key = key * joined.sizes[p] + joined.codes[_entry(t, s, p, strings, joined.places)]
-    return key
-
-
-@inner_kernel
-def _entry(t, s, p, strings, places):  # type: ignore[no-untyped-def]
+def entry(t, s, p, strings, places):  # type: ignore[no-untyped-def]
     """Return the entry of what stands at place p, seen from token t of sequence s."""
     at, start, stop = t + places.offset[p], strings.starts[s], strings.starts[s + 1]
     if at < start:

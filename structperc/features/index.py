@@ -6,13 +6,14 @@ Ids are given template by template and by ascending key within one.
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from structperc.errors import InputError
 from structperc.features.id_lists import IdLists
 from structperc.features.keys import frequent_keys, radices, split_keys, template_keys
+from structperc.features.numbering import Index
 from structperc.features.templates import Template, TemplatePart, template_name
 from structperc.features.value_codes import ValueCodes
 from structperc.features.windows import View
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from structperc.features.lookups import Lookups
 
 
-class FeatureIndex:
+class FeatureIndex(Index):
     """The features of a list of templates.
 
     Args:
@@ -69,7 +70,7 @@ class FeatureIndex:
         keys: np.ndarray,
         sizes: np.ndarray,
     ) -> "FeatureIndex":
-        """Rebuild an index from `to_arrays`; raises InputError for arrays that are not of these templates."""
+        """Rebuild an index from `arrays`; raises InputError for arrays that are not of these templates."""
         if keys.dtype != np.int64 or sizes.dtype != np.int64 or keys.ndim != 1 or sizes.shape != (len(templates),):
             raise InputError(f"features: keys and their numbers of {len(templates)} templates are due, as int64")
         if (sizes < 0).any() or sizes.sum() != len(keys):
@@ -81,14 +82,28 @@ class FeatureIndex:
                 raise InputError(f"features: keys of template {template_name(template)!r} are out of range or order")
         return cls(templates, vocabularies, parts)
 
-    def to_arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return all keys, template by template (F,), and the number of keys of each template; int64."""
-        sizes = np.diff(self._first).astype(np.int64)
-        return np.concatenate([np.empty(0, np.int64), *self.keys]), sizes
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return "keys", all of them template by template (F,), and "sizes", how many each has; int64."""
+        keys = np.concatenate([np.empty(0, np.int64), *self.keys])
+        return {"keys": keys, "sizes": np.diff(self._first).astype(np.int64)}
 
-    def same(self, other: "FeatureIndex") -> bool:
+    def strings(self) -> dict[str, Any]:
+        """Return nothing: the values that keys are made of are not kept here."""
+        return {}
+
+    def sizes(self) -> list[int]:
+        """Return how many features each template has; their ids are neighbours."""
+        return list(map(len, self.keys))
+
+    def told(self) -> str:
+        """Return nothing: each feature has an id of its own."""
+        return ""
+
+    def same(self, other: Index) -> bool:
         """Tell whether both give the same ids to the same features."""
-        return self.templates == other.templates and all(map(np.array_equal, self.keys, other.keys))
+        if not isinstance(other, FeatureIndex) or self.templates != other.templates:
+            return False
+        return all(map(np.array_equal, self.keys, other.keys))
 
     def __len__(self) -> int:
         return self._first[-1]
@@ -97,9 +112,11 @@ class FeatureIndex:
         """Return the ids of the features at each token of a view."""
         return self._lookups.encode(view, progress)
 
-    def names(self) -> list[str]:
-        """Return the features in the order of their ids, as "wl[-1]=the|wl[0]=cat"; the bias is "bias"."""
-        return [name for number in range(len(self.templates)) for name in self._names(number)]
+    def names(self, rows: np.ndarray) -> list[str]:
+        """Return the features with these ids, ascending (n,), as "wl[-1]=the|wl[0]=cat"; the bias is "bias"."""
+        own = np.split(rows, np.searchsorted(rows, self._first[1:-1]))
+        parts = zip(range(len(self.templates)), own, self._first, strict=False)  # without templates there is one, too
+        return [name for number, mine, first in parts for name in self._names(number, mine - first)]
 
     def subset(self, keep: np.ndarray) -> "FeatureIndex":
         """Return the index of the features for which keep (F,) bool is true, renumbered in the same order."""
@@ -110,14 +127,16 @@ class FeatureIndex:
     @cached_property
     def _lookups(self) -> "Lookups":
         from structperc.features.lookups import Lookups  # compiled: imported when it is first needed
+        from structperc.features.ranked_keys import RankedKeys
 
-        return Lookups(self.templates, self._sizes, self.keys)
+        return Lookups(self.templates, RankedKeys(self._sizes, self.keys))
 
-    def _names(self, number: int) -> Iterable[str]:
-        template, keys = self.templates[number], self.keys[number]
+    def _names(self, number: int, ranks: np.ndarray) -> Iterable[str]:
+        """The features of a template with these ranks (n,) among its own."""
+        template = self.templates[number]
         if not template:
-            return [template_name(template)] * len(keys)
-        codes = split_keys(keys, self._sizes[number])
+            return [template_name(template)] * len(ranks)
+        codes = split_keys(self.keys[number][ranks], self._sizes[number])
         return map("|".join, zip(*map(self._part_names, template, codes), strict=True))
 
     def _part_names(self, part: TemplatePart, codes: np.ndarray) -> list[str]:

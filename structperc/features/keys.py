@@ -58,7 +58,7 @@ def key_lookup(keys: np.ndarray, first: int, sizes: Sequence[int]) -> Callable[[
         table = np.full(prod(sizes), NO_FEATURE, np.int32)
         table[keys] = ids
         return lambda queries: table[queries]
-    known, ids = np.append(keys, -1), np.append(ids, NO_FEATURE)  # ranks past the end must point at something
+    known, ids = np.append(keys, -1), np.append(ids, np.int32(NO_FEATURE))  # ranks past the end must point at something
 
     def search(queries: np.ndarray) -> np.ndarray:
         rank = np.searchsorted(keys, queries)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from structperc.features.gather import Alone, Joined, Places, count_alone, gather
+from structperc.features.finder import Finder
+from structperc.features.gather import Alone, Joined, Places, count_alone, gathering
 from structperc.features.id_lists import IdLists
-from structperc.features.key_table import key_table
-from structperc.features.keys import NO_FEATURE, key_lookup
+from structperc.features.keys import NO_FEATURE
 from structperc.features.templates import Template, TemplatePart
 from structperc.features.windows import View
 from structperc.progress import bar
@@ -22,21 +22,18 @@ class Lookups:
 
     Args:
         templates: which conjunctions are features.
-        sizes: the number of codes of each part of each template.
-        keys: for each template the sorted keys (int64) that are features; ids count all of them.
+        finder: gives them ids.
     """
 
-    def __init__(
-        self, templates: Sequence[Template], sizes: Sequence[Sequence[int]], keys: Sequence[np.ndarray]
-    ) -> None:
-        self._templates, self._sizes, self._keys = templates, sizes, keys
-        self._first = np.cumsum([0, *map(len, keys)]).tolist()
+    def __init__(self, templates: Sequence[Template], finder: Finder) -> None:
+        self._templates, self._finder = templates, finder
         self._joined = [number for number, template in enumerate(templates) if len(template) != 1]
-        self._table = key_table([keys[j] for j in self._joined], [self._first[j] for j in self._joined])
+        self._table = finder.table(self._joined)
 
     def encode(self, view: View, progress: bool) -> IdLists:
         """Return the ids of the features at each token."""
         strings, alone, joined = view.strings, self._alone_in(view), self._joined_in(view)
+        gather = gathering(self._finder.look_up)
         ids = np.empty(count_alone(strings, alone) + len(self._joined) * view.tokens, np.int32)
         ends, end = np.zeros(view.tokens + 1, np.int64), 0
         with bar(None, "encoding features", view.tokens, progress) as shown:
@@ -53,17 +50,16 @@ class Lookups:
         for number, template in enumerate(self._templates):
             if len(template) == 1:
                 groups.setdefault((view.columns[template[0].attribute], template[0].offset), []).append(number)
-        tables = [np.stack([self._ids(number, view) for number in group], 1) for group in groups.values()]
         parts = [self._templates[group[0]][0] for group in groups.values()]
+        tables = [np.stack([self._found(number, view) for number in group], 1) for group in groups.values()]
         present = [table != NO_FEATURE for table in tables]
         ids = [np.empty(0, np.int32), *(table[mask] for table, mask in zip(tables, present, strict=True))]
         counts = [np.zeros(1, np.int64), *(np.count_nonzero(mask, 1) for mask in present)]
         return Alone(_places(view, parts, list(map(len, tables))), np.concatenate(ids), np.concatenate(counts).cumsum())
 
-    def _ids(self, number: int, view: View) -> np.ndarray:
-        """The ids of a template of one part for each string at its place, NO_FEATURE where there is none."""
-        codes = view.codes[self._templates[number][0].attribute]
-        return key_lookup(self._keys[number], self._first[number], self._sizes[number])(codes)
+    def _found(self, number: int, view: View) -> np.ndarray:
+        """The ids of a template of one part for each string at its place."""
+        return self._finder.ids(number, view.codes[self._templates[number][0].attribute])
 
     def _joined_in(self, view: View) -> Joined:
         """Templates of several parts, and the bias, which has none."""
@@ -72,8 +68,7 @@ class Lookups:
         return Joined(
             _places(view, parts, list(map(len, codes))),
             np.cumsum([0, *(len(self._templates[number]) for number in self._joined)]),
-            np.concatenate([np.empty(0, np.int64), *codes]),
-            np.array([size for number in self._joined for size in self._sizes[number]], np.int64),
+            np.concatenate([np.empty(0, self._finder.code), *codes]),
             self._table,
         )
 

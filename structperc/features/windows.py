@@ -47,7 +47,7 @@ class View:
         lengths = np.diff(starts)
         self.tokens = int(starts[-1])
         self.columns, self.codes, self.starts = columns, codes, starts
-        self._numbers, self._reach = numbers, reach
+        self._numbers, self.reach = numbers, reach
         self._before = np.arange(self.tokens) - np.repeat(starts[:-1], lengths)
         self._after = np.repeat(lengths, lengths) - 1 - self._before
 
@@ -60,7 +60,7 @@ class View:
         if offset < 0:
             seen[-offset:], room, first = numbers[:offset], self._before, 0
         else:
-            seen[:-offset], room, first = numbers[offset:], self._after, self._reach
+            seen[:-offset], room, first = numbers[offset:], self._after, self.reach
         beyond = np.flatnonzero(room < abs(offset))
         seen[beyond] = first + abs(offset) - 1 - room[beyond]
         return seen
@@ -69,7 +69,7 @@ class View:
     def strings(self) -> Strings:
         """The numbers of all columns, in the order of `columns`."""
         none = np.empty((0, self.tokens), np.int32)
-        return Strings(np.concatenate([none, *(x[None] for x in self._numbers.values())]), self.starts, self._reach)
+        return Strings(np.concatenate([none, *(x[None] for x in self._numbers.values())]), self.starts, self.reach)
 
     def row(self, attribute: str) -> int:
         """Return which row of `strings` an attribute is read from."""

@@ -5,10 +5,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple, cast
 
-import torch
 from torch import Tensor, nn
 
-from structperc.features.templates import template_name
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.reranking import FirstScore, LocalFeatures
 from structperc.scorers import SparseLinear
@@ -64,12 +62,7 @@ def _linear(tagger: LatticeTagger) -> SparseLinear | None:
 
 def _extracted(tagger: LatticeTagger, kind: str, weights: Tensor, columns: list[str]) -> WeightTable:
     """The weights of features that templates extract."""
-    arrays = tagger.features.state_arrays()
-    sizes = arrays.get(f"{kind}_sizes", arrays["node_sizes"]).tolist()  # edges may be the features of nodes
-    names = [template_name(template) for template in tagger.features.templates(kind)]
-    templates = list(zip(names, sizes, strict=True))
-    if kind == "node" and tagger.features.bag is not None:
-        templates.append((tagger.features.bag.column, len(tagger.features.bag)))
+    templates = tagger.features.template_sizes(kind)
     return WeightTable(kind, weights.detach(), columns, partial(_feature_names, tagger, kind), templates)
 
 
@@ -100,10 +93,7 @@ def _shown(value: object) -> str:
 
 def _feature_names(tagger: LatticeTagger, kind: str, rows: Tensor) -> list[str]:
     """Names of a few features: those of all of a large model take long."""
-    size = tagger.features.n_node_features if kind == "node" else tagger.features.n_edge_features
-    keep = torch.zeros(size, dtype=torch.bool)
-    keep[rows.cpu()] = True
-    return tagger.features.subset(kind, keep.numpy()).feature_names(kind)
+    return tagger.features.feature_names(kind, rows.cpu().numpy())
 
 
 def _looked_up(names: list[str], rows: Tensor) -> list[str]:

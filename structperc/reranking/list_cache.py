@@ -25,6 +25,7 @@ from structperc.taggers.description import describe
 from structperc.taggers.tagger import Tagger
 
 FORMAT = 1  # of the folder, and of what its name is made from
+COUNTED = ("vocabularies", "buckets")  # of the state of features what they have from a corpus
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -111,7 +112,7 @@ def fingerprint(first: Tagger, data: SequenceData, callbacks: Sequence[Any], opt
 
     What the model has learned before does not count. Raises InputError for a callback whose options cannot be read off.
     """
-    features = {name: value for name, value in first.features.state_dict_json().items() if name != "vocabularies"}
+    features = {name: value for name, value in first.features.state_dict_json().items() if name not in COUNTED}
     features["documents"] = _without_learned(features["documents"])
     corpus = data.corpus("train")
     about = {

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from structperc import Corpus, FeatureExtractor, InputError
 from structperc.features import bag_string
 from structperc.features.bag import Bag
+from structperc.features.listed_names import ListedNames
 from structperc.taggers.builder import Builder
 
 numbers = st.floats(-1e6, 1e6, width=32).filter(lambda x: x != 0)
@@ -104,4 +105,4 @@ def test_a_missing_column_and_a_damaged_state_are_named():
     with pytest.raises(InputError, match=r"no column 'features'.*among word"):
         extractor("a").encode(Corpus.from_sentences([{"word": ["x"]}]))
     with pytest.raises(InputError, match=r"features.bag.names: a name stands twice"):
-        Bag.from_json({"column": "features", "names": ["a", "a"]}, "features.bag")
+        Bag("features", ListedNames()).restored({"column": "features", "names": ["a", "a"]}, {}, {}, "features.bag")

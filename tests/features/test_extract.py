@@ -306,3 +306,11 @@ def test_real_text_equals_the_naive_extractor(corpora):
     extractor = FeatureExtractor(items, cutoff=2, progress=False)
     found = named_features(extractor.fit_encode(corpus).nodes, extractor.feature_names("node"))
     assert found == naive_features(corpus, corpus, parse_templates(items), 2)[0]
+
+
+def test_ids_are_int32_where_keys_are_searched_for(monkeypatch):
+    monkeypatch.setattr(keys, "TABLE", 1)
+    corpus = Corpus.from_sentences([{"word": ["ab", "Ab", "12"]}])
+    extractor = FeatureExtractor(["w[0]", "w[-1]|w[0]"], cutoff=1, progress=False)
+    assert extractor.fit_encode(corpus).nodes.ids.dtype == torch.int32
+    assert keys.key_lookup(np.array([1, 5]), 7, (9,))(np.array([5, 2])).dtype == np.int32

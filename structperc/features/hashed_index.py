@@ -1,0 +1,109 @@
+"""The features of templates in buckets."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from structperc.features.bucket_names import BucketNames, sampled_names
+from structperc.features.buckets import Buckets, Tally
+from structperc.features.hashing import hashed_keys
+from structperc.features.id_lists import IdLists
+from structperc.features.numbering import Arrays, Index
+from structperc.features.sources import Attributes
+from structperc.features.templates import Template
+from structperc.features.windows import View
+from structperc.progress import bar
+
+if TYPE_CHECKING:
+    from structperc.features.lookups import Lookups
+
+
+class HashedIndex(Index):
+    """Features of all templates in the same buckets, of which those that training data fall into have ids.
+
+    Args:
+        templates: which conjunctions are features.
+        buckets: those with features.
+        known: what is known of the features in them.
+    """
+
+    def __init__(self, templates: Sequence[Template], buckets: Buckets, known: BucketNames) -> None:
+        self.templates = tuple(templates)
+        self._buckets, self._known = buckets, known
+
+    @classmethod
+    def count(
+        cls,
+        view: View,
+        reading: Attributes,
+        templates: Sequence[Template],
+        bits: int,
+        cutoff: int,
+        progress: bool = False,
+    ) -> "HashedIndex":
+        """Take the buckets that features of a view fall into at least `cutoff` times."""
+        tally = Tally(bits)
+        with bar(None, "hashing features", len(templates), progress) as shown:
+            for template in templates:
+                tally.add(hashed_keys(view, template))
+                shown.update()
+        buckets = tally.met(cutoff)
+        named = sampled_names(view, reading, templates, buckets)
+        return cls(templates, buckets, named._replace(distinct=tally.distinct, occupied=tally.occupied))
+
+    @classmethod
+    def restored(
+        cls, templates: Sequence[Template], bits: int, strings: Mapping[str, Any], arrays: Arrays, place: str
+    ) -> "HashedIndex":
+        """Rebuild an index from `strings` and `arrays`. Raises InputError, naming the place, for any others."""
+        buckets = Buckets.restored(bits, arrays["buckets"], place)
+        return cls(templates, buckets, BucketNames.from_json(strings, arrays["named"], place))
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def encode(self, view: View, progress: bool = False) -> IdLists:
+        """Return the ids of the features at each token of a view."""
+        return self._lookups.encode(view, progress)
+
+    def names(self, rows: np.ndarray) -> list[str]:
+        """Return what is known of the features with these ids (n,)."""
+        return self._known.of(self._buckets.numbers[rows])
+
+    def subset(self, keep: np.ndarray) -> "HashedIndex":
+        """Return the index of the buckets for which keep (F,) bool is true, renumbered in the same order."""
+        buckets = self._buckets.subset(keep)
+        return HashedIndex(self.templates, buckets, self._known.within(buckets))
+
+    def same(self, other: Index) -> bool:
+        """Tell whether both give the same ids to the same features."""
+        return (
+            isinstance(other, HashedIndex)
+            and self.templates == other.templates
+            and np.array_equal(self._buckets.numbers, other._buckets.numbers)
+        )
+
+    def sizes(self) -> list[int]:
+        """Return nothing: templates share their buckets."""
+        return []
+
+    def told(self) -> str:
+        """Return how many features share how many buckets."""
+        return self._known.told(self._buckets)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return "buckets" and "named": the buckets with features, and those of the sample of names, both int32."""
+        return {"buckets": self._buckets.numbers, "named": self._known.buckets}
+
+    def strings(self) -> dict[str, Any]:
+        """Return the sample of names, and how many features there were in how many buckets."""
+        return self._known.to_json()
+
+    @cached_property
+    def _lookups(self) -> "Lookups":
+        from structperc.features.hashed_keys import HashedKeys  # compiled: imported when it is first needed
+        from structperc.features.lookups import Lookups
+
+        return Lookups(self.templates, HashedKeys(self.templates, self._buckets))
