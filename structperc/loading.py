@@ -1,7 +1,6 @@
 """`load`: a saved model as what labels text, light where that is enough."""
 
 from collections.abc import Iterable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +21,7 @@ from structperc.taggers.model_files import (
     read_configuration,
     readable,
 )
+from structperc.taggers.narrow_tables import widened
 
 Compared = Literal["sequence", "sentence"]  # the units of criteria
 CRITERIA: dict[str, dict[str, Any]] = {  # after which the best labelling of the scorer's lattice is what is predicted
@@ -54,7 +54,8 @@ def load(path: str | Path, trusted: Iterable[str] = ()) -> Labeller:
     folder, modules = Path(path), tuple(trusted)
     with readable(folder):
         config = read_configuration(folder)
-        light = _light(config.entries, read_arrays(folder)) if config.sealed and _is_plain(config.entries) else None
+        plain = config.sealed and _is_plain(config.entries)
+        light = _light(config.entries, widened(config.entries, read_arrays(folder))) if plain else None
     if light is not None:
         return light
     from structperc.taggers.sequence_tagger import SequenceTagger  # needs PyTorch, Lightning and data sets
@@ -105,7 +106,7 @@ def _light(config: dict[str, Any], arrays: Arrays) -> LightTagger | None:
     criterion = config["criterion"]
     apart = criterion[OPTIONS].get("unit") == "sentence"
     probabilistic = criterion[CLASS] in PROBABILISTIC
-    return LightTagger(features, labels, config["unit"], weights, apart, probabilistic, _whole(config, arrays))
+    return LightTagger(features, labels, config["unit"], weights, apart, probabilistic, _Whole(config, arrays))
 
 
 def _tables(config: dict[str, Any], features: FeatureExtractor, L: int, arrays: Arrays) -> Tables | None:
@@ -122,16 +123,22 @@ def _tables(config: dict[str, Any], features: FeatureExtractor, L: int, arrays: 
     return Tables(*(given.get(f"scorer.{name}", np.empty(shape, np.float32)) for name, shape in due.items()))
 
 
-def _whole(config: dict[str, Any], arrays: Arrays) -> Any:
-    """What makes the whole tagger of the same model, once."""
+class _Whole:
+    """Makes the whole tagger of a model, once; it can be pickled, without what it has made."""
 
-    @cache
-    def make() -> Labeller:
+    def __init__(self, config: dict[str, Any], arrays: Arrays) -> None:
+        self._config, self._arrays = config, arrays
+        self._made: Labeller | None = None
+
+    def __call__(self) -> Labeller:
         import torch
 
         from structperc.taggers.sequence_tagger import SequenceTagger
 
-        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        return SequenceTagger.from_state(config, tensors, Builder())
+        if self._made is None:
+            tensors = {name: torch.from_numpy(array) for name, array in self._arrays.items()}
+            self._made = SequenceTagger.from_state(self._config, tensors, Builder())
+        return self._made
 
-    return make
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Whole, (self._config, self._arrays)

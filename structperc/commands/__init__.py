@@ -26,6 +26,7 @@ from structperc.commands.program import FIT, PREDICT, RERANK, TEST, VALIDATE
 from structperc.commands.push import PUSH
 from structperc.commands.reliability import RELIABILITY
 from structperc.commands.serve import SERVE
+from structperc.commands.shrink import SHRINK
 from structperc.commands.study import STUDY
 from structperc.commands.sweep import SWEEP
 from structperc.commands.tag import TAG
@@ -53,5 +54,6 @@ COMMANDS: tuple[Command, ...] = (
     EXPLAIN,
     DECISIONS,
     RELIABILITY,
+    SHRINK,
     PUSH,
 )

@@ -20,6 +20,11 @@ def add_labelled_file(parser: CommandParser, several: bool = False) -> None:
 def add_file(parser: CommandParser, columns: str) -> None:
     """Add the argument of a file and the options that say what it is like; `columns` says more about that option."""
     parser.add_argument("file", help="one token per line, blank lines between sentences")
+    add_reading(parser, columns)
+
+
+def add_reading(parser: CommandParser, columns: str) -> None:
+    """Add the options that say what a file is like; `columns` says more about that option."""
     parser.add_argument("--columns", nargs="+", help=f"roles of the file's columns, _ skips one; {columns}")
     parser.add_argument("--unit", choices=UNITS, help="default: as the model was trained")
     add_encoding(parser)

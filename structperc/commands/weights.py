@@ -26,13 +26,14 @@ def run(arguments: list[str]) -> None:
 
     check_figure(options.plot)
     check_targets(options.csv)
-    groups = weights(Tagger.load(options.model, trusted=options.trust), options.top)
+    tagger = Tagger.load(options.model, trusted=options.trust)
+    groups = weights(tagger, options.top)
     if options.plot:
         bars = [(group.sums.name, [(weight.name, weight.value) for weight in group.largest]) for group in groups]
         write_figure(options.plot, plot_weights(bars))
     if options.csv:
         write_csv(options.csv, Weight._fields, (weight for group in groups for weight in group.listed))
-    print("\n".join(weight_lines(groups, options.top)))
+    print("\n".join([*tagger.features.told(), *weight_lines(groups, options.top)]))
 
 
 WEIGHTS = Command("weights", "MODEL", "the largest weights of a model, by name", run)

@@ -45,7 +45,8 @@ class BucketNames(NamedTuple):
         shared = 100 * (self.distinct - self.occupied) / max(self.distinct, 1)
         return (
             f"about {self.distinct:,} different ones in {self.occupied:,} of {2**buckets.bits:,} buckets "
-            f"(hash_bits: {buckets.bits}), {shared:.1f}% of them in one that others are in; {len(buckets):,} are kept"
+            f"(hash_bits: {buckets.bits}), {shared:.1f}% came to one that had one already; {len(buckets):,} are kept; "
+            f"a sample of the training data has names of {len(self.names):,} features"
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from functools import cached_property
 from math import log
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,9 @@ class Buckets:
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Buckets, (self.bits, self.numbers)  # copies and pickles are without the large table of ids
 
     @cached_property
     def ids(self) -> np.ndarray:

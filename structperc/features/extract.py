@@ -100,7 +100,7 @@ class FeatureExtractor:
         self.clusters = {"c": clusters} if isinstance(clusters, Clusters) else clusters or {}
         self.documents = documents or {}
         self.within = within
-        self.progress = progress
+        self.progress, self.hash_bits = progress, hash_bits
         parts = [part for template in self.node + self.edge for part in template]
         self._reach = max((abs(part.offset) for part in parts), default=0)
         self._sources = self._sources_of(list(dict.fromkeys(part.attribute for part in parts)))
@@ -116,10 +116,11 @@ class FeatureExtractor:
         gazetteers: dict[str, Gazetteer] | None = None,
         clusters: Clusters | None = None,
         progress: bool = True,
+        hash_bits: int | None = None,
     ) -> "FeatureExtractor":
         """Take the templates from a CRF++ file, whose column numbers count `columns` (roles) from 0."""
         node, edge = read_crfpp(path, columns)
-        return cls(node, edge, cutoff, gazetteers, clusters, progress=progress)
+        return cls(node, edge, cutoff, gazetteers, clusters, progress=progress, hash_bits=hash_bits)
 
     def fit(self, corpus: Corpus) -> None:
         """Count the features of a training corpus and freeze the index; attributes of documents learn before that.
@@ -168,6 +169,11 @@ class FeatureExtractor:
     def n_edge_features(self) -> int:
         """Number of edge features, 0 without edge templates."""
         return self._known.size("edge") if self.edge else 0
+
+    @property
+    def shared(self) -> bool:
+        """Whether edges have the features of the nodes' templates, with the same ids."""
+        return self._known.shared
 
     def templates(self, kind: str) -> Sequence[Template]:
         """Return the templates of a kind, "node" or "edge"."""

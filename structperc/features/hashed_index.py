@@ -61,6 +61,9 @@ class HashedIndex(Index):
         buckets = Buckets.restored(bits, arrays["buckets"], place)
         return cls(templates, buckets, BucketNames.from_json(strings, arrays["named"], place))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HashedIndex, (self.templates, self._buckets, self._known)  # copies and pickles are without lookups
+
     def __len__(self) -> int:
         return len(self._buckets)
 

@@ -105,6 +105,9 @@ class FeatureIndex(Index):
             return False
         return all(map(np.array_equal, self.keys, other.keys))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FeatureIndex, (self.templates, self._vocabularies, self.keys)  # copies and pickles are without lookups
+
     def __len__(self) -> int:
         return self._first[-1]
 

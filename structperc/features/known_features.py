@@ -58,6 +58,11 @@ class KnownFeatures:
             raise ValueError(f"there are no {kind!r} features; kinds are {', '.join(self._indices)}")
         return self._indices[kind]
 
+    @property
+    def shared(self) -> bool:
+        """Whether edges have the features of the nodes' templates, with the same ids."""
+        return "edge" in self._indices and self._indices["edge"] is self._indices["node"]
+
     def size(self, kind: str) -> int:
         """Return the number of features of a kind."""
         return len(self.index(kind)) + self._listed(kind)
@@ -116,10 +121,8 @@ class KnownFeatures:
 
     def _apart(self) -> dict[str, Index | Bag]:
         """What has ids of its own, by name."""
-        same = self._indices.get("edge") is self._indices.get("node")
-        apart: dict[str, Index | Bag] = {
-            name: index for name, index in self._indices.items() if not (name == "edge" and same)
-        }
+        alone = {"node": self._indices["node"]} if self.shared else self._indices
+        apart: dict[str, Index | Bag] = {**alone}
         return apart if self.bag is None else {**apart, "bag": self.bag}
 
 

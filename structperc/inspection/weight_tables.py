@@ -24,6 +24,7 @@ class WeightTable(NamedTuple):
     columns: list[str]  # names of the C columns
     features: Callable[[Tensor], list[str]]  # rows in ascending order -> their names
     templates: list[tuple[str, int]]  # each with the number of its rows, which are neighbours; none without templates
+    told: str = ""  # what else is to be known about the features
 
 
 def local_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:

@@ -1,6 +1,7 @@
 """The estimator."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -40,6 +41,7 @@ class SequenceTagger(BaseEstimator):
             its objective no longer falls.
         templates: the name of a set of templates, or a list of template items; for words and columns.
         cutoff: how often a feature must occur in the training data.
+        hash_bits: number features by their hashes, 2**hash_bits at most, without an index of names; None: with one.
         scheme: tag scheme of the labels: IOB1, IOB2, IOBES or BILOU, whose illegal labellings are never predicted;
             "none", labels that are no segments; "auto", the scheme that the labels of the training data fit.
         random_state: of the order in which sentences are seen: a number, a `numpy.random.RandomState` or None.
@@ -64,6 +66,7 @@ class SequenceTagger(BaseEstimator):
         scheme: str = AUTO,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
+        hash_bits: int | None = None,
     ) -> None:
         self.algorithm = algorithm
         self.C = C
@@ -75,6 +78,7 @@ class SequenceTagger(BaseEstimator):
         self.scheme = scheme
         self.random_state = random_state
         self.verbose = verbose
+        self.hash_bits = hash_bits
 
     def fit(self, X: Iterable[Any], y: Iterable[Sequence[str]]) -> Self:
         """Learn from sentences and their labels. Raises InputError for options and data that are none."""
@@ -174,10 +178,10 @@ class SequenceTagger(BaseEstimator):
 
     def _features(self, form: Form) -> FeatureExtractor:
         """What reads sentences of a form."""
+        made = partial(FeatureExtractor, cutoff=self.cutoff, progress=False, hash_bits=self.hash_bits)
         if form == "features":
-            return FeatureExtractor(cutoff=self.cutoff, progress=False, bag=FEATURES)
-        templates = [self.templates] if isinstance(self.templates, str) else list(self.templates)
-        return FeatureExtractor(templates, cutoff=self.cutoff, progress=False)
+            return made(bag=FEATURES)
+        return made([self.templates] if isinstance(self.templates, str) else list(self.templates))
 
     def _scheme_of(self, labels: Sequence[Sequence[str]]) -> str:
         if self.scheme == AUTO:

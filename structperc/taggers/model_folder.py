@@ -11,15 +11,20 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from structperc.taggers.model_files import CONFIG, WEIGHTS, check_finite, read_configuration, seal
+from structperc.taggers.narrow_tables import NARROWED, TABLES, Width, names_of_tables, narrowed, widened
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
-def write_folder(folder: Path, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+def write_folder(folder: Path, config: dict[str, Any], tensors: dict[str, Tensor], table: Width = "float32") -> None:
     """Write the configuration (plain JSON types) and the tensors into a folder that exists.
 
-    Raises OSError if it cannot.
+    table: of the weights of features, see `narrow_tables`. Raises OSError if it cannot.
     """
+    if table != "float32":
+        arrays, tables = narrowed({name: tensors[name].numpy() for name in NARROWED if name in tensors}, table)
+        tensors = {**tensors, **{name: torch.from_numpy(array) for name, array in arrays.items()}}
+        config = {**config, TABLES: tables}
     try:
         save_file(_apart(tensors), folder / WEIGHTS)
     except SafetensorError as error:
@@ -39,7 +44,9 @@ def read_folder(folder: Path, device: str = "cpu") -> tuple[dict[str, Any], dict
     tensors = load_file(folder / WEIGHTS, device=device)
     for name, tensor in tensors.items():
         check_finite(name, not tensor.is_floating_point() or bool(torch.isfinite(tensor).all()))
-    return config.entries, tensors
+    narrow = {name: tensors.pop(name).cpu().numpy() for name in names_of_tables(config.entries) if name in tensors}
+    wide = {name: torch.from_numpy(array).to(device) for name, array in widened(config.entries, narrow).items()}
+    return config.entries, {**tensors, **wide}
 
 
 def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

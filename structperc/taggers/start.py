@@ -31,6 +31,9 @@ def start_from(tagger: LatticeTagger, folder: str, scheme: str) -> None:
         own, other = ([template_name(t) for t in x.features.templates(kind)] for x in (tagger, saved))
         if own != other:
             raise InputError(f"model.init_from: {folder} was trained with other {kind} templates; use those")
+    if saved.features.hash_bits != tagger.features.hash_bits:
+        bits = "null" if saved.features.hash_bits is None else saved.features.hash_bits
+        raise InputError(f"model.init_from: {folder} numbers features otherwise; set features.hash_bits: {bits}")
     if saved.unit != tagger.unit and not (saved.unit == "sentence" and saved.features.within == "sentence"):
         raise InputError(f"model.init_from: {folder} was trained on {saved.unit}s; set data.unit: {saved.unit}")
     if saved.labels.scheme != scheme:

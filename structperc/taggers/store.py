@@ -23,6 +23,7 @@ from structperc.taggers.builder import Builder
 from structperc.taggers.model_card import CARD, kept_card, model_card
 from structperc.taggers.model_files import CONFIG, FEATURES, WEIGHTS, arrays_of_features, check_entries, readable
 from structperc.taggers.model_folder import read_folder, write_folder
+from structperc.taggers.narrow_tables import Width
 from structperc.taggers.publishing import push_folder
 
 SPARE = 100  # weights that a model may have beside those that are saved
@@ -64,13 +65,16 @@ class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
         `build` makes its parts, or raises InputError.
         """
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, table: Width = "float32") -> None:
         """Write the tagger with its present weights; the folder appears whole, or what was there stays.
 
-        Raises InputError with the reason if it cannot be written.
+        table: of the weights of features in the file. Whoever loads them has float32 again, rounded: float16 has 11
+        bits of each, int8 whole numbers of 127ths of the largest one of a feature.
+
+        Raises InputError with the reason if it cannot be written, and for weights that float16 cannot hold.
         """
         with complaints(folder), whole_folder(Path(folder)) as fresh:
-            self._save_pretrained(fresh)
+            self._write(fresh, table)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Return all that is saved of the tagger with its present weights: plain JSON types, and tensors by name."""
@@ -96,10 +100,13 @@ class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
         return cast(Self, _built(_kind(config, cls, build), config, tensors, build))
 
     def _save_pretrained(self, save_directory: Path) -> None:
+        self._write(save_directory, "float32")
+
+    def _write(self, folder: Path, table: Width) -> None:
         config, tensors = self.to_state()
-        write_folder(save_directory, config, tensors)
+        write_folder(folder, config, tensors, table)
         text = model_card(config, tensors, self.features.columns) if self.card is None else self.card
-        (save_directory / CARD).write_text(text, encoding="utf-8")
+        (folder / CARD).write_text(text, encoding="utf-8")
 
     def save_pretrained(
         self, save_directory: str | Path, *, repo_id: str | None = None, push_to_hub: bool = False, **options: Any

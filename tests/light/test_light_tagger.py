@@ -76,6 +76,8 @@ CASES = {
     "sentences apart with edges": Case({"node": NODE, "edge": EDGE}, criterion=lambda: Hinge(1.0, "sentence")),
     "windows within sentences": Case({"node": NODE, "within": "sentence"}, unit="document"),
     "resources": Case(RESOURCES, unit="document", columns=("tag",)),
+    "hashed": Case({"node": NODE, "edge": EDGE, "hash_bits": 5}),
+    "hashed resources": Case({**RESOURCES, "edge": NODE, "hash_bits": 16}, unit="document", columns=("tag",)),
     "likelihood": Case({"node": NODE, "edge": EDGE}, criterion=Likelihood),
     "ties": Case({"node": NODE, "edge": EDGE}, unit="document", weights=(0.0,)),
     "ties of some labels": Case({"node": NODE, "edge": EDGE}, weights=(0.0, 0.0, 1.0)),

@@ -55,6 +55,16 @@ def test_features_labels_and_weights_are_the_models(saved):
     assert tagger.search.k == 2
 
 
+@pytest.mark.parametrize("bits", [None, 12])
+def test_features_that_are_numbered_otherwise_are_refused(bits, saved, tmp_path):
+    given = Tagger(FeatureExtractor(NODE, cutoff=1, progress=False, hash_bits=bits), SparseLinear(), MCEF(), KBest(2))
+    other = Tagger(FeatureExtractor(NODE, cutoff=1, progress=False, hash_bits=8), SparseLinear(), MCEF(), KBest(2))
+    given.learn_sizes(Sentences(sentences(5)))
+    given.save(tmp_path / "model")
+    with pytest.raises(InputError, match=rf"numbers features otherwise; set features.hash_bits: {bits or 'null'}$"):
+        start_from(other, str(tmp_path / "model"), "IOB2")
+
+
 def test_training_data_are_read_with_the_models_features_and_labels(saved):
     """These three sentences have neither all of its words nor all of its labels."""
     given, folder = saved

@@ -1,0 +1,84 @@
+"""Taggers of hashed features: where no two collide they learn, say and show what those of indexed ones do."""
+
+import re
+from functools import partial
+
+import pytest
+import torch
+from tiny import fit
+
+import structperc
+from structperc.chain import KBest
+from structperc.criteria import Hinge, Likelihood, LocalAndNonlocal, Perceptron
+from structperc.data import Synthetic
+from structperc.features import FeatureExtractor
+from structperc.light import LightTagger
+from structperc.nonlocal_features import PhraseConsistency
+from structperc.optim import LBFGS, PassiveAggressive
+from structperc.optim import Perceptron as Additive
+from structperc.scorers import SparseLinear
+from structperc.taggers import Tagger
+
+NODE = ["bias", {"of": ["w", "s2", "ic"], "at": [-1, 0, 1]}, "w[-1]|w[0]"]
+EDGE = ["bias", "ic[0]"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return Synthetic(train=12, dev=4, test=4, unit="document")
+
+
+LEARNERS = {
+    "perceptron": {"criterion": Perceptron},
+    "passive-aggressive": {"criterion": partial(Hinge, 1.0), "optimizer": PassiveAggressive},
+    "likelihood": {"criterion": Likelihood, "optimizer": LBFGS},
+    "non-local": {
+        "criterion": partial(LocalAndNonlocal, C=1.0),
+        "search": partial(KBest, 5),
+        "decoder": partial(KBest, 5),
+        "nonlocal_features": lambda: [PhraseConsistency()],
+    },
+}
+
+
+SEARCH = partial(KBest, 2)
+
+
+def trained(data, hash_bits, criterion, search=SEARCH, optimizer=Additive, **more):
+    features = FeatureExtractor(NODE, EDGE, cutoff=1, progress=False, hash_bits=hash_bits)
+    more = {name: make() for name, make in more.items()}
+    tagger = Tagger(features, SparseLinear(), criterion(), search(), optimizer, **more)
+    fit(tagger, data, 3)
+    return tagger.eval()
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_without_collisions_weights_and_labels_are_those_of_the_index(data, learner):
+    hashed, indexed = (trained(data, bits, **LEARNERS[learner]) for bits in (22, None))
+    near = {"rtol": 1e-4, "atol": 1e-4} if learner == "likelihood" else {"rtol": 0, "atol": 0}  # sums in other orders
+    for kind in ("node", "edge"):
+        names, known = (tagger.features.feature_names(kind) for tagger in (hashed, indexed))
+        rows = [names.index(name) for name in known]
+        assert sorted(rows) == list(range(len(names)))
+        mine, its = (getattr(tagger.scorer, kind) for tagger in (hashed, indexed))
+        torch.testing.assert_close(mine[rows], its, **near)
+    corpus = data.corpus("dev")
+    assert hashed.label(corpus) == indexed.label(corpus)
+
+
+def test_collisions_do_no_harm_to_learning_saving_and_loading(data, tmp_path):
+    tagger = trained(data, 6, Perceptron)
+    assert tagger.features.n_node_features <= 64
+    tagger.save(tmp_path / "model")
+    light = structperc.load(tmp_path / "model")
+    assert isinstance(light, LightTagger)
+    corpus = data.corpus("dev")
+    assert light.label(corpus) == Tagger.load(tmp_path / "model").label(corpus) == tagger.label(corpus)
+
+
+def test_weights_say_how_many_features_share_their_buckets(data, tmp_path, run):
+    trained(data, 8, Perceptron).save(tmp_path / "model")
+    shown = run("weights", str(tmp_path / "model"), "--top", "5")
+    assert re.search(r"^node features: about 1,6\d\d different ones in 256 of 256 buckets \(hash_bits: 8\)", shown)
+    assert re.search(r"\[-?\d\]=\S* and \d+ more -> [BIO]", shown)
+    assert "node template" not in shown

@@ -1,0 +1,189 @@
+"""Smaller models: what is dropped is nothing, what is rounded is rounded as it should be, and both are said."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+import structperc
+from structperc.chain import KBest
+from structperc.criteria import Perceptron
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.encoders import Window, WordEmbedding
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor, bag_string
+from structperc.light import LightTagger
+from structperc.nonlocal_features import PhraseConsistency
+from structperc.scorers import Neural, SparseLinear
+from structperc.taggers import Tagger
+from structperc.taggers.narrow_tables import narrowed, widened
+from structperc.taggers.pruning import pruned
+
+NODE = ["bias", {"of": ["w", "s2"], "at": [-1, 0, 1]}, "w[-1]|w[0]"]
+KINDS = {
+    "indexed": {"edge": ["w[0]"]},
+    "edges as nodes": {"edge": NODE},
+    "hashed": {"edge": ["w[0]"], "hash_bits": 7},
+    "hashed edges as nodes": {"edge": NODE, "hash_bits": 7},
+    "no edges": {},
+    "bag": {"bag": "bag", "edge": NODE},
+    "hashed bag": {"bag": "bag", "edge": NODE, "hash_bits": 7},
+}
+
+
+def corpus(seed, count=30):
+    draw = np.random.default_rng(seed)
+    words = np.array(["Anna", "Bo", "Rome", "in", "saw", "the", "1996"])
+    rows = []
+    for n in draw.integers(1, 7, count):
+        bags = [bag_string([(f"f{i}", 1.5) for i in draw.integers(0, 9, 2)]) for _ in range(n)]
+        labels = draw.choice(["O", "B-PER", "B-LOC"], n).tolist()
+        rows.append({"word": words[draw.integers(0, 7, n)].tolist(), "bag": bags, "label": labels})
+    return Corpus.from_sentences(rows)
+
+
+def tagger_of(kind, **more):
+    features = FeatureExtractor(NODE, **{"cutoff": 1, "progress": False, **KINDS[kind]})
+    features.fit(corpus(0))
+    tagger = Tagger(features, SparseLinear(), Perceptron(), KBest(2), **more)
+    tagger.allocate(LabelSet.from_corpus(["O", "B-PER", "B-LOC"], "IOB2"))
+    draw = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for p in tagger.parameters():
+            rows = torch.rand(len(p), *[1] * (p.ndim - 1), generator=draw) < 0.4
+            p.copy_(torch.randn(p.shape, generator=draw) * rows)
+    return tagger.eval()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_features_of_weight_zero_a_model_labels_just_as_before(kind, tmp_path):
+    tagger = tagger_of(kind)
+    small = pruned(tagger)
+    assert small.features.n_node_features < tagger.features.n_node_features
+    assert small.features.shared == tagger.features.shared
+    small.save(tmp_path / "model")
+    light, new = structperc.load(tmp_path / "model"), corpus(5)
+    assert isinstance(light, LightTagger) == ("bag" not in kind)
+    assert light.label(new) == small.label(new) == tagger.label(new)
+
+
+@pytest.mark.parametrize("kind", ["indexed", "hashed"])
+def test_just_the_features_with_weights_are_kept_under_their_names(kind):
+    tagger = tagger_of(kind)
+    small = pruned(tagger)
+    for name in ("node", "edge"):
+        table = getattr(tagger.scorer, name)
+        rows = table.any(1)
+        assert torch.equal(getattr(small.scorer, name), table[rows])
+        kept = tagger.features.feature_names(name, rows.nonzero().flatten().numpy())
+        assert small.features.feature_names(name) == kept
+
+
+def test_small_weights_count_as_zero():
+    tagger = tagger_of("indexed")
+    small = pruned(tagger, 0.5)
+    node = tagger.scorer.node
+    wanted = torch.where(node.abs() < 0.5, 0.0, node)
+    assert torch.equal(small.scorer.node, wanted[wanted.any(1)])
+    assert torch.equal(small.scorer.transition, tagger.scorer.transition)
+
+
+def test_edges_without_weights_are_gone(tmp_path):
+    tagger = tagger_of("indexed")
+    tagger.scorer.edge.data.zero_()
+    small = pruned(tagger)
+    assert small.scorer.edge is None
+    small.save(tmp_path / "model")
+    assert structperc.load(tmp_path / "model").label(corpus(5)) == tagger.label(corpus(5))
+
+
+def test_other_weights_stay():
+    tagger = tagger_of("indexed", nonlocal_features=[PhraseConsistency()])
+    weight = tagger.nonlocal_features[0].weight
+    weight.data[:] = torch.tensor([1.0, -0.25, 0.0])
+    assert torch.equal(pruned(tagger).nonlocal_features[0].weight, weight)
+
+
+@pytest.mark.parametrize(("below", "message"), [(-1.0, "must be >= 0"), (1e9, "no feature has such a weight")])
+def test_what_cannot_be_pruned_is_said(below, message):
+    with pytest.raises(InputError, match=message):
+        pruned(tagger_of("indexed"), below)
+
+
+def test_only_weights_of_features_can_be_pruned():
+    tagger = Tagger(None, Neural(Window([WordEmbedding(4)])), Perceptron(), KBest(2))
+    with pytest.raises(InputError, match="only SparseLinear can be pruned"):
+        pruned(tagger)
+
+
+@pytest.mark.parametrize("width", ["float16", "int8"])
+@pytest.mark.parametrize("kind", ["indexed", "hashed"])
+def test_narrow_tables_are_wide_again_when_they_are_loaded(kind, width, tmp_path):
+    tagger = tagger_of(kind)
+    tagger.save(tmp_path / "model", width)
+    stored = load_file(tmp_path / "model" / "model.safetensors")
+    assert stored["scorer.node"].dtype == width
+    loaded = Tagger.load(tmp_path / "model")
+    for name in ("node", "edge"):
+        given, found = (getattr(one.scorer, name).detach() for one in (tagger, loaded))
+        assert found.dtype == torch.float32
+        largest = given.abs().amax(1, keepdim=True)
+        error = given.abs() * 2**-11 if width == "float16" else largest / 254 * 1.0001
+        assert ((found - given).abs() <= error + 1e-7).all()
+    light = structperc.load(tmp_path / "model")
+    assert isinstance(light, LightTagger)
+    assert light.label(corpus(5)) == loaded.label(corpus(5))
+
+
+def test_rows_of_nothing_stay_nothing():
+    arrays, tables = narrowed({"scorer.node": np.zeros((2, 3), np.float32)}, "int8")
+    assert not widened({"tables": tables}, arrays)["scorer.node"].any()
+
+
+def test_weights_that_float16_cannot_hold_are_refused(tmp_path):
+    tagger = tagger_of("indexed")
+    tagger.scorer.node.data[0, 0] = 1e5
+    with pytest.raises(InputError, match=r"scorer.node has weights up to 100000, which float16 cannot hold; take int8"):
+        tagger.save(tmp_path / "model", "float16")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"scorer.node": "float16"}, "scorer.node are no float16 table"),
+        ({"scorer.node": "int8"}, "have no scale"),
+        ({"scorer.node": "int4"}, "^tables: "),
+        ({"scorer.other": "int8"}, "scorer.other are no int8 table"),
+    ],
+)
+def test_tables_that_are_not_what_they_say_are_refused(tables, message):
+    with pytest.raises(InputError, match=message):
+        widened({"tables": tables}, {"scorer.node": np.zeros((2, 3), np.int8)})
+
+
+def test_the_command_says_what_changed(tmp_path, run):
+    tagger = tagger_of("indexed")
+    tagger.save(tmp_path / "model")
+    lines = [f"{w} _ {label}" for w, label in zip(*(corpus(3).columns[r] for r in ("word", "label")), strict=True)]
+    (tmp_path / "dev.conll").write_text("\n".join(lines) + "\n")
+    small = tmp_path / "new" / "small"
+    data = ["--data", tmp_path / "dev.conll", "--columns", "word", "_", "label"]
+    shown = run("shrink", tmp_path / "model", "-o", small, "--below", "0.3", "--table", "int8", *data).splitlines()
+    heading, before, after = (line.split() for line in shown)
+    assert heading == ["megabytes", "features", "weights", "not", "0", "score", "change"]
+    assert (before[0], after[0]) == ("before", "after")
+    loaded = Tagger.load(small)
+    kept = loaded.features.n_node_features + loaded.features.n_edge_features
+    assert int(after[2]) == kept < int(before[2])
+    assert float(after[5]) == round(float(after[4]) - float(before[4]), 2)
+    assert json.loads((small / "model.json").read_text())["tables"] == {"scorer.node": "int8", "scorer.edge": "int8"}
+
+
+def test_the_command_alone_says_sizes(tmp_path, run):
+    tagger_of("no edges").save(tmp_path / "model")
+    heading, *_ = run("shrink", tmp_path / "model", "-o", tmp_path / "small").splitlines()
+    assert heading.split() == ["megabytes", "features", "weights", "not", "0"]
