@@ -28,5 +28,6 @@ BENCHMARKS = (
     "guided",
     "neural",
     "mixing",
+    "hashing",
     "pos_peers",
 )

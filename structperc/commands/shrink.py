@@ -64,4 +64,4 @@ def _row(name: str, folder: str, tagger: "LatticeTagger", corpus: "Corpus | None
     return [name, f"{size / 1e6:.2f}", f"{features:,}", f"{weights:,}", *score]
 
 
-SHRINK = Command("shrink", "MODEL -o FOLDER", "a model without small weights, or with fewer bits", run)
+SHRINK = Command("shrink", "MODEL -o FOLDER", "drop small weights, store fewer bits", run)

@@ -15,7 +15,7 @@ from structperc.features.templates import Template, TemplatePart, template_name
 from structperc.features.windows import View, boundary_names
 
 TOKENS = 2**14  # at most so many tokens are looked at for names, evenly spread over the corpus
-NAMES = 2**16  # and so many names are kept, of the features that these tokens have most often
+NAMES = 2**15  # and so many names are kept, of the features that these tokens have most often
 
 
 class BucketNames(NamedTuple):

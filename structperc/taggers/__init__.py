@@ -2,7 +2,8 @@
 
 Each of the first four adds to the one before it; none overrides what another one does.
 
-store.py             a tagger as a folder, made of model_files.py, model_folder.py, description.py and builder.py
+store.py             a tagger as a folder, made of model_files.py, model_folder.py, description.py and builder.py;
+                     narrow_tables.py: its weights in the file; pruning.py: features without weights are dropped
 model_card.py        what people read about it; publishing.py: folders on the hub
 sequence_tagger.py   what all taggers do alike: learn sizes, label, be evaluated and resumed
 lattice_tagger.py    taggers that search: candidates and their scores; scoring.py says which scores count
@@ -25,11 +26,21 @@ if TYPE_CHECKING:
     from structperc.taggers.guided_tagger import GuidedTagger
     from structperc.taggers.inference import Labelling
     from structperc.taggers.lattice_tagger import LatticeTagger
+    from structperc.taggers.pruning import pruned
     from structperc.taggers.publishing import push_folder
     from structperc.taggers.sequence_tagger import SequenceTagger
     from structperc.taggers.tagger import Tagger
 
-__all__ = ["SequenceTagger", "LatticeTagger", "Tagger", "GuidedTagger", "Labelling", "push_folder", "read_checkpoint"]
+__all__ = [
+    "SequenceTagger",
+    "LatticeTagger",
+    "Tagger",
+    "GuidedTagger",
+    "Labelling",
+    "pruned",
+    "push_folder",
+    "read_checkpoint",
+]
 
 __getattr__ = on_first_use(  # these need Lightning; the files of a model can be read without it
     __name__,
@@ -39,6 +50,7 @@ __getattr__ = on_first_use(  # these need Lightning; the files of a model can be
         "structperc.taggers.tagger": ["Tagger"],
         "structperc.taggers.guided_tagger": ["GuidedTagger"],
         "structperc.taggers.inference": ["Labelling"],
+        "structperc.taggers.pruning": ["pruned"],
         "structperc.taggers.publishing": ["push_folder"],
         "structperc.taggers.checkpoints": ["read_checkpoint"],
     },

@@ -14,8 +14,8 @@ from structperc.data.tags import Scheme
 from structperc.data.typed import check_fields, check_value
 from structperc.errors import InputError
 
-FORMAT = 3
-READ = (2, FORMAT)  # format 2 had no checksums
+FORMAT = 4
+READ = (2, 3, FORMAT)  # format 2 had no checksums, 3 had whole tables and no hashed features
 CONFIG, WEIGHTS = "model.json", "model.safetensors"
 CHECKSUMS = "checksums"
 FEATURES = "features."  # begins the names of the arrays of features

@@ -21,10 +21,11 @@ def write_folder(folder: Path, config: dict[str, Any], tensors: dict[str, Tensor
 
     table: of the weights of features, see `narrow_tables`. Raises OSError if it cannot.
     """
-    if table != "float32":
-        arrays, tables = narrowed({name: tensors[name].numpy() for name in NARROWED if name in tensors}, table)
-        tensors = {**tensors, **{name: torch.from_numpy(array) for name, array in arrays.items()}}
-        config = {**config, TABLES: tables}
+    own = {name: tensors[name].numpy() for name in NARROWED if name in tensors}
+    arrays, tables = narrowed(own, table)
+    others = {name: tensor for name, tensor in tensors.items() if name not in own}
+    tensors = {**others, **{name: torch.from_numpy(array) for name, array in arrays.items()}}
+    config = {**config, TABLES: tables} if tables else config
     try:
         save_file(_apart(tensors), folder / WEIGHTS)
     except SafetensorError as error:

@@ -10,8 +10,29 @@ import structperc
 from structperc.experiments.draft import draft
 
 # Code of extending, migration, tagging, hub, export_and_devices and README runs in tests of its own.
-RUN = ("architecture", "data", "features", "search", "optimizers", "evaluation", "loading", "reranking", "sklearn")
-OVERLAYS = ("data", "features", "neural", "tagging", "training_criteria", "optimizers", "extending", "migration")
+RUN = (
+    "architecture",
+    "data",
+    "features",
+    "hashing",
+    "search",
+    "optimizers",
+    "evaluation",
+    "loading",
+    "reranking",
+    "sklearn",
+)
+OVERLAYS = (
+    "data",
+    "features",
+    "hashing",
+    "neural",
+    "tagging",
+    "training_criteria",
+    "optimizers",
+    "extending",
+    "migration",
+)
 BEFORE = {  # of a page and block, the blocks that it says it comes after
     ("training_criteria", number): before
     for number, before in {2: (1,), 3: (1,), 5: (4,), 6: (4,), 7: (1, 4), 8: (1,)}.items()

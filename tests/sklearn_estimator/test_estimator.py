@@ -48,7 +48,7 @@ def own_tagger(features):
 def test_parameters_go_round():
     tagger = SequenceTagger()
     changed = {"algorithm": "margin", "C": 3.0, "c1": 0.5, "cost": 2.0, "max_iterations": 7, "templates": ["w[0]"]}
-    changed |= {"cutoff": 2, "scheme": "IOB2", "random_state": 5, "verbose": True}
+    changed |= {"cutoff": 2, "scheme": "IOB2", "random_state": 5, "verbose": True, "hash_bits": 20}
     assert tagger.get_params().keys() == changed.keys()
     assert tagger.set_params(**changed) is tagger
     assert tagger.get_params() == changed
@@ -81,6 +81,16 @@ def test_algorithms_learn_their_training_data(name, dicts):
     assert tagger.n_iter_ == (10 if name != "crf" else tagger.n_iter_) > 1
     assert tagger.classes_ == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
     assert tagger.scheme_ == "IOB2"
+
+
+def test_hashed_features_are_learned_as_others_are(dicts, words):
+    for X, y in (dicts, words):
+        hashed, indexed = (quick(hash_bits=bits).fit(X, y) for bits in (24, None))
+        assert hashed.predict(X) == indexed.predict(X)
+        assert hashed.state_features_ == indexed.state_features_
+        small = quick(hash_bits=5).fit(X, y)
+        assert len(small.attributes_) <= 32
+        assert small.predict(X) == pickle.loads(pickle.dumps(small)).predict(X)
 
 
 def test_c1_makes_weights_zero(dicts):

@@ -138,9 +138,34 @@ def test_narrow_tables_are_wide_again_when_they_are_loaded(kind, width, tmp_path
     assert light.label(corpus(5)) == loaded.label(corpus(5))
 
 
-def test_rows_of_nothing_stay_nothing():
-    arrays, tables = narrowed({"scorer.node": np.zeros((2, 3), np.float32)}, "int8")
-    assert not widened({"tables": tables}, arrays)["scorer.node"].any()
+@pytest.mark.parametrize("width", ["float32", "float16", "int8"])
+def test_rows_of_zeros_are_not_in_the_file_and_there_again(width):
+    table = np.zeros((50, 3), np.float32)
+    table[[4, 7, 49]] = [[0, 127, -1], [0, 0, 0], [-5, 0, 127]]
+    arrays, tables = narrowed({"scorer.node": table}, width)
+    assert arrays["scorer.node"].shape == (2, 3)
+    found = widened({"tables": tables}, {**arrays, "other": np.ones(1)})
+    assert found.keys() == {"scorer.node", "other"}
+    assert found["scorer.node"].dtype == np.float32
+    assert np.array_equal(found["scorer.node"], table)
+
+
+def test_a_table_without_rows_of_zeros_stays_as_it_is():
+    table = np.ones((5, 3), np.float32)
+    arrays, tables = narrowed({"scorer.node": table}, "float32")
+    assert (arrays["scorer.node"] is table, len(arrays), tables) == (True, 1, {})
+    arrays, tables = narrowed({"scorer.node": table}, "float16")
+    assert arrays.keys() == {"scorer.node"}
+    assert np.array_equal(widened({"tables": tables}, arrays)["scorer.node"], table)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_saved_models_are_without_rows_of_zeros_and_loaded_ones_have_them(kind, tmp_path):
+    tagger = tagger_of(kind)
+    tagger.save(tmp_path / "model")
+    stored = load_file(tmp_path / "model" / "model.safetensors")
+    assert len(stored["scorer.node"]) == int(tagger.scorer.node.any(1).sum()) < len(tagger.scorer.node)
+    assert torch.equal(Tagger.load(tmp_path / "model").scorer.node, tagger.scorer.node)
 
 
 def test_weights_that_float16_cannot_hold_are_refused(tmp_path):
@@ -152,17 +177,25 @@ def test_weights_that_float16_cannot_hold_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("tables", "message"),
+    ("entry", "rows", "message"),
     [
-        ({"scorer.node": "float16"}, "scorer.node are no float16 table"),
-        ({"scorer.node": "int8"}, "have no scale"),
-        ({"scorer.node": "int4"}, "^tables: "),
-        ({"scorer.other": "int8"}, "scorer.other are no int8 table"),
+        ({"width": "float16", "rows": 9}, [1, 2], "scorer.node are no float16 table"),
+        ({"width": "int8", "rows": 9}, [1, 2], "have no scale"),
+        ({"width": "int8", "rows": 2}, [1, 2], "rows of scorer.node are not 2 ascending numbers of 2"),
+        ({"width": "int8", "rows": 9}, [2, 1], "rows of scorer.node are not"),
+        ({"width": "int8", "rows": 9}, [-1, 1], "rows of scorer.node are not"),
+        ({"width": "int8", "rows": 9}, [1], "rows of scorer.node are not"),
+        ({"width": "int8", "rows": 9}, None, "rows of scorer.node are not"),
+        ({"width": "int4", "rows": 9}, [1, 2], r"^tables.scorer.node.width: "),
+        ({"width": "int8"}, [1, 2], r"^tables.scorer.node: there is no 'rows'"),
     ],
 )
-def test_tables_that_are_not_what_they_say_are_refused(tables, message):
+def test_tables_that_are_not_what_they_say_are_refused(entry, rows, message):
+    arrays = {"scorer.node": np.zeros((2, 3), np.int8)}
+    if rows is not None:
+        arrays["scorer.node.rows"] = np.array(rows, np.int32)
     with pytest.raises(InputError, match=message):
-        widened({"tables": tables}, {"scorer.node": np.zeros((2, 3), np.int8)})
+        widened({"tables": {"scorer.node": entry}}, arrays)
 
 
 def test_the_command_says_what_changed(tmp_path, run):
@@ -180,7 +213,8 @@ def test_the_command_says_what_changed(tmp_path, run):
     kept = loaded.features.n_node_features + loaded.features.n_edge_features
     assert int(after[2]) == kept < int(before[2])
     assert float(after[5]) == round(float(after[4]) - float(before[4]), 2)
-    assert json.loads((small / "model.json").read_text())["tables"] == {"scorer.node": "int8", "scorer.edge": "int8"}
+    tables = json.loads((small / "model.json").read_text())["tables"]
+    assert [entry["width"] for entry in tables.values()] == ["int8", "int8"]
 
 
 def test_the_command_alone_says_sizes(tmp_path, run):
