@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structperc.features.keys import NO_FEATURE
 from structperc.kernels.compiled import inner_kernel, kernel
 
 
@@ -51,8 +50,8 @@ def count_alone(strings, alone):  # type: ignore[no-untyped-def]
 def gathering(look_up: Callable[..., int]) -> Any:
     """Return the compiled loop that gathers ids.
 
-    look_up(t, s, j, strings, joined) -> the id that template j has at token t of sequence s, NO_FEATURE where it has
-    none; an inner kernel.
+    look_up(t, s, n, strings, joined, ids), an inner kernel, fills ids, from n on, with those that templates have at
+    token t of sequence s -> where they end.
     """
 
     @kernel
@@ -70,11 +69,7 @@ def gathering(look_up: Callable[..., int]) -> Any:
                 for i in range(alone.ends[row], alone.ends[row + 1]):
                     ids[n] = alone.ids[i]
                     n += 1
-            for j in range(len(joined.ends) - 1):
-                found = look_up(t, s, j, strings, joined)
-                if found != NO_FEATURE:
-                    ids[n] = found
-                    n += 1
+            n = look_up(t, s, n, strings, joined, ids)
             ends[t + 1] = n
         return n
 

@@ -49,14 +49,23 @@ class HashedKeys(Finder):
 
 
 @inner_kernel
-def _look_up(t, s, j, strings, joined):  # type: ignore[no-untyped-def]
-    """Return the id of template j at token t of sequence s, as `hashing.hashed_keys` says."""
-    key, first, last = joined.table.seeds[j], joined.ends[j], joined.ends[j + 1]
-    absent = first < last
-    for p in range(first, last):
-        code = joined.codes[entry(t, s, p, strings, joined.places)]
-        absent = absent and code == NO_KEY
-        key = mixed(key ^ code)
-    if absent or key == NO_KEY:
-        return np.int32(NO_FEATURE)
-    return joined.table.ids[np.int64(key & np.uint64(len(joined.table.ids) - 1))]
+def _look_up(t, s, n, strings, joined, ids):  # type: ignore[no-untyped-def]
+    """Fill ids, from n on, with those of the templates at token t of sequence s, as `hashing.hashed_keys` says.
+
+    -> where they end.
+    """
+    mask = np.uint64(len(joined.table.ids) - 1)
+    for j in range(len(joined.ends) - 1):
+        key, first, last = joined.table.seeds[j], joined.ends[j], joined.ends[j + 1]
+        absent = first < last
+        for p in range(first, last):
+            code = joined.codes[entry(t, s, p, strings, joined.places)]
+            absent = absent and code == NO_KEY
+            key = mixed(key ^ code)
+        if absent or key == NO_KEY:
+            continue
+        found = joined.table.ids[np.int64(key & mask)]
+        if found != NO_FEATURE:
+            ids[n] = found
+            n += 1
+    return n

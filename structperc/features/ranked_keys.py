@@ -8,7 +8,7 @@ import numpy as np
 from structperc.features.finder import Finder
 from structperc.features.gather import entry
 from structperc.features.key_table import KeyTable, find, key_table
-from structperc.features.keys import key_lookup
+from structperc.features.keys import NO_FEATURE, key_lookup
 from structperc.kernels.compiled import inner_kernel
 
 
@@ -49,9 +49,14 @@ class RankedKeys(Finder):
 
 
 @inner_kernel
-def _look_up(t, s, j, strings, joined):  # type: ignore[no-untyped-def]
-    """Return the id of template j at token t of sequence s."""
-    key = np.int64(0)
-    for p in range(joined.ends[j], joined.ends[j + 1]):
-        key = key * joined.table.sizes[p] + joined.codes[entry(t, s, p, strings, joined.places)]
-    return find(key, j, joined.table.keys)
+def _look_up(t, s, n, strings, joined, ids):  # type: ignore[no-untyped-def]
+    """Fill ids, from n on, with those of the templates at token t of sequence s -> where they end."""
+    for j in range(len(joined.ends) - 1):
+        key = np.int64(0)
+        for p in range(joined.ends[j], joined.ends[j + 1]):
+            key = key * joined.table.sizes[p] + joined.codes[entry(t, s, p, strings, joined.places)]
+        found = find(key, j, joined.table.keys)
+        if found != NO_FEATURE:
+            ids[n] = found
+            n += 1
+    return n

@@ -12,6 +12,7 @@ from structperc.chain import KBest
 from structperc.criteria import Hinge, Likelihood, LocalAndNonlocal, Perceptron
 from structperc.data import Synthetic
 from structperc.features import FeatureExtractor
+from structperc.inspection import explain
 from structperc.light import LightTagger
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.optim import LBFGS, PassiveAggressive
@@ -64,6 +65,8 @@ def test_without_collisions_weights_and_labels_are_those_of_the_index(data, lear
         torch.testing.assert_close(mine[rows], its, **near)
     corpus = data.corpus("dev")
     assert hashed.label(corpus) == indexed.label(corpus)
+    if learner == "non-local":
+        assert explain(hashed, corpus, 0) == explain(indexed, corpus, 0)
 
 
 def test_collisions_do_no_harm_to_learning_saving_and_loading(data, tmp_path):
