@@ -19,4 +19,4 @@ def show_messages() -> None:
     """Show, from now on, notices and warnings of the library, whether or not a command imports Lightning."""
     if not any(isinstance(handler, Messages) for handler in OWN.handlers):
         OWN.addHandler(Messages())
-        OWN.setLevel(logging.INFO)
+        LIGHTNING.setLevel(logging.INFO)  # as it does itself; notices are hidden by levels of this name
