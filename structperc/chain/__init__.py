@@ -7,6 +7,7 @@ path.py                         the score of a given labelling, the only place w
 viterbi.py, exportable.py       the best labelling; the same, and marginals, for torch.export
 kbest.py, memory.py             the k best labellings; whether they fit into memory
 marginals.py                    sums over all labellings: log-partition, probabilities, entropies, samples
+neighbours.py                   probabilities of the labels next to given ones
 max_marginals.py, segments.py   the best labelling through a label; with and without a segment
 segment_sums.py                 sums over the labellings with and without a segment
 local_normalisation.py          each label's probability given the one before
@@ -27,6 +28,7 @@ from structperc.chain.marginals import (
 )
 from structperc.chain.masks import compact, scatter
 from structperc.chain.max_marginals import best_before_and_after, max_marginals
+from structperc.chain.neighbours import next_marginals, previous_marginals
 from structperc.chain.path import path_score
 from structperc.chain.segment_sums import log_sum_with, log_sum_without
 from structperc.chain.segments import (
@@ -60,6 +62,8 @@ __all__ = [
     "log_partition",
     "marginals",
     "edge_marginals",
+    "next_marginals",
+    "previous_marginals",
     "entropy",
     "cross_entropy",
     "divergence",

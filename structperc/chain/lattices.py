@@ -63,6 +63,13 @@ def full_precision(x: Tensor) -> Tensor:
     return x.float() if x.dtype in HALF else x
 
 
+def doubled(lattice: Lattice) -> Lattice:
+    """Return the lattice in double precision, where the device has it."""
+    if lattice.unary.device.type == "mps":
+        return lattice
+    return lattice._replace(unary=lattice.unary.double(), edge=lattice.edge.double())
+
+
 def live(lattice: Lattice) -> Tensor:
     """Return (B, T) bool, True at real tokens."""
     return real_tokens(lattice.lengths.to(lattice.unary.device), lattice.unary.shape[1])

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from structperc.chain.lattices import checked, every_edge
+from structperc.chain.lattices import checked, doubled, every_edge
 from structperc.errors import InputError
 from structperc.ops import expectations
 from structperc.ops import sample as drawn
@@ -80,14 +80,7 @@ def sample(lattice: Lattice, n: int, generator: torch.Generator | None = None) -
 
 def marginals_of_pairs(lattice: Lattice) -> tuple[Tensor, Tensor]:
     """Return probabilities of labels (B, T, L) and of the pairs into each token (B, T, L, L), in double precision."""
-    return _each(_double(lattice))[1:]
-
-
-def _double(lattice: Lattice) -> Lattice:
-    lattice = checked(lattice)
-    if lattice.unary.device.type == "mps":  # which has no float64
-        return lattice
-    return lattice._replace(unary=lattice.unary.double(), edge=lattice.edge.double())
+    return _each(doubled(checked(lattice)))[1:]
 
 
 def _each(lattice: Lattice) -> tuple[Tensor, Tensor, Tensor]:

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from structperc.chain.lattices import checked, every_edge, live
-from structperc.chain.marginals import marginals_of_pairs
+from structperc.chain.lattices import checked, doubled, every_edge, live
+from structperc.chain.marginals import marginals
+from structperc.chain.neighbours import next_marginals
 from structperc.errors import InputError
 from structperc.ops import best_before_and_after
 from structperc.structures import Lattice
@@ -96,20 +97,20 @@ def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[
 
 
 @torch.no_grad()
-def segment_marginals(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
+def segment_marginals(lattice: Lattice, labels: Tensor, segments: Segments, following: Tensor | None = None) -> Tensor:
     """Return the probability (S,) that exactly these labels (B, T) stand on each segment.
 
-    It is p(first label) times the conditional probabilities of the next ones, so that long sums never meet.
+    It is p(first label) times the conditional probabilities of the next ones, so that long sums never meet. `following`
+    is `next_marginals(lattice, labels)`, given where others need it, too.
     """
     lattice = checked_segments(lattice, labels, segments)
-    nodes, pairs = marginals_of_pairs(lattice)
+    if following is None:
+        following = next_marginals(lattice, labels)
     places, inside = _places(segments)
-    rows = segments.rows.unsqueeze(1)
-    label = labels[rows, places]
-    given = nodes[rows, places, label]
-    both = pairs[rows, places[:, 1:], label[:, :-1], label[:, 1:]]
-    later = torch.where(given[:, :-1] > 0, both / given[:, :-1], 0).where(inside[:, 1:], 1)
-    return (given[:, 0] * later.prod(1)).to(lattice.unary.dtype)
+    rows, at = segments.rows.unsqueeze(1), (segments.rows, segments.starts)
+    first = marginals(doubled(lattice))[(*at, labels[at])]
+    later = following[rows, places[:, :-1], labels[rows, places[:, 1:]]].where(inside[:, 1:], 1)
+    return (first * later.prod(1)).to(lattice.unary.dtype)
 
 
 def _places(segments: Segments) -> tuple[Tensor, Tensor]:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from structperc.chain import Segments, edge_marginals, marginals, segment_marginals
+from structperc.chain import Segments, marginals, next_marginals, previous_marginals, segment_marginals
 from structperc.data.labels import LabelSet
 from structperc.data.segment_masks import segment_boundaries
 from structperc.metrics.sentences import SentenceBoundaries
@@ -30,15 +30,15 @@ def segment_confidence(
     rows, starts, ends = segments
     if not len(rows):
         return lattice.unary.new_zeros(0)
-    edge, node = edge_marginals(lattice), marginals(lattice)
     goes_on = _goes_on(label_set).to(labels.device)
-    # p(the label before t has its segment go on at t | y_t = j), p(the segment of label i at t - 1 goes on at t | i)
-    before = _share((edge * goes_on).sum(2), node).masked_fill(boundaries.first.unsqueeze(2), 0)
-    after = _share((edge * goes_on).sum(3), node.roll(1, 1)).masked_fill(boundaries.first.unsqueeze(2), 0)
-    after = torch.nn.functional.pad(after[:, 1:], (0, 0, 0, 1))
-    open_left = before[rows, starts, labels[rows, starts]]
-    open_right = after[rows, ends - 1, labels[rows, ends - 1]]
-    return segment_marginals(lattice, labels, segments) * (1 - open_left) * (1 - open_right)
+    left, right = (rows, starts), (rows, ends - 1)
+    before = (previous_marginals(lattice, labels)[left] * goes_on.T[labels[left]]).sum(1)
+    following = next_marginals(lattice, labels)
+    after = (following[right] * goes_on[labels[right]]).sum(1)
+    open_left = before.masked_fill(boundaries.first[left], 0).clamp(0, 1)
+    open_right = after.masked_fill(boundaries.last[right], 0).clamp(0, 1)
+    sure = segment_marginals(lattice, labels, segments, following) * (1 - open_left) * (1 - open_right)
+    return sure.to(lattice.unary.dtype)
 
 
 @torch.no_grad()
@@ -55,11 +55,6 @@ def confidence_within(lattice: Lattice, labels: Tensor, boundaries: SentenceBoun
     number = (first.flatten().cumsum(0) - 1).clamp(min=0).view(labels.shape)
     nothing = torch.full(labels.shape, torch.nan, dtype=lattice.unary.dtype, device=labels.device)
     return torch.where(within, sure[number], nothing) if len(sure) else nothing
-
-
-def _share(part: Tensor, whole: Tensor) -> Tensor:
-    """part / whole in 0..1; 0 where the whole is 0."""
-    return (part / whole).where(whole > 0, 0).clamp(0, 1)
 
 
 def _goes_on(label_set: LabelSet) -> Tensor:
