@@ -24,6 +24,7 @@ BENCHMARKS = (
     "serving",
     "start",
     "scale",
+    "many_labels",
     "boosting",
     "guided",
     "neural",
