@@ -1,9 +1,11 @@
-"""Notices of Lightning that are meant for programmers, and that users of the program can do nothing about."""
+"""Notices that are hidden: those that only programmers can act on, and what the first of several processes says."""
 
 import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 WARNINGS = (
     "LightningCLI's args parameter",
@@ -43,6 +45,7 @@ def quieten() -> None:
         warnings.filterwarnings("ignore", message=warning)
     for name in LOGGERS:
         logging.getLogger(name).addFilter(_tells)
+    logging.getLogger("pytorch_lightning.structperc").addFilter(_is_of_the_first)
 
 
 @contextmanager
@@ -62,3 +65,8 @@ def quiet() -> Iterator[None]:
 def _tells(record: logging.LogRecord) -> bool:
     """Whether a message is for users."""
     return not any(words in record.getMessage() for words in MESSAGES)
+
+
+def _is_of_the_first(record: logging.LogRecord) -> bool:
+    """Whether nobody else says it: of several processes that train together the first one tells how they get on."""
+    return record.levelno >= logging.WARNING or not getattr(rank_zero_only, "rank", 0)
