@@ -92,7 +92,7 @@ class CRFsuite(pycrfsuite.Trainer):
     def __init__(self, features: FeatureExtractor, data: SequenceData, ours: Ours, options: dict) -> None:
         super().__init__("lbfgs", {"c2": 1 / (2 * C), "period": 1000, **options})
         names = features.feature_names("node")
-        nodes = ours.rows.features.nodes
+        nodes = ours.rows.arrays.nodes
         strings = [[names[i] for i in ids.tolist()] for ids in nodes.ids.split(nodes.counts.tolist())]
         corpus = data.corpus("train")
         for one, gold in zip(corpus.sentences_of(strings), corpus.sentences_of(corpus.columns["label"]), strict=True):

@@ -176,7 +176,7 @@ class CRFsuite(pycrfsuite.Trainer):
         return 100 * compare(_gold(rows), predicted, predicted, self.data.scheme).segments[0].f1
 
     def _strings(self, rows: EncodedCorpus) -> list[list[list[str]]]:
-        nodes = rows.features.nodes
+        nodes = rows.arrays.nodes
         names = [[self.names[i] for i in ids.tolist()] for ids in nodes.ids.split(nodes.counts.tolist())]
         return rows.corpus.sentences_of(names)
 

@@ -79,7 +79,7 @@ def weights_of(tagger: Tagger) -> list[Tensor]:
 
 def occurrences(rows: EncodedCorpus, size: int, kind: str = "nodes") -> Tensor:
     """(N, size) how often each token has each feature."""
-    features = getattr(rows.features, kind)
+    features = getattr(rows.arrays, kind)
     table = torch.zeros(len(features.counts), size, dtype=torch.float64)
     for token, i in zip(features.owners.tolist(), features.ids.tolist(), strict=True):
         table[token, i] += 1
@@ -107,7 +107,7 @@ class Loops:
         if "scorer.transition" in named:
             edge = edge + named["scorer.transition"]
         corpus = self.rows.corpus
-        gold = torch.from_numpy(self.rows.tokens[0])
+        gold = torch.from_numpy(self.rows.arrays.tokens.array[:, 0].astype("int64"))
         spans = [(int(corpus.starts[s]), int(corpus.starts[s + 1])) for s in which or range(len(corpus))]
         return torch.stack([self._one(unary[a:b], edge[a:b], gold[a:b]) for a, b in spans]).sum()
 

@@ -1,38 +1,46 @@
 """A corpus as arrays: features extracted once, mini-batches cut from them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset
 
+from structperc.batching.arrays import Arrays, held_arrays
 from structperc.batching.processes import WHOLE, Share
 from structperc.batching.sampler import LengthBatches
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.data.words import word_numbers
 from structperc.features import FeatureExtractor
-from structperc.ragged import Ragged, spread
+from structperc.ragged import Ragged
 from structperc.structures import Batch, Words
+
+Encode = Callable[[Corpus, FeatureExtractor, LabelSet], Arrays]
 
 
 class EncodedCorpus(Dataset[Batch]):
     """A corpus whose features were extracted once, as a data set that maps a list of row numbers to their Batch.
 
-    Gold labels are None when the corpus has no `label` column. `inputs` is what encoders read of the corpus.
+    Gold labels are None when the corpus has no `label` column.
+
+    Args:
+        corpus: the corpus.
+        features: whose ids are known, see `FeatureExtractor.fit`.
+        labels: which numbers labels have.
+        inputs: what encoders read of the corpus.
+        encode: makes the arrays, or finds them where they are kept: in memory, or in the files of a cache.
     """
 
     def __init__(
-        self, corpus: Corpus, features: FeatureExtractor, labels: LabelSet, inputs: Sequence[Ragged] = ()
+        self,
+        corpus: Corpus,
+        features: FeatureExtractor,
+        labels: LabelSet,
+        inputs: Sequence[Ragged] = (),
+        encode: Encode = held_arrays,
     ) -> None:
         self.corpus, self.inputs = corpus, inputs
-        self.features = features.encode(corpus)
-        gold = corpus.columns.get("label")
-        self.labelled = gold is not None
-        ids = np.zeros(corpus.tokens, np.int64) if gold is None else labels.encode(gold, corpus.where)
-        words = corpus.numbered("word")
-        looks = word_numbers(words.distinct).take(words.numbers, 1)
-        self.tokens = np.stack([ids, *_sentences(corpus), *looks])  # (8, N), so that one call pads them all
+        self.arrays = encode(corpus, features, labels)
 
     def __len__(self) -> int:
         return len(self.corpus)
@@ -41,21 +49,38 @@ class EncodedCorpus(Dataset[Batch]):
         from structperc.batching.padding import side_by_side  # which needs a compiler
 
         order = np.asarray(rows, dtype=np.int64)
-        nodes, edges = self.features.cut(order)
         starts, ends = self.corpus.starts[order], self.corpus.starts[order + 1]
-        padded = torch.from_numpy(side_by_side(self.tokens, starts, ends))
+        arrays = self.arrays
+        nodes, edges = arrays.nodes.take(starts, ends), None
+        if arrays.edges is not None:
+            edges = nodes if arrays.edges is arrays.nodes else arrays.edges.take(starts, ends)
+        stops = (ends - starts).cumsum()
+        padded = torch.from_numpy(side_by_side(self._tokens(starts, ends), stops - (ends - starts), stops))
         gold, sentences, first, last, *words = padded.unbind()
         return Batch(
             nodes,
             edges,
             torch.from_numpy(ends - starts),
-            gold if self.labelled else None,
+            gold if arrays.labelled else None,
             sentences,
             first.bool(),
             last.bool(),
             torch.from_numpy(order),
             Words(*words),
             tuple(one.take(starts, ends) for one in self.inputs),
+        )
+
+    def _tokens(self, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """What stands at the n tokens of some sequences, (8, n) int64.
+
+        The label, the number of the sentence, whether it begins and whether it ends there, and the numbers of `Words`.
+        """
+        labels, sentences, words = self.arrays.tokens.take(starts, ends).T
+        first = np.diff(sentences, prepend=-1) != 0
+        begins = (ends - starts).cumsum() - (ends - starts)
+        first[begins[starts < ends]] = True
+        return np.stack(
+            [labels, sentences, first, np.append(first[1:], True)[: len(first)], *self.arrays.looks[:, words]]
         )
 
 
@@ -81,12 +106,3 @@ def _transposed(batch: Batch) -> Batch:
     nodes = batch.nodes.transpose()
     same = batch.edges is batch.nodes
     return batch._replace(nodes=nodes, edges=nodes if same else batch.edges and batch.edges.transpose())
-
-
-def _sentences(corpus: Corpus) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(N,) each: number of a token's sentence within its sequence; 1 where a sentence begins; 1 where one ends."""
-    lengths = np.diff(corpus.sentences)
-    sentence, place = (x.numpy() for x in spread(torch.from_numpy(lengths)))
-    sequence, _ = spread(torch.from_numpy(corpus.lengths))
-    number = sentence - sentence[corpus.starts[sequence]]
-    return number, (place == 0).astype(np.int64), (place == lengths[sentence] - 1).astype(np.int64)

@@ -3,14 +3,17 @@
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytorch_lightning as pl
 from datasets import Dataset
 from torch.utils.data import DataLoader, DistributedSampler
 
+from structperc.batching.cache import Cache, Memory, Store
 from structperc.batching.encoded import EncodedCorpus, FixedBatches
+from structperc.batching.kept_corpus import content
 from structperc.batching.processes import share
 from structperc.batching.sampler import LengthBatches
 from structperc.data.corpus import Corpus
@@ -21,13 +24,26 @@ from structperc.data.reading import Reading, Unit
 from structperc.data.tags import Scheme
 from structperc.data.text import expand
 from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from structperc.public_names import path_of
 from structperc.spelling import did_you_mean
 from structperc.structures import Batch
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 SPLITS = ("train", "dev", "test")
+
 UNMARKED = "(-DOCSTART- or newdoc lines) in it; set data.unit: sentence"
+
+
+class InFiles(NamedTuple):
+    """Splits that are files."""
+
+    path: str  # folder
+    files: Mapping[str, str]  # by split
+    options: Mapping[
+        str, Any
+    ]  # all that says how they are read, beside the options of `SequenceData`; plain JSON types
 
 
 class SequenceData(pl.LightningDataModule, ABC):
@@ -52,6 +68,9 @@ class SequenceData(pl.LightningDataModule, ABC):
             split of a source that has none, and are left out of training.
         types: other names of segment types, such as {PER: NAME, LOC: NAME}; types of one name are merged, those not
             named stay. Neighbouring segments stay two.
+        cache: folder in which corpora, the features that taggers learn of them and the ids of features are kept, for
+            later runs and for all processes; training reads mini-batches from there, and needs little memory.
+            Environment variables are expanded.
 
     Raises:
         InputError: a number is too small; `predict` names no split; types are given and the scheme is "none".
@@ -73,6 +92,7 @@ class SequenceData(pl.LightningDataModule, ABC):
         predict: str = "dev",
         holdout: int = 0,
         types: dict[str, str] | None = None,
+        cache: str | None = None,
     ) -> None:
         super().__init__()
         least = (("batch_size", batch_size, 1), ("eval_batch_size", eval_batch_size, 1), ("seed", seed, 0))
@@ -87,6 +107,8 @@ class SequenceData(pl.LightningDataModule, ABC):
         self.batch_size, self.eval_batch_size, self.shuffle = batch_size, eval_batch_size, shuffle
         self.seed, self.predict_split, self.holdout = seed, predict, holdout
         self.types = types or {}
+        self.store: Store = Memory() if cache is None else Cache(cache)
+        self.in_files: InFiles | None = None  # set by sources that read a file for each split
         self._corpora: dict[str, Corpus | None] = {}
         self._encoded: dict[str, EncodedCorpus] = {}
         self._encoders: dict[str, Callable[[Corpus], EncodedCorpus]] = {}
@@ -110,7 +132,14 @@ class SequenceData(pl.LightningDataModule, ABC):
 
     def label_set(self) -> LabelSet:
         """Return all labels that `scheme` has for the training data. Raises InputError as `corpus` does."""
-        return LabelSet.from_corpus(self.corpus("train").columns["label"], self.scheme)
+        return LabelSet.from_corpus(self.corpus("train").numbered("label").distinct, self.scheme)
+
+    def learned(self, features: FeatureExtractor) -> FeatureExtractor:
+        """Return features as they are after the training data: learned now, or others that a cache has kept.
+
+        Raises InputError as `corpus` and `FeatureExtractor.fit` do.
+        """
+        return self.store.learned(features, self.corpus("train"))
 
     def _check_labels(self, corpus: Corpus) -> None:
         if "label" not in corpus.columns:
@@ -123,8 +152,27 @@ class SequenceData(pl.LightningDataModule, ABC):
         return self._corpora[split] is not None
 
     def _read(self, split: str) -> dict[str, Corpus | None]:
+        file = None if self.in_files is None else split_file(self.in_files.path, self.in_files.files, split)
+        if file is None or not (file.is_file() or file.is_dir()):
+            found = self.read(split)
+            return {split: None if found is None else self._renamed(split, self._prepared(*found))}
+        corpus = self.store.corpus(lambda: self._made_from(split, file), lambda: self._of_file(split))
+        return {split: replace(corpus, name=str(file))}
+
+    def _of_file(self, split: str) -> Corpus:
         found = self.read(split)
-        return {split: None if found is None else self._renamed(split, self._prepared(*found))}
+        assert found is not None
+        return self._renamed(split, self._prepared(*found))
+
+    def _made_from(self, split: str, file: Path) -> Any:
+        """All that the corpus of a file depends on; types are checked for training data alone."""
+        assert self.in_files is not None
+        source = [path_of(type(self)), file.suffixes, self.in_files.options]
+        try:
+            found = content(file)
+        except OSError as error:
+            raise InputError(f"{file}: cannot read this file ({error.strerror})") from None
+        return [found, *source, self.reading, self.scheme, self.strict, self.types, split == "train"]
 
     def _held_out(self) -> dict[str, Corpus | None]:
         """The training data as train and dev split."""
@@ -136,7 +184,7 @@ class SequenceData(pl.LightningDataModule, ABC):
 
     def _prepared(self, name: str, rows: Dataset) -> Corpus:
         corpus = read_rows(rows, name, self.reading, self.scheme, UNMARKED, self.strict)
-        if self.scheme != "none" and set(corpus.columns.get("label", [])) == {"O"}:
+        if self.scheme != "none" and "label" in corpus.columns and corpus.numbered("label").distinct == ["O"]:
             logger.warning("%s: all labels are O: there is no segment to learn or to find", name)
         return corpus
 

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from datasets import Dataset
 
-from structperc.batching.sequence_data import SequenceData, check_splits, split_file
+from structperc.batching.sequence_data import InFiles, SequenceData, check_splits, split_file
 from structperc.data.conll import read_conll
 from structperc.data.conllu import read_conllu
 from structperc.data.hub import read_hub
@@ -40,6 +40,8 @@ class Conll(SequenceData):
         check_splits("data.files", files)
         self.path, self.files, self.columns = path, files, columns
         self.docstart, self.comments, self.encoding = docstart, comments, encoding
+        how = {"columns": columns, "docstart": docstart, "comments": comments, "encoding": encoding}
+        self.in_files = InFiles(path, files, how)
 
     def read(self, split: str) -> tuple[str, Dataset] | None:
         """Return the file's name and the rows of the split, or None if `files` names no file for it."""
@@ -76,6 +78,7 @@ class Conllu(SequenceData):
         super().__init__(scheme=scheme, **options)
         check_splits("data.files", files)
         self.path, self.files, self.tags, self.encoding = path, files, tags, encoding
+        self.in_files = InFiles(path, files, {"tags": tags, "encoding": encoding})
 
     def read(self, split: str) -> tuple[str, Dataset] | None:
         """Return the file's name and the rows of the split, or None if `files` names no file for it."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from datasets import Dataset, IterableDataset
 
-from structperc.batching.sequence_data import SPLITS, SequenceData, check_splits, split_file
+from structperc.batching.sequence_data import SPLITS, InFiles, SequenceData, check_splits, split_file
 from structperc.data.table_files import dataset_rows, read_table
 from structperc.data.tables import Reader
 from structperc.errors import InputError
@@ -48,6 +48,7 @@ class Table(SequenceData):
         self.path, self.files, self.encoding = path, files, encoding
         self.reader = Reader(columns, label_names or {}, tokens, sentences, self.reading.labels or self.scheme)
         self.reader.check("data")
+        self.in_files = InFiles(path, files, {**self.reader._asdict(), "encoding": encoding})
 
     def read(self, split: str) -> tuple[str, Dataset] | None:
         """Return the file's name and the rows of the split, or None if `files` names no file for it."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from structperc.data.column import Column
 from structperc.data.distinct import DistinctStrings, number_strings
 from structperc.data.reading import UNITS
 from structperc.errors import InputError
@@ -25,7 +26,7 @@ class Corpus:
     Raises InputError when there is no column `word` or a column does not have N values.
     """
 
-    columns: dict[str, list[str]]  # role -> N strings
+    columns: Mapping[str, Sequence[str]]  # role -> N strings: a list, or a `Column`, which takes less memory
     starts: np.ndarray  # (S + 1,) int64
     sentences: np.ndarray  # (R + 1,) int64
     documents: np.ndarray  # (S,) int64, document id of each sequence
@@ -137,12 +138,14 @@ class Corpus:
     def numbered(self, role: str) -> DistinctStrings:
         """Return the distinct strings of a column and which of them stands at each token; found once, then kept."""
         if role not in self._numbered:
-            self._numbered[role] = number_strings(self.columns[role])
+            values = self.columns[role]
+            self._numbered[role] = values.strings if isinstance(values, Column) else number_strings(values)
         return self._numbered[role]
 
     def replace_column(self, role: str, values: Sequence[str]) -> "Corpus":
         """Return the corpus with one column of N strings added or replaced."""
-        return replace(self, columns={**self.columns, role: list(values)})
+        held = values if isinstance(values, Column) else list(values)
+        return replace(self, columns={**self.columns, role: held})
 
     def sentences_of(self, flat: Sequence[Value]) -> list[list[Value]]:
         """Return values of all N tokens, cut at the boundaries of sentences."""
@@ -154,7 +157,7 @@ class Corpus:
         inside = (self.sentences >= a) & (self.sentences <= b)
         return replace(
             self,
-            columns={role: values[a:b] for role, values in self.columns.items()},
+            columns={role: _part(values, slice(a, b)) for role, values in self.columns.items()},
             starts=self.starts[first : stop + 1] - a,
             sentences=self.sentences[inside] - a,
             documents=self.documents[first:stop],
@@ -165,10 +168,10 @@ class Corpus:
         """Return the sequences where keep (S,) bool is true, in their order, without sentences that are empty."""
         tokens = np.repeat(keep, self.lengths)
         before = _to_boundaries(tokens)  # tokens kept before each boundary
-        kept = np.flatnonzero(tokens).tolist()
+        kept = np.flatnonzero(tokens)
         return replace(
             self,
-            columns={role: [values[i] for i in kept] for role, values in self.columns.items()},
+            columns={role: _part(values, kept) for role, values in self.columns.items()},
             starts=_to_boundaries(self.lengths[keep]),
             sentences=np.unique(before[self.sentences]),
             documents=self.documents[keep],
@@ -188,13 +191,18 @@ def _is_text(rows: "datasets.Dataset", role: str) -> bool:
     return getattr(getattr(rows.features[role], "feature", None), "dtype", None) in ("string", "large_string")
 
 
-def _strings(values: Any, column: str) -> list[str]:
-    """Arrow strings -> a list in which equal strings are one object, so that each is hashed once."""
+def _strings(values: Any, column: str) -> Column:
+    """Arrow strings as a column."""
     if values.null_count:
         raise InputError(f"{column} has {values.null_count} tokens without a value")
     coded = values.dictionary_encode()
-    distinct = np.array(coded.dictionary.to_pylist(), dtype=object)
-    return distinct[coded.indices.to_numpy()].tolist()
+    return Column.numbered(coded.dictionary.to_pylist(), coded.indices.to_numpy())
+
+
+def _part(values: Sequence[str], places: slice | np.ndarray) -> Sequence[str]:
+    if isinstance(values, Column):
+        return values.take(places)
+    return values[places] if isinstance(places, slice) else [values[i] for i in places.tolist()]
 
 
 def _boundaries(

@@ -1,13 +1,17 @@
 """Labels of a corpus repaired, brought into another tag scheme, and their types renamed."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from structperc.data.column import Column
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.reading import Reading
 from structperc.data.segments import convert, first_violation, rename, repair
+from structperc.data.tags import NO_TAG, follows, read_tag
 from structperc.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,17 +52,41 @@ def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = Fa
     """
     if "label" not in corpus.columns:
         raise InputError(f"{corpus.name}: no column 'label' among {list(corpus.columns)}")
-    labels = corpus.columns["label"]
-    _check_labels(corpus, labels, source)
-    normal: list[str] = []
-    repaired = 0
-    for sentence in corpus.sentences_of(labels):
-        if strict:
-            _check_legal(corpus, sentence, len(normal), source)
-        legal, changed = repair(sentence, source)
-        normal += legal if source == target else convert(legal, source, target)
+    labels = corpus.numbered("label")
+    _check_labels(corpus, labels.distinct, source)
+    illegal = illegal_sentences(corpus, source)
+    if strict and len(illegal):
+        a, b = corpus.sentences[illegal[0]], corpus.sentences[illegal[0] + 1]
+        _check_legal(corpus, corpus.columns["label"][a:b], int(a), source)
+    if source == target and not len(illegal):
+        return corpus, 0
+    names = {name: i for i, name in enumerate(labels.distinct)}
+    numbers, repaired = labels.numbers.copy(), 0
+    for r in illegal if source == target else range(len(corpus.sentences) - 1):
+        a, b = corpus.sentences[r], corpus.sentences[r + 1]
+        legal, changed = repair([labels.distinct[i] for i in labels.numbers[a:b].tolist()], source)
+        normal = legal if source == target else convert(legal, source, target)
+        numbers[a:b] = [names.setdefault(name, len(names)) for name in normal]
         repaired += changed
-    return corpus.replace_column("label", normal), repaired
+    return corpus.replace_column("label", Column.numbered(list(names), numbers)), repaired
+
+
+def illegal_sentences(corpus: Corpus, scheme: str) -> np.ndarray:
+    """Return the numbers of the sentences whose labels are illegal where they stand, ascending (n,) int64.
+
+    Raises InputError for a label that is not of the scheme at all.
+    """
+    distinct, numbers = corpus.numbered("label")
+    if scheme == "none" or not len(numbers):
+        return np.zeros(0, np.int64)
+    tags = [*(read_tag(label, scheme) for label in distinct), NO_TAG]
+    allowed = np.array([[follows(before, tag, scheme) for tag in tags] for before in tags])
+    bounds = np.unique(corpus.sentences)  # of sentences that have tokens
+    previous = np.concatenate([numbers[:1], numbers[:-1]])
+    previous[bounds[:-1]] = len(distinct)
+    wrong = ~allowed[previous, numbers]
+    wrong[bounds[1:] - 1] |= ~allowed[numbers[bounds[1:] - 1], -1]
+    return np.unique(np.searchsorted(corpus.sentences, np.flatnonzero(wrong), side="right") - 1)
 
 
 def rename_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> Corpus:
@@ -72,7 +100,7 @@ def rename_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> Corpu
 
 def check_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> None:
     """Raise InputError for a type of `types` that no segment of the corpus has."""
-    known = LabelSet.from_corpus(corpus.columns["label"], scheme).type_names
+    known = LabelSet.from_corpus(corpus.numbered("label").distinct, scheme).type_names
     for name in types:
         if name not in known:
             raise InputError(
@@ -80,15 +108,15 @@ def check_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> None:
             )
 
 
-def _check_labels(corpus: Corpus, labels: list[str], scheme: str) -> None:
-    for label in dict.fromkeys(labels):
+def _check_labels(corpus: Corpus, distinct: Sequence[str], scheme: str) -> None:
+    for label in distinct:
         try:
             first_violation([label], scheme)
         except InputError as error:
-            raise InputError(f"{corpus.where(labels.index(label))}: {error}") from None
+            raise InputError(f"{corpus.where(corpus.columns['label'].index(label))}: {error}") from None
 
 
-def _check_legal(corpus: Corpus, sentence: list[str], start: int, scheme: str) -> None:
+def _check_legal(corpus: Corpus, sentence: Sequence[str], start: int, scheme: str) -> None:
     if (at := first_violation(sentence, scheme)) is not None:
         before = repr(sentence[at - 1]) if at else "the beginning"
         after = repr(sentence[at + 1]) if at + 1 < len(sentence) else "the end"

@@ -1,6 +1,7 @@
 """Vectors of words from a pre-trained transformer."""
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -202,7 +203,7 @@ def _means(vectors: Tensor, first: np.ndarray, counts: np.ndarray) -> Tensor:
     return nn.functional.embedding_bag(ids, vectors, offsets, mode="mean", include_last_offset=True)
 
 
-def _frame(tokenizer: "Tokenizer", words: list[str]) -> tuple[list[int], list[int]]:
+def _frame(tokenizer: "Tokenizer", words: Sequence[str]) -> tuple[list[int], list[int]]:
     """Special tokens that the tokenizer puts before and after words, as it does with these."""
     found = tokenizer.encode(words, is_pretokenized=True)
     own = [place for place, word in enumerate(found.word_ids) if word is not None]

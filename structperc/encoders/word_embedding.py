@@ -1,5 +1,7 @@
 """A vector for each word, learned or taken from a file."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -91,7 +93,7 @@ class WordEmbedding(TokenEmbedder):
         numbers = torch.from_numpy(self.known.numbers(self._strings(corpus)))
         return [Ragged.of_counts(numbers, torch.ones(len(numbers), dtype=torch.int64))]
 
-    def _strings(self, corpus: Corpus) -> list[str]:
+    def _strings(self, corpus: Corpus) -> Sequence[str]:
         if self.column not in corpus.columns:
             roles = ", ".join(role for role in corpus.columns if role != "label")
             raise InputError(f"{corpus.name}: WordEmbedding reads column {self.column!r}, which is not there ({roles})")

@@ -19,7 +19,7 @@ def changed_sentences(corpus: Corpus, row: int, before: list[str], after: list[s
     for a, b in pairwise(boundaries):
         old, new = (spans(labels[a - start : b - start]) for labels in (before, after))
         wanted = None if gold is None else spans(gold[a:b])
-        words, changes = corpus.columns["word"][a:b], []
+        words, changes = list(corpus.columns["word"][a:b]), []
         for region in _regions(set(old) ^ set(new)):
             right = None if wanted is None else _within(wanted, *region)
             place = corpus.where(a + region[0])

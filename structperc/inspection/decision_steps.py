@@ -1,5 +1,6 @@
 """The steps in which a guided tagger decided the tokens of a sentence."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -24,8 +25,8 @@ class Decided(NamedTuple):
 
     row: int  # which sequence of the corpus, from 0
     place: str  # "file:line" of its first token
-    words: list[str]
-    gold: list[str] | None  # labels; None when they are not known
+    words: Sequence[str]
+    gold: Sequence[str] | None  # labels; None when they are not known
     steps: list[Step]  # of all tokens, in the order of their decisions
 
     @property

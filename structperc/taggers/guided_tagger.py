@@ -78,8 +78,7 @@ class GuidedTagger(SequenceTagger):
 
     def learn_sizes(self, data: SequenceData) -> None:
         """Take features and labels from the training data, and create the weights."""
-        train = data.corpus("train")
-        self.features.fit(train)
+        self.features = data.learned(self.features)
         self.allocate(data.label_set())
 
     def check_data(self, data: SequenceData, stage: str) -> None:

@@ -142,6 +142,11 @@ class SequenceTagger(SavedTagger, Labeller):
         """Return a corpus as arrays, with the numbers of this tagger's features and labels."""
         return EncodedCorpus(corpus, self.features, self.labels, self.inputs(corpus))
 
+    def encode_split(self, corpus: Corpus) -> EncodedCorpus:
+        """Return a split of the trainer's data as `encode` does; its arrays are where the data keep them."""
+        data: SequenceData = self.trainer.datamodule  # type: ignore[attr-defined]
+        return EncodedCorpus(corpus, self.features, self.labels, self.inputs(corpus), data.store.arrays)
+
     def setup(self, stage: str) -> None:
         """Learn vocabulary and sizes from the training data unless they are known; encode what the stage reads."""
         data: SequenceData = self.trainer.datamodule  # type: ignore[attr-defined]
@@ -153,7 +158,7 @@ class SequenceTagger(SavedTagger, Labeller):
         if not self.fitted:
             self.unit = data.unit
             self.learn_sizes(data)
-        data.encode(self.encode, stage)
+        data.encode(self.encode_split, stage)
 
     def check_processes(self, trainer: pl.Trainer) -> None:
         """Raise InputError if this trainer has several processes that cannot train the tagger together."""

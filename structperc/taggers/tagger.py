@@ -192,7 +192,7 @@ class Tagger(LossTagger):
             return
         train = data.corpus("train")
         self.scorer.learn(train)
-        self.features.fit(train)
+        self.features = data.learned(self.features)
         self.allocate(data.label_set())
 
     def check_data(self, data: SequenceData, stage: str) -> None:

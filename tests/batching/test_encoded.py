@@ -89,7 +89,7 @@ def test_another_encoder_encodes_anew():
     data.encode(taggers[0], "test")
     assert data.encoded("train") is kept
     data.encode(taggers[1], "fit")
-    assert len(data.encoded("train").features.nodes.ids) > len(kept.features.nodes.ids)
+    assert len(data.encoded("train").arrays.nodes.ids) > len(kept.arrays.nodes.ids)
 
 
 def encoder(templates, data):

@@ -77,7 +77,7 @@ class Peer:
 
     def strings(self, rows):
         """Names of the features of each token, sentence by sentence."""
-        nodes = rows.features.nodes
+        nodes = rows.arrays.nodes
         names = [[self.names[i] for i in ids.tolist()] for ids in nodes.ids.split(nodes.counts.tolist())]
         return rows.corpus.sentences_of(names)
 

@@ -1,0 +1,154 @@
+"""A corpus as arrays of numbers, in memory or in files, of which stretches are read."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+
+from structperc.data.array_folder import ArrayFolder, ArrayWriter
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.data.stretches import HeldArray, Stretches
+from structperc.data.words import word_numbers
+from structperc.features import FeatureExtractor
+from structperc.features.id_lists import IdLists
+from structperc.ragged import Ragged
+
+PIECE = 2**18  # tokens whose features are found at a time where they go to a file
+
+NODES, EDGES, TOKENS, LOOKS, LABELLED = "nodes", "edges", "tokens", "looks", "labelled"
+
+
+class Lists(Protocol):
+    """Lists of ids, one for each token of a corpus."""
+
+    def take(self, starts: np.ndarray, stops: np.ndarray) -> Ragged:
+        """Return the lists starts[i], ..., stops[i] - 1, for one i after the other, as a mini-batch holds them."""
+
+
+class Arrays(NamedTuple):
+    """A corpus of N tokens, of V distinct words, as taggers of features read it."""
+
+    nodes: Lists
+    edges: Lists | None  # the same object as `nodes` where these are the same features; None without templates
+    tokens: Stretches  # (N, 3) int32: number of the label, of the sentence within its sequence, of the word
+    looks: np.ndarray  # (4, V) int64, see `word_numbers`
+    labelled: bool  # whether there are gold labels, which are 0 else
+
+
+class FiledLists(NamedTuple):
+    """Lists of ids that lie in files: list i is ids[ends[i]:ends[i + 1]]."""
+
+    ids: Stretches  # (M,) int32
+    ends: Stretches  # (N + 1,) int64
+    weights: Stretches | None  # (M,) float32; None: each id counts 1
+
+    def take(self, starts: np.ndarray, stops: np.ndarray) -> Ragged:
+        """Return the lists starts[i], ..., stops[i] - 1, for one i after the other, as a mini-batch holds them."""
+        ends, lengths = self.ends.take(starts, stops + 1), stops - starts
+        opening = np.zeros(len(starts), np.int64)  # where the stretches begin in `ends`
+        opening[1:] = (lengths + 1).cumsum()[:-1]
+        first, last = ends[opening], ends[opening + lengths]
+        taken = np.zeros(lengths.sum() + 1, np.int64)
+        before = (last - first).cumsum() - last  # what taking moves the ends of a stretch by
+        taken[1:] = np.delete(ends, opening) + before.repeat(lengths)
+        return Ragged(
+            torch.from_numpy(self.ids.take(first, last)),
+            torch.from_numpy(taken.astype(np.int32)),
+            longest=int(np.diff(taken).max(initial=0)),
+            weights=None if self.weights is None else torch.from_numpy(self.weights.take(first, last)),
+        )
+
+
+def held_arrays(corpus: Corpus, features: FeatureExtractor, labels: LabelSet) -> Arrays:
+    """Return a corpus as arrays in memory. Raises InputError for labels that are unknown, and for missing columns."""
+    encoded = features.encode(corpus)
+    tokens = np.concatenate([piece for _, piece in _tokens(corpus, labels, corpus.tokens)] or [np.empty((0, 3), "<i4")])
+    looks = word_numbers(corpus.numbered("word").distinct)
+    return Arrays(encoded.nodes, encoded.edges, HeldArray(tokens), looks, "label" in corpus.columns)
+
+
+def write_arrays(writer: ArrayWriter, corpus: Corpus, features: FeatureExtractor, labels: LabelSet) -> None:
+    """Write a corpus as arrays, piece by piece, in memory that does not grow with it. Raises as `held_arrays` does.
+
+    Not for features that read documents: those may look at all of a corpus.
+    """
+    nodes, edges, kind = _ListWriter(writer, NODES), _ListWriter(writer, EDGES), None
+    for piece, tokens in _tokens(corpus, labels, PIECE):
+        found = features.ids(piece)
+        nodes.append(found.nodes)
+        if found.edges is not None:
+            kind = NODES if found.edges is found.nodes else EDGES
+            if kind == EDGES:
+                edges.append(found.edges)
+        writer.append(TOKENS, tokens)
+    writer.append(LOOKS, word_numbers(corpus.numbered("word").distinct))
+    writer.finish({LABELLED: "label" in corpus.columns, EDGES: kind})
+
+
+def filed_arrays(folder: ArrayFolder) -> Arrays:
+    """Return the arrays that `write_arrays` has written."""
+    nodes, kind = _filed(folder, NODES), folder.about[EDGES]
+    edges = None if kind is None else nodes if kind == NODES else _filed(folder, EDGES)
+    return Arrays(nodes, edges, folder.array(TOKENS), folder.array(LOOKS).whole(), folder.about[LABELLED])
+
+
+class _ListWriter:
+    """Writes lists of ids as arrays NAME.ids, NAME.ends and, once an id does not count 1, NAME.weights."""
+
+    def __init__(self, writer: ArrayWriter, name: str) -> None:
+        self.writer, self.ids, self.ends, self.weights = writer, f"{name}.ids", f"{name}.ends", f"{name}.weights"
+        self.written = 0
+
+    def append(self, lists: IdLists) -> None:
+        """Add the lists of some more tokens."""
+        if self.ends not in self.writer:
+            self.writer.append(self.ends, np.zeros(1, np.int64))
+        self.writer.append(self.ids, lists.ids)
+        self.writer.append(self.ends, lists.ends[1:] + self.written)
+        if lists.weights is not None and self.weights not in self.writer:
+            self.writer.append(self.weights, np.ones(self.written, np.float32))
+        if self.weights in self.writer:
+            own = np.ones(len(lists.ids), np.float32) if lists.weights is None else lists.weights
+            self.writer.append(self.weights, own)
+        self.written += len(lists.ids)
+
+
+def _tokens(corpus: Corpus, labels: LabelSet, size: int) -> Iterator[tuple[Corpus, np.ndarray]]:
+    """Pieces of a corpus of some `size` tokens or one sequence, with the numbers of their tokens (n, 3) int32."""
+    words, gold = corpus.numbered("word").numbers, _gold(corpus, labels)
+    firsts = np.unique(np.searchsorted(corpus.starts, np.arange(0, max(1, corpus.tokens), max(1, size))))
+    firsts = firsts[firsts < max(1, len(corpus))]
+    for first, stop in pairwise([*firsts.tolist(), len(corpus)]):
+        piece = corpus if len(firsts) == 1 else corpus.stretch(first, stop)
+        own = slice(int(corpus.starts[first]), int(corpus.starts[stop]))
+        numbers = np.zeros((piece.tokens, 3), np.int32)
+        numbers[:, 0], numbers[:, 1], numbers[:, 2] = gold[own], _sentences(piece), words[own]
+        yield piece, numbers
+
+
+def _gold(corpus: Corpus, labels: LabelSet) -> np.ndarray:
+    """The number of the label of each token, (N,) int32; all 0 for a corpus without labels."""
+    if "label" not in corpus.columns:
+        return np.broadcast_to(np.int32(0), corpus.tokens)
+    distinct, numbers = corpus.numbered("label")
+    ids = labels.encode(distinct, lambda i: corpus.where(int(np.flatnonzero(numbers == i)[0])))
+    return ids.astype(np.int32)[numbers]
+
+
+def _sentences(corpus: Corpus) -> np.ndarray:
+    """The number of the sentence of each token within its sequence, (N,) int32."""
+    sentence = np.repeat(np.arange(len(corpus.sentences) - 1, dtype=np.int32), np.diff(corpus.sentences))
+    first = sentence[np.minimum(corpus.starts[:-1], max(0, corpus.tokens - 1))] if len(sentence) else sentence
+    return sentence - np.repeat(first, corpus.lengths)
+
+
+def _filed(folder: ArrayFolder, kind: str) -> FiledLists:
+    weights = f"{kind}.weights"
+    return FiledLists(
+        folder.array(f"{kind}.ids"),
+        folder.array(f"{kind}.ends"),
+        folder.array(weights) if weights in folder else None,
+    )

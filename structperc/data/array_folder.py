@@ -1,0 +1,132 @@
+"""Folders of arrays, each in a file of its own, and of what is to be known about them, with checksums.
+
+The folder appears under its name when it is complete, see `unfinished`; sizes and checksums tell whether its files are
+still what was written. Files hold the numbers of an array as they are in memory, little-endian, and nothing else.
+"""
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from structperc.data.output import complaints
+from structperc.data.stretches import FileArray
+from structperc.data.typed import check_fields, check_value
+from structperc.errors import InputError
+
+INDEX, ABOUT = "arrays.json", "about"
+READ = 2**20  # bytes of a file that are looked at at a time
+ARRAY = {"dtype": str, "shape": list[int], "checksum": int}
+TYPES = ("|u1", "<i4", "<i8", "<f4")
+
+
+class ArrayWriter:
+    """Writes arrays into a folder that is there; each may come in parts. To be used in a `with` statement.
+
+    Raises InputError, naming the file and the reason, where the system refuses, as it does on a full disk.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._files: dict[str, BinaryIO] = {}
+        self._arrays: dict[str, dict[str, Any]] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._arrays
+
+    def append(self, name: str, rows: np.ndarray) -> None:
+        """Add rows (n, ...) to the array of a name, which begins with the first ones."""
+        rows = np.ascontiguousarray(rows)
+        own = self._arrays.setdefault(name, {"dtype": rows.dtype.str, "shape": [0, *rows.shape[1:]], "checksum": 0})
+        if (own["dtype"], own["shape"][1:]) != (rows.dtype.str, [*rows.shape[1:]]) or rows.dtype.str not in TYPES:
+            raise ValueError(f"{name}: {rows.dtype} {rows.shape[1:]} does not go with {own}, or cannot be kept")
+        content = memoryview(rows.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+        with complaints(self.folder / name):
+            if name not in self._files:
+                self._files[name] = open(self.folder / name, "wb")  # noqa: SIM115 - it is closed in the end
+            self._files[name].write(content)
+        own["shape"][0] += len(rows)
+        own["checksum"] = zlib.crc32(content, own["checksum"])
+
+    def append_text(self, name: str, text: str) -> None:
+        """Keep a text as UTF-8."""
+        self.append(name, np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8))
+
+    def append_strings(self, name: str, strings: Iterable[str]) -> None:
+        """Keep strings one after the other, and where each of them ends."""
+        encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
+        self.append(name, np.frombuffer(b"".join(encoded), np.uint8))
+        self.append(f"{name}.ends", np.cumsum([len(string) for string in encoded], dtype=np.int64))
+
+    def finish(self, about: Mapping[str, Any]) -> None:
+        """Add what is to be known, plain JSON types by name, after all arrays."""
+        self.append_text(ABOUT, json.dumps(about))
+        for name, file in self._files.items():
+            with complaints(self.folder / name):
+                file.close()  # which writes what was held back
+        with complaints(self.folder / INDEX):
+            (self.folder / INDEX).write_text(json.dumps(self._arrays), encoding="utf-8")
+
+    def __enter__(self) -> "ArrayWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files.values():
+            with suppress(OSError):  # the error that led here is the one to hear of
+                file.close()
+
+
+class ArrayFolder:
+    """The arrays of a folder that is complete.
+
+    Raises InputError for a folder whose files are not what was written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            told = json.loads((folder / INDEX).read_bytes())
+            check_value(told, dict[str, dict[str, Any]], INDEX)
+            for name, array in told.items():
+                check_fields(array, ARRAY, f"{INDEX}: {name}")
+                if _checksum(folder / name) != (_size(array), array["checksum"]):
+                    raise InputError(f"{name} has another size or checksum than what was written")
+            self._arrays: dict[str, dict[str, Any]] = told
+            self.about: dict[str, Any] = json.loads(self.text(ABOUT))
+        except (InputError, OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{folder}: this folder of arrays is damaged ({' '.join(str(error).split())})") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._arrays
+
+    def array(self, name: str) -> FileArray:
+        """Return an array, of which stretches can be read."""
+        told = self._arrays[name]
+        return FileArray(self.folder / name, told["dtype"], tuple(told["shape"]))
+
+    def text(self, name: str) -> str:
+        """Return a text."""
+        return self.array(name).whole().tobytes().decode("utf-8", "surrogatepass")
+
+    def strings(self, name: str) -> list[str]:
+        """Return a list of strings."""
+        text, ends = self.array(name).whole().tobytes(), self.array(f"{name}.ends").whole().tolist()
+        return [text[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise([0, *ends])]
+
+
+def _size(array: Mapping[str, Any]) -> int:
+    return int(np.dtype(array["dtype"]).itemsize * np.prod(array["shape"]))
+
+
+def _checksum(path: Path) -> tuple[int, int]:
+    """The size of a file and the CRC-32 of its content."""
+    size = checksum = 0
+    with path.open("rb") as file:
+        while block := file.read(READ):
+            size, checksum = size + len(block), zlib.crc32(block, checksum)
+    return size, checksum
