@@ -19,7 +19,7 @@ from structperc.batching.sampler import LengthBatches
 from structperc.data.corpus import Corpus
 from structperc.data.holdout import held_out
 from structperc.data.labels import LabelSet
-from structperc.data.normalise import check_types, read_rows, rename_types
+from structperc.data.normalise import check_types, checked_corpus, read_rows, rename_types
 from structperc.data.reading import Reading, Unit
 from structperc.data.tags import Scheme
 from structperc.data.text import expand
@@ -114,8 +114,11 @@ class SequenceData(pl.LightningDataModule, ABC):
         self._encoders: dict[str, Callable[[Corpus], EncodedCorpus]] = {}
 
     @abstractmethod
-    def read(self, split: str) -> tuple[str, Dataset] | None:
-        """Return a name for messages and the rows of a split as the source has it, or None if it has no such split."""
+    def read(self, split: str) -> tuple[str, Dataset | Corpus] | None:
+        """Return a name for messages and a split as the source has it, or None if it has no such split.
+
+        That is rows of sentences, or a corpus of sequences of the unit.
+        """
 
     def corpus(self, split: str) -> Corpus:
         """Return the split as a corpus of sequences with labels in `scheme`; each split is read once and kept.
@@ -182,8 +185,9 @@ class SequenceData(pl.LightningDataModule, ABC):
         train, dev = (None, None) if whole is None else held_out(whole, self.holdout)
         return {"train": train, "dev": dev}
 
-    def _prepared(self, name: str, rows: Dataset) -> Corpus:
-        corpus = read_rows(rows, name, self.reading, self.scheme, UNMARKED, self.strict)
+    def _prepared(self, name: str, found: Dataset | Corpus) -> Corpus:
+        how = (self.reading, self.scheme, UNMARKED, self.strict)
+        corpus = checked_corpus(found, *how) if isinstance(found, Corpus) else read_rows(found, name, *how)
         if self.scheme != "none" and "label" in corpus.columns and corpus.numbered("label").distinct == ["O"]:
             logger.warning("%s: all labels are O: there is no segment to learn or to find", name)
         return corpus

@@ -7,6 +7,8 @@ from datasets import Dataset
 from structperc.batching.sequence_data import InFiles, SequenceData, check_splits, split_file
 from structperc.data.conll import read_conll
 from structperc.data.conllu import read_conllu
+from structperc.data.corpus import Corpus
+from structperc.data.even_columns import read_even
 from structperc.data.hub import read_hub
 from structperc.data.reading import DOCSTART
 from structperc.data.synthetic import synthetic_splits
@@ -43,11 +45,15 @@ class Conll(SequenceData):
         how = {"columns": columns, "docstart": docstart, "comments": comments, "encoding": encoding}
         self.in_files = InFiles(path, files, how)
 
-    def read(self, split: str) -> tuple[str, Dataset] | None:
-        """Return the file's name and the rows of the split, or None if `files` names no file for it."""
+    def read(self, split: str) -> tuple[str, Dataset | Corpus] | None:
+        """Return the file's name and what the split holds, or None if `files` names no file for it."""
         file = split_file(self.path, self.files, split)
         if file is None:
             return None
+        if self.encoding.lower() in ("utf-8", "utf8") and file.is_file():
+            corpus = read_even(file, self.columns, self.docstart, self.comments, self.unit)
+            if corpus is not None:
+                return str(file), corpus
         rows = read_conll(file, self.columns, comments=self.comments, docstart=self.docstart, encoding=self.encoding)
         return str(file), rows
 

@@ -75,16 +75,16 @@ class Corpus:
         cls,
         columns: Mapping[str, Sequence[str]],
         sentences: Sequence[int],
-        documents: Sequence[int],
+        documents: Sequence[int] | np.ndarray,
         unit: str = "sentence",
         name: str = "corpus",
-        lines: Sequence[int] | None = None,
+        lines: Sequence[int] | np.ndarray | None = None,
     ) -> "Corpus":
         """Return a corpus of columns of N strings, R + 1 boundaries of sentences, R document ids and N line numbers.
 
         With unit "document" the sentences of a document, which must be neighbours, make one sequence.
         """
-        flat = {role: list(values) for role, values in columns.items()}
+        flat = {role: values if isinstance(values, Column) else list(values) for role, values in columns.items()}
         lengths, ids = {"word": np.diff(sentences)}, np.asarray(documents, dtype=np.int64)
         numbers = None if lines is None else np.asarray(lines, dtype=np.int64)
         return cls(flat, *_boundaries(lengths, ids, unit, name), name, numbers)

@@ -1,0 +1,146 @@
+"""Column files whose lines are all alike, read by `pyarrow.csv` piece by piece, in memory that grows by numbers alone.
+
+What is not so plain is left to the strict reader, `conll.py`, which says what is wrong with it and on which line: files
+in another encoding or packed ones, tabs beside spaces, more than one separator between fields or any at the ends of
+lines, carriage returns, lines of several lengths. Where this reader gives a corpus, it is that of the strict one.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+
+from structperc.data.column import Column
+from structperc.data.corpus import Corpus
+from structperc.data.other_formats import HEAD
+from structperc.progress import bar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SIZE = 2**23  # bytes read at a time
+LONGEST = 2**27  # bytes of a sentence
+_NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f]|\A\xef\xbb\xbf")
+RESERVED = {"document", "sentence", "line"}  # no roles
+NEW_LINE = ord("\n")
+
+
+class _Uneven(Exception):  # noqa: N818 - a finding, not a mistake
+    """A file is not as plain as this reader needs it."""
+
+
+def read_even(
+    path: Path, columns: Sequence[str], docstart: str, comments: bool, unit: str, progress: bool = True
+) -> Corpus | None:
+    """Return a UTF-8 file of columns as a corpus, or None for one that only the strict reader understands.
+
+    The corpus, its line numbers included, is that of the rows that `read_conll` gives with the same arguments.
+    """
+    roles = {role: i for i, role in enumerate(columns) if role is not None and role != "_"}
+    named = [role for role in columns if role is not None and role != "_"]
+    if "word" not in roles or len(roles) < len(named) or RESERVED & roles.keys():
+        return None
+    read = _Reader(list(roles.values()), len(columns), docstart, comments)
+    try:
+        with path.open("rb") as file, bar(None, str(path), path.stat().st_size, progress, unit_scale=True) as shown:
+            for part in _parts(file):
+                read.add(part)
+                shown.update(len(part))
+    except (_Uneven, OSError):
+        return None
+    return read.corpus(list(roles), unit, str(path)) if len(read.lines) and len(read.lines[-1]) else None
+
+
+class _Reader:
+    """Takes a file part by part."""
+
+    def __init__(self, places: Sequence[int], least: int, docstart: str, comments: bool) -> None:
+        self.places, self.least, self.docstart, self.comments = places, least, docstart, comments
+        self.known: list[dict[str, int]] = [{} for _ in places]
+        self.numbers: list[list[np.ndarray]] = [[] for _ in places]
+        self.lines: list[np.ndarray] = []  # from 1
+        self.opening: list[np.ndarray] = []
+        self.width = self.read = 0  # fields of a line, lines so far
+
+    def add(self, part: bytes) -> None:
+        """Read some whole sentences. Raises _Uneven for anything that is not plain."""
+        ends = np.flatnonzero(np.frombuffer(part, np.uint8) == NEW_LINE)
+        filled = np.flatnonzero(np.diff(ends, prepend=-1) > 1) + self.read + 1
+        self.read += len(ends)
+        if not len(filled):
+            return
+        gap = b"\t" if b"\t" in part else b" "
+        self._check(part, gap)
+        table = self._table(part, gap.decode())
+        if table.num_rows != len(filled):
+            raise _Uneven
+        first = table.column("0").chunk(0)
+        (opens,) = np.nonzero(np.array(first.dictionary.to_pylist(), object) == self.docstart)
+        token = ~np.isin(first.indices.to_numpy(), opens)
+        self.opening.append(filled[~token])
+        self.lines.append(filled[token])
+        for known, numbers, place in zip(self.known, self.numbers, self.places, strict=True):
+            column = table.column(str(place)).chunk(0)
+            own = [known.setdefault(string, len(known)) for string in column.dictionary.to_pylist()]
+            numbers.append(np.array(own, np.int32)[column.indices.to_numpy()[token]])
+
+    def corpus(self, roles: Sequence[str], unit: str, name: str) -> Corpus:
+        """Return what was read."""
+        lines, opening = np.concatenate(self.lines), np.concatenate(self.opening)
+        first = np.flatnonzero(
+            np.diff(lines, prepend=-1) > 1
+        )  # tokens before which a line is empty or opens a document
+        before = np.searchsorted(opening, lines[first])  # documents opened before each sentence
+        documents = np.cumsum(np.diff(before, prepend=before[:1]) > 0) if len(opening) else np.arange(len(first))
+        columns: dict[str, Column] = {}
+        for role in roles:  # a column after the other, each of which is there twice for a moment
+            columns[role] = Column.numbered(list(self.known.pop(0)), np.concatenate(self.numbers.pop(0)))
+        return Corpus.from_columns(columns, [*first, len(lines)], documents, unit, name, lines)
+
+    def _check(self, part: bytes, gap: bytes) -> None:
+        around = gap * 2, gap + b"\n", b"\n" + gap
+        if any(one in part for one in around) or part.startswith(gap) or b"\r" in part or b"\0" in part:
+            raise _Uneven
+        if (gap == b"\t" and b" " in part) or (self.comments and (b"\n#" in part or part.startswith(b"#"))):
+            raise _Uneven
+        if not self.width:
+            if _NO_TEXT.search(part[:HEAD]):
+                raise _Uneven
+            self.width = part.lstrip(b"\n").partition(b"\n")[0].count(gap) + 1
+        if self.width < self.least:
+            raise _Uneven
+
+    def _table(self, part: bytes, gap: str) -> "pa.Table":
+        import pyarrow as pa
+        from pyarrow import csv
+
+        names, used = list(map(str, range(self.width))), sorted({0, *self.places})
+        try:
+            return csv.read_csv(
+                pa.BufferReader(part),
+                csv.ReadOptions(column_names=names, block_size=len(part) + 1),
+                csv.ParseOptions(delimiter=gap, quote_char=False, escape_char=False, ignore_empty_lines=True),
+                csv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.dictionary(pa.int32(), pa.string())),
+                    include_columns=list(map(str, used)),
+                    strings_can_be_null=False,
+                ),
+            )
+        except pa.ArrowInvalid:  # lines of several lengths, bytes that are no UTF-8
+            raise _Uneven from None
+
+
+def _parts(file: BinaryIO) -> Iterator[bytes]:
+    """Yield a file in parts that end after empty lines; the last one ends with a line."""
+    held = b""
+    while block := file.read(SIZE):
+        held += block
+        if (end := held.rfind(b"\n\n") + 2) > 1:
+            yield held[:end]
+            held = held[end:]
+        if len(held) > LONGEST:
+            raise _Uneven
+    if held:
+        yield held if held.endswith(b"\n") else held + b"\n"
