@@ -16,7 +16,7 @@ from structperc.features import FeatureExtractor
 from structperc.features.id_lists import IdLists
 from structperc.ragged import Ragged
 
-PIECE = 2**18  # tokens whose features are found at a time where they go to a file
+PIECE = 2**17  # tokens whose features are found at a time where they go to a file
 
 NODES, EDGES, TOKENS, LOOKS, LABELLED = "nodes", "edges", "tokens", "looks", "labelled"
 

@@ -54,11 +54,12 @@ class FeatureIndex(Index):
         progress: bool = False,
     ) -> "FeatureIndex":
         """Index what occurs at least `cutoff` times in a view."""
-        keys = []
+        keys, pieces = [], view.pieces()
         with bar(None, "counting features", len(templates), progress) as shown:
             for template in templates:
                 sizes = radices(template, vocabularies)
-                keys.append(frequent_keys(template_keys(view, template, sizes), sizes, cutoff))
+                found = (template_keys(piece, template, sizes) for piece in pieces)
+                keys.append(frequent_keys(found, sizes, cutoff))
                 shown.update()
         return cls(templates, vocabularies, keys)
 

@@ -1,11 +1,12 @@
 """Conjunctions of values as integers: the mixed-radix number of the codes of a template's parts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
 import numpy as np
 
 from structperc.errors import InputError
+from structperc.features.key_counts import KeyCounts
 from structperc.features.templates import Template, template_name
 from structperc.features.value_codes import ABSENT, UNSEEN, ValueCodes
 from structperc.features.windows import View
@@ -39,12 +40,22 @@ def split_keys(keys: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     return codes
 
 
-def frequent_keys(keys: np.ndarray, sizes: Sequence[int], cutoff: int) -> np.ndarray:
-    """Return the sorted keys that are features: met `cutoff` times, no part unseen, not all parts absent."""
+def frequent_keys(pieces: Iterable[np.ndarray], sizes: Sequence[int], cutoff: int) -> np.ndarray:
+    """Return the sorted keys that are features: met `cutoff` times, no part unseen, not all parts absent.
+
+    The keys (n,) int64 of a corpus come in pieces, and are counted exactly, in memory for a piece and for the different
+    keys of all.
+    """
     if prod(sizes) <= TABLE:
-        found = np.flatnonzero(np.bincount(keys) >= cutoff)
+        table = np.zeros(prod(sizes), np.int64)
+        for keys in pieces:
+            table += np.bincount(keys, minlength=len(table))
+        found = np.flatnonzero(table >= cutoff)
     else:
-        distinct, counts = np.unique(keys, return_counts=True)
+        counted = KeyCounts()
+        for keys in pieces:
+            counted.add(keys)
+        distinct, counts = counted.total()
         found = distinct[counts >= cutoff]
     codes = split_keys(found, sizes)
     absent = (codes == ABSENT).all(0) if len(sizes) else False  # the bias has no part and is always there

@@ -5,11 +5,15 @@ a sequence, which CRF++ calls _B-1, _B-2, ... and _B+1, _B+2, ...; `reach` is th
 """
 
 from collections.abc import Mapping
+from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from structperc.features.templates import TemplatePart
+
+PIECE = 2**19  # tokens looked at at a time where a corpus need not be looked at as a whole
 
 
 def boundary_names(reach: int) -> list[str]:
@@ -44,12 +48,32 @@ class View:
         starts: np.ndarray,
         reach: int,
     ) -> None:
-        lengths = np.diff(starts)
         self.tokens = int(starts[-1])
         self.columns, self.codes, self.starts = columns, codes, starts
         self._numbers, self.reach = numbers, reach
-        self._before = np.arange(self.tokens) - np.repeat(starts[:-1], lengths)
-        self._after = np.repeat(lengths, lengths) - 1 - self._before
+
+    def pieces(self, size: int = PIECE) -> "list[View]":
+        """Return views of some `size` tokens each, or of one sequence, which share the memory of this one."""
+        cuts = np.unique(np.searchsorted(self.starts, np.arange(0, self.tokens, size)))
+        found = []
+        for first, stop in pairwise([*cuts[self.starts[cuts] < self.tokens].tolist(), len(self.starts) - 1]):
+            a, b = int(self.starts[first]), int(self.starts[stop])
+            numbers = {column: own[a:b] for column, own in self._numbers.items()}
+            starts = self.starts[first : stop + 1] - a
+            found.append(View(self.columns, numbers, self.codes, starts, self.reach))
+        return found
+
+    @cached_property
+    def _before(self) -> np.ndarray:
+        """How many tokens of its sequence stand before each token, (N,) int32."""
+        first = np.repeat(self.starts[:-1].astype(np.int32), np.diff(self.starts))
+        return np.arange(self.tokens, dtype=np.int32) - first
+
+    @cached_property
+    def _after(self) -> np.ndarray:
+        """How many tokens of its sequence stand after each token, (N,) int32."""
+        last = np.repeat(self.starts[1:].astype(np.int32) - 1, np.diff(self.starts))
+        return last - np.arange(self.tokens, dtype=np.int32)
 
     def numbers(self, part: TemplatePart) -> np.ndarray:
         """Return what stands `part.offset` tokens from each token, an index into `codes`; (N,) int32."""
