@@ -11,7 +11,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.reading import Reading
 from structperc.data.segments import convert, first_violation, rename, repair
-from structperc.data.tags import NO_TAG, follows, read_tag
+from structperc.data.tags import NO_TAG, follows, opens, read_tag
 from structperc.errors import InputError
 
 if TYPE_CHECKING:
@@ -81,12 +81,26 @@ def illegal_sentences(corpus: Corpus, scheme: str) -> np.ndarray:
         return np.zeros(0, np.int64)
     tags = [*(read_tag(label, scheme) for label in distinct), NO_TAG]
     allowed = np.array([[follows(before, tag, scheme) for tag in tags] for before in tags])
-    bounds = np.unique(corpus.sentences)  # of sentences that have tokens
-    previous = np.concatenate([numbers[:1], numbers[:-1]])
-    previous[bounds[:-1]] = len(distinct)
-    wrong = ~allowed[previous, numbers]
-    wrong[bounds[1:] - 1] |= ~allowed[numbers[bounds[1:] - 1], -1]
+    wrong = ~allowed[_before(corpus), numbers]
+    last = np.unique(corpus.sentences)[1:] - 1
+    wrong[last] |= ~allowed[numbers[last], -1]
     return np.unique(np.searchsorted(corpus.sentences, np.flatnonzero(wrong), side="right") - 1)
+
+
+def segment_count(corpus: Corpus) -> int:
+    """Return how many segments the labels of a corpus are, which are of any segment scheme; see `segments.spans`."""
+    distinct, numbers = corpus.numbered("label")
+    tags = [*map(read_tag, distinct), NO_TAG]
+    opening = np.array([[opens(before, tag) for tag in tags] for before in tags])
+    return int(np.count_nonzero(opening[_before(corpus), numbers]))
+
+
+def _before(corpus: Corpus) -> np.ndarray:
+    """The number of the label before each token in its sentence, (N,); at its beginning one more than all numbers."""
+    distinct, numbers = corpus.numbered("label")
+    before = np.concatenate([numbers[:1], numbers[:-1]])
+    before[np.unique(corpus.sentences)[:-1]] = len(distinct)
+    return before
 
 
 def rename_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> Corpus:

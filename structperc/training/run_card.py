@@ -10,8 +10,8 @@ from huggingface_hub import EvalResult
 
 from structperc.batching.sequence_data import SequenceData
 from structperc.data.corpus import Corpus
+from structperc.data.normalise import segment_count
 from structperc.data.output import write_lines
-from structperc.data.segments import spans
 from structperc.metrics import Evaluation
 from structperc.reports.table import markdown_table, percent
 from structperc.taggers.model_card import CARD, code, fenced, model_card
@@ -61,7 +61,7 @@ def _segments(corpus: Corpus, scheme: str) -> int | None:
     """The number of segments of a corpus with labels that have some."""
     if scheme == "none" or "label" not in corpus.columns:
         return None
-    return sum(len(spans(labels)) for labels in corpus.sentences_of(corpus.columns["label"]))
+    return segment_count(corpus)
 
 
 def _scores_section(evaluations: Mapping[str, Evaluation]) -> Iterator[str]:

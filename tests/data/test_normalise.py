@@ -4,7 +4,14 @@ import pytest
 
 from structperc.data.conll import read_conll
 from structperc.data.corpus import Corpus
-from structperc.data.normalise import check_types, normalise_labels, read_rows, rename_types
+from structperc.data.normalise import (
+    check_types,
+    illegal_sentences,
+    normalise_labels,
+    read_rows,
+    rename_types,
+    segment_count,
+)
 from structperc.data.reading import Reading
 from structperc.data.segments import convert, first_violation, rename, spans
 from structperc.errors import InputError
@@ -178,3 +185,15 @@ def test_documents_need_marks_and_labels_may_be_missing(tmp_path):
     with pytest.raises(InputError, match="no document marks at all"):
         read_rows(rows, "a.txt", documents, "IOB2", "at all")
     assert list(read_rows(rows, "a.txt", documents._replace(unit="sentence"), "IOB2", "at all").columns) == ["word"]
+
+
+@pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES"])
+def test_illegal_sentences_and_segments_are_those_of_single_sentences(scheme):
+    draw = random.Random(scheme)
+    names = ["O", "I-X", "I-Y", "B-X", "B-Y", *(["S-X", "E-Y", "E-X"] if scheme == "IOBES" else [])]
+    labels = [draw.choices(names, k=draw.randrange(4)) for _ in range(300)]
+    corpus = Corpus.from_sentences({"word": one, "label": one} for one in labels)
+    illegal = [i for i, one in enumerate(labels) if first_violation(one, scheme) is not None]
+    assert 0 < len(illegal) < 300
+    assert illegal_sentences(corpus, scheme).tolist() == illegal
+    assert segment_count(corpus) == sum(len(spans(one)) for one in labels)
