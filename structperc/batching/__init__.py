@@ -3,7 +3,9 @@
 sources.py          the data modules: column files, treebanks, the hub, the embedded corpus
 table_sources.py    those of tables in files, and of data sets in memory
 sequence_data.py    what they have in common: splits, tag schemes, loaders
-encoded.py          a corpus as arrays, from which batches are cut
+arrays.py           a corpus as arrays, in memory or in files
+encoded.py          the same, from which batches are cut
+cache.py            what is kept in files for later runs: kept_corpus.py, kept_features.py, and arrays
 padding.py          the tokens of a batch side by side
 sampler.py          which sequences make a batch, and in which order
 parts.py            how a batch that is too large is divided into parts

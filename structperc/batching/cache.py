@@ -84,7 +84,15 @@ class Cache:
 
         Raises InputError as `read` does, and where the cache cannot be written.
         """
-        return filed_corpus(self._kept("corpus", made_from(), lambda writer: write_corpus(writer, read())))
+        told = made_from()
+
+        def write(writer: ArrayWriter) -> None:
+            corpus = read()
+            if made_from() != told:
+                raise InputError(f"{corpus.name}: this file was changed while it was read; start again")
+            write_corpus(writer, corpus)
+
+        return filed_corpus(self._kept("corpus", told, write))
 
     def learned(self, features: FeatureExtractor, corpus: Corpus) -> FeatureExtractor:
         """Return the features as they are after this training corpus: others than those given, if they were kept."""

@@ -8,13 +8,15 @@ output.py                                    bytes or lines -> a file that is co
 reading.py                                   how a file of columns is to be read
 not_columns.py, recognition.py               text that is no column file although it could be read as such; what it is
 json_lines.py                                objects on lines
+even_columns.py                              a column file whose lines are all alike -> `Corpus`, at once
 conll.py, conllu.py, hub.py, synthetic.py    a file, a hub data set or a seed -> `datasets.Dataset`
 patterns.py                                  the sentences of synthetic.py
 tables.py, table_files.py, table_names.py    a sentence, a token or a marked text a row -> the same; parquet, JSON, CSV
 rows.py                                      the row format they share: one sentence per row
-distinct.py                                  a column -> its distinct strings, and which of them is where
+distinct.py, column.py                       a column -> its distinct strings, and which of them is where; as a list
 corpus.py                                    rows -> `Corpus`, sentences or documents as flat columns
 normalise.py                                 labels of a corpus repaired and brought into another tag scheme
+stretches.py, array_folder.py                arrays in memory or in files, of which stretches are read; folders of them
 holdout.py                                   the last sequences of a corpus, held out
 tags.py                                      tag schemes: what may follow what, and where a segment begins
 labels.py                                    `LabelSet`: the labels of a task by number, and their masks

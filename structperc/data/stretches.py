@@ -39,7 +39,7 @@ class FileArray:
 
     def __init__(self, path: Path, dtype: str, shape: tuple[int, ...]) -> None:
         self.path, self.dtype, self.shape = path, np.dtype(dtype), shape
-        self._file = os.open(path, os.O_RDONLY)
+        self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         weakref.finalize(self, os.close, self._file)
         self._row = self.dtype.itemsize * int(np.prod(shape[1:]))
 
@@ -51,6 +51,8 @@ class FileArray:
 
         Raises OSError for a file that ends too early.
         """
+        if not hasattr(os, "preadv"):  # other systems than Linux map the file, whose pages then count as memory
+            return HeldArray(self.mapped()).take(starts, stops)
         taken = np.empty((int((stops - starts).sum()), *self.shape[1:]), self.dtype)
         room, at = memoryview(taken.reshape(-1).view(np.uint8)), 0  # type: ignore[arg-type]
         for start, stop in zip((starts * self._row).tolist(), (stops * self._row).tolist(), strict=True):

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pickle
 import signal
 import time
 from contextlib import suppress
@@ -19,6 +20,7 @@ from structperc.data.array_folder import ArrayWriter
 from structperc.data.conll import write_conll
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.stretches import FileArray, HeldArray
 from structperc.data.synthetic import synthetic_splits
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor, Gazetteer, bag_string
@@ -164,6 +166,21 @@ def test_whatever_a_corpus_is_made_from_tells_it_apart(text, tmp_path):
     ):
         look(text, **options)
     assert len(names(tmp_path / "cache")) == 10
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_kept(text, tmp_path, monkeypatch):
+    copy, real = tmp_path / "copy.txt", Conll.read
+    copy.write_bytes(text.read_bytes())
+
+    def read(*args):
+        found = real(*args)
+        copy.write_bytes(text.read_bytes() + b"a X Y O\n")
+        return found
+
+    monkeypatch.setattr(Conll, "read", read)
+    with pytest.raises(InputError, match=r"copy.txt: this file was changed while it was read; start again"):
+        data(copy, cache=str(tmp_path / "cache")).corpus("train")
+    assert names(tmp_path / "cache") == []
 
 
 def test_whatever_arrays_are_made_from_tells_them_apart(text, tmp_path, monkeypatch):
@@ -317,3 +334,26 @@ def test_a_cache_that_cannot_be_is_told(tmp_path):
         Cache(str(tmp_path / "file" / "cache")).corpus(lambda: 1, lambda: Corpus.from_sentences([]))
     with pytest.raises(InputError, match=r"environment variable"):
         Cache("$NO_SUCH_VARIABLE/cache")
+
+
+# -- stretches of files ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(7,), (7, 3)])
+def test_stretches_of_files_are_those_of_memory(tmp_path, monkeypatch, shape):
+    array = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    array.tofile(tmp_path / "array")
+    filed = FileArray(tmp_path / "array", "<i4", shape)
+    spans = [([0], [7]), ([5, 0, 2, 2], [7, 2, 2, 3]), ([], [])]
+    for _ in range(2):
+        for starts, stops in spans:
+            own = np.array(starts, np.int64), np.array(stops, np.int64)
+            for found in (filed.take(*own), pickle.loads(pickle.dumps(filed)).take(*own)):
+                np.testing.assert_array_equal(found, HeldArray(array).take(*own))
+                assert found.dtype == np.int32
+        monkeypatch.delattr(os, "preadv", raising=False)
+    np.testing.assert_array_equal(filed.whole(), array)
+    monkeypatch.undo()
+    os.truncate(tmp_path / "array", 8)
+    with pytest.raises(OSError, match="has become shorter"):
+        filed.take(np.array([0]), np.array([7]))

@@ -1,0 +1,89 @@
+"""structperc fit on corpora of several sizes, with a cache: memory, time per token, and the start of a second run."""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from benchmarks.growth import COLUMNS, Grown
+from structperc.packaged import packaged
+
+MEMORY, PACE, START = "≤ 3000 MB", "≤ 1.2", "≤ 5 s"  # targets
+NAME, EPOCHS = "structperc fit, averaged perceptron, data.cache", 2
+TOLD, EPOCH = re.compile(r"^run: "), re.compile(r"^epoch \d+: .* in ([\d.]+) s")
+
+
+class Fitted(NamedTuple):
+    """A training."""
+
+    start: float  # seconds until the first epoch begins
+    epoch: float  # seconds of the fastest epoch
+    memory: float  # MB
+
+
+def training_rows(corpora: Sequence[Grown], folder: Path) -> list[dict]:
+    """Return peak memory, time per token and seconds until the first epoch of a first and of a second run."""
+    _fitted(folder, corpora[0])  # after which what is compiled lies on disk
+    found = [(corpus, _fitted(folder, corpus), _fitted(folder, corpus)) for corpus in corpora]
+    pace = [1e6 * min(run.epoch for run in runs) / corpus.tokens for corpus, *runs in found]
+    tenth = next(own for own, (corpus, *_) in zip(pace, found, strict=True) if 11 * corpus.tokens >= corpora[-1].tokens)
+    rows = [row for own, one in zip(pace, found, strict=True) for row in _rows(*one, own)]
+    what = "microseconds per token and epoch, against a tenth of the tokens"
+    return [*rows, _row(what, corpora[-1], pace[-1], "us", PACE, tenth)]
+
+
+def _rows(corpus: Grown, first: Fitted, second: Fitted, pace: float) -> list[dict]:
+    return [
+        _row("peak memory", corpus, first.memory, "MB", MEMORY),
+        _row("peak memory of a second run", corpus, second.memory, "MB"),
+        _row("microseconds per token and epoch", corpus, pace, "us"),
+        _row("until the first epoch", corpus, first.start, "s"),
+        _row(
+            "until the first epoch of a second run", corpus, second.start, "s", START if corpus.tokens < 4e6 else None
+        ),
+    ]
+
+
+def _fitted(folder: Path, corpus: Grown) -> Fitted:
+    """A training with what is in the cache of the folder, which has a run folder of its own."""
+    own = Path(tempfile.mkdtemp(dir=folder))
+    options = {
+        "path": str(folder),
+        "files": {"train": corpus.path.name},
+        "columns": list(COLUMNS),
+        "unit": "document",
+        "cache": str(folder / "cache"),
+    }
+    data = {"data": {"class_path": "structperc.data.Conll", "init_args": options}}
+    (own / "data.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
+    command = ["fit", "-c", str(packaged("pkg:quickstart")), "-c", str(own / "data.yaml")]
+    command += [f"--trainer.default_root_dir={own}", f"--trainer.max_epochs={EPOCHS}"]
+    begun, start, epochs = time.perf_counter(), 0.0, []
+    with subprocess.Popen(
+        [sys.executable, "-m", "structperc", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if TOLD.match(line):
+                start = time.perf_counter() - begun
+            elif told := EPOCH.match(line):
+                epochs.append(float(told[1]))
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    memory = json.loads((own / "1" / "results.json").read_text())["peak_memory_mb"]
+    return Fitted(start, min(epochs), memory)
+
+
+def _row(
+    what: str, corpus: Grown, ours: float, unit: str, target: str | None = None, peer: float | None = None
+) -> dict:
+    size, ratio = f"{corpus.tokens} tokens, one of twenty new", None if peer is None else ours / peer
+    figures = {"ours": ours, "peer": peer, "ratio": ratio, "unit": unit, "target": target}
+    return {"what": f"{NAME}, {what}", "size": size, **figures}
