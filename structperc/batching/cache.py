@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from structperc.batching.arrays import Arrays, filed_arrays, held_arrays, write_arrays
 from structperc.batching.kept_corpus import digest, filed_corpus, release, write_corpus
-from structperc.batching.kept_features import filed_features, learned_digest, write_features
+from structperc.batching.kept_features import filed_features, learned_digest, unlearned, write_features
 from structperc.data.array_folder import ArrayFolder, ArrayWriter
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
@@ -98,7 +98,7 @@ class Cache:
         """Return the features as they are after this training corpus: others than those given, if they were kept."""
         if features.documents:
             return Memory().learned(features, corpus)
-        made_from = [digest(corpus, features.columns), {**features.state_dict_json(), "vocabularies": None}]
+        made_from = [digest(corpus, features.columns), unlearned(features)]
 
         def learn(writer: ArrayWriter) -> None:
             features.fit(corpus)

@@ -8,6 +8,7 @@ from structperc.data.array_folder import ArrayFolder, ArrayWriter
 from structperc.features import FeatureExtractor
 
 STRINGS = "strings"
+COUNTED = ("vocabularies", "buckets", "bag")  # of the state of features what they have from a corpus
 
 
 class _NoParts:
@@ -17,6 +18,12 @@ class _NoParts:
 
     def part(self, described: Any, base: type, place: str) -> Any:
         raise AssertionError(f"{place}: a part among features that were kept")
+
+
+def unlearned(features: FeatureExtractor) -> list[Any]:
+    """Return all that decides what features learn of a corpus, plain JSON types."""
+    told = {name: value for name, value in features.state_dict_json().items() if name not in COUNTED}
+    return [told, None if features.bag is None else features.bag.column]
 
 
 def learned_digest(features: FeatureExtractor) -> str:

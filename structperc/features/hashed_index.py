@@ -44,10 +44,11 @@ class HashedIndex(Index):
         progress: bool = False,
     ) -> "HashedIndex":
         """Take the buckets that features of a view fall into at least `cutoff` times."""
-        tally = Tally(bits)
+        tally, pieces = Tally(bits), view.pieces()
         with bar(None, "hashing features", len(templates), progress) as shown:
             for template in templates:
-                tally.add(hashed_keys(view, template))
+                for piece in pieces:
+                    tally.add(hashed_keys(piece, template))
                 shown.update()
         buckets = tally.met(cutoff)
         named = sampled_names(view, reading, templates, buckets)

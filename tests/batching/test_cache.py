@@ -80,7 +80,7 @@ def features_of(corpus, **options):
     return Memory().learned(features, corpus)
 
 
-@pytest.mark.parametrize("options", [{}, {"edge": NODE}, {"edge": ["w[0]"]}, {"bag": "listed"}])
+@pytest.mark.parametrize("options", [{}, {"edge": NODE}, {"edge": ["w[0]"]}, {"bag": "listed"}, {"hash_bits": 9}])
 @pytest.mark.parametrize("unit", ["sentence", "document"])
 def test_batches_of_files_are_those_of_memory(text, tmp_path, monkeypatch, options, unit):
     monkeypatch.setattr(arrays, "PIECE", 37)  # tokens, fewer than in some documents
@@ -121,18 +121,38 @@ def test_an_unknown_label_is_told_where_it_stands(text, tmp_path):
     assert names(tmp_path) == []
 
 
-def test_features_are_learned_once(text, tmp_path, monkeypatch):
+@pytest.mark.parametrize("options", [{}, {"bag": "pos"}, {"hash_bits": 10, "bag": "pos"}])
+def test_features_are_learned_once(text, tmp_path, monkeypatch, options):
     corpus = data(text).corpus("train")
-    plain = features_of(corpus)
-    for _ in range(2):
-        made = FeatureExtractor(NODE, cutoff=1, progress=False)
+    plain = features_of(corpus, **options)
+    for _ in range(3):
+        made = FeatureExtractor(NODE, cutoff=1, progress=False, **options)
         found = Cache(str(tmp_path)).learned(made, corpus)
         assert found.state_dict_json() == plain.state_dict_json()
         assert {name: array.tolist() for name, array in found.state_arrays().items()} == {
             name: array.tolist() for name, array in plain.state_arrays().items()
         }
         assert found.progress is False
+        assert Cache(str(tmp_path)).learned(found, corpus).state_dict_json() == plain.state_dict_json()
         monkeypatch.setattr(FeatureExtractor, "fit", None)
+
+
+def test_whatever_features_are_learned_from_tells_them_apart(text, tmp_path):
+    corpus, seen = data(text).corpus("train"), []
+    for words, options in (
+        (corpus, {}),
+        (corpus, {"edge": NODE}),
+        (corpus, {"cutoff": 1}),
+        (corpus, {"bag": "pos"}),
+        (corpus, {"hash_bits": 10}),
+        (corpus, {"hash_bits": 11}),
+        (corpus, {"within": "sentence"}),
+        (corpus.stretch(0, 5), {}),
+        (corpus.replace_column("chunk", ["X"] * corpus.tokens), {}),  # which no template reads
+    ):
+        Cache(str(tmp_path)).learned(FeatureExtractor(NODE, progress=False, **options), words)
+        seen.append(len(names(tmp_path)))
+    assert seen == [1, 2, 3, 4, 5, 6, 7, 8, 8]
 
 
 # -- what tells them apart ---------------------------------------------------------------------------------------
