@@ -53,7 +53,9 @@ class FiledLists(NamedTuple):
         first, last = ends[opening], ends[opening + lengths]
         taken = np.zeros(lengths.sum() + 1, np.int64)
         before = (last - first).cumsum() - last  # what taking moves the ends of a stretch by
-        taken[1:] = np.delete(ends, opening) + before.repeat(lengths)
+        ends_of_lists = np.ones(len(ends), bool)
+        ends_of_lists[opening] = False
+        taken[1:] = ends[ends_of_lists] + before.repeat(lengths)
         return Ragged(
             torch.from_numpy(self.ids.take(first, last)),
             torch.from_numpy(taken.astype(np.int32)),

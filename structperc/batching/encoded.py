@@ -54,13 +54,13 @@ class EncodedCorpus(Dataset[Batch]):
         nodes, edges = arrays.nodes.take(starts, ends), None
         if arrays.edges is not None:
             edges = nodes if arrays.edges is arrays.nodes else arrays.edges.take(starts, ends)
-        stops = (ends - starts).cumsum()
-        padded = torch.from_numpy(side_by_side(self._tokens(starts, ends), stops - (ends - starts), stops))
+        tokens, lengths = arrays.tokens.take(starts, ends), ends - starts
+        padded = torch.from_numpy(side_by_side(tokens, arrays.looks, lengths))
         gold, sentences, first, last, *words = padded.unbind()
         return Batch(
             nodes,
             edges,
-            torch.from_numpy(ends - starts),
+            torch.from_numpy(lengths),
             gold if arrays.labelled else None,
             sentences,
             first.bool(),
@@ -68,19 +68,6 @@ class EncodedCorpus(Dataset[Batch]):
             torch.from_numpy(order),
             Words(*words),
             tuple(one.take(starts, ends) for one in self.inputs),
-        )
-
-    def _tokens(self, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """What stands at the n tokens of some sequences, (8, n) int64.
-
-        The label, the number of the sentence, whether it begins and whether it ends there, and the numbers of `Words`.
-        """
-        labels, sentences, words = self.arrays.tokens.take(starts, ends).T
-        first = np.diff(sentences, prepend=-1) != 0
-        begins = (ends - starts).cumsum() - (ends - starts)
-        first[begins[starts < ends]] = True
-        return np.stack(
-            [labels, sentences, first, np.append(first[1:], True)[: len(first)], *self.arrays.looks[:, words]]
         )
 
 
