@@ -1,6 +1,6 @@
 """Names of features by their buckets, as far as a sample of the training data has them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,8 +86,21 @@ def sampled_names(view: View, reading: Attributes, templates: Sequence[Template]
     return BucketNames(numbers[chosen][by_count].astype(np.int32), names.tolist(), 0, 0)
 
 
+def _at(tokens: np.ndarray, view: View, values: Callable[[View], np.ndarray]) -> np.ndarray:
+    """What a view shows at some tokens (n,), looked at piece by piece; (n,)."""
+    pieces, order = view.pieces() or [view], tokens.argsort(kind="stable")
+    ends = np.cumsum([piece.tokens for piece in pieces])
+    own = np.split(tokens[order], tokens[order].searchsorted(ends[:-1]))
+    parts = [values(piece)[mine - end + piece.tokens] for piece, mine, end in zip(pieces, own, ends, strict=True)]
+    found = np.concatenate(parts)
+    shown = np.empty_like(found)
+    shown[order] = found
+    return shown
+
+
 def _met(view: View, template: Template, tokens: np.ndarray, buckets: Buckets) -> _Met:
-    keys, first, counts = np.unique(hashed_keys(view, template)[tokens], return_index=True, return_counts=True)
+    sampled = _at(tokens, view, lambda piece: hashed_keys(piece, template))
+    keys, first, counts = np.unique(sampled, return_index=True, return_counts=True)
     kept = buckets.find(keys) != NO_FEATURE
     return _Met(counts[kept].astype(np.int64), bucket_numbers(keys[kept], buckets.bits), tokens[first[kept]])
 
@@ -101,7 +114,7 @@ def _names(view: View, reading: Attributes, template: Template, tokens: np.ndarr
 
 def _part_names(view: View, reading: Attributes, part: TemplatePart, tokens: np.ndarray) -> list[str]:
     beyond, values = boundary_names(view.reach), reading.values[part.attribute]
-    numbers = view.numbers(part)[tokens].tolist()
+    numbers = _at(tokens, view, lambda piece: piece.numbers(part)).tolist()
     return [f"{part}={beyond[n] if n < len(beyond) else values[n - len(beyond)]}" for n in numbers]
 
 

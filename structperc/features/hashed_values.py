@@ -1,6 +1,7 @@
 """The values of attributes as hashes: nothing is learned, nothing is kept."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -17,4 +18,5 @@ class HashedValues:
     def encode(self, strings: Sequence[str]) -> np.ndarray:
         """Return the codes of the places beyond the boundaries, then of `strings`, (n,) uint64."""
         codes = {string: string_hash(string, "value") if string else NO_KEY for string in dict.fromkeys(strings)}
-        return np.array([*self._beyond, *(codes[string] for string in strings)], np.uint64)
+        shown = chain(self._beyond, map(codes.__getitem__, strings))
+        return np.fromiter(shown, np.uint64, len(self._beyond) + len(strings))

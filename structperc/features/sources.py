@@ -74,7 +74,7 @@ class Sources:
         return Attributes(
             {name: source.column for name, source in self._sources.items()},
             {role: column.numbers + np.int32(2 * self._reach) for role, column in columns.items()},
-            {name: list(map(value, columns[role].distinct)) for name, (role, value) in self._sources.items()},
+            {name: _once(map(value, columns[role].distinct)) for name, (role, value) in self._sources.items()},
         )
 
     def _source(self, name: str) -> Source:
@@ -125,6 +125,12 @@ class Sources:
             read = self._resources.documents[role].attributes if role in self._resources.documents else ()
             found += [name, *self._all(read, (*readers, role))]
         return list(dict.fromkeys(found))
+
+
+def _once(values: Iterable[str]) -> list[str]:
+    """The values, of which those that are equal are one object: most words share prefixes and shapes with others."""
+    known: dict[str, str] = {}
+    return [known.setdefault(value, value) for value in values]
 
 
 def _check_use(names: Sequence[str], resources: Resources) -> None:

@@ -51,9 +51,18 @@ class View:
         self.tokens = int(starts[-1])
         self.columns, self.codes, self.starts = columns, codes, starts
         self._numbers, self.reach = numbers, reach
+        self._pieces: dict[int, list[View]] = {}
 
     def pieces(self, size: int = PIECE) -> "list[View]":
-        """Return views of some `size` tokens each, or of one sequence, which share the memory of this one."""
+        """Return views of some `size` tokens each, or of one sequence, which share the memory of this one.
+
+        They are made once and kept.
+        """
+        if size not in self._pieces:
+            self._pieces[size] = self._cut(size)
+        return self._pieces[size]
+
+    def _cut(self, size: int) -> "list[View]":
         cuts = np.unique(np.searchsorted(self.starts, np.arange(0, self.tokens, size)))
         found = []
         for first, stop in pairwise([*cuts[self.starts[cuts] < self.tokens].tolist(), len(self.starts) - 1]):
