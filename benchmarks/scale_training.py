@@ -30,8 +30,9 @@ class Fitted(NamedTuple):
 
 def training_rows(corpora: Sequence[Grown], folder: Path) -> list[dict]:
     """Return peak memory, time per token and seconds until the first epoch of a first and of a second run."""
-    _fitted(folder, corpora[0])  # after which what is compiled lies on disk
-    found = [(corpus, _fitted(folder, corpus), _fitted(folder, corpus)) for corpus in corpora]
+    _fitted(folder, corpora[0], folder / "other")  # after which what is compiled lies on disk
+    cache = folder / "cache"
+    found = [(corpus, _fitted(folder, corpus, cache), _fitted(folder, corpus, cache)) for corpus in corpora]
     pace = [1e6 * min(run.epoch for run in runs) / corpus.tokens for corpus, *runs in found]
     tenth = next(own for own, (corpus, *_) in zip(pace, found, strict=True) if 11 * corpus.tokens >= corpora[-1].tokens)
     rows = [row for own, one in zip(pace, found, strict=True) for row in _rows(*one, own)]
@@ -40,26 +41,25 @@ def training_rows(corpora: Sequence[Grown], folder: Path) -> list[dict]:
 
 
 def _rows(corpus: Grown, first: Fitted, second: Fitted, pace: float) -> list[dict]:
+    small = corpus.tokens < 4_000_000
     return [
         _row("peak memory", corpus, first.memory, "MB", MEMORY),
         _row("peak memory of a second run", corpus, second.memory, "MB"),
         _row("microseconds per token and epoch", corpus, pace, "us"),
         _row("until the first epoch", corpus, first.start, "s"),
-        _row(
-            "until the first epoch of a second run", corpus, second.start, "s", START if corpus.tokens < 4e6 else None
-        ),
+        _row("until the first epoch of a second run", corpus, second.start, "s", START if small else None),
     ]
 
 
-def _fitted(folder: Path, corpus: Grown) -> Fitted:
-    """A training with what is in the cache of the folder, which has a run folder of its own."""
+def _fitted(folder: Path, corpus: Grown, cache: Path) -> Fitted:
+    """A training with what is in a cache, which has a run folder of its own."""
     own = Path(tempfile.mkdtemp(dir=folder))
     options = {
         "path": str(folder),
         "files": {"train": corpus.path.name},
         "columns": list(COLUMNS),
         "unit": "document",
-        "cache": str(folder / "cache"),
+        "cache": str(cache),
     }
     data = {"data": {"class_path": "structperc.data.Conll", "init_args": options}}
     (own / "data.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")

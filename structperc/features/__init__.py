@@ -2,7 +2,7 @@
 
 templates (crfpp) say what to look at; attributes, gazetteers, clusters, documents and columns (sources) give its value;
 windows look at neighbours. numbering is how features get ids: indexed, by the value_codes of values and the keys of an
-index, or hashed, by hashing into the buckets of a hashed_index, of which bucket_names knows some names.
+index (key_counts), or hashed, by hashing into the buckets of a hashed_index, of which bucket_names knows some names.
 lookups finds ids at tokens, by the compiled loops of gather; a finder tells it where: ranked_keys in a key_table,
 hashed_keys in buckets. matching finds the phrases of gazetteers.
 bag reads features that the data list with their weights, listed_names and hashed_names number them. extract puts it all
