@@ -50,7 +50,7 @@ def read_even(
                 shown.update(len(part))
     except (_Uneven, OSError):
         return None
-    return read.corpus(list(roles), unit, str(path)) if len(read.lines) and len(read.lines[-1]) else None
+    return read.corpus(list(roles), unit, str(path)) if any(map(len, read.lines)) else None
 
 
 class _Reader:
@@ -89,9 +89,7 @@ class _Reader:
     def corpus(self, roles: Sequence[str], unit: str, name: str) -> Corpus:
         """Return what was read."""
         lines, opening = np.concatenate(self.lines), np.concatenate(self.opening)
-        first = np.flatnonzero(
-            np.diff(lines, prepend=-1) > 1
-        )  # tokens before which a line is empty or opens a document
+        first = np.flatnonzero(np.diff(lines, prepend=-1) > 1)  # the line before is empty or opens a document
         before = np.searchsorted(opening, lines[first])  # documents opened before each sentence
         documents = np.cumsum(np.diff(before, prepend=before[:1]) > 0) if len(opening) else np.arange(len(first))
         columns: dict[str, Column] = {}

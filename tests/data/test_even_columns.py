@@ -45,6 +45,14 @@ def test_plain_files(tmp_path, monkeypatch, unit, size):
         assert_same(found, strict(path, ["word", "label"], False, unit))
 
 
+def test_words_alone_and_documents_without_any(tmp_path, monkeypatch):
+    monkeypatch.setattr(even_columns, "SIZE", 8)
+    path = tmp_path / "a.txt"
+    path.write_text("a\n\nb\nc\n\n-DOCSTART-\n\n\n-DOCSTART-\n\nd\n\n-DOCSTART-\n\n")
+    for unit in ("sentence", "document"):
+        assert_same(even(path, ["word"], unit=unit), strict(path, ["word"], False, unit))
+
+
 @pytest.mark.parametrize(
     "text",
     [
