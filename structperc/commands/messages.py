@@ -7,11 +7,11 @@ OWN, LIGHTNING = logging.getLogger("pytorch_lightning.structperc"), logging.getL
 
 
 class Messages(logging.Handler):
-    """Prints messages as long as Lightning is not imported, which prints those of its own name and ours."""
+    """Prints messages where nobody else does: Lightning, once it is imported, prints those of its name and below."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one message, if there is anywhere to print it to."""
-        if sys.stderr is not None and not LIGHTNING.handlers:
+        if sys.stderr is not None and not (LIGHTNING.handlers or logging.getLogger().handlers):
             print(self.format(record), file=sys.stderr, flush=True)
 
 
