@@ -13,7 +13,14 @@ from structperc.commands.workers import in_order
 from structperc.errors import InputError
 
 
-def test_results_come_in_order_and_nothing_is_taken_too_early():
+@pytest.fixture
+def left():
+    """The processes that a test has started and that have not ended."""
+    before = set(multiprocessing.active_children())
+    return lambda: set(multiprocessing.active_children()) - before
+
+
+def test_results_come_in_order_and_nothing_is_taken_too_early(left):
     taken = []
     given = (None if i == 5 else i for i in count() if taken.append(i) is None)
     found = in_order(2, partial(partial, operator.mul, 3), given)
@@ -23,25 +30,25 @@ def test_results_come_in_order_and_nothing_is_taken_too_early():
     assert taken == [0, 1, 2, 3, 4, 5]  # of what has to be waited for nothing is taken before all is given out
     assert next(found) == 18
     found.close()
-    assert multiprocessing.active_children() == []
+    assert left() == set()
 
 
-def test_an_error_in_a_worker_ends_all():
+def test_an_error_in_a_worker_ends_all(left):
     found = in_order(2, partial(partial, operator.truediv, 6), [3, 2, 0, 1, 1, 1])
     assert [next(found), next(found)] == [2, 3]
     with pytest.raises(ZeroDivisionError):
         next(found)
-    assert multiprocessing.active_children() == []
+    assert left() == set()
 
 
-def test_a_worker_that_is_killed_ends_all():
+def test_a_worker_that_is_killed_ends_all(left):
     found = in_order(1, partial(partial, signal.raise_signal), [signal.SIGKILL, 0])
     with pytest.raises(InputError, match="a worker ended with status -9"):
         next(found)
-    assert multiprocessing.active_children() == []
+    assert left() == set()
 
 
-def test_a_worker_that_cannot_begin_ends_all():
+def test_a_worker_that_cannot_begin_ends_all(left):
     with pytest.raises(FileNotFoundError):
         list(in_order(1, partial(os.stat, "/nowhere/at/all"), [1, 2]))
-    assert multiprocessing.active_children() == []
+    assert left() == set()

@@ -7,7 +7,6 @@ import re
 import pytest
 import torch
 from nested import assert_same
-from safetensors.torch import load_file
 from tiny import Loops, weights_of, whole
 
 from structperc.batching.sources import Synthetic
@@ -60,9 +59,14 @@ def objective(folder, C):
     return float(model.criterion.objective(model.criterion.counts(whole(model, rows, weights)).sum(0))) + penalty
 
 
+def weights_in(model):
+    """{name: weights} of a saved model."""
+    return dict(Tagger.load(model).named_parameters())
+
+
 def assert_weights(model, expected):
-    """model.safetensors against {name: weights}."""
-    saved = {name: w for name, w in load_file(model / "model.safetensors").items() if not name.startswith("features.")}
+    """Those of a saved model against {name: weights}."""
+    saved = weights_in(model)
     assert saved.keys() == {name for name in expected if name.startswith("scorer.")}
     for name, weights in saved.items():
         assert torch.equal(weights, expected[name])
@@ -100,8 +104,7 @@ def test_quickprop_serves_the_lowest_objective_of_those_it_went_through(runs):
     assert values[-1] > min(values[2:])
     assert objective(run / "model", 1000) == pytest.approx(min(values[2:]), rel=1e-4)
     last = checkpoint(run)
-    saved = load_file(run / "model" / "model.safetensors")
-    assert not torch.equal(saved["scorer.node"], last["state_dict"]["scorer.node"])
+    assert not torch.equal(Tagger.load(run / "model").scorer.node, last["state_dict"]["scorer.node"])
     assert_weights(run / "model", best_weights(last))
 
 
@@ -141,7 +144,7 @@ def test_training_goes_on_after_any_evaluation_bit_for_bit(runs, options):
     assert not (runs.root / "3").exists()
     for part in ("epoch", "global_step", "state_dict", "optimizer_states"):
         assert_same(checkpoint(whole_run)[part], checkpoint(resumed)[part])
-    assert_weights(whole_run / "model", load_file(resumed / "model" / "model.safetensors"))
+    assert_weights(whole_run / "model", weights_in(resumed / "model"))
 
 
 def test_a_finished_run_stays_as_it_is(runs, caplog):
@@ -149,7 +152,7 @@ def test_a_finished_run_stays_as_it_is(runs, caplog):
     assert runs("fit", *options, "--trainer.max_epochs=50") == 0
     run = runs.root / "1"
     epochs = json.loads((run / "results.json").read_text())["epochs"]
-    before = load_file(run / "model" / "model.safetensors")
+    before = weights_in(run / "model")
     assert epochs < 50
     with caplog.at_level("INFO", logger="pytorch_lightning.structperc"):
         assert runs("fit", *options, "--trainer.max_epochs=60", "--ckpt_path=last") == 0
@@ -193,7 +196,7 @@ def test_training_from_a_saved_model_begins_at_its_objective(runs, map_model):
     (value,) = logged(run, "train/objective")
     assert objective(run / "model", 1000) == pytest.approx(value, rel=1e-5)
     assert value < 0.2  # at weights of zero it is above 1
-    assert_weights(run / "model", load_file(map_model / "model.safetensors"))
+    assert_weights(run / "model", weights_in(map_model))
 
 
 def test_training_from_a_saved_model_has_its_features_and_labels(runs, map_model):
