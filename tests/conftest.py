@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable
 from functools import cache, wraps
@@ -71,6 +72,14 @@ def zygote():
 
     with Zygote() as zygote:
         yield zygote
+
+
+@pytest.fixture
+def heard():
+    """Ctrl-C arrives, also where a shell runs the tests in the background and has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

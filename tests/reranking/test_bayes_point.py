@@ -362,14 +362,6 @@ def test_a_death_while_weights_are_sent():
     assert not passes()
 
 
-@pytest.fixture
-def heard():
-    """Ctrl-C arrives, also where a shell runs the tests in the background and has it ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @forks
 @pytest.mark.usefixtures("heard")
 def test_an_interrupted_wait_leaves_no_process():
