@@ -22,6 +22,7 @@ ROOMS = (
         "public_names",
         "on_first_use",
         "termination",
+        "log_levels",
         "progress",
         "spelling",
         "version",

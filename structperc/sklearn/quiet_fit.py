@@ -13,6 +13,7 @@ from datasets import Dataset
 
 from structperc.batching import SequenceData
 from structperc.data.rows import rows
+from structperc.log_levels import at_level
 from structperc.optim import learner
 from structperc.sklearn.sentences import WORD
 from structperc.sklearn.tagger_state import state_of, tagger_of
@@ -61,15 +62,9 @@ def trained(tagger: Tagger, data: SequenceData, iterations: int, seed: int, verb
 @contextmanager
 def _silence(verbose: bool) -> Iterator[None]:
     """Hide Lightning's warnings and messages, and ours that go with them, within the block."""
-    loggers = [logging.getLogger(name) for name in LOGGERS]
-    levels = [logger.level for logger in loggers]
-    with warnings.catch_warnings():
-        if not verbose:
-            warnings.simplefilter("ignore")
-            for logger in loggers:
-                logger.setLevel(logging.ERROR)
-        try:
-            yield
-        finally:
-            for logger, level in zip(loggers, levels, strict=True):
-                logger.setLevel(level)
+    if verbose:
+        yield
+        return
+    with warnings.catch_warnings(), at_level(logging.ERROR, LOGGERS):
+        warnings.simplefilter("ignore")
+        yield

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
+from structperc.log_levels import at_level
+
 WARNINGS = (
     "LightningCLI's args parameter",
     "Checkpoint directory .* exists and is not empty",  # a resumed run goes on in its own folder
@@ -51,15 +53,8 @@ def quieten() -> None:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Hide, within the block, the notices of trainers that are made to find mistakes; warnings are still shown."""
-    loggers = [logging.getLogger(name) for name in LOGGERS]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.WARNING)
-    try:
+    with at_level(logging.WARNING, LOGGERS):
         yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
 
 
 def _tells(record: logging.LogRecord) -> bool:
