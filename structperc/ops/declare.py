@@ -45,50 +45,62 @@ def declare(
     LIBRARY.impl(name, choose("tensors"), "CompositeExplicitAutograd")
     torch.library.register_fake(f"structperc::{name}", shapes, lib=LIBRARY)
     torch.library.register_vmap(f"structperc::{name}", _one_by_one(name), lib=LIBRARY)
-    operator = getattr(torch.ops.structperc, name).default
+    operator, on_cpu = getattr(torch.ops.structperc, name).default, choose("cpu")
     if derivative is None:
-        return operator
+        return _Operator(operator, operator, on_cpu)
     setup_context, backward = derivative
     torch.library.register_autograd(f"structperc::{name}", backward, setup_context=setup_context, lib=LIBRARY)
-    return _Differentiable(name, operator, choose("cpu"), setup_context, backward)
+    return _Operator(operator, *_functions(name, operator, on_cpu, setup_context, backward))
 
 
-class _Differentiable:
-    """An operator with a derivative, to be called: inside of torch.func's transforms as they ask it to be written.
+def _functions(
+    name: str,
+    operator: Any,
+    on_cpu: Callable[..., Any],
+    setup_context: Callable[..., None],
+    backward: Callable[..., Any],
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """An operator with its derivative, twice: as torch.func's transforms ask it to be written, and at once on a CPU."""
+
+    def forward(ctx: Any, *arguments: Any) -> Any:
+        output = on_cpu(*arguments)
+        setup_context(ctx, arguments, output)
+        return output
+
+    transformed = {"forward": operator, "setup_context": setup_context, "vmap": _one_by_one(name)}
+    kinds = ({**transformed, "backward": backward}, {"forward": forward, "backward": backward})
+    classes = (type(name, (torch.autograd.Function,), {part: staticmethod(f) for part, f in k.items()}) for k in kinds)
+    return tuple(one.apply for one in classes)  # type: ignore[attr-defined]
+
+
+class _Operator:
+    """An operator, to be called: inside of torch.func's transforms as they ask it to be written.
 
     Plain tensors on a CPU take no way through torch's dispatcher, which costs as much as a small batch.
     """
 
-    def __init__(
-        self,
-        name: str,
-        operator: Any,
-        on_cpu: Callable[..., Any],
-        setup_context: Callable[..., None],
-        backward: Callable[..., Any],
-    ):
+    def __init__(self, operator: Any, transformed: Callable[..., Any], at_once: Callable[..., Any]):
         self.operator = operator
-        transformed = {"forward": operator, "setup_context": setup_context, "vmap": _one_by_one(name)}
-
-        def forward(ctx: Any, *arguments: Any) -> Any:
-            output = on_cpu(*arguments)
-            setup_context(ctx, arguments, output)
-            return output
-
-        self.transformed, self.at_once = (
-            type(name, (torch.autograd.Function,), {part: staticmethod(f) for part, f in parts.items()})
-            for parts in ({**transformed, "backward": backward}, {"forward": forward, "backward": backward})
-        )
+        self.transformed = transformed
+        self.at_once = at_once
 
     def __call__(self, *arguments: Any) -> Any:
         """Return what the operator gives for these arguments."""
         if torch.compiler.is_compiling():
             return self.operator(*arguments)
         if torch._C._are_functorch_transforms_active():
-            return self.transformed.apply(*arguments)  # type: ignore[attr-defined]
-        if all(type(x) in PLAIN and x.is_cpu for x in arguments if isinstance(x, Tensor)) and not _watched():
-            return self.at_once.apply(*arguments)  # type: ignore[attr-defined]
+            return self.transformed(*arguments)
+        if _plain(arguments) and not _watched():
+            return self.at_once(*arguments)
         return self.operator(*arguments)
+
+
+def _plain(arguments: tuple[Any, ...]) -> bool:
+    """Whether all tensors are ordinary ones on a CPU."""
+    for x in arguments:  # noqa: SIM110 - a generator would take three times as long
+        if isinstance(x, Tensor) and not (type(x) in PLAIN and x.is_cpu):
+            return False
+    return True
 
 
 def _watched() -> bool:

@@ -1,5 +1,6 @@
 """Viterbi, compiled: backwards over the tokens for the best score from each label on, forwards for the labels."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,11 +15,12 @@ from structperc.ops.cpu.threads import over_sequences, take
 
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """The contract is that of `structperc.ops.viterbi`."""
-    B, T, L = unary.shape
-    scores, labels = torch.empty(B, dtype=unary.dtype), torch.empty(B, T, dtype=torch.int64)
-    if over_sequences(_search, B, 2 * T * (WIDTH + L * L // WIDTH), *arrays(unary, edge, lengths, scores, labels)):
+    lattice = arrays(unary, edge, lengths)
+    B, T, L = lattice[0].shape
+    scores, labels = np.empty(B, lattice[0].dtype), np.empty((B, T), np.int64)
+    if over_sequences(_search, B, 2 * T * (WIDTH + L * L // WIDTH), *lattice, scores, labels):
         check_scores(unary, edge, lengths)
-    return scores, labels
+    return torch.from_numpy(scores), torch.from_numpy(labels)
 
 
 @kernel
