@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.growth import grown
 from benchmarks.scale_tagging import tagging_rows
-from benchmarks.scale_training import training_rows
+from benchmarks.scale_training import rank_rows, training_rows
 
 SIZES = (300_000, 1_000_000, 3_000_000, 10_000_000)  # tokens
 SMALL = (5_000, 50_000)
@@ -20,4 +20,5 @@ def run(smoke: bool) -> list[dict]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         corpora = [grown(folder / f"{size} tokens", size) for size in (SMALL if smoke else SIZES)]
-        return [*tagging_rows(corpora, folder, 1 if smoke else TIMES), *training_rows(corpora, folder)]
+        rows = [*tagging_rows(corpora, folder, 1 if smoke else TIMES), *training_rows(corpora, folder)]
+        return rows if smoke else [*rows, *rank_rows(corpora[-2], folder)]
