@@ -6,7 +6,8 @@ sentences.py                    the sentences of a document, independent of each
 path.py                         the score of a given labelling, the only place where gradients enter
 viterbi.py, exportable.py       the best labelling; the same, and marginals, for torch.export
 kbest.py, memory.py             the k best labellings; whether they fit into memory
-marginals.py                    sums over all labellings: log-partition, probabilities, entropies, samples
+marginals.py                    sums over all labellings: log-partition, probabilities, samples
+entropies.py                    how spread labellings are, how far from those of another lattice
 neighbours.py                   probabilities of the labels next to given ones
 max_marginals.py, segments.py   the best labelling through a label; with and without a segment
 segment_sums.py                 sums over the labellings with and without a segment
@@ -14,18 +15,11 @@ local_normalisation.py          each label's probability given the one before
 """
 
 from structperc.chain.constraints import Constraints, allow, constrain
+from structperc.chain.entropies import cross_entropy, divergence, entropy
 from structperc.chain.exportable import ExportableViterbi, exportable_marginals, exportable_viterbi
 from structperc.chain.kbest import KBest, kbest
 from structperc.chain.local_normalisation import locally_normalised
-from structperc.chain.marginals import (
-    cross_entropy,
-    divergence,
-    edge_marginals,
-    entropy,
-    log_partition,
-    marginals,
-    sample,
-)
+from structperc.chain.marginals import edge_marginals, log_partition, marginals, sample
 from structperc.chain.masks import compact, scatter
 from structperc.chain.max_marginals import best_before_and_after, max_marginals
 from structperc.chain.neighbours import next_marginals, previous_marginals

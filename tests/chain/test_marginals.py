@@ -85,6 +85,32 @@ def test_impossible_labels_leave_second_derivatives_finite() -> None:
         assert unary.grad.isfinite().all()
 
 
+def test_divergence_and_cross_entropy_of_lattices_with_holes() -> None:
+    """Labels that nothing may follow, that cannot be reached, or that the other lattice lacks; by enumeration."""
+    torch.manual_seed(0)
+    unary, edge = torch.randn(400, 4, 3).double(), torch.randn(400, 4, 3, 3).double()
+    unary[torch.rand(unary.shape) < 0.2] = -torch.inf
+    edge[torch.rand(edge.shape) < 0.3] = -torch.inf
+    lengths = torch.randint(0, 5, (400,))
+    unary[torch.arange(4) >= lengths.unsqueeze(1)] = torch.nan
+    p, q = (Lattice(unary[part], edge[part], lengths[part]) for part in (slice(200), slice(200, None)))
+    q = q._replace(unary=q.unary.where(p.unary.isnan() | ~q.unary.isnan(), 0), lengths=p.lengths)
+    crossed, diverging = cross_entropy(p, q), divergence(p, q)
+    for b in range(200):
+        ps, qs = ({y: x for x, y in oracle.probabilities(each, b) if x > 0} for each in (p, q))
+        infinite = any(y not in qs for y in ps)
+        expected = torch.inf if infinite else -sum(x * math.log(qs[y]) for y, x in ps.items())
+        assert crossed[b].item() == pytest.approx(expected)
+        expected = torch.inf if infinite else sum(x * math.log(x / qs[y]) for y, x in ps.items())
+        assert diverging[b].item() == pytest.approx(expected, abs=1e-9)
+    assert crossed.isinf().any()
+    assert crossed.isfinite().sum() > 50
+    leaves = p.unary.requires_grad_(), q.unary.requires_grad_()
+    found = divergence(p, q)
+    gradients = torch.autograd.grad(found.where(found < torch.inf, 0).sum(), leaves)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+
+
 def test_divergence_and_cross_entropy() -> None:
     torch.manual_seed(0)
     lengths = torch.tensor([4, 0, 2])

@@ -8,7 +8,7 @@ from tiny import Sentences, make_tagger
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from structperc.chain import neighbours
+from structperc.chain import entropy, neighbours
 from structperc.criteria import MCE, MCEF, Hinge, Likelihood, Logistic, Margin, Perceptron
 
 TYPES, TOKENS = 20, 150
@@ -83,4 +83,5 @@ def test_labels_and_probabilities(data, monkeypatch):
     with Largest() as largest, torch.no_grad():
         labels = tagger.decode(batch)
         tagger.confidences(batch, labels)
+        entropy(tagger(batch))
     assert 2 * TOKENS * L <= largest.elements < TOKENS * L * L
