@@ -53,23 +53,27 @@ class RunLog(CSVLogger):
 class SavedConfig(SaveConfigCallback):
     """Lightning's SaveConfigCallback, which also tells the loggers what the configuration is.
 
-    The file stands beside the first logs that are files of the run, else in the folder of the run. Raises InputError,
-    with the reason, where it cannot be written, and for a logger that cannot be reached.
+    The file stands beside the first logs that are files of the run, else in the folder of the run, where an evaluation
+    leaves that of the training as it is. Raises InputError, with the reason, where it cannot be written, and for a
+    logger that cannot be reached.
     """
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         """Write the configuration of the run; every process calls this."""
         folders = [one.log_dir for one in trainer.loggers if isinstance(one, CSVLogger | TensorBoardLogger)]
-        folder = Path([*folders, trainer.default_root_dir][0])
         if self.already_saved or not trainer.is_global_zero:
             return
+        if folders or stage == "fit":
+            self._write(Path([*folders, trainer.default_root_dir][0]))
+        tell_options(trainer.loggers, plain_configuration(self.parser, self.config))
+        self.already_saved = True
+
+    def _write(self, folder: Path) -> None:
         with complaints(folder):
             folder.mkdir(parents=True, exist_ok=True)
         text = self.parser.dump(self.config, skip_none=False, skip_validation=True)  # it is as it was parsed
         with opened(folder / self.config_filename) as file:
             file.write(text.encode())
-        tell_options(trainer.loggers, plain_configuration(self.parser, self.config))
-        self.already_saved = True
 
 
 def plain_configuration(parser: LightningArgumentParser, config: Namespace) -> dict[str, Any]:

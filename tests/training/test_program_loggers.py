@@ -25,7 +25,11 @@ def test_no_logger_has_no_folder(runs, tmp_path):
     for logger in (False, True, None):
         log_into(logger, tmp_path)
     assert runs("fit", "--trainer.max_epochs=1", "--trainer.logger=false") == 0
-    assert not (runs.root / "1" / "logs").exists()
+    run = runs.root / "1"
+    assert not (run / "logs").exists()
+    configuration, checkpoint = (run / "config.yaml").read_text(), next((run / "checkpoints").glob("*.ckpt"))
+    assert runs("validate", "--trainer.logger=false", "--data.batch_size=3", f"--ckpt_path={checkpoint}") == 0
+    assert (run / "config.yaml").read_text() == configuration
 
 
 def test_tensorboard_that_is_not_installed_is_one_line(runs, fails, monkeypatch):
