@@ -16,6 +16,8 @@ def check_shapes(logits: Tensor, mask: Tensor | None, gold: Tensor | None, L: in
     if not logits.is_floating_point():
         raise InputError(f"logits: scores are floating-point numbers, got {logits.dtype}")
     for name, tensor in (("mask", mask), ("gold", gold)):
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise InputError(f"{name}: got {type(tensor).__name__}, expected a tensor {tuple(logits.shape[:2])}")
         if tensor is not None and tensor.shape != logits.shape[:2]:
             wanted = tuple(logits.shape[:2])
             raise InputError(f"{name}: the shape is {tuple(tensor.shape)}, expected {wanted}, that of logits")
