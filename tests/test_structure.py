@@ -27,6 +27,7 @@ ROOMS = (
         "spelling",
         "version",
     ),
+    ("workers",),
     ("kernels",),
     ("packaged",),
     ("ops",),

@@ -3,8 +3,9 @@
 Ids are given template by template and by ascending key within one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from functools import cached_property, partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,12 @@ from structperc.errors import InputError
 from structperc.features.id_lists import IdLists
 from structperc.features.keys import frequent_keys, radices, split_keys, template_keys
 from structperc.features.numbering import Index
+from structperc.features.shared_view import shared
 from structperc.features.templates import Template, TemplatePart, template_name
 from structperc.features.value_codes import ValueCodes
-from structperc.features.windows import View
+from structperc.features.windows import WORTH, View
 from structperc.progress import bar
+from structperc.workers import Workers
 
 if TYPE_CHECKING:
     from structperc.features.lookups import Lookups
@@ -52,15 +55,16 @@ class FeatureIndex(Index):
         vocabularies: Mapping[str, ValueCodes],
         cutoff: int,
         progress: bool = False,
+        workers: Workers = Workers(),  # noqa: B008  # immutable
     ) -> "FeatureIndex":
-        """Index what occurs at least `cutoff` times in a view."""
-        keys, pieces = [], view.pieces()
-        with bar(None, "counting features", len(templates), progress) as shown:
-            for template in templates:
-                sizes = radices(template, vocabularies)
-                found = (template_keys(piece, template, sizes) for piece in pieces)
-                keys.append(frequent_keys(found, sizes, cutoff))
-                shown.update()
+        """Index what occurs at least `cutoff` times in a view. Workers count the features of a template each."""
+        workers = workers.at_most(len(view.pieces()) // WORTH)
+        asked = ((template, radices(template, vocabularies)) for template in templates)
+        with (
+            shared(view, workers) as seen,
+            closing(workers.each(partial(_counting, seen, cutoff), asked)) as each,
+        ):
+            keys = [*bar(each, "counting features", len(templates), progress)]
         return cls(templates, vocabularies, keys)
 
     @classmethod
@@ -146,3 +150,13 @@ class FeatureIndex(Index):
     def _part_names(self, part: TemplatePart, codes: np.ndarray) -> list[str]:
         name = self._vocabularies[part.attribute].name
         return [f"{part}={name(code)}" for code in codes.tolist()]
+
+
+def _counting(seen: Callable[[], View], cutoff: int) -> Callable[[tuple[Template, tuple[int, ...]]], np.ndarray]:
+    return partial(_frequent, seen(), cutoff)
+
+
+def _frequent(view: View, cutoff: int, asked: tuple[Template, tuple[int, ...]]) -> np.ndarray:
+    """The keys of a template, whose parts have so many codes, that are features of a view."""
+    template, sizes = asked
+    return frequent_keys((template_keys(piece, template, sizes) for piece in view.pieces()), sizes, cutoff)

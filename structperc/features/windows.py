@@ -14,6 +14,7 @@ import numpy as np
 from structperc.features.templates import TemplatePart
 
 PIECE = 2**19  # tokens looked at at a time where a corpus need not be looked at as a whole
+WORTH = 4  # such pieces, of all templates, take longer than a worker takes to start
 
 
 def boundary_names(reach: int) -> list[str]:
@@ -50,7 +51,7 @@ class View:
     ) -> None:
         self.tokens = int(starts[-1])
         self.columns, self.codes, self.starts = columns, codes, starts
-        self._numbers, self.reach = numbers, reach
+        self.at_tokens, self.reach = numbers, reach
         self._pieces: dict[int, list[View]] = {}
 
     def pieces(self, size: int = PIECE) -> "list[View]":
@@ -67,7 +68,7 @@ class View:
         found = []
         for first, stop in pairwise([*cuts[self.starts[cuts] < self.tokens].tolist(), len(self.starts) - 1]):
             a, b = int(self.starts[first]), int(self.starts[stop])
-            numbers = {column: own[a:b] for column, own in self._numbers.items()}
+            numbers = {column: own[a:b] for column, own in self.at_tokens.items()}
             starts = self.starts[first : stop + 1] - a
             found.append(View(self.columns, numbers, self.codes, starts, self.reach))
         return found
@@ -86,7 +87,7 @@ class View:
 
     def numbers(self, part: TemplatePart) -> np.ndarray:
         """Return what stands `part.offset` tokens from each token, an index into `codes`; (N,) int32."""
-        numbers, offset = self._numbers[self.columns[part.attribute]], part.offset
+        numbers, offset = self.at_tokens[self.columns[part.attribute]], part.offset
         if offset == 0:
             return numbers
         seen = np.empty_like(numbers)
@@ -102,8 +103,8 @@ class View:
     def strings(self) -> Strings:
         """The numbers of all columns, in the order of `columns`."""
         none = np.empty((0, self.tokens), np.int32)
-        return Strings(np.concatenate([none, *(x[None] for x in self._numbers.values())]), self.starts, self.reach)
+        return Strings(np.concatenate([none, *(x[None] for x in self.at_tokens.values())]), self.starts, self.reach)
 
     def row(self, attribute: str) -> int:
         """Return which row of `strings` an attribute is read from."""
-        return list(self._numbers).index(self.columns[attribute])
+        return list(self.at_tokens).index(self.columns[attribute])

@@ -9,6 +9,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
+from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from tqdm.auto import tqdm
@@ -21,11 +23,39 @@ Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 
+class Workers(NamedTuple):
+    """So many processes that share work; with one of them it is done by the process that asks for it."""
+
+    number: int = 1
+    advice: str = "share the work among fewer"  # what to do where there is too little memory for all of them
+    folder: Path | None = None  # for files that all of them read, for as long as they work; None: that of the system
+
+    def at_most(self, number: int) -> "Workers":
+        """Return no more of them than there are things to do: each takes a second to start."""
+        return self._replace(number=max(1, min(self.number, number)))
+
+    def each(
+        self, make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None]
+    ) -> Generator[Result, None, None]:
+        """Yield what becomes of all that is given, in the order in which it is given, see `in_order`."""
+        if self.number > 1:
+            return in_order(self.number, make, given, self.advice)
+        return _here(make, given)
+
+
+def _here(
+    make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None]
+) -> Generator[Result, None, None]:
+    work = make()
+    yield from (work(one) for one in given if one is not None)
+
+
 class _Worker(NamedTuple):
     """A process that has one thing to do at a time."""
 
     process: Any  # of multiprocessing
     line: Connection
+    advice: str
 
     def give(self, thing: Any) -> None:
         """Have it work; if it is there no longer, its result will say so."""
@@ -40,7 +70,7 @@ class _Worker(NamedTuple):
             self.process.join()
             status = self.process.exitcode
             raise InputError(
-                f"a worker ended with status {status}, perhaps for lack of memory; set --workers 1"
+                f"a worker ended with status {status}, perhaps for lack of memory; {self.advice}"
             ) from None
         if error is not None:
             raise error
@@ -48,16 +78,16 @@ class _Worker(NamedTuple):
 
 
 def in_order(
-    count: int, make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None]
+    count: int, make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None], advice: str
 ) -> Generator[Result, None, None]:
     """Yield what becomes of all that is given, by so many processes, in the order in which it is given.
 
-    Each process, a fresh interpreter, calls `make` once, and what that returns for each thing. No more things are
-    taken than there are processes before the first result is asked for; None has all results given out, for the next
-    thing has to be waited for. All processes end with the iterator, with this process, and when one of them fails,
-    whose error is raised here.
+    Each process, a fresh interpreter that does not import the program which is run, calls `make` once, and what that
+    returns for each thing. No more things are taken than there are processes before the first result is asked for; None
+    has all results given out, for the next thing has to be waited for. All processes end with the iterator, with this
+    process, and when one of them fails, whose error is raised here; of one that was killed it ends with `advice`.
     """
-    with _processes(count, make) as workers:
+    with _processes(count, make, advice) as workers:
         free, busy = deque(workers), deque[_Worker]()
         for thing in given:
             if thing is None:
@@ -77,25 +107,27 @@ def in_order(
 
 
 @contextmanager
-def _processes(count: int, make: Callable[[], Any]) -> Iterator[list[_Worker]]:
+def _processes(count: int, make: Callable[[], Any], advice: str) -> Iterator[list[_Worker]]:
     context = get_context("spawn")  # a fork of threads, as compilers and PyTorch have, may hang
     workers: list[_Worker] = []
     try:
-        with _deaf():
+        with _deaf(), _no_program():
             for _ in range(count):
                 ours, theirs = context.Pipe()
-                process = context.Process(target=_work, args=(make, theirs), daemon=True)
+                process = context.Process(target=_work, args=(theirs,), daemon=True)
                 process.start()
                 theirs.close()  # so that its end is seen
-                workers.append(_Worker(process, ours))
+                workers.append(_Worker(process, ours, advice))
+        for worker in workers:  # all of which start in the meantime
+            worker.give(make)
         yield workers
     finally:
-        for _, line in workers:
-            line.close()  # at which those end that have nothing to do
-        for process, _ in workers:
-            process.join(PATIENCE)
-            process.terminate()
-            process.join()
+        for worker in workers:
+            worker.line.close()  # at which those end that have nothing to do
+        for worker in workers:
+            worker.process.join(PATIENCE)
+            worker.process.terminate()
+            worker.process.join()
 
 
 @contextmanager
@@ -112,11 +144,22 @@ def _deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(make: Callable[[], Callable[[Any], Any]], line: Connection) -> None:
-    """Do what arrives, until the other end is closed."""
+@contextmanager
+def _no_program() -> Iterator[None]:
+    """Let processes that are started within the block not import what this one was started with, which may train."""
+    program = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = program
+
+
+def _work(line: Connection) -> None:
+    """Do what arrives, after what makes that which does it, until the other end is closed."""
     tqdm.set_lock(threading.RLock())  # its own is a semaphore, of which the system complains when a process is killed
     try:
-        work = make()
+        work = line.recv()()
         while True:
             line.send((work(line.recv()), None))
     except (EOFError, BrokenPipeError, ConnectionResetError):  # nobody asks any more
