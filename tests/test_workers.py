@@ -4,6 +4,8 @@ import multiprocessing
 import operator
 import os
 import signal
+import subprocess
+import sys
 from functools import partial
 from itertools import count
 
@@ -59,3 +61,14 @@ def test_one_worker_is_this_process(left):
     found = Workers(3).at_most(1).each(lambda: made.append(0) or partial(operator.mul, 3), [1, None, 2])
     assert (next(found), left()) == (3, set())
     assert ([*found], made) == ([6], [0])
+
+
+def test_the_program_that_has_workers_is_not_run_again(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import operator\nfrom functools import partial\nfrom structperc.workers import Workers\n"
+        "print('once', *Workers(2).each(partial(partial, operator.mul, 3), [1, 2]))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("once 3 6\n", "")

@@ -72,7 +72,7 @@ class SequenceData(pl.LightningDataModule, ABC):
         cache: folder in which corpora, the features that taggers learn of them and the ids of features are kept, for
             later runs and for all processes; training reads mini-batches from there, and needs little memory.
             Environment variables are expanded.
-        cache_workers: so many processes make what the cache is to keep of a large corpus; the files are the same.
+        cache_workers: how many processes make what is kept of a large corpus; the files do not depend on it.
 
     Raises:
         InputError: a number is too small; `predict` names no split; types are given and the scheme is "none"; there are

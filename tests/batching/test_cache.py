@@ -111,7 +111,7 @@ def features_of(corpus, **options):
         {"bag": "listed"},
         {"hash_bits": 9},
         {"documents": READS_DOCUMENTS},
-        {"documents": {"most": TokenMajority("pos", "corpus")}},
+        {"documents": {"most": TokenMajority("chunk", "corpus")}},
     ],
 )
 @pytest.mark.parametrize("unit", ["sentence", "document"])
