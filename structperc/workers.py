@@ -10,12 +10,14 @@ from contextlib import contextmanager, suppress
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from tqdm.auto import tqdm
 
 from structperc.errors import InputError
+from structperc.parcels import parcel
 
 PATIENCE = 1.0  # seconds that a process has to end by itself
 
@@ -28,7 +30,7 @@ class Workers(NamedTuple):
 
     number: int = 1
     advice: str = "share the work among fewer"  # what to do where there is too little memory for all of them
-    folder: Path | None = None  # for files that all of them read, for as long as they work; None: that of the system
+    folder: Path | None = None  # for files of large arrays that they send and are sent; None: these are copied
 
     def at_most(self, number: int) -> "Workers":
         """Return no more of them than there are things to do: each takes a second to start."""
@@ -38,9 +40,7 @@ class Workers(NamedTuple):
         self, make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None]
     ) -> Generator[Result, None, None]:
         """Yield what becomes of all that is given, in the order in which it is given, see `in_order`."""
-        if self.number > 1:
-            return in_order(self.number, make, given, self.advice)
-        return _here(make, given)
+        return in_order(self, make, given) if self.number > 1 else _here(make, given)
 
 
 def _here(
@@ -56,11 +56,12 @@ class _Worker(NamedTuple):
     process: Any  # of multiprocessing
     line: Connection
     advice: str
+    folder: Path | None
 
     def give(self, thing: Any) -> None:
-        """Have it work; if it is there no longer, its result will say so."""
+        """Have it work on what a parcel holds; if it is there no longer, its result will say so."""
         with suppress(BrokenPipeError, ConnectionResetError):
-            self.line.send(thing)
+            self.line.send(parcel(thing, self.folder))
 
     def result(self) -> Any:
         """What came of the last thing it was given. Raises what went wrong there."""
@@ -74,21 +75,21 @@ class _Worker(NamedTuple):
             ) from None
         if error is not None:
             raise error
-        return result
+        return result.taken()
 
 
 def in_order(
-    count: int, make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None], advice: str
+    workers: Workers, make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None]
 ) -> Generator[Result, None, None]:
-    """Yield what becomes of all that is given, by so many processes, in the order in which it is given.
+    """Yield what becomes of all that is given, by several processes, in the order in which it is given.
 
     Each process, a fresh interpreter that does not import the program which is run, calls `make` once, and what that
     returns for each thing. No more things are taken than there are processes before the first result is asked for; None
     has all results given out, for the next thing has to be waited for. All processes end with the iterator, with this
-    process, and when one of them fails, whose error is raised here; of one that was killed it ends with `advice`.
+    process, and when one of them fails, whose error is raised here; of one that was killed it ends with their advice.
     """
-    with _processes(count, make, advice) as workers:
-        free, busy = deque(workers), deque[_Worker]()
+    with _processes(workers, make) as started:
+        free, busy = deque(started), deque[_Worker]()
         for thing in given:
             if thing is None:
                 while busy:
@@ -107,27 +108,38 @@ def in_order(
 
 
 @contextmanager
-def _processes(count: int, make: Callable[[], Any], advice: str) -> Iterator[list[_Worker]]:
+def _processes(workers: Workers, make: Callable[[], Any]) -> Iterator[list[_Worker]]:
     context = get_context("spawn")  # a fork of threads, as compilers and PyTorch have, may hang
-    workers: list[_Worker] = []
-    try:
-        with _deaf(), _no_program():
-            for _ in range(count):
-                ours, theirs = context.Pipe()
-                process = context.Process(target=_work, args=(theirs,), daemon=True)
-                process.start()
-                theirs.close()  # so that its end is seen
-                workers.append(_Worker(process, ours, advice))
-        for worker in workers:  # all of which start in the meantime
-            worker.give(make)
-        yield workers
-    finally:
-        for worker in workers:
-            worker.line.close()  # at which those end that have nothing to do
-        for worker in workers:
-            worker.process.join(PATIENCE)
-            worker.process.terminate()
-            worker.process.join()
+    started: list[_Worker] = []
+    with _own_folder(workers.folder) as folder:
+        try:
+            with _deaf(), _no_program():
+                for _ in range(workers.number):
+                    ours, theirs = context.Pipe()
+                    process = context.Process(target=_work, args=(theirs, folder), daemon=True)
+                    process.start()
+                    theirs.close()  # so that its end is seen
+                    started.append(_Worker(process, ours, workers.advice, folder))
+            once = parcel(make, folder)  # while all of them start
+            for worker in started:
+                worker.give(once)
+            yield started
+        finally:
+            for worker in started:
+                worker.line.close()  # at which those end that have nothing to do
+            for worker in started:
+                worker.process.join(PATIENCE)
+                worker.process.terminate()
+                worker.process.join()
+
+
+@contextmanager
+def _own_folder(folder: Path | None) -> Iterator[Path | None]:
+    if folder is None:
+        yield None
+        return
+    with TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as own:
+        yield Path(own)
 
 
 @contextmanager
@@ -155,13 +167,13 @@ def _no_program() -> Iterator[None]:
         sys.modules["__main__"] = program
 
 
-def _work(line: Connection) -> None:
+def _work(line: Connection, folder: Path | None) -> None:
     """Do what arrives, after what makes that which does it, until the other end is closed."""
     tqdm.set_lock(threading.RLock())  # its own is a semaphore, of which the system complains when a process is killed
     try:
-        work = line.recv()()
+        work = line.recv().taken().opened()()
         while True:
-            line.send((work(line.recv()), None))
+            line.send((parcel(work(line.recv().taken()), folder), None))
     except (EOFError, BrokenPipeError, ConnectionResetError):  # nobody asks any more
         return
     except Exception as error:

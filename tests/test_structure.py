@@ -23,6 +23,7 @@ ROOMS = (
         "on_first_use",
         "termination",
         "log_levels",
+        "parcels",
         "progress",
         "spelling",
         "version",

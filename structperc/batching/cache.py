@@ -103,7 +103,7 @@ class Cache:
         made_from = [digest(corpus, features.columns), unlearned(features)]
 
         def learn(writer: ArrayWriter) -> None:
-            features.fit(corpus, self.workers._replace(folder=writer.folder.parent))
+            features.fit(corpus, self._workers(writer))
             write_features(writer, features)
 
         return filed_features(self._kept("features", made_from, learn), features)
@@ -120,7 +120,7 @@ class Cache:
         ]
 
         def write(writer: ArrayWriter) -> None:
-            write_arrays(writer, corpus, features, labels, self.workers)
+            write_arrays(writer, corpus, features, labels, self._workers(writer))
 
         kept = self._kept("arrays", made_from, write)
         release(corpus)
@@ -146,6 +146,10 @@ class Cache:
             ):  # whose parent is removed
                 write(writer)
         return ArrayFolder(place)
+
+    def _workers(self, writer: ArrayWriter) -> Workers:
+        """The workers, whose files lie beside what is written, and are swept with it."""
+        return self.workers._replace(folder=writer.folder.parent)
 
     @contextmanager
     def _alone(self, place: Path) -> Iterator[None]:

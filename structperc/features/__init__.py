@@ -1,7 +1,7 @@
 """Tokens -> integer feature ids, and weights where the data bring them along.
 
 templates (crfpp) say what to look at; attributes, gazetteers, clusters, documents and columns (sources) give its value;
-windows look at neighbours (shared_view: in several processes). numbering is how features get ids: indexed, by the value_codes of values and the keys of an
+windows look at neighbours. numbering is how features get ids: indexed, by the value_codes of values and the keys of an
 index (key_counts), or hashed, by hashing into the buckets of a hashed_index, of which bucket_names knows some names.
 lookups finds ids at tokens, by the compiled loops of gather; a finder tells it where: ranked_keys in a key_table,
 hashed_keys in buckets. matching finds the phrases of gazetteers.

@@ -128,8 +128,7 @@ class FeatureExtractor:
     def fit(self, corpus: Corpus, workers: Workers = Workers()) -> None:  # noqa: B008  # immutable
         """Count the features of a training corpus and freeze the index; attributes of documents learn before that.
 
-        Several workers count those of a large corpus, which takes files of 4 bytes for each token and column. Raises
-        InputError for a missing column.
+        Several workers share the counting for a large corpus. Raises InputError for a missing column.
         """
         self._fit(corpus, workers)
 

@@ -1,6 +1,6 @@
 """The features of templates in buckets."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,6 @@ from structperc.features.buckets import Buckets, Tally
 from structperc.features.hashing import hashed_keys
 from structperc.features.id_lists import IdLists
 from structperc.features.numbering import Arrays, Index
-from structperc.features.shared_view import shared
 from structperc.features.sources import Attributes
 from structperc.features.templates import Template
 from structperc.features.windows import WORTH, View
@@ -54,10 +53,8 @@ class HashedIndex(Index):
         workers = workers.at_most(min(len(view.pieces()) // WORTH, len(templates)))
         shares = [templates[i :: workers.number] for i in range(workers.number)]
         several = workers.number > 1
-        with (
-            shared(view, workers) as seen,
-            closing(workers.each(partial(_tallying, seen, bits, progress and not several), shares)) as each,
-        ):
+        tallying = partial(partial, _tallied, view, bits, progress and not several)
+        with closing(workers.each(tallying, shares)) as each:
             tally = next(each)
             for other in bar(each, "hashing features", len(shares) - 1, progress and several):
                 tally.merge(other)
@@ -122,10 +119,6 @@ class HashedIndex(Index):
         from structperc.features.lookups import Lookups
 
         return Lookups(self.templates, HashedKeys(self.templates, self._buckets))
-
-
-def _tallying(seen: Callable[[], View], bits: int, progress: bool) -> Callable[[Sequence[Template]], Tally]:
-    return partial(_tallied, seen(), bits, progress)
 
 
 def _tallied(view: View, bits: int, progress: bool, templates: Sequence[Template]) -> Tally:

@@ -3,7 +3,7 @@
 Ids are given template by template and by ascending key within one.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property, partial
 from math import prod
@@ -15,7 +15,6 @@ from structperc.errors import InputError
 from structperc.features.id_lists import IdLists
 from structperc.features.keys import frequent_keys, radices, split_keys, template_keys
 from structperc.features.numbering import Index
-from structperc.features.shared_view import shared
 from structperc.features.templates import Template, TemplatePart, template_name
 from structperc.features.value_codes import ValueCodes
 from structperc.features.windows import WORTH, View
@@ -60,10 +59,7 @@ class FeatureIndex(Index):
         """Index what occurs at least `cutoff` times in a view. Workers count the features of a template each."""
         workers = workers.at_most(len(view.pieces()) // WORTH)
         asked = ((template, radices(template, vocabularies)) for template in templates)
-        with (
-            shared(view, workers) as seen,
-            closing(workers.each(partial(_counting, seen, cutoff), asked)) as each,
-        ):
+        with closing(workers.each(partial(partial, _frequent, view, cutoff), asked)) as each:
             keys = [*bar(each, "counting features", len(templates), progress)]
         return cls(templates, vocabularies, keys)
 
@@ -150,10 +146,6 @@ class FeatureIndex(Index):
     def _part_names(self, part: TemplatePart, codes: np.ndarray) -> list[str]:
         name = self._vocabularies[part.attribute].name
         return [f"{part}={name(code)}" for code in codes.tolist()]
-
-
-def _counting(seen: Callable[[], View], cutoff: int) -> Callable[[tuple[Template, tuple[int, ...]]], np.ndarray]:
-    return partial(_frequent, seen(), cutoff)
 
 
 def _frequent(view: View, cutoff: int, asked: tuple[Template, tuple[int, ...]]) -> np.ndarray:

@@ -51,8 +51,11 @@ class View:
     ) -> None:
         self.tokens = int(starts[-1])
         self.columns, self.codes, self.starts = columns, codes, starts
-        self.at_tokens, self.reach = numbers, reach
+        self._numbers, self.reach = numbers, reach
         self._pieces: dict[int, list[View]] = {}
+
+    def __reduce__(self) -> tuple:
+        return View, (self.columns, self._numbers, self.codes, self.starts, self.reach)  # copies are without pieces
 
     def pieces(self, size: int = PIECE) -> "list[View]":
         """Return views of some `size` tokens each, or of one sequence, which share the memory of this one.
@@ -68,7 +71,7 @@ class View:
         found = []
         for first, stop in pairwise([*cuts[self.starts[cuts] < self.tokens].tolist(), len(self.starts) - 1]):
             a, b = int(self.starts[first]), int(self.starts[stop])
-            numbers = {column: own[a:b] for column, own in self.at_tokens.items()}
+            numbers = {column: own[a:b] for column, own in self._numbers.items()}
             starts = self.starts[first : stop + 1] - a
             found.append(View(self.columns, numbers, self.codes, starts, self.reach))
         return found
@@ -87,7 +90,7 @@ class View:
 
     def numbers(self, part: TemplatePart) -> np.ndarray:
         """Return what stands `part.offset` tokens from each token, an index into `codes`; (N,) int32."""
-        numbers, offset = self.at_tokens[self.columns[part.attribute]], part.offset
+        numbers, offset = self._numbers[self.columns[part.attribute]], part.offset
         if offset == 0:
             return numbers
         seen = np.empty_like(numbers)
@@ -103,8 +106,8 @@ class View:
     def strings(self) -> Strings:
         """The numbers of all columns, in the order of `columns`."""
         none = np.empty((0, self.tokens), np.int32)
-        return Strings(np.concatenate([none, *(x[None] for x in self.at_tokens.values())]), self.starts, self.reach)
+        return Strings(np.concatenate([none, *(x[None] for x in self._numbers.values())]), self.starts, self.reach)
 
     def row(self, attribute: str) -> int:
         """Return which row of `strings` an attribute is read from."""
-        return list(self.at_tokens).index(self.columns[attribute])
+        return list(self._numbers).index(self.columns[attribute])
