@@ -94,7 +94,7 @@ def write_arrays(
     nodes, edges, kind = _ListWriter(writer, NODES), _ListWriter(writer, EDGES), None
     silent = copy(features)
     silent.progress = False
-    found_in = partial(getattr, silent, "ids")
+    found_in = partial(getattr, silent, "ids")  # which workers can be sent
     pieces = _written_tokens(writer, corpus, labels, bounds)
     with (
         closing(workers.at_most(len(bounds) // WORTH).each(found_in, pieces)) as each,
