@@ -178,4 +178,5 @@ def _work(line: Connection, folder: Path | None) -> None:
         return
     except Exception as error:
         error.add_note(traceback.format_exc())
-        line.send((None, error))
+        with suppress(BrokenPipeError, ConnectionResetError):
+            line.send((None, error))
