@@ -1,6 +1,9 @@
 """A corpus as arrays of numbers, in memory or in files, of which stretches are read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from copy import copy
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
@@ -10,13 +13,17 @@ import torch
 from structperc.data.array_folder import ArrayFolder, ArrayWriter
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.pieces import piece_bounds
 from structperc.data.stretches import HeldArray, Stretches
 from structperc.data.words import word_numbers
 from structperc.features import FeatureExtractor
 from structperc.features.id_lists import IdLists
+from structperc.progress import bar
 from structperc.ragged import Ragged
+from structperc.workers import Workers
 
 PIECE = 2**17  # tokens whose features are found at a time where they go to a file
+WORTH = 4  # such pieces take longer than a worker takes to start
 
 NODES, EDGES, TOKENS, LOOKS, LABELLED = "nodes", "edges", "tokens", "looks", "labelled"
 
@@ -67,25 +74,39 @@ class FiledLists(NamedTuple):
 def held_arrays(corpus: Corpus, features: FeatureExtractor, labels: LabelSet) -> Arrays:
     """Return a corpus as arrays in memory. Raises InputError for labels that are unknown, and for missing columns."""
     encoded = features.encode(corpus)
-    tokens = np.concatenate([piece for _, piece in _tokens(corpus, labels, corpus.tokens)] or [np.empty((0, 3), "<i4")])
+    tokens = _numbers(corpus, corpus.numbered("word").numbers, _gold(corpus, labels))
     looks = word_numbers(corpus.numbered("word").distinct)
     return Arrays(encoded.nodes, encoded.edges, HeldArray(tokens), looks, "label" in corpus.columns)
 
 
-def write_arrays(writer: ArrayWriter, corpus: Corpus, features: FeatureExtractor, labels: LabelSet) -> None:
+def write_arrays(
+    writer: ArrayWriter,
+    corpus: Corpus,
+    features: FeatureExtractor,
+    labels: LabelSet,
+    workers: Workers = Workers(),  # noqa: B008  # immutable
+) -> None:
     """Write a corpus as arrays, piece by piece, in memory that does not grow with it. Raises as `held_arrays` does.
 
-    Not for features that read documents: those may look at all of a corpus.
+    Workers find the features of a piece each. Features that read the whole corpus find those of all of it at once.
     """
+    bounds = piece_bounds(corpus, PIECE, features.extent)
     nodes, edges, kind = _ListWriter(writer, NODES), _ListWriter(writer, EDGES), None
-    for piece, tokens in _tokens(corpus, labels, PIECE):
-        found = features.ids(piece)
-        nodes.append(found.nodes)
-        if found.edges is not None:
-            kind = NODES if found.edges is found.nodes else EDGES
-            if kind == EDGES:
-                edges.append(found.edges)
-        writer.append(TOKENS, tokens)
+    silent = copy(features)
+    silent.progress = False
+    found_in = partial(getattr, silent, "ids")  # which workers can be sent
+    pieces = _written_tokens(writer, corpus, labels, bounds)
+    with (
+        closing(workers.at_most(len(bounds) // WORTH).each(found_in, pieces)) as each,
+        bar(None, "encoding features", corpus.tokens, features.progress) as shown,
+    ):
+        for found in each:
+            nodes.append(found.nodes)
+            if found.edges is not None:
+                kind = NODES if found.edges is found.nodes else EDGES
+                if kind == EDGES:
+                    edges.append(found.edges)
+            shown.update(len(found.nodes.ends) - 1)
     writer.append(LOOKS, word_numbers(corpus.numbered("word").distinct))
     writer.finish({LABELLED: "label" in corpus.columns, EDGES: kind})
 
@@ -118,17 +139,19 @@ class _ListWriter:
         self.written += len(lists.ids)
 
 
-def _tokens(corpus: Corpus, labels: LabelSet, size: int) -> Iterator[tuple[Corpus, np.ndarray]]:
-    """Pieces of a corpus of some `size` tokens or one sequence, with the numbers of their tokens (n, 3) int32."""
+def _written_tokens(writer: ArrayWriter, corpus: Corpus, labels: LabelSet, bounds: Sequence[int]) -> Iterator[Corpus]:
+    """Yield the pieces of a corpus between bounds, once the numbers of their tokens are written."""
     words, gold = corpus.numbered("word").numbers, _gold(corpus, labels)
-    firsts = np.unique(np.searchsorted(corpus.starts, np.arange(0, max(1, corpus.tokens), max(1, size))))
-    firsts = firsts[firsts < max(1, len(corpus))]
-    for first, stop in pairwise([*firsts.tolist(), len(corpus)]):
-        piece = corpus if len(firsts) == 1 else corpus.stretch(first, stop)
+    for first, stop in pairwise(bounds):
+        piece = corpus if len(bounds) == 2 else corpus.stretch(first, stop)
         own = slice(int(corpus.starts[first]), int(corpus.starts[stop]))
-        numbers = np.zeros((piece.tokens, 3), np.int32)
-        numbers[:, 0], numbers[:, 1], numbers[:, 2] = gold[own], _sentences(piece), words[own]
-        yield piece, numbers
+        writer.append(TOKENS, _numbers(piece, words[own], gold[own]))
+        yield piece
+
+
+def _numbers(corpus: Corpus, words: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """What `Arrays` tells of each token of a corpus, (N, 3) int32."""
+    return np.stack([gold, _sentences(corpus), words], 1).astype(np.int32)
 
 
 def _gold(corpus: Corpus, labels: LabelSet) -> np.ndarray:

@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from structperc.batching.arrays import Arrays, filed_arrays, held_arrays, write_arrays
 from structperc.batching.kept_corpus import digest, filed_corpus, release, write_corpus
-from structperc.batching.kept_features import filed_features, learned_digest, unlearned, write_features
+from structperc.batching.kept_features import can_be_kept, filed_features, learned_digest, unlearned, write_features
 from structperc.data.array_folder import ArrayFolder, ArrayWriter
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
@@ -27,6 +27,7 @@ from structperc.data.unfinished import whole_folder
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.version import __version__
+from structperc.workers import Workers
 
 FORMAT = 1  # of the folders, and of what their names are made from
 
@@ -69,15 +70,16 @@ class Memory:
 class Cache:
     """Keeps corpora in files, for all processes and later runs.
 
-    Features that read documents are learned by each run, and arrays of theirs are in memory: what such attributes look
-    at beside the corpus is not known.
+    Features with attributes of documents that learn, or that are not of this library, are learned by each run, and
+    arrays of theirs are in memory: what such attributes look at beside the corpus is not known.
 
     Args:
         folder: the folder, which is made when it is needed; environment variables are expanded.
+        workers: that make what large corpora need; the files do not depend on how many they are.
     """
 
-    def __init__(self, folder: str) -> None:
-        self.folder = expand(folder)
+    def __init__(self, folder: str, workers: Workers = Workers()) -> None:  # noqa: B008  # immutable
+        self.folder, self.workers = expand(folder), workers
 
     def corpus(self, made_from: Callable[[], Any], read: Callable[[], Corpus]) -> Corpus:
         """Return the corpus that `read` reads, or one that is made from the same.
@@ -96,19 +98,19 @@ class Cache:
 
     def learned(self, features: FeatureExtractor, corpus: Corpus) -> FeatureExtractor:
         """Return the features as they are after this training corpus: others than those given, if they were kept."""
-        if features.documents:
+        if not can_be_kept(features):
             return Memory().learned(features, corpus)
         made_from = [digest(corpus, features.columns), unlearned(features)]
 
         def learn(writer: ArrayWriter) -> None:
-            features.fit(corpus)
+            features.fit(corpus, self._workers(writer))
             write_features(writer, features)
 
         return filed_features(self._kept("features", made_from, learn), features)
 
     def arrays(self, corpus: Corpus, features: FeatureExtractor, labels: LabelSet) -> Arrays:
         """Return a corpus as arrays in files."""
-        if features.documents:
+        if not can_be_kept(features):
             return held_arrays(corpus, features, labels)
         made_from = [
             digest(corpus, [*features.columns, "label"]),
@@ -116,7 +118,11 @@ class Cache:
             labels.names,
             labels.scheme,
         ]
-        kept = self._kept("arrays", made_from, lambda writer: write_arrays(writer, corpus, features, labels))
+
+        def write(writer: ArrayWriter) -> None:
+            write_arrays(writer, corpus, features, labels, self._workers(writer))
+
+        kept = self._kept("arrays", made_from, write)
         release(corpus)
         return filed_arrays(kept)
 
@@ -133,9 +139,17 @@ class Cache:
                     return ArrayFolder(place)
             except InputError as error:
                 logger.warning("%s; it is made anew", error)
-            with complaints(place), whole_folder(place) as folder, ArrayWriter(folder) as writer:
+            with (
+                complaints(place),
+                whole_folder(place) as folder,
+                ArrayWriter(folder) as writer,
+            ):  # whose parent is removed
                 write(writer)
         return ArrayFolder(place)
+
+    def _workers(self, writer: ArrayWriter) -> Workers:
+        """The workers, whose files lie beside what is written, and are swept with it."""
+        return self.workers._replace(folder=writer.folder.parent)
 
     @contextmanager
     def _alone(self, place: Path) -> Iterator[None]:

@@ -1,23 +1,43 @@
-"""Learned features in files, without attributes that read documents."""
+"""Learned features in files."""
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from structperc.data.array_folder import ArrayFolder, ArrayWriter
-from structperc.features import FeatureExtractor
+from structperc.features import DocumentAttribute, FeatureExtractor
+from structperc.public_names import path_of
 
+LIBRARY = __name__.partition(".")[0]
+PLACE = "features.documents."  # of an attribute of documents in what `FeatureExtractor.from_state` reads
 STRINGS = "strings"
 COUNTED = ("vocabularies", "buckets", "bag")  # of the state of features what they have from a corpus
 
 
-class _NoParts:
-    """Builds nothing: there are no parts to be built."""
+class _Given:
+    """Gives attributes of documents, which have learned nothing, in place of building them anew."""
 
     trusted: tuple[str, ...] = ()
 
+    def __init__(self, attributes: Mapping[str, DocumentAttribute]) -> None:
+        self._attributes = attributes
+
     def part(self, described: Any, base: type, place: str) -> Any:
-        raise AssertionError(f"{place}: a part among features that were kept")
+        """Return the one that a place names."""
+        return self._attributes[place.removeprefix(PLACE)]
+
+
+def can_be_kept(features: FeatureExtractor) -> bool:
+    """Return whether the state of features, a corpus and the version of the library decide all ids.
+
+    Attributes of documents that learn, such as the labels of first models, and those of other packages may look at
+    anything else.
+    """
+    return all(
+        type(one).learn is DocumentAttribute.learn and path_of(type(one)).partition(".")[0] == LIBRARY
+        for one in features.documents.values()
+    )
 
 
 def unlearned(features: FeatureExtractor) -> list[Any]:
@@ -47,7 +67,7 @@ def write_features(writer: ArrayWriter, features: FeatureExtractor) -> None:
 def filed_features(folder: ArrayFolder, like: FeatureExtractor) -> FeatureExtractor:
     """Return the features that `write_features` has written; what they show of progress is as of `like`."""
     arrays = {name: folder.array(name).whole() for name in folder.about["arrays"]}
-    found = FeatureExtractor.from_state(json.loads(folder.text(STRINGS)), arrays, _NoParts())
+    found = FeatureExtractor.from_state(json.loads(folder.text(STRINGS)), arrays, _Given(like.documents))
     found.progress = like.progress
     return found
 

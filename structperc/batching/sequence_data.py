@@ -28,6 +28,7 @@ from structperc.features import FeatureExtractor
 from structperc.public_names import path_of
 from structperc.spelling import did_you_mean
 from structperc.structures import Batch
+from structperc.workers import Workers
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -71,9 +72,11 @@ class SequenceData(pl.LightningDataModule, ABC):
         cache: folder in which corpora, the features that taggers learn of them and the ids of features are kept, for
             later runs and for all processes; training reads mini-batches from there, and needs little memory.
             Environment variables are expanded.
+        cache_workers: how many processes make what is kept of a large corpus; the files do not depend on it.
 
     Raises:
-        InputError: a number is too small; `predict` names no split; types are given and the scheme is "none".
+        InputError: a number is too small; `predict` names no split; types are given and the scheme is "none"; there are
+            several workers and no cache.
     """
 
     one_by_one = False  # whether training sequences are learned one after the other: set by the tagger
@@ -93,21 +96,25 @@ class SequenceData(pl.LightningDataModule, ABC):
         holdout: int = 0,
         types: dict[str, str] | None = None,
         cache: str | None = None,
+        cache_workers: int = 1,
     ) -> None:
         super().__init__()
         least = (("batch_size", batch_size, 1), ("eval_batch_size", eval_batch_size, 1), ("seed", seed, 0))
-        for name, value, low in (*least, ("holdout", holdout, 0)):
+        for name, value, low in (*least, ("holdout", holdout, 0), ("cache_workers", cache_workers, 1)):
             if value < low:
                 raise InputError(f"data.{name} must be >= {low}, got {value}")
         check_splits("data.predict", [predict])
         if types and scheme == "none":
             raise InputError("data.types: labels of scheme none are no segments and have no types; leave it out")
+        if cache is None and cache_workers > 1:
+            raise InputError("data.cache_workers: they fill a cache; name its folder, data.cache, or leave them out")
         self.unit, self.scheme, self.strict = unit, scheme, strict
         self.reading = Reading(unit=unit, labels=labels or scheme)
         self.batch_size, self.eval_batch_size, self.shuffle = batch_size, eval_batch_size, shuffle
         self.seed, self.predict_split, self.holdout = seed, predict, holdout
         self.types = types or {}
-        self.store: Store = Memory() if cache is None else Cache(cache)
+        self.workers = Workers(cache_workers, "set data.cache_workers: 1")
+        self.store: Store = Memory() if cache is None else Cache(cache, self.workers)
         self.in_files: InFiles | None = None  # set by sources that read a file for each split
         self._corpora: dict[str, Corpus | None] = {}
         self._encoded: dict[str, EncodedCorpus] = {}

@@ -51,7 +51,7 @@ class Conll(SequenceData):
         if file is None:
             return None
         if self.encoding.lower() in ("utf-8", "utf8") and file.is_file():
-            corpus = read_even(file, self.columns, self.docstart, self.comments, self.unit)
+            corpus = read_even(file, self.columns, self.docstart, self.comments, self.unit, workers=self.workers)
             if corpus is not None:
                 return str(file), corpus
         rows = read_conll(file, self.columns, comments=self.comments, docstart=self.docstart, encoding=self.encoding)

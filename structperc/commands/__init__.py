@@ -5,7 +5,7 @@ labelled_file.py   options of the commands that read a file with gold labels
 saved_model.py     the argument of those that load a model, and whose code that may run
 data_files.py      options of the commands that read labelled files without a model
 tagging.py         what tag does; listing.py: what it shows by whole taggers alone
-workers.py         processes that share work; comparing.py: what compare does; serving.py: what serve does
+comparing.py       what compare does; serving.py: what serve does
 complaint.py       one line about what ended a command
 messages.py        what is told beside its output
 program.py         fit, validate, test, predict and rerank, which share LightningCLI

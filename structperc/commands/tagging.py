@@ -1,12 +1,11 @@
 """A file of columns, running text or JSON lines labelled by a saved model, block by block as it arrives."""
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import NamedTuple
 
-from structperc.commands.workers import in_order
 from structperc.data.arriving import PIECE, arriving
 from structperc.data.blocks import Block, blocks, nowhere, opening
 from structperc.data.output import check_target, opened
@@ -21,6 +20,7 @@ from structperc.inspection.tag_plan import Cutting, Plan, planned
 from structperc.light import Labeller
 from structperc.loading import load
 from structperc.progress import bar
+from structperc.workers import Workers
 
 
 class Shown(NamedTuple):
@@ -80,11 +80,9 @@ def tag_file(
         begun = opening(pieces, lambda lines: told or is_recognised(lines, needed))
         plan = planned(tagger, begun, file, shown.form, reading, cutting)
         given = blocks(begun.pieces, nowhere if plan.whole else plan.ends)
-        if workers > 1:
-            done = in_order(workers, partial(_labelling, model, trusted, shown, plan), given)
-        else:
-            done = _each(partial(_labelled, tagger, lines, plan), given)
-        with closing(done), _written(output) as write:
+        label = partial(_labelled, tagger, lines, plan)
+        make = partial(_labelling, model, trusted, shown, plan) if workers > 1 else lambda: label
+        with closing(Workers(workers, "set --workers 1").each(make, given)) as done, _written(output) as write:
             seen = _shown(done, file, output is not None or not sys.stdout.isatty())
             tokens = _write(seen, write, _nothing if told else partial(say_form, plan.form, file))
             if not tokens and plan.form != "jsonl":
@@ -143,11 +141,6 @@ def _written(output: str | None) -> Iterator[Callable[[str], None]]:
             file.flush()
 
         yield write
-
-
-def _each(label: Callable[[Block], Done], given: Iterable[Block | None]) -> Generator[Done, None, None]:
-    """What becomes of one block after the other, in this process."""
-    yield from (label(block) for block in given if block is not None)
 
 
 def _labelling(model: str, trusted: Sequence[str], shown: Shown, plan: Plan) -> Callable[[Block], Done]:

@@ -7,8 +7,10 @@ lines, carriage returns, lines of several lengths. Where this reader gives a cor
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -16,11 +18,13 @@ from structperc.data.column import Column
 from structperc.data.corpus import Corpus
 from structperc.data.other_formats import HEAD
 from structperc.progress import bar
+from structperc.workers import Workers
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SIZE = 2**23  # bytes read at a time
+WORTH = 4  # so many times that take longer to read than a worker takes to start
 LONGEST = 2**27  # bytes of a sentence
 _NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f]|\A\xef\xbb\xbf")
 RESERVED = {"document", "sentence", "line"}  # no roles
@@ -32,59 +36,84 @@ class _Uneven(Exception):  # noqa: N818 - a finding, not a mistake
 
 
 def read_even(
-    path: Path, columns: Sequence[str], docstart: str, comments: bool, unit: str, progress: bool = True
+    path: Path,
+    columns: Sequence[str],
+    docstart: str,
+    comments: bool,
+    unit: str,
+    progress: bool = True,
+    workers: Workers = Workers(),  # noqa: B008  # immutable
 ) -> Corpus | None:
     """Return a UTF-8 file of columns as a corpus, or None for one that only the strict reader understands.
 
-    The corpus, its line numbers included, is that of the rows that `read_conll` gives with the same arguments.
+    The corpus, its line numbers included, is that of the rows that `read_conll` gives with the same arguments. Workers
+    read a part of a large file each.
     """
     roles = {role: i for i, role in enumerate(columns) if role is not None and role != "_"}
     named = [role for role in columns if role is not None and role != "_"]
     if "word" not in roles or len(roles) < len(named) or RESERVED & roles.keys():
         return None
-    read = _Reader(list(roles.values()), len(columns), docstart, comments)
+    plain = _Plain(list(roles.values()), len(columns), docstart, comments)
+    read = _Reader(len(roles))
     try:
-        with path.open("rb") as file, bar(None, str(path), path.stat().st_size, progress, unit_scale=True) as shown:
-            for part in _parts(file):
+        size = path.stat().st_size
+        workers = workers.at_most(size // (WORTH * SIZE))
+        with (
+            path.open("rb") as file,
+            closing(workers.each(partial(partial, _read_part, plain), _parts(file))) as each,
+            bar(None, str(path), size, progress, unit_scale=True) as shown,
+        ):
+            for part in each:
                 read.add(part)
-                shown.update(len(part))
+                shown.update(part.size)
     except (_Uneven, OSError):
         return None
     return read.corpus(list(roles), unit, str(path)) if any(map(len, read.lines)) else None
 
 
-class _Reader:
-    """Takes a file part by part."""
+class _Plain(NamedTuple):
+    """What all lines of a file are."""
 
-    def __init__(self, places: Sequence[int], least: int, docstart: str, comments: bool) -> None:
-        self.places, self.least, self.docstart, self.comments = places, least, docstart, comments
-        self.known: list[dict[str, int]] = [{} for _ in places]
-        self.numbers: list[list[np.ndarray]] = [[] for _ in places]
+    places: list[int]  # of the columns that are wanted
+    least: int  # fields
+    docstart: str
+    comments: bool
+
+
+class _Part(NamedTuple):
+    """What some whole sentences of a file hold."""
+
+    size: int  # bytes
+    lines: int
+    width: int  # fields of each line; 0: there are none
+    text: bool  # whether it could be the beginning of a file of text
+    tokens: np.ndarray  # lines of tokens, from 1
+    opening: np.ndarray  # lines that open documents
+    columns: list[tuple[list[str], np.ndarray]]  # distinct strings and, of each token, which of them it is
+
+
+class _Reader:
+    """Puts the parts of a file together."""
+
+    def __init__(self, columns: int) -> None:
+        self.known: list[dict[str, int]] = [{} for _ in range(columns)]
+        self.numbers: list[list[np.ndarray]] = [[] for _ in range(columns)]
         self.lines: list[np.ndarray] = []  # from 1
         self.opening: list[np.ndarray] = []
         self.width = self.read = 0  # fields of a line, lines so far
 
-    def add(self, part: bytes) -> None:
-        """Read some whole sentences. Raises _Uneven for anything that is not plain."""
-        ends = np.flatnonzero(np.frombuffer(part, np.uint8) == NEW_LINE)
-        filled = np.flatnonzero(np.diff(ends, prepend=-1) > 1) + self.read + 1
-        self.read += len(ends)
-        if not len(filled):
-            return
-        gap = b"\t" if b"\t" in part else b" "
-        self._check(part, gap)
-        table = self._table(part, gap.decode())
-        if table.num_rows != len(filled):
-            raise _Uneven
-        first = table.column("0").chunk(0)
-        (opens,) = np.nonzero(np.array(first.dictionary.to_pylist(), object) == self.docstart)
-        token = ~np.isin(first.indices.to_numpy(), opens)
-        self.opening.append(filled[~token])
-        self.lines.append(filled[token])
-        for known, numbers, place in zip(self.known, self.numbers, self.places, strict=True):
-            column = table.column(str(place)).chunk(0)
-            own = [known.setdefault(string, len(known)) for string in column.dictionary.to_pylist()]
-            numbers.append(np.array(own, np.int32)[column.indices.to_numpy()[token]])
+    def add(self, part: _Part) -> None:
+        """Take the next part. Raises _Uneven for one that does not go with those before."""
+        if part.width:
+            if (self.width and part.width != self.width) or not (self.width or part.text):
+                raise _Uneven
+            self.width = part.width
+            self.opening.append(part.opening + self.read)
+            self.lines.append(part.tokens + self.read)
+            for known, numbers, (distinct, own) in zip(self.known, self.numbers, part.columns, strict=True):
+                renumbered = [known.setdefault(string, len(known)) for string in distinct]
+                numbers.append(np.array(renumbered, np.int32)[own])
+        self.read += part.lines
 
     def corpus(self, roles: Sequence[str], unit: str, name: str) -> Corpus:
         """Return what was read."""
@@ -97,37 +126,58 @@ class _Reader:
             columns[role] = Column.numbered(list(self.known.pop(0)), np.concatenate(self.numbers.pop(0)))
         return Corpus.from_columns(columns, [*first, len(lines)], documents, unit, name, lines)
 
-    def _check(self, part: bytes, gap: bytes) -> None:
-        around = gap * 2, gap + b"\n", b"\n" + gap
-        if any(one in part for one in around) or part.startswith(gap) or b"\r" in part or b"\0" in part:
-            raise _Uneven
-        if (gap == b"\t" and b" " in part) or (self.comments and (b"\n#" in part or part.startswith(b"#"))):
-            raise _Uneven
-        if not self.width:
-            if _NO_TEXT.search(part[:HEAD]):
-                raise _Uneven
-            self.width = part.lstrip(b"\n").partition(b"\n")[0].count(gap) + 1
-        if self.width < self.least:
-            raise _Uneven
 
-    def _table(self, part: bytes, gap: str) -> "pa.Table":
-        import pyarrow as pa
-        from pyarrow import csv
+def _read_part(plain: _Plain, part: bytes) -> _Part:
+    """Read some whole sentences. Raises _Uneven for anything that is not plain."""
+    ends = np.flatnonzero(np.frombuffer(part, np.uint8) == NEW_LINE)
+    filled = np.flatnonzero(np.diff(ends, prepend=-1) > 1) + 1
+    text = not _NO_TEXT.search(part[:HEAD])
+    if not len(filled):
+        return _Part(len(part), len(ends), 0, text, filled, filled, [])
+    gap = b"\t" if b"\t" in part else b" "
+    width = _width(part, gap, plain)
+    table = _table(part, gap.decode(), width, sorted({0, *plain.places}))
+    if table.num_rows != len(filled):
+        raise _Uneven
+    first = table.column("0").chunk(0)
+    (opens,) = np.nonzero(np.array(first.dictionary.to_pylist(), object) == plain.docstart)
+    token = ~np.isin(first.indices.to_numpy(), opens)
+    coded = [table.column(str(place)).chunk(0) for place in plain.places]
+    columns = [(column.dictionary.to_pylist(), column.indices.to_numpy()[token]) for column in coded]
+    return _Part(len(part), len(ends), width, text, filled[token], filled[~token], columns)
 
-        names, used = list(map(str, range(self.width))), sorted({0, *self.places})
-        try:
-            return csv.read_csv(
-                pa.BufferReader(part),
-                csv.ReadOptions(column_names=names, block_size=len(part) + 1),
-                csv.ParseOptions(delimiter=gap, quote_char=False, escape_char=False, ignore_empty_lines=True),
-                csv.ConvertOptions(
-                    column_types=dict.fromkeys(names, pa.dictionary(pa.int32(), pa.string())),
-                    include_columns=list(map(str, used)),
-                    strings_can_be_null=False,
-                ),
-            )
-        except pa.ArrowInvalid:  # lines of several lengths, bytes that are no UTF-8
-            raise _Uneven from None
+
+def _width(part: bytes, gap: bytes, plain: _Plain) -> int:
+    """The number of fields of the first line."""
+    around = gap * 2, gap + b"\n", b"\n" + gap
+    if any(one in part for one in around) or part.startswith(gap) or b"\r" in part or b"\0" in part:
+        raise _Uneven
+    if (gap == b"\t" and b" " in part) or (plain.comments and (b"\n#" in part or part.startswith(b"#"))):
+        raise _Uneven
+    width = part.lstrip(b"\n").partition(b"\n")[0].count(gap) + 1
+    if width < plain.least:
+        raise _Uneven
+    return width
+
+
+def _table(part: bytes, gap: str, width: int, used: Sequence[int]) -> "pa.Table":
+    import pyarrow as pa
+    from pyarrow import csv
+
+    names = list(map(str, range(width)))
+    try:
+        return csv.read_csv(
+            pa.BufferReader(part),
+            csv.ReadOptions(column_names=names, block_size=len(part) + 1),
+            csv.ParseOptions(delimiter=gap, quote_char=False, escape_char=False, ignore_empty_lines=True),
+            csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.dictionary(pa.int32(), pa.string())),
+                include_columns=list(map(str, used)),
+                strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid:  # lines of several lengths, bytes that are no UTF-8
+        raise _Uneven from None
 
 
 def _parts(file: BinaryIO) -> Iterator[bytes]:

@@ -58,7 +58,10 @@ def whole_file(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_folder(target: Path) -> Iterator[Path]:
-    """Yield a new folder to be filled, which then replaces the target. On an error nothing changes."""
+    """Yield a new folder to be filled, which then replaces the target. On an error nothing changes.
+
+    What else is put into its parent is removed with it.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     part = unfinished(target)
     fresh, old = part / "new", part / OLD

@@ -75,6 +75,12 @@ class Tally:
 
         self._marked += tally(keys, self._counts, self._seen)
 
+    def merge(self, other: "Tally") -> None:
+        """Count what another one has counted, of as many buckets, too: as if all keys had been added here."""
+        self._counts += np.minimum(other._counts, MET - self._counts)
+        self._marked += int(np.unpackbits(other._seen & ~self._seen).sum())
+        self._seen |= other._seen
+
     def met(self, cutoff: int) -> Buckets:
         """Return the buckets that keys fell into at least `cutoff` times, up to MET."""
         return Buckets(self._bits, np.flatnonzero(self._counts >= cutoff).astype(np.int32))

@@ -3,11 +3,13 @@
 import copy
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from structperc.data.corpus import Corpus
+from structperc.data.pieces import Extent
 from structperc.data.typed import check_fields
 from structperc.errors import InputError
 from structperc.features.bag import Bag
@@ -20,10 +22,11 @@ from structperc.features.hashed import Hashed
 from structperc.features.id_lists import FeatureIds
 from structperc.features.indexed import Indexed
 from structperc.features.known_features import KnownFeatures, within
-from structperc.features.numbering import Index, Numbering
+from structperc.features.numbering import Numbering
 from structperc.features.sources import Attributes, Resources, Sources
 from structperc.features.templates import Template, parse_templates, template_name
 from structperc.features.windows import View
+from structperc.workers import Workers
 
 if TYPE_CHECKING:
     from structperc.features.encoded import EncodedFeatures
@@ -122,12 +125,12 @@ class FeatureExtractor:
         node, edge = read_crfpp(path, columns)
         return cls(node, edge, cutoff, gazetteers, clusters, progress=progress, hash_bits=hash_bits)
 
-    def fit(self, corpus: Corpus) -> None:
+    def fit(self, corpus: Corpus, workers: Workers = Workers()) -> None:  # noqa: B008  # immutable
         """Count the features of a training corpus and freeze the index; attributes of documents learn before that.
 
-        Raises InputError for a missing column.
+        Several workers share the counting for a large corpus. Raises InputError for a missing column.
         """
-        self._fit(corpus)
+        self._fit(corpus, workers)
 
     def ids(self, corpus: Corpus) -> FeatureIds:
         """Return the feature ids of a corpus as arrays, without PyTorch. Raises InputError for a missing column."""
@@ -140,7 +143,7 @@ class FeatureExtractor:
 
     def fit_encode(self, corpus: Corpus) -> "EncodedFeatures":
         """Return what `encode` gives after `fit`, looking at the strings only once."""
-        view = self._fit(corpus)
+        view = self._fit(corpus, Workers())
         return _encoded(self._known.ids(view, corpus, self.progress), corpus)
 
     @property
@@ -149,7 +152,7 @@ class FeatureExtractor:
         return [*self._sources.columns, *([] if self.bag is None else [self.bag.column])]
 
     @property
-    def extent(self) -> Literal["sequence", "document", "corpus"]:
+    def extent(self) -> Extent:
         """How much of a text decides the features of a token: its sequence, its document or all that is read."""
         if not self.documents:
             return "sequence"
@@ -268,17 +271,17 @@ class FeatureExtractor:
     def _sources_of(self, names: Sequence[str]) -> Sources:
         return Sources(names, Resources(self.gazetteers, self.clusters, self.documents), self._reach)
 
-    def _fit(self, corpus: Corpus) -> View:
+    def _fit(self, corpus: Corpus, workers: Workers) -> View:
         self.documents = {name: attribute.learn(corpus) for name, attribute in self.documents.items()}
         self._sources = self._sources_of(self._sources.names)
         reading = self._sources.read(corpus)
         self._numbering = self._numbering.learned(reading, self.cutoff, self._reach)
         view = self._view(corpus, reading)
         bag = None if self.bag is None else self.bag.counted(corpus, self.cutoff)
-        indices = {"node": self._count(view, reading, self.node)}
+        count = partial(self._numbering.count, view, reading, progress=self.progress, workers=workers)
+        indices = {"node": count(self.node, self.cutoff)}
         if self.edge:
-            shared = self.edge == self.node
-            indices["edge"] = indices["node"] if shared else self._count(view, reading, self.edge)
+            indices["edge"] = indices["node"] if self.edge == self.node else count(self.edge, self.cutoff)
         self._known = KnownFeatures(indices, bag)
         for line in self.told():
             logger.info("%s", line)
@@ -288,9 +291,6 @@ class FeatureExtractor:
         codes = {name: self._numbering.codes(name, values) for name, values in reading.values.items()}
         starts = corpus.starts if self.within == "sequence" else corpus.sentences
         return View(reading.columns, reading.numbers, codes, starts, self._reach)
-
-    def _count(self, view: View, reading: Attributes, templates: Sequence[Template]) -> Index:
-        return self._numbering.count(view, reading, templates, self.cutoff, self.progress)
 
 
 def _encoded(ids: FeatureIds, corpus: Corpus) -> "EncodedFeatures":

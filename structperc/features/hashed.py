@@ -15,6 +15,7 @@ from structperc.features.numbering import Arrays, Numbering
 from structperc.features.sources import Attributes
 from structperc.features.templates import Template
 from structperc.features.windows import View
+from structperc.workers import Workers
 
 
 class Hashed(Numbering):
@@ -41,10 +42,16 @@ class Hashed(Numbering):
         return self._values.encode(values)
 
     def count(
-        self, view: View, reading: Attributes, templates: Sequence[Template], cutoff: int, progress: bool
+        self,
+        view: View,
+        reading: Attributes,
+        templates: Sequence[Template],
+        cutoff: int,
+        progress: bool,
+        workers: Workers,
     ) -> HashedIndex:
         """Take the buckets that features of a view fall into at least `cutoff` times."""
-        return HashedIndex.count(view, reading, templates, self._bits, cutoff, progress)
+        return HashedIndex.count(view, reading, templates, self._bits, cutoff, progress, workers)
 
     def bag(self, column: str) -> Bag:
         """Return a bag whose names are in buckets, too."""

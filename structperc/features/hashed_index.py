@@ -1,7 +1,8 @@
 """The features of templates in buckets."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from contextlib import closing
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from structperc.features.id_lists import IdLists
 from structperc.features.numbering import Arrays, Index
 from structperc.features.sources import Attributes
 from structperc.features.templates import Template
-from structperc.features.windows import View
+from structperc.features.windows import WORTH, View
 from structperc.progress import bar
+from structperc.workers import Workers
 
 if TYPE_CHECKING:
     from structperc.features.lookups import Lookups
@@ -42,14 +44,20 @@ class HashedIndex(Index):
         bits: int,
         cutoff: int,
         progress: bool = False,
+        workers: Workers = Workers(),  # noqa: B008  # immutable
     ) -> "HashedIndex":
-        """Take the buckets that features of a view fall into at least `cutoff` times."""
-        tally, pieces = Tally(bits), view.pieces()
-        with bar(None, "hashing features", len(templates), progress) as shown:
-            for template in templates:
-                for piece in pieces:
-                    tally.add(hashed_keys(piece, template))
-                shown.update()
+        """Take the buckets that features of a view fall into at least `cutoff` times.
+
+        Each of several workers counts those of as many templates, in a table of its own.
+        """
+        workers = workers.at_most(min(len(view.pieces()) // WORTH, len(templates)))
+        shares = [templates[i :: workers.number] for i in range(workers.number)]
+        several = workers.number > 1
+        tallying = partial(partial, _tallied, view, bits, progress and not several)
+        with closing(workers.each(tallying, shares)) as each:
+            tally = next(each)
+            for other in bar(each, "hashing features", len(shares) - 1, progress and several):
+                tally.merge(other)
         buckets = tally.met(cutoff)
         named = sampled_names(view, reading, templates, buckets)
         return cls(templates, buckets, named._replace(distinct=tally.distinct, occupied=tally.occupied))
@@ -111,3 +119,12 @@ class HashedIndex(Index):
         from structperc.features.lookups import Lookups
 
         return Lookups(self.templates, HashedKeys(self.templates, self._buckets))
+
+
+def _tallied(view: View, bits: int, progress: bool, templates: Sequence[Template]) -> Tally:
+    """What the features of some templates fall into at the tokens of a view."""
+    tally = Tally(bits)
+    for template in bar(templates, "hashing features", show=progress):
+        for piece in view.pieces():
+            tally.add(hashed_keys(piece, template))
+    return tally

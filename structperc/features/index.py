@@ -4,7 +4,8 @@ Ids are given template by template and by ascending key within one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from contextlib import closing
+from functools import cached_property, partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,9 @@ from structperc.features.keys import frequent_keys, radices, split_keys, templat
 from structperc.features.numbering import Index
 from structperc.features.templates import Template, TemplatePart, template_name
 from structperc.features.value_codes import ValueCodes
-from structperc.features.windows import View
+from structperc.features.windows import WORTH, View
 from structperc.progress import bar
+from structperc.workers import Workers
 
 if TYPE_CHECKING:
     from structperc.features.lookups import Lookups
@@ -52,15 +54,13 @@ class FeatureIndex(Index):
         vocabularies: Mapping[str, ValueCodes],
         cutoff: int,
         progress: bool = False,
+        workers: Workers = Workers(),  # noqa: B008  # immutable
     ) -> "FeatureIndex":
-        """Index what occurs at least `cutoff` times in a view."""
-        keys, pieces = [], view.pieces()
-        with bar(None, "counting features", len(templates), progress) as shown:
-            for template in templates:
-                sizes = radices(template, vocabularies)
-                found = (template_keys(piece, template, sizes) for piece in pieces)
-                keys.append(frequent_keys(found, sizes, cutoff))
-                shown.update()
+        """Index what occurs at least `cutoff` times in a view. Workers count the features of a template each."""
+        workers = workers.at_most(len(view.pieces()) // WORTH)
+        asked = ((template, radices(template, vocabularies)) for template in templates)
+        with closing(workers.each(partial(partial, _frequent, view, cutoff), asked)) as each:
+            keys = [*bar(each, "counting features", len(templates), progress)]
         return cls(templates, vocabularies, keys)
 
     @classmethod
@@ -146,3 +146,9 @@ class FeatureIndex(Index):
     def _part_names(self, part: TemplatePart, codes: np.ndarray) -> list[str]:
         name = self._vocabularies[part.attribute].name
         return [f"{part}={name(code)}" for code in codes.tolist()]
+
+
+def _frequent(view: View, cutoff: int, asked: tuple[Template, tuple[int, ...]]) -> np.ndarray:
+    """The keys of a template, whose parts have so many codes, that are features of a view."""
+    template, sizes = asked
+    return frequent_keys((template_keys(piece, template, sizes) for piece in view.pieces()), sizes, cutoff)

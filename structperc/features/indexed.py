@@ -15,6 +15,7 @@ from structperc.features.sources import Attributes
 from structperc.features.templates import Template
 from structperc.features.value_codes import ValueCodes
 from structperc.features.windows import View
+from structperc.workers import Workers
 
 
 class Indexed(Numbering):
@@ -36,10 +37,16 @@ class Indexed(Numbering):
         return self._vocabularies[attribute].encode(values)
 
     def count(
-        self, view: View, reading: Attributes, templates: Sequence[Template], cutoff: int, progress: bool
+        self,
+        view: View,
+        reading: Attributes,
+        templates: Sequence[Template],
+        cutoff: int,
+        progress: bool,
+        workers: Workers,
     ) -> FeatureIndex:
         """Index what occurs at least `cutoff` times in a view."""
-        return FeatureIndex.count(view, templates, self._vocabularies, cutoff, progress)
+        return FeatureIndex.count(view, templates, self._vocabularies, cutoff, progress, workers)
 
     def bag(self, column: str) -> Bag:
         """Return a bag that keeps all names."""

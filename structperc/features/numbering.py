@@ -11,6 +11,7 @@ from structperc.features.id_lists import IdLists
 from structperc.features.sources import Attributes
 from structperc.features.templates import Template
 from structperc.features.windows import View
+from structperc.workers import Workers
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -69,7 +70,13 @@ class Numbering(ABC):
 
     @abstractmethod
     def count(
-        self, view: View, reading: Attributes, templates: Sequence[Template], cutoff: int, progress: bool
+        self,
+        view: View,
+        reading: Attributes,
+        templates: Sequence[Template],
+        cutoff: int,
+        progress: bool,
+        workers: Workers,
     ) -> Index:
         """Index what occurs at least `cutoff` times in a view, which shows what was read."""
 

@@ -14,6 +14,7 @@ import numpy as np
 from structperc.features.templates import TemplatePart
 
 PIECE = 2**19  # tokens looked at at a time where a corpus need not be looked at as a whole
+WORTH = 4  # such pieces, of all templates, take longer than a worker takes to start
 
 
 def boundary_names(reach: int) -> list[str]:
@@ -52,6 +53,9 @@ class View:
         self.columns, self.codes, self.starts = columns, codes, starts
         self._numbers, self.reach = numbers, reach
         self._pieces: dict[int, list[View]] = {}
+
+    def __reduce__(self) -> tuple:
+        return View, (self.columns, self._numbers, self.codes, self.starts, self.reach)  # copies are without pieces
 
     def pieces(self, size: int = PIECE) -> "list[View]":
         """Return views of some `size` tokens each, or of one sequence, which share the memory of this one.

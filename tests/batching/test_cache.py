@@ -15,6 +15,7 @@ from structperc.batching import arrays, cache
 from structperc.batching.arrays import held_arrays
 from structperc.batching.cache import Cache, Memory
 from structperc.batching.encoded import EncodedCorpus
+from structperc.batching.kept_features import can_be_kept
 from structperc.batching.sources import Conll
 from structperc.data.array_folder import ArrayWriter
 from structperc.data.conll import write_conll
@@ -23,10 +24,27 @@ from structperc.data.labels import LabelSet
 from structperc.data.stretches import FileArray, HeldArray
 from structperc.data.synthetic import synthetic_splits
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor, Gazetteer, bag_string
+from structperc.features import (
+    CaseElsewhere,
+    DocumentAttribute,
+    FeatureExtractor,
+    Gazetteer,
+    LineKind,
+    LongestMention,
+    OtherMentions,
+    TokenMajority,
+    bag_string,
+)
+from structperc.reranking import FirstLabels
 
 COLUMNS = ["word", "pos", "chunk", "label"]
 NODE = [{"of": ["w", "shape"], "at": [-1, 0, 1]}, "w[-1]|pos[0]"]
+READS_DOCUMENTS = {  # which a template each asks for
+    "case": CaseElsewhere(),
+    "kind": LineKind(),
+    "name": LongestMention("w", "before"),
+    "near": OtherMentions("shape(name)", -1),
+}
 LABELS = LabelSet.from_corpus(["I-PER", "I-LOC", "I-ORG", "I-MISC"], "IOB1")
 
 
@@ -75,12 +93,27 @@ def test_a_corpus_is_read_once(text, tmp_path, unit, monkeypatch):
         monkeypatch.setattr(Conll, "read", None)
 
 
+def made(**options):
+    node = [*NODE, *(f"{name}[0]|w[0]" for name in options.get("documents", {}))]
+    return FeatureExtractor(node, cutoff=1, progress=False, **options)
+
+
 def features_of(corpus, **options):
-    features = FeatureExtractor(NODE, cutoff=1, progress=False, **options)
-    return Memory().learned(features, corpus)
+    return Memory().learned(made(**options), corpus)
 
 
-@pytest.mark.parametrize("options", [{}, {"edge": NODE}, {"edge": ["w[0]"]}, {"bag": "listed"}, {"hash_bits": 9}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"edge": NODE},
+        {"edge": ["w[0]"]},
+        {"bag": "listed"},
+        {"hash_bits": 9},
+        {"documents": READS_DOCUMENTS},
+        {"documents": {"most": TokenMajority("chunk", "corpus")}},
+    ],
+)
 @pytest.mark.parametrize("unit", ["sentence", "document"])
 def test_batches_of_files_are_those_of_memory(text, tmp_path, monkeypatch, options, unit):
     monkeypatch.setattr(arrays, "PIECE", 37)  # tokens, fewer than in some documents
@@ -121,13 +154,14 @@ def test_an_unknown_label_is_told_where_it_stands(text, tmp_path):
     assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize("options", [{}, {"bag": "pos"}, {"hash_bits": 10, "bag": "pos"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"bag": "pos"}, {"hash_bits": 10, "bag": "pos"}, {"documents": READS_DOCUMENTS}]
+)
 def test_features_are_learned_once(text, tmp_path, monkeypatch, options):
     corpus = data(text).corpus("train")
     plain = features_of(corpus, **options)
     for _ in range(3):
-        made = FeatureExtractor(NODE, cutoff=1, progress=False, **options)
-        found = Cache(str(tmp_path)).learned(made, corpus)
+        found = Cache(str(tmp_path)).learned(made(**options), corpus)
         assert found.state_dict_json() == plain.state_dict_json()
         assert {name: array.tolist() for name, array in found.state_arrays().items()} == {
             name: array.tolist() for name, array in plain.state_arrays().items()
@@ -135,6 +169,22 @@ def test_features_are_learned_once(text, tmp_path, monkeypatch, options):
         assert found.progress is False
         assert Cache(str(tmp_path)).learned(found, corpus).state_dict_json() == plain.state_dict_json()
         monkeypatch.setattr(FeatureExtractor, "fit", None)
+
+
+class OfNobodyKnowsWhat(DocumentAttribute):
+    def read(self, corpus, lookup):
+        return corpus.numbered("word")
+
+
+@pytest.mark.parametrize("own", [OfNobodyKnowsWhat, FirstLabels])
+def test_what_may_depend_on_anything_is_not_kept(text, tmp_path, own):
+    corpus = data(text).corpus("train")
+    features = made(documents={"case": CaseElsewhere(), "own": own()})
+    assert not can_be_kept(features)
+    if own is OfNobodyKnowsWhat:
+        store = Cache(str(tmp_path))
+        store.arrays(corpus, store.learned(features, corpus), data(text).label_set())
+        assert names(tmp_path) == []
 
 
 def test_whatever_features_are_learned_from_tells_them_apart(text, tmp_path):
@@ -149,10 +199,18 @@ def test_whatever_features_are_learned_from_tells_them_apart(text, tmp_path):
         (corpus, {"within": "sentence"}),
         (corpus.stretch(0, 5), {}),
         (corpus.replace_column("chunk", ["X"] * corpus.tokens), {}),  # which no template reads
+        (corpus, {"documents": {"most": LongestMention("w", "here")}}),
+        (corpus, {"documents": {"most": LongestMention("w", "first")}}),
+        (corpus, {"documents": {"most": LongestMention("chunk", "first")}}),
+        (
+            corpus.replace_column("chunk", ["X"] * corpus.tokens),
+            {"documents": {"most": LongestMention("chunk", "first")}},
+        ),
     ):
-        Cache(str(tmp_path)).learned(FeatureExtractor(NODE, progress=False, **options), words)
+        node = [*NODE, *(f"{name}[0]" for name in options.get("documents", {}))]
+        Cache(str(tmp_path)).learned(FeatureExtractor(node, progress=False, **options), words)
         seen.append(len(names(tmp_path)))
-    assert seen == [1, 2, 3, 4, 5, 6, 7, 8, 8]
+    assert seen == [1, 2, 3, 4, 5, 6, 7, 8, 8, 9, 10, 11, 12]
 
 
 # -- what tells them apart ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from structperc.criteria import Perceptron as Mistakes
 from structperc.data.conll import write_conll
 from structperc.data.corpus import Corpus
 from structperc.data.synthetic import synthetic_splits
-from structperc.features import CaseElsewhere, FeatureExtractor
+from structperc.features import CaseElsewhere, FeatureExtractor, OtherMentions
 from structperc.guided import ContextFeatures
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.optim import LBFGS, Perceptron
@@ -44,6 +44,10 @@ KINDS = {
     "reads documents": lambda: (
         tagger(Mistakes(), Perceptron, node=[*NODE, "e[0]"], documents={"e": CaseElsewhere()}),
         {},
+    ),
+    "reads documents of sentences": lambda: (
+        tagger(Mistakes(), Perceptron, node=[*NODE, "e[0]"], documents={"e": OtherMentions("w", -1)}),
+        {"unit": "sentence"},
     ),
     "guided": lambda: (
         GuidedTagger(FeatureExtractor(NODE, progress=False), ContextFeatures(["t[-1]"])),

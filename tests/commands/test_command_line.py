@@ -61,7 +61,6 @@ def test_every_file_of_the_room_is_in_the_overview():
             "saved_model",
             "serving",
             "tagging",
-            "workers",
         ),
     }
 

@@ -53,10 +53,12 @@ def test_words_alone_and_documents_without_any(tmp_path, monkeypatch):
         assert_same(even(path, ["word"], unit=unit), strict(path, ["word"], False, unit))
 
 
+@pytest.mark.parametrize("size", [2**20, 4])
 @pytest.mark.parametrize(
     "text",
     [
         "a O\nb\n",
+        "a O\n\nb O x\n",
         "a O\nb O x\n",
         "a  O\n",
         " a O\n",
@@ -73,7 +75,8 @@ def test_words_alone_and_documents_without_any(tmp_path, monkeypatch):
         "a\n",
     ],
 )
-def test_other_files_are_left_to_the_strict_reader(tmp_path, text):
+def test_other_files_are_left_to_the_strict_reader(tmp_path, monkeypatch, text, size):
+    monkeypatch.setattr(even_columns, "SIZE", size)
     path = tmp_path / "a.txt"
     path.write_text(text, encoding="utf-8", newline="")
     assert even(path) is None

@@ -188,6 +188,22 @@ def test_different_keys_are_counted_in_fixed_memory():
     assert tally.occupied == 512
 
 
+def test_tallies_are_merged_as_if_one_had_counted():
+    draw = np.random.default_rng(0)
+    keys = (draw.integers(0, 40, 6000) ** 3).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    whole, merged = Tally(6), Tally(6)
+    for part in np.split(keys, 3):
+        whole.add(part)
+        own = Tally(6)
+        own.add(part)
+        merged.merge(own)
+    assert (merged.distinct, merged.occupied) == (whole.distinct, whole.occupied)
+    met = [len(whole.met(cutoff)) for cutoff in (1, 150, 255)]
+    assert met == sorted(set(met), reverse=True)  # some were met more often than is counted, some were not
+    for cutoff in range(1, 256):
+        assert merged.met(cutoff).numbers.tolist() == whole.met(cutoff).numbers.tolist()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

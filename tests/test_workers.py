@@ -4,13 +4,15 @@ import multiprocessing
 import operator
 import os
 import signal
+import subprocess
+import sys
 from functools import partial
 from itertools import count
 
 import pytest
 
-from structperc.commands.workers import in_order
 from structperc.errors import InputError
+from structperc.workers import Workers
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def left():
 def test_results_come_in_order_and_nothing_is_taken_too_early(left):
     taken = []
     given = (None if i == 5 else i for i in count() if taken.append(i) is None)
-    found = in_order(2, partial(partial, operator.mul, 3), given)
+    found = Workers(2).each(partial(partial, operator.mul, 3), given)
     assert next(found) == 0
     assert taken == [0, 1, 2]
     assert [next(found) for _ in range(4)] == [3, 6, 9, 12]
@@ -34,7 +36,7 @@ def test_results_come_in_order_and_nothing_is_taken_too_early(left):
 
 
 def test_an_error_in_a_worker_ends_all(left):
-    found = in_order(2, partial(partial, operator.truediv, 6), [3, 2, 0, 1, 1, 1])
+    found = Workers(2).each(partial(partial, operator.truediv, 6), [3, 2, 0, 1, 1, 1])
     assert [next(found), next(found)] == [2, 3]
     with pytest.raises(ZeroDivisionError):
         next(found)
@@ -42,13 +44,31 @@ def test_an_error_in_a_worker_ends_all(left):
 
 
 def test_a_worker_that_is_killed_ends_all(left):
-    found = in_order(1, partial(partial, signal.raise_signal), [signal.SIGKILL, 0])
-    with pytest.raises(InputError, match="a worker ended with status -9"):
+    found = Workers(2, "buy memory").each(partial(partial, signal.raise_signal), [signal.SIGKILL, 0])
+    with pytest.raises(InputError, match=r"a worker ended with status -9, .*; buy memory$"):
         next(found)
     assert left() == set()
 
 
 def test_a_worker_that_cannot_begin_ends_all(left):
     with pytest.raises(FileNotFoundError):
-        list(in_order(1, partial(os.stat, "/nowhere/at/all"), [1, 2]))
+        list(Workers(2).each(partial(os.stat, "/nowhere/at/all"), [1, 2]))
     assert left() == set()
+
+
+def test_one_worker_is_this_process(left):
+    made = []
+    found = Workers(3).at_most(1).each(lambda: made.append(0) or partial(operator.mul, 3), [1, None, 2])
+    assert (next(found), left()) == (3, set())
+    assert ([*found], made) == ([6], [0])
+
+
+def test_the_program_that_has_workers_is_not_run_again(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import operator\nfrom functools import partial\nfrom structperc.workers import Workers\n"
+        "print('once', *Workers(2).each(partial(partial, operator.mul, 3), [1, 2]))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("once 3 6\n", "")

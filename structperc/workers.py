@@ -1,0 +1,182 @@
+"""Work that several processes share, whose results come in the order in which it was given."""
+
+import signal
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context, resource_tracker
+from multiprocessing.connection import Connection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any, NamedTuple, TypeVar
+
+from tqdm.auto import tqdm
+
+from structperc.errors import InputError
+from structperc.parcels import parcel
+
+PATIENCE = 1.0  # seconds that a process has to end by itself
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
+
+class Workers(NamedTuple):
+    """So many processes that share work; with one of them it is done by the process that asks for it."""
+
+    number: int = 1
+    advice: str = "share the work among fewer"  # what to do where there is too little memory for all of them
+    folder: Path | None = None  # for files of large arrays that they send and are sent; None: these are copied
+
+    def at_most(self, number: int) -> "Workers":
+        """Return no more of them than there are things to do: each takes a second to start."""
+        return self._replace(number=max(1, min(self.number, number)))
+
+    def each(
+        self, make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None]
+    ) -> Generator[Result, None, None]:
+        """Yield what becomes of all that is given, in the order in which it is given, see `in_order`."""
+        return in_order(self, make, given) if self.number > 1 else _here(make, given)
+
+
+def _here(
+    make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None]
+) -> Generator[Result, None, None]:
+    work = make()
+    yield from (work(one) for one in given if one is not None)
+
+
+class _Worker(NamedTuple):
+    """A process that has one thing to do at a time."""
+
+    process: Any  # of multiprocessing
+    line: Connection
+    advice: str
+    folder: Path | None
+
+    def give(self, thing: Any) -> None:
+        """Have it work on what a parcel holds; if it is there no longer, its result will say so."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.line.send(parcel(thing, self.folder))
+
+    def result(self) -> Any:
+        """What came of the last thing it was given. Raises what went wrong there."""
+        try:
+            result, error = self.line.recv()
+        except (EOFError, OSError):
+            self.process.join()
+            status = self.process.exitcode
+            raise InputError(
+                f"a worker ended with status {status}, perhaps for lack of memory; {self.advice}"
+            ) from None
+        if error is not None:
+            raise error
+        return result.taken()
+
+
+def in_order(
+    workers: Workers, make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None]
+) -> Generator[Result, None, None]:
+    """Yield what becomes of all that is given, by several processes, in the order in which it is given.
+
+    Each process, a fresh interpreter that does not import the program which is run, calls `make` once, and what that
+    returns for each thing. No more things are taken than there are processes before the first result is asked for; None
+    has all results given out, for the next thing has to be waited for. All processes end with the iterator, with this
+    process, and when one of them fails, whose error is raised here; of one that was killed it ends with their advice.
+    """
+    with _processes(workers, make) as started:
+        free, busy = deque(started), deque[_Worker]()
+        for thing in given:
+            if thing is None:
+                while busy:
+                    free.append(busy.popleft())
+                    yield free[-1].result()
+                continue
+            done = []
+            if not free:
+                free.append(busy.popleft())
+                done = [free[-1].result()]
+            busy.append(free.popleft())
+            busy[-1].give(thing)
+            yield from done
+        while busy:
+            yield busy.popleft().result()
+
+
+@contextmanager
+def _processes(workers: Workers, make: Callable[[], Any]) -> Iterator[list[_Worker]]:
+    context = get_context("spawn")  # a fork of threads, as compilers and PyTorch have, may hang
+    started: list[_Worker] = []
+    with _own_folder(workers.folder) as folder:
+        try:
+            with _deaf(), _no_program():
+                for _ in range(workers.number):
+                    ours, theirs = context.Pipe()
+                    process = context.Process(target=_work, args=(theirs, folder), daemon=True)
+                    process.start()
+                    theirs.close()  # so that its end is seen
+                    started.append(_Worker(process, ours, workers.advice, folder))
+            once = parcel(make, folder)  # while all of them start
+            for worker in started:
+                worker.give(once)
+            yield started
+        finally:
+            for worker in started:
+                worker.line.close()  # at which those end that have nothing to do
+            for worker in started:
+                worker.process.join(PATIENCE)
+                worker.process.terminate()
+                worker.process.join()
+
+
+@contextmanager
+def _own_folder(folder: Path | None) -> Iterator[Path | None]:
+    if folder is None:
+        yield None
+        return
+    with TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as own:
+        yield Path(own)
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Let processes that are started within the block never hear Ctrl-C, which is for the one that started them."""
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    resource_tracker.ensure_running()  # whose start would have Ctrl-C heard again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _no_program() -> Iterator[None]:
+    """Let processes that are started within the block not import what this one was started with, which may train."""
+    program = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = program
+
+
+def _work(line: Connection, folder: Path | None) -> None:
+    """Do what arrives, after what makes that which does it, until the other end is closed."""
+    tqdm.set_lock(threading.RLock())  # its own is a semaphore, of which the system complains when a process is killed
+    try:
+        work = line.recv().taken().opened()()
+        while True:
+            line.send((parcel(work(line.recv().taken()), folder), None))
+    except (EOFError, BrokenPipeError, ConnectionResetError):  # nobody asks any more
+        return
+    except Exception as error:
+        error.add_note(traceback.format_exc())
+        with suppress(BrokenPipeError, ConnectionResetError):
+            line.send((None, error))
