@@ -26,20 +26,25 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if function is None:
         return partial(kernel, **options)
     _announce()
-    options = {"nogil": True, "error_model": "numpy", **options}
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
     compiled = numba.njit(**options)(function)
     with suppress(RuntimeError, OSError, TypeError):  # no folder that can be written to, no file that it is from
         compiled._cache = _Kept(function)
     return compiled
 
 
+def kernel_part(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a function for kernels alone to call, in two thirds of the time: Python cannot call it, it would crash."""
+    return kernel(function, no_cpython_wrapper=True, **options)
+
+
 def inner_kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a function for kernels to call, that makes no arrays and returns numbers alone.
+    """Compile a part of kernels that makes no arrays and returns numbers alone.
 
     It does not count who holds the arrays that it is given. Elsewhere each mention of one in a tuple is two atomic
     additions, which is more than most of what small functions do.
     """
-    return kernel(function, _nrt=False, **options)
+    return kernel_part(function, _nrt=False, **options)
 
 
 class _Kept(FunctionCache):
