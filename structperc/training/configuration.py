@@ -52,7 +52,7 @@ class ConfigurationParser(LightningArgumentParser):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{"parser_mode": STRICT, "allow_abbrev": False, **options})
 
-    def parse_args(self, *args: Any, **options: Any) -> Namespace:
+    def parse_args(self, *args: Any, **options: Any) -> Namespace:  # type: ignore[override]
         """Parse a command line and the configurations that it names."""
         with _each_class_parsed_once():
             return super().parse_args(*args, **options)
