@@ -46,7 +46,7 @@ class ConfigurationParser(LightningArgumentParser):
 
     The parser it extends drops keys whose value is an empty mapping before it looks whether they are known, takes the
     beginning of an option's name for the option, and shows a file that is no configuration in full. It also parses each
-    class four times, and so what a class in a class holds sixteen times, ...; here each is parsed once.
+    class four times, and so what a class in a class holds sixteen times, ...; here what comes again is looked up.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -54,7 +54,7 @@ class ConfigurationParser(LightningArgumentParser):
 
     def parse_args(self, *args: Any, **options: Any) -> Namespace:  # type: ignore[override]
         """Parse a command line and the configurations that it names."""
-        with _each_class_parsed_once():
+        with _looked_up():
             return super().parse_args(*args, **options)
 
     def parse_path(self, path: Any, *args: Any, **options: Any) -> Namespace:
@@ -118,7 +118,7 @@ class ConfigurationParser(LightningArgumentParser):
 
 
 @contextmanager
-def _each_class_parsed_once() -> Iterator[None]:
+def _looked_up() -> Iterator[None]:
     before = _PARSED.set({} if _PARSED.get() is None else _PARSED.get())
     try:
         yield
