@@ -127,11 +127,14 @@ def run_code(code: str, *arguments: str) -> None:
     exec(code, {"__name__": "__main__"})
 
 
-def run_file(path: str, arguments: list[str], environment: dict[str, str]) -> None:
-    """Runs a file as a program."""
+def run_file(path: str, arguments: list[str], environment: dict[str, str]) -> Any:
+    """Runs a file as a program; -> its exit status."""
     sys.argv[:] = [path, *arguments]
     os.environ.update(environment)
-    runpy.run_path(path, run_name="__main__")
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as ended:
+        return ended.code
 
 
 def at_once(path: str, *processes: tuple[list[str], dict[str, str]]) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from filelock import FileLock, Timeout
 from numba.core import event
 from numba.core.caching import FunctionCache
 
@@ -18,6 +19,7 @@ logger = logging.getLogger("structperc")
 
 COMPILES = "Compiling the operators of structperc for this machine: once, then they are kept on disk."
 SHARED = (Path(__file__).parent, Path(__file__).parents[1] / "ops" / "cpu")  # folders whose kernels others have inside
+WAIT = 60.0  # seconds that another process has to compile a kernel
 ORDERED = {"nnan", "nsz"}  # comparisons may be taken in any order; NaN is no score, and infinities stay what they are
 
 
@@ -26,26 +28,32 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if function is None:
         return partial(kernel, **options)
     _announce()
-    options = {"nogil": True, "error_model": "numpy", **options}
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
     compiled = numba.njit(**options)(function)
     with suppress(RuntimeError, OSError, TypeError):  # no folder that can be written to, no file that it is from
         compiled._cache = _Kept(function)
     return compiled
 
 
+def kernel_part(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a function for kernels alone to call, in two thirds of the time; called by Python it would crash."""
+    return kernel(function, no_cpython_wrapper=True, **options)
+
+
 def inner_kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a function for kernels to call, that makes no arrays and returns numbers alone.
+    """Compile a part of kernels that makes no arrays and returns numbers alone.
 
     It does not count who holds the arrays that it is given. Elsewhere each mention of one in a tuple is two atomic
     additions, which is more than most of what small functions do.
     """
-    return kernel(function, _nrt=False, **options)
+    return kernel_part(function, _nrt=False, **options)
 
 
 class _Kept(FunctionCache):
     """Code on disk, good as long as no file has changed of the shared folders and of those that its functions are from.
 
     Kernels have others of other files inside; those made by a function have the kernels inside that it was given.
+    Of several processes one compiles a kernel, and the others wait for it.
     """
 
     def __init__(self, function: Callable[..., Any]):
@@ -54,10 +62,35 @@ class _Kept(FunctionCache):
         folders = {*SHARED, *(Path(inspect.getfile(one)).parent for one in (function, *self._given))}
         self._cache_file._version = _stamp(tuple(sorted(folders)))  # before it is read which types were compiled for
 
+        self._turn = _turn(f"{self._cache_file._index_path}.lock")
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the code for these types, if it is kept by now; if not, it is for this process to compile and keep."""
+        found = super().load_overload(sig, target_context)
+        if found is None:
+            with suppress(Timeout, OSError, NotImplementedError):  # a folder whose files cannot be locked
+                self._turn.acquire(timeout=WAIT)
+            found = super().load_overload(sig, target_context)
+            if found is not None:
+                self._turn.release(force=True)
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep code that has been compiled."""
+        try:
+            super().save_overload(sig, data)
+        finally:
+            self._turn.release(force=True)
+
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         """Tell kernels inside by their names, where the base class pickles them: each process would have its own."""
         names = [(one.__module__, one.__qualname__) for one in self._given]
         return sig, codegen.magic_tuple(), tuple(names)
+
+
+@cache  # a kernel may have one of the same name inside
+def _turn(path: str) -> FileLock:
+    return FileLock(path)
 
 
 @cache

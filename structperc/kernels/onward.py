@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.compiled import inner_kernel, kernel, kernel_part
 from structperc.kernels.lanes import WIDTH, larger, largest, like, load, load_one, load_some, padded, spread, store
 
 ROWS = 4  # labels that follow, of which the best is found before it is compared with the best so far
@@ -45,7 +45,7 @@ def columns(edge, other):  # type: ignore[no-untyped-def]
     return into
 
 
-@kernel(forceinline=True)
+@kernel_part(forceinline=True)
 def level_of(rows, start, stop):  # type: ignore[no-untyped-def]
     """Return the highest score of rows (N, L) from start to stop; 0 where all are -inf."""
     L, highest = rows.shape[1], spread(rows.dtype.type(-np.inf))
@@ -65,7 +65,7 @@ def highest(scores, start, stop):  # type: ignore[no-untyped-def]
     return largest(best)
 
 
-@kernel(forceinline=True)
+@kernel_part(forceinline=True)
 def best_by_rows(edge, t, after, s, best, r):  # type: ignore[no-untyped-def]
     """Fill row r of best with the highest sum of the edge of token t and row s of after, label by label."""
     L, width = edge.shape[1], after.shape[1]
@@ -77,7 +77,7 @@ def best_by_rows(edge, t, after, s, best, r):  # type: ignore[no-untyped-def]
         best[r, i] = largest(highest)
 
 
-@kernel(forceinline=True)
+@kernel_part(forceinline=True)
 def best_by_columns(into, block, after, s):  # type: ignore[no-untyped-def]
     """Return for the labels of a block the highest sum of into and of after, from place s on."""
     rows, best = into.shape[1], spread(after.dtype.type(-np.inf))

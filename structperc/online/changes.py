@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.compiled import inner_kernel, kernel, kernel_part
 
 FREE = -1
 
 
-@kernel
+@kernel_part
 def no_room():  # type: ignore[no-untyped-def]
     """Return the room to collect changes in, without room yet: slots (2C,), of which C may have keys (C,), counts (C,).
 

@@ -1,5 +1,6 @@
 """Passive-aggressive updates: the smallest step that repairs the loss."""
 
+import math
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -45,7 +46,8 @@ class PassiveAggressive(AveragedOptimizer):
     def pace(self) -> Pace:
         """Return the step size of the variant."""
         group = self.param_groups[0]
-        return Pace(_SIZES[group["variant"]], (float(group["C"]),))
+        variant, C = group["variant"], float(group["C"])
+        return Pace(_size, (1 / (2 * C) if variant == "PA-II" else 0.0, C if variant == "PA-I" else math.inf))
 
     def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float | Tensor:
         if loss is None:
@@ -59,16 +61,5 @@ class PassiveAggressive(AveragedOptimizer):
         return tau.item() if tau.device.type == "cpu" else tau
 
 
-def _pa(loss: float, norm: float, C: float) -> float:
-    return loss / norm if norm > 0 and loss > 0 else 0.0
-
-
-def _pa_1(loss: float, norm: float, C: float) -> float:
-    return min(C, loss / norm) if norm > 0 and loss > 0 else 0.0
-
-
-def _pa_2(loss: float, norm: float, C: float) -> float:
-    return loss / (norm + 1 / (2 * C)) if norm > 0 and loss > 0 else 0.0
-
-
-_SIZES = {"PA": _pa, "PA-I": _pa_1, "PA-II": _pa_2}
+def _size(loss: float, norm: float, more: float, most: float) -> float:
+    return min(loss / (norm + more), most) if norm > 0 and loss > 0 else 0.0

@@ -4,6 +4,8 @@ import os
 import re
 from argparse import Action
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from types import NoneType
 from typing import Any, NoReturn, get_args, get_type_hints
@@ -23,6 +25,8 @@ STRICT = "strict yaml"  # how the parser reads values: as it would by itself, if
 
 OFTEN = ("model.optimizer", "model.lr_scheduler")  # options that are looked for beside the model
 
+_PARSED: ContextVar[dict[Any, Namespace] | None] = ContextVar("parsed", default=None)  # within one command line
+
 
 @lru_cache(1000)  # the parser reads each value several times, and configurations have values in common
 def _check_strict(text: str) -> None:
@@ -41,11 +45,17 @@ class ConfigurationParser(LightningArgumentParser):
     """Reads the configuration, and each class in it by a parser of the same kind.
 
     The parser it extends drops keys whose value is an empty mapping before it looks whether they are known, takes the
-    beginning of an option's name for the option, and shows a file that is no configuration in full.
+    beginning of an option's name for the option, and shows a file that is no configuration in full. It also parses each
+    class four times, and so what a class in a class holds sixteen times, ...; here what comes again is looked up.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{"parser_mode": STRICT, "allow_abbrev": False, **options})
+
+    def parse_args(self, *args: Any, **options: Any) -> Namespace:  # type: ignore[override]
+        """Parse a command line and the configurations that it names."""
+        with _looked_up():
+            return super().parse_args(*args, **options)
 
     def parse_path(self, path: Any, *args: Any, **options: Any) -> Namespace:
         """Parse a configuration file with its overlays. Raises InputError as `composed` does."""
@@ -64,6 +74,15 @@ class ConfigurationParser(LightningArgumentParser):
 
     def parse_object(self, obj: Any, *args: Any, **options: Any) -> Namespace:
         """Parse the arguments of a class, given by name; unknown names are refused first."""
+        parsed = _PARSED.get()
+        if parsed is None:
+            return self._parse_known(obj, *args, **options)
+        key = (self, repr((obj, args, options)), _mode())
+        if key not in parsed:
+            parsed[key] = self._parse_known(obj, *args, **options)
+        return parsed[key].clone()
+
+    def _parse_known(self, obj: Any, *args: Any, **options: Any) -> Namespace:
         self._refuse_unknown(obj)
         return super().parse_object(obj, *args, **options)
 
@@ -96,6 +115,20 @@ class ConfigurationParser(LightningArgumentParser):
                 self.error(f"{key}: write keys and values, as in {{KEY: VALUE}}, not {value!r}")
             if value is None and not _may_be_null(actions[name]):
                 self.error(f'Parser key "{key}": null is no value of it; leave it out for {actions[name].default!r}')
+
+
+@contextmanager
+def _looked_up() -> Iterator[None]:
+    before = _PARSED.set({} if _PARSED.get() is None else _PARSED.get())
+    try:
+        yield
+    finally:
+        _PARSED.reset(before)
+
+
+def _mode() -> frozenset[tuple[str, Any]]:
+    """What the result depends on beside parser and values: how strict the parser is now, the folder of a file, ..."""
+    return frozenset((one.name, value) for one, value in copy_context().items() if isinstance(value, bool | str))
 
 
 def _options(known: list[str]) -> list[str]:

@@ -5,9 +5,24 @@ import random
 import numpy as np
 import pytest
 
-from structperc.guided.compiled.queue import best, empty_queue, put, waits
-from structperc.guided.compiled.states import OPEN, best_states, join
+from structperc.guided.compiled import queue, states
+from structperc.guided.compiled.queue import empty_queue
+from structperc.guided.compiled.states import OPEN
 from structperc.guided.templates import UNKNOWN
+from structperc.kernels.compiled import kernel
+
+
+def called(function):
+    """For Python, too, what otherwise only other kernels call."""
+
+    @kernel
+    def call(*arguments):
+        return function(*arguments)
+
+    return call
+
+
+best, put, waits, best_states, join = map(called, (queue.best, queue.put, queue.waits, states.best_states, states.join))
 
 
 def interfaces(labels):

@@ -17,35 +17,32 @@ SHARED = 227 * 1024  # bytes of shared memory that a program may have, compute c
 READS = ("_local_scalar_dense", "nonzero", "is_nonzero", "item", "masked_select", "unique", "equal", "bincount")
 
 
+KERNELS = {"_search", "_fill", "_list", "_score", "_count", "_both_ways", "_push", "_both_passes"} | {
+    "_sums", "_shares", "_draw"
+}  # fmt: skip
+MORE = ("3 stationary float32", "50 dense float64", "50 stationary float32", "400 dense float32")
+
+
 @pytest.mark.parametrize(
-    "case",
-    [
-        ("9", "dense", "float32"),
-        pytest.param(("3", "stationary", "float32"), marks=pytest.mark.slow),
-        pytest.param(("50", "dense", "float64"), marks=pytest.mark.slow),
-        pytest.param(("50", "stationary", "float32"), marks=pytest.mark.slow),
-        pytest.param(("400", "dense", "float32"), marks=pytest.mark.slow),
-        pytest.param(("400", "stationary", "float64"), marks=pytest.mark.slow),
-    ],
-    ids="-".join,
+    "lattices",
+    [("9 dense float32",), pytest.param((*MORE, "400 stationary float64"), marks=pytest.mark.slow)],
+    ids=["some", "more"],
 )
-def test_every_kernel_compiles_and_the_host_reads_nothing(case: tuple[str, str, str]) -> None:
+def test_every_kernel_compiles_and_the_host_reads_nothing(lattices: tuple[str, ...]) -> None:
     if importlib.util.find_spec("triton") is None:
         pytest.skip("Triton is not installed, so that its kernels cannot be compiled")
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    run = subprocess.run([sys.executable, __file__, *case], env=environment, capture_output=True, text=True)
+    run = subprocess.run([sys.executable, __file__, *lattices], env=environment, capture_output=True, text=True)
     if run.returncode == 77:
         pytest.skip(f"Triton cannot compile for CUDA here: {run.stdout.strip()}")
     assert run.returncode == 0, run.stdout + run.stderr
-    kernels = {line.split()[0] for line in run.stdout.splitlines()}
-    assert kernels == {"_search", "_fill", "_list", "_score", "_count", "_both_ways", "_push", "_both_passes"} | {
-        "_sums", "_shares", "_draw"
-    }  # fmt: skip
+    printed = [line.rsplit(maxsplit=3) for line in run.stdout.splitlines()]
+    for lattice in lattices:
+        assert {kernel for of, kernel, *_ in printed if of == lattice} == KERNELS, lattice
 
 
-def main(L: int, kind: str, precision: str) -> None:
-    """Compile what every operator launches for lattices of one kind, and print name, warps and shared memory."""
-    import torch
+def main(*lattices: str) -> None:
+    """Compile what every operator launches for lattices of some kinds; print kind, kernel, warps and shared memory."""
     from torch.utils._python_dispatch import TorchDispatchMode
     from triton.backends.compiler import GPUTarget
     from triton.runtime import jit
@@ -67,8 +64,8 @@ def main(L: int, kind: str, precision: str) -> None:
 
     def compile_only(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> None:
         kernel = compiled(self, *args, grid=grid, warmup=True, **options)
-        print(self.fn.__name__, kernel.metadata.num_warps, kernel.metadata.shared)
-        assert kernel.metadata.shared <= SHARED, self.fn.__name__
+        print(lattice, self.fn.__name__, kernel.metadata.num_warps, kernel.metadata.shared)
+        assert kernel.metadata.shared <= SHARED, (lattice, self.fn.__name__)
 
     class NoRead(TorchDispatchMode):
         """Refuses what would make the host wait for a GPU."""
@@ -86,6 +83,16 @@ def main(L: int, kind: str, precision: str) -> None:
         print(reason)
         sys.exit(77)
     jit.JITFunction.run = compile_only
+    for lattice in lattices:
+        L, kind, precision = lattice.split()
+        with NoRead():
+            launch(int(L), kind, precision)
+
+
+def launch(L: int, kind: str, precision: str) -> None:
+    """Call every operator."""
+    import torch
+
     from structperc.ops.declare import implementation
 
     def call(module: str, name: str, *args: Any) -> None:
@@ -96,20 +103,19 @@ def main(L: int, kind: str, precision: str) -> None:
     unary, edge = torch.zeros(B, T, L, dtype=dtype), torch.zeros(*shape, L, L, dtype=dtype)
     lengths = torch.full((B,), T)
     labels, rows, noise = torch.zeros(B, T, dtype=torch.int64), torch.arange(B), torch.rand(B, 2, T).double()
-    with NoRead():
-        call("viterbi", "viterbi", unary, edge, lengths)
-        call("kbest", "kbest", unary, edge, lengths, 5)
-        call("best", "best_before_and_after", unary, edge, lengths)
-        call("best", "push_back", unary, edge, lengths, unary, unary)
-        call("expectations", "expectations", unary, edge, lengths, True)
-        call("expectations", "expectations", unary, edge, lengths, False)
-        call("following", "log_following", unary, edge, lengths)
-        call("following", "following_shares", unary, edge, lengths, unary)
-        call("sampling", "sample", unary, edge, lengths, noise)
-        call("paths", "path_score", unary, edge, lengths, labels, rows)
-        call("paths", "path_counts", noise[:, 0, 0].to(dtype), lengths, labels, rows, [B, T, L], list(edge.shape))
+    call("viterbi", "viterbi", unary, edge, lengths)
+    call("kbest", "kbest", unary, edge, lengths, 5)
+    call("best", "best_before_and_after", unary, edge, lengths)
+    call("best", "push_back", unary, edge, lengths, unary, unary)
+    call("expectations", "expectations", unary, edge, lengths, True)
+    call("expectations", "expectations", unary, edge, lengths, False)
+    call("following", "log_following", unary, edge, lengths)
+    call("following", "following_shares", unary, edge, lengths, unary)
+    call("sampling", "sample", unary, edge, lengths, noise)
+    call("paths", "path_score", unary, edge, lengths, labels, rows)
+    call("paths", "path_counts", noise[:, 0, 0].to(dtype), lengths, labels, rows, [B, T, L], list(edge.shape))
 
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
-    main(int(sys.argv[1]), *sys.argv[2:])
+    main(*sys.argv[1:])

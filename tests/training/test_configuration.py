@@ -1,5 +1,6 @@
 """Configuration files and options: what cannot be meant is one line that names file, line and option."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import yaml
 
 from structperc.errors import InputError
 from structperc.experiments.draft import draft
+from structperc.training import configuration
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 
@@ -65,6 +67,23 @@ def test_former_names_of_classes_are_told_by_their_present_ones(refused):
     }.items():
         line = refused(overlay=f"data: {{class_path: {former}}}")
         assert line == f"o.yaml: data: {former} is now {now}"
+
+
+def test_classes_that_are_parsed_again_give_what_they_gave(monkeypatch):
+    """Two layers of classes, of which two are alike."""
+    alike = "{class_path: structperc.nonlocal_features.PhraseConsistency}"
+    options = [
+        "--config=configs/embedded/reranking1.yaml",
+        "--trainer.accelerator=cpu",
+        f"--model.nonlocal_features=[{alike}, {alike}]",
+    ]
+    monkeypatch.chdir(QUICKSTART.parents[1])
+    found = draft(options, "rerank").config.fit
+    monkeypatch.setattr(configuration, "_looked_up", nullcontext)
+    assert draft(options, "rerank").config.fit == found
+    one, other = found.model.init_args.nonlocal_features
+    assert one == other
+    assert one is not other
 
 
 # -- keys -----------------------------------------------------------------------------------------------------

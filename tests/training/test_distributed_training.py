@@ -12,8 +12,9 @@ import pytest
 import pytorch_lightning as pl
 import torch
 import torch.distributed as dist
+from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
-from zygote import at_once
+from zygote import at_once, printing
 
 from structperc.batching.processes import (
     WHOLE,
@@ -29,6 +30,7 @@ from structperc.batching.processes import (
 from structperc.batching.sampler import LengthBatches
 from structperc.batching.sources import Synthetic
 from structperc.chain import KBest
+from structperc.cli import main
 from structperc.criteria import MCEF, Hinge, Likelihood, LocalAndNonlocal, Margin, Perceptron, Prior
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -40,6 +42,7 @@ from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 from structperc.training.stopping import StopWhenSettled
 
+ROOT = Path(__file__).parents[2]
 ONLINE = ("perceptron", "margin", "nonlocal", "passive-aggressive")
 EXACT, CLOSE = {"rtol": 0.0, "atol": 0.0}, {"rtol": 1e-4, "atol": 1e-5}
 CASES = {  # criterion, optimizer, length of lists, options of scorer, tagger and data, tolerance
@@ -186,18 +189,22 @@ def work(process, folder):
     dist.barrier()
 
 
+def ranks(*arguments):
+    """Arguments and environment of two processes that meet."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = str(one.getsockname()[1])
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "NODE_RANK": "0"}
+    return [(list(map(str, arguments)), {"LOCAL_RANK": rank, **meeting}) for rank in "01"]
+
+
 @pytest.fixture(scope="module")
 def two(zygote, tmp_path_factory):
     """What each of two processes found."""
     if not dist.is_gloo_available():
         pytest.skip("torch is built without gloo")
     folder = tmp_path_factory.mktemp("two")
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = str(one.getsockname()[1])
-    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "NODE_RANK": "0"}
-    processes = [([str(folder)], {"LOCAL_RANK": rank, **meeting}) for rank in "01"]
-    assert zygote(folder / "log", at_once, __file__, *processes).status == 0, (folder / "log").read_text()
+    assert zygote(folder / "log", at_once, __file__, *ranks(folder)).status == 0, (folder / "log").read_text()
     return [torch.load(folder / f"{process}.pt", weights_only=False) for process in (0, 1)]
 
 
@@ -280,9 +287,9 @@ def test_one_process_sums_nothing():
 # -- the program ---------------------------------------------------------------------------------------------
 
 
-def program(command, root, *options):
-    """A command on two processes; -> what both printed."""
-    quickstart = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
+def two_of(command, root, *options):
+    """The arguments of a command for two processes."""
+    quickstart = ROOT / "configs" / "quickstart.yaml"
     small = [
         "--data.train=14",
         "--data.dev=7",
@@ -291,20 +298,38 @@ def program(command, root, *options):
         "--trainer.enable_model_summary=false",
     ]
     arguments = [command, "-c", str(quickstart), f"--trainer.default_root_dir={root}", *small, *options]
-    started = [sys.executable, "-m", "structperc", *arguments, "--trainer.accelerator=cpu"]
     two = ["--trainer.devices=2", "--trainer.strategy=ddp", "--data.batch_size=2"]
+    return [*arguments, "--trainer.accelerator=cpu", *two]
+
+
+def launched(*arguments):
+    """A command that starts its second process itself; -> what both printed."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*started, *two], env=environment, capture_output=True, text=True, timeout=600, check=False)
+    command = [sys.executable, "-m", "structperc", *two_of(*arguments)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
+@pytest.fixture
+def program(zygote, tmp_path):
+    """Runs a command in two processes; -> what both printed."""
+
+    def program(*arguments):
+        out, log = tmp_path / "printed", tmp_path / "log"
+        ended = zygote(log, printing, out, at_once, __file__, *ranks(*two_of(*arguments)))
+        assert ended.status == 0, log.read_text()
+        return out.read_text()
+
+    return program
+
+
 @pytest.mark.slow
-def test_the_program_on_two_processes(tmp_path):
+def test_the_program_on_two_processes(program, tmp_path):
     """A resumed run of two processes leaves what an uninterrupted one leaves, once."""
     program("fit", tmp_path / "two", "--trainer.max_epochs=1")
     printed = program("fit", tmp_path / "two", "--trainer.max_epochs=3", "--ckpt_path=last")
-    whole = program("fit", tmp_path / "whole", "--trainer.max_epochs=3")
+    whole = launched("fit", tmp_path / "whole", "--trainer.max_epochs=3")
     assert [p.name for p in (tmp_path / "two").iterdir()] == ["1"]
     theirs, own = tmp_path / "two" / "1", tmp_path / "whole" / "1"
     for file in ("model/model.safetensors", "model/model.json", "predictions/dev.conll", "predictions/test.conll"):
@@ -323,7 +348,7 @@ def test_the_program_on_two_processes(tmp_path):
     assert (theirs / "predictions" / "dev.conll").read_bytes() == (own / "predictions" / "dev.conll").read_bytes()
 
 
-CONFIGS = Path(__file__).parents[2] / "configs" / "embedded"
+CONFIGS = ROOT / "configs" / "embedded"
 
 
 @pytest.mark.parametrize(
@@ -342,4 +367,7 @@ def test_what_cannot_be_trained_together(arguments, complaint, fails, tmp_path):
 
 
 if __name__ == "__main__":
-    work(int(os.environ["LOCAL_RANK"]), Path(sys.argv[1]))
+    rank_zero_only.rank = int(os.environ["LOCAL_RANK"])  # as Lightning, which is imported by now, does when it is
+    if len(sys.argv) > 2:
+        sys.exit(main())
+    work(rank_zero_only.rank, Path(sys.argv[1]))

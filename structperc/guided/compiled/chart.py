@@ -6,7 +6,7 @@ import numpy as np
 
 from structperc.guided.compiled.queue import empty_queue, put
 from structperc.guided.templates import UNKNOWN
-from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.compiled import inner_kernel, kernel_part
 
 
 class Chart(NamedTuple):
@@ -45,7 +45,7 @@ class Chart(NamedTuple):
     found: Any  # (B, 2) their combinations and labels
 
 
-@kernel
+@kernel_part
 def chart_for(T, beam, weights):  # type: ignore[no-untyped-def]
     """Return a chart for sentences of up to T tokens."""
     P, pairs, L, dtype = T + 2, beam * beam, weights.node.shape[1], weights.node.dtype

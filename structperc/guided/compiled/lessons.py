@@ -8,7 +8,7 @@ from structperc.guided.compiled.candidates import generate
 from structperc.guided.compiled.queue import waits
 from structperc.guided.compiled.scores import context_row, static_score
 from structperc.guided.templates import UNKNOWN
-from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.compiled import inner_kernel, kernel_part
 
 UPDATES, DECISIONS, ERRORS = range(3)  # places of what is counted
 
@@ -28,7 +28,7 @@ class Lesson(NamedTuple):
     held: Any  # (T + 2,) int64
 
 
-@kernel
+@kernel_part
 def lesson_of(s, lessons, held):  # type: ignore[no-untyped-def]
     """Return the lesson of sentence s; held is memory for the longest sentence."""
     held[0] = 0

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.kernels.compiled import kernel
+from structperc.kernels.compiled import kernel, kernel_part
 from structperc.kernels.lanes import WIDTH, larger, like, load, load_one, load_some, padded, spread, store
 from structperc.kernels.onward import best_by_columns, best_by_rows, columns
 from structperc.ops.cpu.arrays import arrays
@@ -85,7 +85,7 @@ def _both_ways(unary, edge, length, states, here):  # type: ignore[no-untyped-de
         _with_own(after, unary, t, here)
 
 
-@kernel(forceinline=True)
+@kernel_part(forceinline=True)
 def _with_own(state, unary, t, here):  # type: ignore[no-untyped-def]
     """Fill here with the states of token t and its own scores."""
     L, width = unary.shape[1], state.shape[1]
@@ -112,7 +112,7 @@ def _push(turns, unary, edge, lengths, grad_before, grad_after, own, steps):  # 
                 _outwards(way, t, unary[b], edges, states[way], pushed, own[b], steps[b])
 
 
-@kernel
+@kernel_part
 def _outwards(way, t, unary, edge, states, pushed, own, steps):  # type: ignore[no-untyped-def]
     """Push gradients of token t to the token before (way 0) or after it (way 1)."""
     L = unary.shape[1]

@@ -4,7 +4,7 @@ import numpy as np
 from torch import Tensor
 
 from structperc.errors import InfiniteScore, InputError
-from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.compiled import inner_kernel, kernel, kernel_part
 from structperc.kernels.onward import highest
 from structperc.ops.cpu.arrays import arrays
 
@@ -105,7 +105,7 @@ def _edges_of(edge, b, length):  # type: ignore[no-untyped-def]
     return (b * each + (each > 1)) * L * L, (b * each + last) * L * L
 
 
-@kernel
+@kernel_part
 def _infinite(scores, start, stop):  # type: ignore[no-untyped-def]
     """Return the first place from start to stop where scores (N,) are +inf; -1 where none is."""
     if highest(scores, start, stop) == np.inf:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.kernels.compiled import kernel
+from structperc.kernels.compiled import kernel, kernel_part
 from structperc.kernels.lanes import (
     WIDTH,
     largest,
@@ -92,7 +92,7 @@ def _expect(turns, unary, edge, lengths, totals, nodes, pairs):  # type: ignore[
     return diverged
 
 
-@kernel(forceinline=True)
+@kernel_part(forceinline=True)
 def _product(row, start, matrix, place, L):  # type: ignore[no-untyped-def]
     """A row (L,) from place start on times columns of a matrix (L, W), those of the lanes at its first row's place.
 
@@ -105,7 +105,7 @@ def _product(row, start, matrix, place, L):  # type: ignore[no-untyped-def]
     return even + odd
 
 
-@kernel
+@kernel_part
 def _forwards(own, steps, M, L, length, before, scales):  # type: ignore[no-untyped-def]
     """Fill before (T, W): sums over the labellings up to each label, times all factors up to there of scales (T,).
 
@@ -133,7 +133,7 @@ def _forwards(own, steps, M, L, length, before, scales):  # type: ignore[no-unty
     return logs + np.log(total) if total > 0.0 else -np.inf
 
 
-@kernel(forceinline=True)
+@kernel_part(forceinline=True)
 def _scaled(sums, t, scale, least):  # type: ignore[no-untyped-def]
     """Multiply sums[t] (W,) by the scale; -> the least positive sum seen in each lane, those of `least` included."""
     W = sums.shape[1]
@@ -147,7 +147,7 @@ def _scaled(sums, t, scale, least):  # type: ignore[no-untyped-def]
     return least
 
 
-@kernel
+@kernel_part
 def _backwards(own, steps, back, L, length, before, after, scales, nodes, pairs):  # type: ignore[no-untyped-def]
     """Fill nodes (T, L) and pairs (T or 1 or 0, L, L) with probabilities; no where a sum is too small.
 
@@ -179,7 +179,7 @@ def _backwards(own, steps, back, L, length, before, after, scales, nodes, pairs)
     return -largest(0.0 - least) >= SMALLEST
 
 
-@kernel(forceinline=True)
+@kernel_part(forceinline=True)
 def _follow_one_matrix(own, t, back, L, after):  # type: ignore[no-untyped-def]
     """Fill after (1, W) with the sums over what follows labels of token t - 1; -> their sum. back is transposed."""
     sums, W = spread(0.0), own.shape[1]
@@ -206,7 +206,7 @@ def _follow(own, t, steps, L, after, before, share, scale, pairs):  # type: igno
     return total
 
 
-@kernel
+@kernel_part
 def _fill_pairs(before, own, steps, length, pairs):  # type: ignore[no-untyped-def]
     """Fill pairs (1, L, L) with sums over tokens of before(i) step(i, j) own(j), four labels i at a time."""
     L, W = pairs.shape[1], own.shape[1]

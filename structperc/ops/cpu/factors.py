@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structperc.kernels.compiled import kernel
+from structperc.kernels.compiled import kernel_part
 from structperc.kernels.lanes import WIDTH, larger, largest, like, load_some, spread, store, where_above
 from structperc.kernels.onward import level_of
 from structperc.ops.cpu.exponential import exp
@@ -10,7 +10,7 @@ from structperc.ops.cpu.exponential import exp
 SPREAD = 150.0  # nats from the highest to the lowest possible score of a token, or of the edges into it
 
 
-@kernel
+@kernel_part
 def factors_of_tokens(unary, length, own):  # type: ignore[no-untyped-def]
     """Fill own (T, W) with exp(score - highest of the token) -> sum of the highest, whether no factor is too small."""
     levels, deepest = 0.0, spread(0.0)
@@ -21,7 +21,7 @@ def factors_of_tokens(unary, length, own):  # type: ignore[no-untyped-def]
     return levels, largest(deepest) <= SPREAD
 
 
-@kernel
+@kernel_part
 def factors_of_edges(edge, length, steps, back):  # type: ignore[no-untyped-def]
     """Fill steps (M L, W) with exp(score - highest of the token's edges); results are those of `factors_of_tokens`.
 
@@ -39,7 +39,7 @@ def factors_of_edges(edge, length, steps, back):  # type: ignore[no-untyped-def]
     return levels, largest(deepest) <= SPREAD
 
 
-@kernel(forceinline=True)
+@kernel_part(forceinline=True)
 def _exponentials(rows, start, stop, level, found, deepest):  # type: ignore[no-untyped-def]
     """Fill found[start : stop] with exp(score - level); -> how far below level a possible score was, in each lane."""
     L, W = rows.shape[1], found.shape[1]

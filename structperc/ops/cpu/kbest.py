@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.kernels.compiled import kernel
+from structperc.kernels.compiled import kernel, kernel_part
 from structperc.kernels.lanes import padded
 from structperc.kernels.onward import columns, onward_scores
 from structperc.ops.cpu.arrays import arrays
@@ -117,7 +117,7 @@ def _list(unary, edge, length, onward, bound, forks, choices, losses, totals):  
     return n, f
 
 
-@kernel
+@kernel_part
 def _choose(t, edge, onward, bound, choices):  # type: ignore[no-untyped-def]
     """Fill in what may follow at token t; return whether any prefix has a choice."""
     fork = False
@@ -134,7 +134,7 @@ def _choose(t, edge, onward, bound, choices):  # type: ignore[no-untyped-def]
     return fork
 
 
-@kernel
+@kernel_part
 def _go_on(t, unary, edge, choices, labels):  # type: ignore[no-untyped-def]
     """All prefixes take the free label at token t."""
     for q in range(unary.shape[1]):
@@ -144,7 +144,7 @@ def _go_on(t, unary, edge, choices, labels):  # type: ignore[no-untyped-def]
             choices.gained[q] += _gain(t, i, j, unary, edge)
 
 
-@kernel
+@kernel_part
 def _gain(t, i, j, unary, edge):  # type: ignore[no-untyped-def]
     """Score of label j at token t after label i, in float64."""
     return np.float64(unary[t, j]) + (np.float64(edge[0 if edge.shape[0] == 1 else t, i, j]) if t else 0.0)
@@ -182,7 +182,7 @@ def _keep(m, k, bound, losses, copies, origin, label):  # type: ignore[no-untype
     return n, bound
 
 
-@kernel
+@kernel_part
 def _tell_apart(n, label, losses, choices):  # type: ignore[no-untyped-def]
     """From a fork on, prefixes are told by the label that they have there."""
     now, least = choices.now, choices.least
@@ -215,7 +215,7 @@ def _write(n, last, length, forks, totals, labels, scores):  # type: ignore[no-u
             end, slot = token[f], origin[place]
 
 
-@kernel
+@kernel_part
 def _best_first(scores):  # type: ignore[no-untyped-def]
     """-> places (n,) of the scores, the highest first, equal ones in their order: a merge sort."""
     n, width = len(scores), 1

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from structperc.kernels.compiled import ORDERED, kernel
+from structperc.kernels.compiled import ORDERED, kernel_part
 
 COUNTED = 200  # lists from here on repay a count of the labellings (measured)
 BINS = 64  # of losses, in such a count
 
 
-@kernel(fastmath=ORDERED)
+@kernel_part(fastmath=ORDERED)
 def losses_after(label, t, edge, onward, losses):  # type: ignore[no-untyped-def]
     """Fill losses (L,) with what each label of token t loses, after this label, against the best continuation.
 
@@ -29,7 +29,7 @@ def losses_after(label, t, edge, onward, losses):  # type: ignore[no-untyped-def
     return free
 
 
-@kernel
+@kernel_part
 def loss_bound(edge, length, onward, k):  # type: ignore[no-untyped-def]
     """Return a loss that the k best labellings do not exceed; -1 if there is no labelling.
 
@@ -55,7 +55,7 @@ def loss_bound(edge, length, onward, k):  # type: ignore[no-untyped-def]
     return _counted_bound(edge, length, onward, k, bound, reached) if k >= COUNTED else reached
 
 
-@kernel
+@kernel_part
 def _counted_bound(edge, length, onward, k, trial, bound):  # type: ignore[no-untyped-def]
     """Return a bound by counting labellings, in bins up to a trial, while finer ones lower it by a third."""
     while trial / BINS > 0:
@@ -68,7 +68,7 @@ def _counted_bound(edge, length, onward, k, trial, bound):  # type: ignore[no-un
     return bound
 
 
-@kernel
+@kernel_part
 def _lost_by(edge, length, onward, k, trial):  # type: ignore[no-untyped-def]
     """Return the loss up to which there are k labellings, each edge's rounded up to a whole bin; inf if above a trial.
 
@@ -100,7 +100,7 @@ def _lost_by(edge, length, onward, k, trial):  # type: ignore[no-untyped-def]
     return np.inf
 
 
-@kernel
+@kernel_part
 def smallest(values, n, k):  # type: ignore[no-untyped-def]
     """Return the k-th smallest of the first n values, which are reordered (Hoare's FIND, 1961)."""
     low, high = 0, n - 1

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from structperc.kernels.compiled import ORDERED, kernel
+from structperc.kernels.compiled import ORDERED, kernel, kernel_part
 from structperc.ops.cpu.exponential import exp
 
 
-@kernel
+@kernel_part
 def expect_by_logs(unary, edge, length, nodes, pairs):  # type: ignore[no-untyped-def]
     """Fill nodes (T, L) and pairs (T or 1 or 0, L, L) with probabilities and return the log-partition.
 
@@ -96,7 +96,7 @@ def log_sum(scores):  # type: ignore[no-untyped-def]
     return np.log(total) + highest
 
 
-@kernel
+@kernel_part
 def _add_shares(scores, found):  # type: ignore[no-untyped-def]
     """Add exp(scores) over their sum to found, both (M, L); nothing where nothing is possible."""
     highest = scores.max()

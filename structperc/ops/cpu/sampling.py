@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.kernels.compiled import kernel
+from structperc.kernels.compiled import kernel, kernel_part
 from structperc.ops.cpu.arrays import arrays
 from structperc.ops.cpu.checks import check_scores, unfit_edges, unfit_sequence
 from structperc.ops.cpu.exponential import exp
@@ -49,7 +49,7 @@ def _draw(turns, unary, edge, lengths, noise, labels):  # type: ignore[no-untype
     return False
 
 
-@kernel
+@kernel_part
 def _passed(scores, noise):  # type: ignore[no-untyped-def]
     """Return the first possible label whose cumulative share of exp(scores) exceeds the noise.
 
