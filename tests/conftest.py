@@ -1,6 +1,7 @@
 """What the tests of several rooms share: small runs of the program, and what it prints."""
 
 import gc
+import multiprocessing
 import os
 import signal
 import sys
@@ -219,3 +220,10 @@ def refused():
         return str(error.value)
 
     return refused
+
+
+@pytest.fixture
+def left():
+    """The processes that a test has started and that have not ended."""
+    before = set(multiprocessing.active_children())
+    return lambda: set(multiprocessing.active_children()) - before

@@ -1,6 +1,5 @@
 """Processes that share work: order, errors, laziness, ends."""
 
-import multiprocessing
 import operator
 import os
 import signal
@@ -13,13 +12,6 @@ import pytest
 
 from structperc.errors import InputError
 from structperc.workers import Workers
-
-
-@pytest.fixture
-def left():
-    """The processes that a test has started and that have not ended."""
-    before = set(multiprocessing.active_children())
-    return lambda: set(multiprocessing.active_children()) - before
 
 
 def test_results_come_in_order_and_nothing_is_taken_too_early(left):

@@ -112,10 +112,10 @@ def test_workers_need_a_cache_and_are_at_least_one(tmp_path):
         Conll(".", {}, COLUMNS, cache_workers=2)
 
 
-def test_a_small_corpus_needs_no_workers(text, tmp_path, seen, monkeypatch):
+def test_a_small_corpus_needs_no_workers(text, tmp_path, seen, left, monkeypatch):
     monkeypatch.undo()
     build(text, tmp_path, 3)
-    assert multiprocessing.active_children() == []
+    assert not left()
     assert seen == []
 
 
@@ -156,7 +156,7 @@ def interrupt():
         (None, r"train.txt: column 'pos' lists 'a:b'; give a name, or name:weight with"),
     ],
 )
-def test_what_goes_wrong_among_workers_leaves_nothing(text, tmp_path, monkeypatch, happens, message):
+def test_what_goes_wrong_among_workers_leaves_nothing(text, tmp_path, left, monkeypatch, happens, message):
     data = Conll(str(text.parent), {"train": text.name}, COLUMNS, unit="document")
     corpus, labels, written = data.corpus("train"), data.label_set(), []
     features = FeatureExtractor(NODE, bag="pos", progress=False)
@@ -177,7 +177,7 @@ def test_what_goes_wrong_among_workers_leaves_nothing(text, tmp_path, monkeypatc
     assert "nodes.ids" in written
     assert names(tmp_path) == []
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
-    assert multiprocessing.active_children() == []
+    assert not left()
 
 
 @pytest.mark.slow
