@@ -42,6 +42,16 @@ def alone() -> Iterator[None]:
         _alone = before
 
 
+def leave() -> None:
+    """Leave the group of processes, if there is one.
+
+    A process that ends while it is in one is aborted now and then, by threads of gloo that it has left, and Lightning
+    then ends all the others, whatever they are writing.
+    """
+    if dist.is_available() and dist.is_initialized():
+        dist.destroy_process_group()
+
+
 def summed(x: Tensor) -> Tensor:
     """Return the sum of a tensor over all processes, without gradients; it has the same shape in each of them."""
     if share().processes == 1:

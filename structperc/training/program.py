@@ -1,5 +1,6 @@
 """The program of fit, validate, test and predict: LightningCLI with run folders, results and one-line errors."""
 
+import atexit
 import logging
 import sys
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
-from structperc.batching.processes import gathered
+from structperc.batching.processes import gathered, leave
 from structperc.batching.sequence_data import SequenceData
 from structperc.errors import InputError
 from structperc.metrics import Evaluation
@@ -166,6 +167,7 @@ class Program(LightningCLI):
             trainer = super().instantiate_trainer(**options)
         if type(trainer.strategy.checkpoint_io) is TorchCheckpointIO:
             trainer.strategy.checkpoint_io = CheckpointFiles()
+        atexit.register(leave)
         return trainer
 
     def _run_subcommand(self, subcommand: str) -> None:
