@@ -139,11 +139,7 @@ class Cache:
                     return ArrayFolder(place)
             except InputError as error:
                 logger.warning("%s; it is made anew", error)
-            with (
-                complaints(place),
-                whole_folder(place) as folder,
-                ArrayWriter(folder) as writer,
-            ):  # whose parent is removed
+            with complaints(place), whole_folder(place) as folder, ArrayWriter(folder) as writer:
                 write(writer)
         return ArrayFolder(place)
 

@@ -42,9 +42,7 @@ class InFiles(NamedTuple):
 
     path: str  # folder
     files: Mapping[str, str]  # by split
-    options: Mapping[
-        str, Any
-    ]  # all that says how they are read, beside the options of `SequenceData`; plain JSON types
+    options: Mapping[str, Any]  # how they are read, beside the options of `SequenceData`; plain JSON types
 
 
 class SequenceData(pl.LightningDataModule, ABC):

@@ -61,7 +61,6 @@ class _Kept(FunctionCache):
         self._given = [cell.cell_contents.py_func for cell in function.__closure__ or ()]
         folders = {*SHARED, *(Path(inspect.getfile(one)).parent for one in (function, *self._given))}
         self._cache_file._version = _stamp(tuple(sorted(folders)))  # before it is read which types were compiled for
-
         self._turn = _turn(f"{self._cache_file._index_path}.lock")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:

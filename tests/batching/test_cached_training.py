@@ -9,9 +9,6 @@ from structperc.batching.sources import Conll
 from structperc.chain import KBest
 from structperc.criteria import Likelihood, LocalAndNonlocal
 from structperc.criteria import Perceptron as Mistakes
-from structperc.data.conll import write_conll
-from structperc.data.corpus import Corpus
-from structperc.data.synthetic import synthetic_splits
 from structperc.features import CaseElsewhere, FeatureExtractor, OtherMentions
 from structperc.guided import ContextFeatures
 from structperc.nonlocal_features import PhraseConsistency
@@ -21,14 +18,6 @@ from structperc.taggers import GuidedTagger, Tagger
 
 COLUMNS = ["word", "pos", "chunk", "label"]
 NODE = [{"of": ["w", "shape"], "at": [-1, 0, 1]}]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("text")
-    for split, rows in synthetic_splits(train=10, dev=4, test=1).items():
-        write_conll(folder / f"{split}.txt", Corpus.from_dataset(rows, "document"), COLUMNS)
-    return folder
 
 
 def tagger(criterion, optimizer, k=1, edge=(), node=NODE, nonlocal_features=(), **options):

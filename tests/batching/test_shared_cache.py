@@ -22,9 +22,6 @@ from structperc.batching.sources import Conll
 from structperc.chain import KBest
 from structperc.cli import main
 from structperc.criteria import Perceptron as Mistakes
-from structperc.data.conll import write_conll
-from structperc.data.corpus import Corpus
-from structperc.data.synthetic import synthetic_splits
 from structperc.experiments import trial
 from structperc.features import FeatureExtractor
 from structperc.optim import Perceptron
@@ -33,22 +30,9 @@ from structperc.taggers import Tagger
 
 COLUMNS = ["word", "pos", "chunk", "label"]
 FILES = {"train": "train.txt", "dev": "dev.txt"}
-ONCE = [
-    "arrays",
-    "arrays",
-    "corpus",
-    "corpus",
-    "features",
-]  # of training and development data; the features of training
+# of training and development data; the features of training
+ONCE = ["arrays", "arrays", "corpus", "corpus", "features"]
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("text")
-    for split, rows in synthetic_splits(train=10, dev=4, test=1).items():
-        write_conll(folder / f"{split}.txt", Corpus.from_dataset(rows, "document"), COLUMNS)
-    return folder
 
 
 def noted(file):
