@@ -11,7 +11,7 @@ from benchmarks.scale_tagging import tagging_rows
 from benchmarks.scale_training import rank_rows, training_rows
 
 SIZES = (300_000, 1_000_000, 3_000_000, 10_000_000)  # tokens
-SMALL = (5_000, 50_000)
+SMALL = (20_000,)
 TIMES = 3  # runs of each, of which the fastest counts, and the largest memory
 
 

@@ -96,6 +96,6 @@ def _fitted(folder: Path, corpus: Grown, cache: Path, processes: int = 1) -> Fit
 def _row(
     what: str, corpus: Grown, ours: float, unit: str, target: str | None = None, peer: float | None = None
 ) -> dict:
-    size, ratio = f"{corpus.tokens} tokens, one of twenty new", None if peer is None else ours / peer
+    size, ratio = f"{corpus.tokens} tokens, one of twenty new", ours / peer if peer else None
     figures = {"ours": ours, "peer": peer, "ratio": ratio, "unit": unit, "target": target}
     return {"what": f"{NAME}, {what}", "size": size, **figures}

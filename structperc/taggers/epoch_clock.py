@@ -14,5 +14,5 @@ class EpochClock:
         self.seconds = perf_counter() - self._start
 
     def told(self, updates: int) -> str:
-        """Return updates and seconds as a person reads them: "1,735 updates in 0.19 s"."""
-        return f"{updates:,} updates in {self.seconds:.2f} s"
+        """Return updates and seconds as a person reads them: "1,735 updates in 0.194 s"."""
+        return f"{updates:,} updates in {self.seconds:.3f} s"
