@@ -19,8 +19,9 @@ class LengthBatches(DistributedSampler[list[int]]):
     batch come from a pool of 16 batches sorted by length.
 
     Of several processes each gets its share of every batch of processes x batch_size rows, so that together they
-    see what one process with batches of that size does: every row once, in the same number of batches each. Where
-    the last batch is too small for all processes, those before it are larger.
+    see what one process with batches of that size does: every row once, in the same number of batches each. Shares
+    have about as many tokens each, since processes wait for the slowest. Where the last batch is too small for all
+    processes, those before it are larger.
 
     With `by_length` false, sequences are in an order that does not depend on the size of batches: for learners that
     take them one after the other.
@@ -56,8 +57,15 @@ class LengthBatches(DistributedSampler[list[int]]):
         return len(self._cut(np.arange(len(self.lengths)), self._size))
 
     def __iter__(self) -> Iterator[list[int]]:
+        yield from (self._own(batch).tolist() for batch in self._batches())
+
+    def _own(self, batch: np.ndarray) -> np.ndarray:
+        """This process's rows of a batch in their order: dealt from the longest on, there and back."""
         process, processes = self.share
-        yield from (batch[process::processes].tolist() for batch in self._batches())
+        turn, place = np.divmod(np.arange(len(batch)), processes)
+        dealt_to = np.where(turn % 2, processes - 1 - place, place)
+        from_the_longest = np.argsort(-self.lengths[batch], kind="stable")
+        return batch[np.sort(from_the_longest[dealt_to == process])]
 
     @property
     def _size(self) -> int:

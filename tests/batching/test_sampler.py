@@ -56,6 +56,17 @@ def test_processes_share_the_batches_of_one(processes, shuffle):
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
+@pytest.mark.parametrize("processes", [2, 3])
+def test_processes_have_about_as_many_tokens_of_a_batch(processes):
+    """They differ by a sequence at most, and each keeps the order of the batch."""
+    order = next(iter(LengthBatches(LENGTHS, 1003, True, by_length=False)))
+    samplers = [LengthBatches(LENGTHS, 32, True, 0, Share(i, processes), by_length=False) for i in range(processes)]
+    for shares in zip(*samplers, strict=True):
+        tokens = [LENGTHS[share].sum() for share in shares]
+        assert max(tokens) - min(tokens) <= LENGTHS[np.concatenate(shares)].max()
+        assert all(share == sorted(share, key=order.index) for share in shares)
+
+
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("rows", [2, 3, 8, 9, 128, 129, 130, 257, 1003])
 def test_no_process_goes_without(rows, shuffle):
