@@ -11,7 +11,7 @@ from benchmarks.scale_tagging import tagging_rows
 from benchmarks.scale_training import rank_rows, training_rows
 
 SIZES = (300_000, 1_000_000, 3_000_000, 10_000_000)  # tokens
-SMALL = (20_000,)
+SMALL = (2_000,)
 TIMES = 3  # runs of each, of which the fastest counts, and the largest memory
 
 
@@ -20,5 +20,5 @@ def run(smoke: bool) -> list[dict]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         corpora = [grown(folder / f"{size} tokens", size) for size in (SMALL if smoke else SIZES)]
-        rows = [*tagging_rows(corpora, folder, 1 if smoke else TIMES), *training_rows(corpora, folder)]
+        rows = [*tagging_rows(corpora, folder, 1 if smoke else TIMES), *training_rows(corpora, folder, smoke)]
         return rows if smoke else [*rows, *rank_rows(corpora[-2], folder)]
