@@ -20,5 +20,5 @@ def run(smoke: bool) -> list[dict]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         corpora = [grown(folder / f"{size} tokens", size) for size in (SMALL if smoke else SIZES)]
-        rows = [*tagging_rows(corpora, folder, 1 if smoke else TIMES), *training_rows(corpora, folder, smoke)]
+        rows = [*tagging_rows(corpora, folder, 1 if smoke else TIMES), *training_rows(corpora, folder)]
         return rows if smoke else [*rows, *rank_rows(corpora[-2], folder)]

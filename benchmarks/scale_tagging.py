@@ -18,8 +18,7 @@ def tagging_rows(corpora: Sequence[Grown], folder: Path, times: int) -> list[dic
     """Return tokens/s and peak memory at each size, of several runs, and last how memory grows from a tenth of it."""
     tagger = _trained(FeatureExtractor(["kazama2007"], progress=False), Synthetic(unit="document"))
     tagger.save(folder / "model")
-    if times > 1:
-        _taken(folder, corpora[0], 1, 1)  # after which what is compiled lies on disk
+    _taken(folder, corpora[0], 1, 1)  # after which what is compiled lies on disk
     found = [(corpus, *(_taken(folder, corpus, workers, times) for workers in (1, 2))) for corpus in corpora]
     rows = [row for three in found for row in _rows(*three)]
     (most, alone, _) = found[-1]

@@ -29,17 +29,11 @@ class Fitted(NamedTuple):
     memory: float  # MB
 
 
-def training_rows(corpora: Sequence[Grown], folder: Path, smoke: bool) -> list[dict]:
-    """Return peak memory, time per token and seconds until the first epoch of a first and of a second run.
-
-    With smoke there is one training in all, which is first and second.
-    """
-    if not smoke:
-        _fitted(folder, corpora[0], folder / "other")  # after which what is compiled lies on disk
+def training_rows(corpora: Sequence[Grown], folder: Path) -> list[dict]:
+    """Return peak memory, time per token and seconds until the first epoch of a first and of a second run."""
+    _fitted(folder, corpora[0], folder / "other")  # after which what is compiled lies on disk
     cache = folder / "cache"
-    first = [_fitted(folder, corpus, cache) for corpus in corpora]
-    second = first if smoke else [_fitted(folder, corpus, cache) for corpus in corpora]
-    found = list(zip(corpora, first, second, strict=True))
+    found = [(corpus, _fitted(folder, corpus, cache), _fitted(folder, corpus, cache)) for corpus in corpora]
     pace = [1e6 * min(run.epoch for run in runs) / corpus.tokens for corpus, *runs in found]
     tenth = next(own for own, (corpus, *_) in zip(pace, found, strict=True) if 11 * corpus.tokens >= corpora[-1].tokens)
     rows = [row for own, one in zip(pace, found, strict=True) for row in _rows(*one, own)]
