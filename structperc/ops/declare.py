@@ -26,7 +26,8 @@ def declare(
     Args:
         module: file of `tensors`, `cpu` and `cuda` that implements it.
         name: of the operator, and of the function in these files.
-        schema: arguments and results, as torch.library spells them.
+        schema: arguments and results, as torch.library spells them; the first argument is scores, of whose type the
+            others are.
         shapes: makes empty results from the arguments, for meta and fake tensors.
         derivative: the functions (setup_context, backward) of torch.library.register_autograd; None for operators
             without a derivative.
@@ -34,9 +35,9 @@ def declare(
     LIBRARY.define(f"{name}{schema}")
 
     def choose(device: str) -> Callable[..., Any]:
-        def run(*args: Any) -> Any:
-            dtype = next(x.dtype for x in args if isinstance(x, Tensor) and x.is_floating_point())
-            return implementation(device if dtype in COMPILED else "tensors", module, name)(*args)
+        def run(scores: Tensor, *others: Any) -> Any:
+            chosen = device if scores.dtype in COMPILED else "tensors"
+            return implementation(chosen, module, name)(scores, *others)
 
         return run
 

@@ -21,8 +21,9 @@ logging.basicConfig(level=logging.INFO, format="%(message)s")
 import torch
 from structperc.ops import sample
 print(sample(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3]), torch.full((1, 1, 3), 0.7)).tolist())
-import structperc.ops.cpu.sampling as kernels
-print(sum(kernels._draw.stats.cache_hits.values()), sum(kernels._draw.stats.cache_misses.values()))
+from structperc.ops.cpu import sampling, threads
+kept = threads._shared(sampling._draw).stats
+print(sum(kept.cache_hits.values()), sum(kept.cache_misses.values()))
 """
 
 

@@ -14,6 +14,7 @@ import torch
 
 from structperc.kernels.compiled import kernel
 from structperc.ops.cpu import threads as sharing
+from structperc.ops.cpu.lending import lent
 from structperc.ops.cpu.threads import over_sequences, take
 
 BIG = 10**9  # additions, worth all threads
@@ -27,18 +28,31 @@ print(viterbi(torch.zeros(64, 200, 9), torch.zeros(1, 1, 9, 9), torch.full((64,)
 
 
 @kernel
-def visit(turns, visits, marked):  # type: ignore[no-untyped-def]
+def visit(side, turns, visits, marked):  # type: ignore[no-untyped-def]
     """Count visits (B, N) of sequences; True for one that is marked, ValueError for one that is marked twice."""
     found = False
-    for b in range(len(visits)):
-        if not take(b, turns):
-            continue
+    for _ in range(len(visits)):
+        b = take(side, turns)
+        if b < 0:
+            break
         for n in range(visits.shape[1]):
             visits[b, n] += 1
         if marked[b] == 2:
             raise ValueError("marked twice")
         found |= marked[b] == 1
     return found
+
+
+@kernel
+def weighted_sums(side, turns, x, factor, weights, sums):  # type: ignore[no-untyped-def]
+    """Fill sums (B,) with the sums of x (B, N, M) times weights (N, M) times a factor."""
+    for _ in range(len(x)):
+        b = take(side, turns)
+        if b < 0:
+            break
+        for n in range(x.shape[1]):
+            for m in range(x.shape[2]):
+                sums[b] += factor * weights[n, m] * x[b, n, m]
 
 
 @pytest.fixture(autouse=True)
@@ -75,10 +89,19 @@ def test_one_true_is_enough_and_errors_come_out(threads: int) -> None:
 
 
 def test_helpers_that_do_not_come_are_not_waited_for() -> None:
-    visits, nobody = np.zeros((30, 1), np.int64), np.zeros(3, np.int64)
-    assert not sharing._shared(visit)(nobody, 4, np.zeros(1, np.int64), visits, np.zeros(30, np.int64))
+    visits, nobody = np.zeros((30, 1), np.int64), torch.zeros(3, dtype=torch.int64)
+    assert not sharing._shared(visit)(lent(nobody), 4, 30, (visits, np.zeros(30, np.int64)))
     assert (visits == 1).all()
     assert not nobody[sharing.STATE]
+
+
+def test_tensors_of_any_strides_and_numbers_arrive() -> None:
+    """Kernels borrow the memory of tensors; those that are not contiguous are copied for as long as the kernel runs."""
+    x = torch.arange(24.0, dtype=torch.float64).view(2, 3, 4).permute(2, 0, 1)
+    for kind in (torch.float32, torch.int32, torch.bool):
+        sums = torch.zeros(4, dtype=torch.float64)
+        over_sequences(weighted_sums, 4, BIG, x.to(kind), 3, torch.ones(2, 1).expand(2, 3), sums)
+        torch.testing.assert_close(sums, 3 * x.to(kind).double().sum((1, 2)), rtol=0, atol=0)
 
 
 def test_helpers_sleep_and_wake() -> None:

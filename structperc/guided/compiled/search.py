@@ -9,7 +9,7 @@ from structperc.guided.compiled.candidates import generate
 from structperc.guided.compiled.chart import accept, beside, chart_for, clear, last_window, trace
 from structperc.guided.compiled.queue import best
 from structperc.guided.decisions import Decisions
-from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.compiled import inner_kernel, kernel, kernel_part
 from structperc.ops.cpu.arrays import arrays
 from structperc.ops.cpu.threads import over_sequences, take
 
@@ -23,12 +23,13 @@ def decide(starts: np.ndarray, text: Text, weights: Weights, beam: int, easiest:
     over_sequences(_decide, S, additions // max(1, S), starts, text, weights, beam, easiest, Decisions(*filled))
 
 
-@kernel
-def _decide(turns, starts, text, weights, beam, easiest, found):  # type: ignore[no-untyped-def]
+@kernel_part
+def _decide(side, turns, starts, text, weights, beam, easiest, found):  # type: ignore[no-untyped-def]
     chart = chart_for(longest(starts), beam, weights)
-    for s in range(len(starts) - 1):
-        if not take(s, turns):
-            continue
+    for _ in range(len(starts) - 1):
+        s = take(side, turns)
+        if s < 0:
+            break
         own = sentence(s, starts, text)
         clear(chart)
         for place in first_candidates(easiest, own):

@@ -7,7 +7,6 @@ from torch import Tensor
 from structperc.kernels.compiled import kernel, kernel_part
 from structperc.kernels.lanes import WIDTH, larger, like, load, load_one, load_some, padded, spread, store
 from structperc.kernels.onward import best_by_columns, best_by_rows, columns
-from structperc.ops.cpu.arrays import arrays
 from structperc.ops.cpu.checks import check_lengths, unfit_edges, unfit_sequence
 from structperc.ops.cpu.threads import over_sequences, take
 
@@ -16,7 +15,7 @@ def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple
     """The contract is that of `structperc.ops.best_before_and_after`."""
     B, T, L = unary.shape
     before, after = unary.new_zeros(B, T, L), unary.new_zeros(B, T, L)
-    if over_sequences(_find, B, 4 * T * (WIDTH + L * L // WIDTH), *arrays(unary, edge, lengths, before, after)):
+    if over_sequences(_find, B, 4 * T * (WIDTH + L * L // WIDTH), unary, edge, lengths, before, after):
         check_lengths(lengths, T)
         return before.fill_(torch.nan), after.fill_(torch.nan)  # of a training that has diverged, as it is soon told
     return before, after
@@ -29,17 +28,18 @@ def push_back(
     B, T, L = unary.shape
     own = torch.zeros(B, T, L, dtype=torch.float64)
     steps = torch.zeros(B, *edge.shape[1:], dtype=torch.float64)
-    over_sequences(_push, B, 8 * T * L * L, *arrays(unary, edge, lengths, grad_before, grad_after, own, steps))
+    over_sequences(_push, B, 8 * T * L * L, unary, edge, lengths, grad_before, grad_after, own, steps)
     return own.to(unary.dtype), steps.sum_to_size(edge.shape).to(edge.dtype)
 
 
-@kernel
-def _find(turns, unary, edge, lengths, before, after):  # type: ignore[no-untyped-def]
+@kernel_part
+def _find(side, turns, unary, edge, lengths, before, after):  # type: ignore[no-untyped-def]
     unfit, (_, T, L) = unfit_edges(unary, edge), unary.shape
     states, here = _room(T, L)
-    for b in range(len(unary)):
-        if not take(b, turns):
-            continue
+    for _ in range(len(unary)):
+        b = take(side, turns)
+        if b < 0:
+            break
         if unfit or unfit_sequence(b, unary, edge, lengths):
             return True
         length = lengths[b]
@@ -93,14 +93,15 @@ def _with_own(state, unary, t, here):  # type: ignore[no-untyped-def]
         store(here, j, load(state, t * width + j) + like(load_some(unary, t * L + j, L - j), here))
 
 
-@kernel
-def _push(turns, unary, edge, lengths, grad_before, grad_after, own, steps):  # type: ignore[no-untyped-def]
+@kernel_part
+def _push(side, turns, unary, edge, lengths, grad_before, grad_after, own, steps):  # type: ignore[no-untyped-def]
     """Push what arrives at labels back to the scores that it was made of: the lowest of equal labels gets it all."""
     _, T, L = unary.shape
     (states, here), pushed = _room(T, L), np.empty((T, L))
-    for b in range(len(unary)):
-        if not take(b, turns):
-            continue
+    for _ in range(len(unary)):
+        b = take(side, turns)
+        if b < 0:
+            break
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
         _both_ways(unary[b], edges, length, states, here)
         for way in range(2):

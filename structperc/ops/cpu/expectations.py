@@ -29,7 +29,6 @@ from structperc.kernels.lanes import (
     sum_of,
     where_above,
 )
-from structperc.ops.cpu.arrays import arrays
 from structperc.ops.cpu.checks import beyond, check_lengths
 from structperc.ops.cpu.factors import factors_of_edges, factors_of_tokens
 from structperc.ops.cpu.log_sums import expect_by_logs
@@ -46,23 +45,24 @@ def expectations(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool)
     totals, nodes = unary.new_zeros(B), unary.new_empty(B, T, L)
     pairs = unary.new_empty(B if with_pairs else 1, each if with_pairs else 0, L, L)
     work = 4 * T * (2 * WIDTH + L * L // WIDTH)
-    if over_sequences(_expect, B, work, *arrays(unary, edge, lengths, totals, nodes, pairs)):
+    if over_sequences(_expect, B, work, unary, edge, lengths, totals, nodes, pairs):
         check_lengths(lengths, T)
         totals.fill_(torch.nan)  # of a training that has diverged, as it is soon told
     return totals, nodes, pairs if with_pairs else pairs.view(0)
 
 
-@kernel
-def _expect(turns, unary, edge, lengths, totals, nodes, pairs):  # type: ignore[no-untyped-def]
+@kernel_part
+def _expect(side, turns, unary, edge, lengths, totals, nodes, pairs):  # type: ignore[no-untyped-def]
     _, T, L = unary.shape
     M = edge.shape[1]  # matrices of edges for each sequence
     scales = np.empty(T)
     own, before, after = padded(T, L, scales, 0.0), padded(T + 1, L, scales, 0.0), padded(1, L, scales, 0.0)
     steps, back = padded(M * L + 1, L, scales, 0.0), padded(L + 1 if M == 1 else 0, L, scales, 0.0)
     level, small, known, diverged = 0.0, False, False, False
-    for b in range(len(unary)):
-        if not take(b, turns):
-            continue
+    for _ in range(len(unary)):
+        b = take(side, turns)
+        if b < 0:
+            break
         if beyond(lengths[b], T):
             return True
         length, into = lengths[b], pairs[0 if len(pairs) == 1 else b]

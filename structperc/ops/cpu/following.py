@@ -3,8 +3,7 @@
 import numpy as np
 from torch import Tensor
 
-from structperc.kernels.compiled import kernel
-from structperc.ops.cpu.arrays import arrays
+from structperc.kernels.compiled import kernel, kernel_part
 from structperc.ops.cpu.checks import check_lengths
 from structperc.ops.cpu.exponential import exp
 from structperc.ops.cpu.log_sums import log_sum
@@ -16,7 +15,7 @@ def log_following(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
     check_lengths(lengths, unary.shape[1])
     B, T, L = unary.shape
     sums = unary.new_zeros(B, T, L)
-    over_sequences(_sum, B, 16 * T * L * L, *arrays(unary, edge, lengths, sums))
+    over_sequences(_sum, B, 16 * T * L * L, unary, edge, lengths, sums)
     return sums
 
 
@@ -24,17 +23,18 @@ def following_shares(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor)
     """The contract is that of `structperc.ops.following_shares`."""
     B, T, L = unary.shape
     own, steps = unary.new_zeros(B, T, L), unary.new_zeros(B, *edge.shape[1:])
-    over_sequences(_share, B, 16 * T * L * L, *arrays(unary, edge, lengths, grad, own, steps))
+    over_sequences(_share, B, 16 * T * L * L, unary, edge, lengths, grad, own, steps)
     return own, steps.sum_to_size(edge.shape)
 
 
-@kernel
-def _sum(turns, unary, edge, lengths, sums):  # type: ignore[no-untyped-def]
+@kernel_part
+def _sum(side, turns, unary, edge, lengths, sums):  # type: ignore[no-untyped-def]
     L = unary.shape[2]
     scores = np.empty(L)
-    for b in range(len(unary)):
-        if not take(b, turns):
-            continue
+    for _ in range(len(unary)):
+        b = take(side, turns)
+        if b < 0:
+            break
         edges = edge[0 if len(edge) == 1 else b]
         for t in range(1, lengths[b]):
             for i in range(L):
@@ -43,13 +43,14 @@ def _sum(turns, unary, edge, lengths, sums):  # type: ignore[no-untyped-def]
                 sums[b, t - 1, i] = total if total > -np.inf else np.inf
 
 
-@kernel
-def _share(turns, unary, edge, lengths, grad, own, steps):  # type: ignore[no-untyped-def]
+@kernel_part
+def _share(side, turns, unary, edge, lengths, grad, own, steps):  # type: ignore[no-untyped-def]
     L = unary.shape[2]
     scores = np.empty(L)
-    for b in range(len(unary)):
-        if not take(b, turns):
-            continue
+    for _ in range(len(unary)):
+        b = take(side, turns)
+        if b < 0:
+            break
         edges = edge[0 if len(edge) == 1 else b]
         for t in range(1, lengths[b]):
             at = 0 if len(edges) == 1 else t

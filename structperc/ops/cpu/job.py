@@ -1,7 +1,7 @@
 """A kernel and its arguments as a job, whatever their types: two addresses, with which any thread can call the kernel.
 
-The one is that of a function in machine code, the other that of its only argument, a record on the stack of the thread
-that waits for the job.
+The one is that of a function in machine code, the other that of its first argument, a record on the stack of the thread
+that waits for the job; the second is the side from which a thread takes its share.
 """
 
 from typing import Any
@@ -14,17 +14,17 @@ from numba.core.callconv import RETCODE_USEREXC
 from structperc.kernels.instructions import operation
 
 I32, I64, ANYTHING = ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()
-TASK = ir.FunctionType(ir.VoidType(), (I64,))
+TASK = ir.FunctionType(ir.VoidType(), (I64, I64))
 ANY, ERROR, ARGUMENTS = range(3)  # of a record
 
 
 @operation
 def job_of(context: Any, kernel: Any, arguments: Any) -> Any:
-    """The job of calling kernel(*arguments) -> the addresses of its function and of its record.
+    """The job of calling kernel(side, *arguments) -> the addresses of its function and of its record.
 
     The record lives as long as the function that calls this one has not returned.
     """
-    called = kernel.get_call_type(context, arguments.types, {})
+    called = kernel.get_call_type(context, (types.int64, *arguments.types), {})
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         record = cgutils.alloca_once(builder, _record(values[1].type))
@@ -37,14 +37,14 @@ def job_of(context: Any, kernel: Any, arguments: Any) -> Any:
 
 
 @operation
-def do(context: Any, task: Any, record: Any) -> Any:
-    """Call the kernel of a job."""
+def do(context: Any, task: Any, record: Any, side: Any) -> Any:
+    """Call the kernel of a job, for a thread on this side."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        builder.call(builder.inttoptr(values[0], TASK.as_pointer()), [values[1]])
+        builder.call(builder.inttoptr(values[0], TASK.as_pointer()), [values[1], values[2]])
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64), generate
+    return types.void(types.int64, types.int64, types.int64), generate
 
 
 @operation
@@ -77,7 +77,7 @@ def _task(context: Any, module: Any, kernel: Any, called: Any, record: Any) -> A
     function.linkage = "internal"
     builder = ir.IRBuilder(function.append_basic_block())
     job = builder.inttoptr(function.args[0], record)
-    arguments = cgutils.unpack_tuple(builder, builder.load(_member(builder, job, ARGUMENTS)))
+    arguments = [function.args[1], *cgutils.unpack_tuple(builder, builder.load(_member(builder, job, ARGUMENTS)))]
     compiled = kernel.dispatcher.get_compile_result(called)
     context.active_code_library.add_linking_library(compiled.library)
     callee = context.declare_function(module, compiled.fndesc)

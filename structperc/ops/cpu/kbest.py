@@ -16,7 +16,6 @@ from torch import Tensor
 from structperc.kernels.compiled import kernel, kernel_part
 from structperc.kernels.lanes import padded
 from structperc.kernels.onward import columns, onward_scores
-from structperc.ops.cpu.arrays import arrays
 from structperc.ops.cpu.checks import check_scores, unfit_edges, unfit_sequence
 from structperc.ops.cpu.kbest_bound import loss_bound, losses_after, smallest
 from structperc.ops.cpu.threads import over_sequences, take
@@ -47,13 +46,13 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
     """The contract is that of `structperc.ops.kbest`."""
     B, T, L = unary.shape
     labels, scores = torch.empty(B, k, T, dtype=torch.int64), torch.empty(B, k, dtype=unary.dtype)
-    if over_sequences(_search, B, 16 * T * (L + k), *arrays(unary, edge, lengths), k, *arrays(labels, scores)):
+    if over_sequences(_search, B, 16 * T * (L + k), unary, edge, lengths, k, labels, scores):
         check_scores(unary, edge, lengths)
     return labels, scores, scores > -torch.inf
 
 
-@kernel
-def _search(turns, unary, edge, lengths, k, labels, scores):  # type: ignore[no-untyped-def]
+@kernel_part
+def _search(side, turns, unary, edge, lengths, k, labels, scores):  # type: ignore[no-untyped-def]
     unfit, (B, T, L) = unfit_edges(unary, edge), unary.shape
     into, onward, best = columns(edge[0], unary), padded(T, L, unary), padded(T, L, unary)
     losses, totals = np.empty((2, k * L), unary.dtype), np.empty((2, k))
@@ -67,9 +66,10 @@ def _search(turns, unary, edge, lengths, k, labels, scores):  # type: ignore[no-
         np.empty((L, L), np.int16),
         np.empty((L, L), unary.dtype),
     )
-    for b in range(B):
-        if not take(b, turns):
-            continue
+    for _ in range(B):
+        b = take(side, turns)
+        if b < 0:
+            break
         if unfit or unfit_sequence(b, unary, edge, lengths):
             return True
         length, edges = lengths[b], edge[0 if edge.shape[0] == 1 else b]

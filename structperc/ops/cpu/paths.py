@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.kernels.compiled import kernel
+from structperc.kernels.compiled import kernel, kernel_part
 from structperc.ops.cpu.arrays import arrays
 from structperc.ops.cpu.checks import any_nan, check_labels, check_lengths
 from structperc.ops.cpu.threads import over_sequences, take
@@ -14,7 +14,7 @@ def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, row
     """The contract is that of `structperc.ops.path_score`."""
     check_lengths(lengths, unary.shape[1])
     scores = unary.new_empty(len(labels))
-    over_sequences(_score, len(labels), 2 * labels.shape[1], *arrays(unary, edge, lengths, labels, rows, scores))
+    over_sequences(_score, len(labels), 2 * labels.shape[1], unary, edge, lengths, labels, rows, scores)
     if any_nan(scores):
         check_labels(labels, lengths, rows, unary.shape[2])
     return scores
@@ -31,12 +31,13 @@ def path_counts(
     return own, steps.to(weights.dtype)
 
 
-@kernel
-def _score(turns, unary, edge, lengths, labels, rows, scores):  # type: ignore[no-untyped-def]
+@kernel_part
+def _score(side, turns, unary, edge, lengths, labels, rows, scores):  # type: ignore[no-untyped-def]
     L = unary.shape[2]
-    for s in range(len(labels)):
-        if not take(s, turns):
-            continue
+    for _ in range(len(labels)):
+        s = take(side, turns)
+        if s < 0:
+            break
         b, before, own, steps = rows[s], 0, 0.0, 0.0
         for t in range(lengths[b]):
             label = labels[s, t]

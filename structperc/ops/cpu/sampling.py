@@ -4,8 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.kernels.compiled import kernel, kernel_part
-from structperc.ops.cpu.arrays import arrays
+from structperc.kernels.compiled import kernel_part
 from structperc.ops.cpu.checks import check_scores, unfit_edges, unfit_sequence
 from structperc.ops.cpu.exponential import exp
 from structperc.ops.cpu.log_sums import completions, largest, levelled
@@ -16,19 +15,20 @@ def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tenso
     """The contract is that of `structperc.ops.sample`."""
     labels = torch.zeros(noise.shape, dtype=torch.int64)
     B, T, L = unary.shape
-    if over_sequences(_draw, B, 16 * T * L * (L + noise.shape[1]), *arrays(unary, edge, lengths, noise, labels)):
+    if over_sequences(_draw, B, 16 * T * L * (L + noise.shape[1]), unary, edge, lengths, noise, labels):
         check_scores(unary, edge, lengths)
     return labels
 
 
-@kernel
-def _draw(turns, unary, edge, lengths, noise, labels):  # type: ignore[no-untyped-def]
+@kernel_part
+def _draw(side, turns, unary, edge, lengths, noise, labels):  # type: ignore[no-untyped-def]
     unfit = unfit_edges(unary, edge)
     _, T, L = unary.shape
     own, after, below = np.empty((T, L)), np.empty((T, L)), np.empty(L)
-    for b in range(len(unary)):
-        if not take(b, turns):
-            continue
+    for _ in range(len(unary)):
+        b = take(side, turns)
+        if b < 0:
+            break
         if unfit or unfit_sequence(b, unary, edge, lengths):
             return True
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]

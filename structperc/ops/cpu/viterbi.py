@@ -1,36 +1,33 @@
 """Viterbi, compiled: backwards over the tokens for the best score from each label on, forwards for the labels."""
 
-import numpy as np
-import torch
 from torch import Tensor
 
-from structperc.kernels.compiled import kernel
+from structperc.kernels.compiled import kernel_part
 from structperc.kernels.follow import follow
 from structperc.kernels.lanes import WIDTH, padded
 from structperc.kernels.onward import columns, onward_scores
-from structperc.ops.cpu.arrays import arrays
 from structperc.ops.cpu.checks import check_scores, unfit_edges, unfit_sequence
 from structperc.ops.cpu.threads import over_sequences, take
 
 
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """The contract is that of `structperc.ops.viterbi`."""
-    lattice = arrays(unary, edge, lengths)
-    B, T, L = lattice[0].shape
-    scores, labels = np.empty(B, lattice[0].dtype), np.empty((B, T), np.int64)
-    if over_sequences(_search, B, 2 * T * (WIDTH + L * L // WIDTH), *lattice, scores, labels):
+    B, T, L = unary.shape
+    scores, labels = unary.new_empty(B), lengths.new_empty(B, T)
+    if over_sequences(_search, B, 2 * T * (WIDTH + L * L // WIDTH), unary, edge, lengths, scores, labels):
         check_scores(unary, edge, lengths)
-    return torch.from_numpy(scores), torch.from_numpy(labels)
+    return scores, labels
 
 
-@kernel
-def _search(turns, unary, edge, lengths, scores, labels):  # type: ignore[no-untyped-def]
+@kernel_part
+def _search(side, turns, unary, edge, lengths, scores, labels):  # type: ignore[no-untyped-def]
     unfit = unfit_edges(unary, edge)
     _, T, L = unary.shape
     into, onward, best = columns(edge[0], unary), padded(T, L, unary), padded(T, L, unary)
-    for b in range(len(unary)):
-        if not take(b, turns):
-            continue
+    for _ in range(len(unary)):
+        b = take(side, turns)
+        if b < 0:
+            break
         if unfit or unfit_sequence(b, unary, edge, lengths):
             return True
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
