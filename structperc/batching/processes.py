@@ -10,6 +10,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from structperc.optim.averaged import listed_places
+from structperc.ragged import boundaries
 
 NONE, SPARSE, DENSE = range(3)  # kinds of gradients
 _alone = False
@@ -70,17 +71,27 @@ def greatest(x: int) -> int:
     return int(found)
 
 
-def concatenated(x: Tensor) -> Tensor:
-    """Return the tensors (..., n) of all processes, one process after the other in the last dimension; n may differ."""
-    processes, n = share().processes, x.shape[-1]
+def concatenated(x: Tensor) -> tuple[Tensor, list[int]]:
+    """Return the tensors (n,) of all P processes, one process after the other, and P + 1 places where each begins.
+
+    n may differ; at the last place all end. Nothing is copied before it is sent, and what comes in lies at its place: a
+    list of the weights that have moved has millions of bytes.
+    """
+    own, processes = share()
     if processes == 1:
-        return x
-    sizes = [torch.zeros(1, dtype=torch.int64, device=x.device) for _ in range(processes)]
-    dist.all_gather(sizes, torch.tensor([n], device=x.device))
-    padded = torch.nn.functional.pad(x, (0, int(torch.cat(sizes).max()) - n))
-    parts = [torch.empty_like(padded) for _ in range(processes)]
-    dist.all_gather(parts, padded)
-    return torch.cat([part[..., : int(size)] for part, size in zip(parts, sizes, strict=True)], -1)
+        return x, [0, len(x)]
+    sizes = x.new_zeros(processes, dtype=torch.int64)
+    sizes[own] = len(x)
+    dist.all_reduce(sizes)
+    found = x.new_empty(int(sizes.sum()))
+    parts = found.split(sizes.tolist())
+    parts[own].copy_(x)
+    others = [other for other in range(processes) if other != own]
+    sent = [dist.P2POp(dist.isend, x, other) for other in others if len(x)]
+    received = [dist.P2POp(dist.irecv, parts[other], other) for other in others if len(parts[other])]
+    for message in dist.batch_isend_irecv([*sent, *received]) if sent or received else ():
+        message.wait()
+    return found, boundaries(sizes).tolist()
 
 
 def gathered(parts: Iterable[Any]) -> list[Any]:
@@ -128,7 +139,7 @@ def _dense(p: Tensor) -> Tensor:
 def _listed(p: Tensor) -> Tensor:
     """The sparse gradients of all processes as one, uncoalesced, over single weights."""
     empty = torch.zeros(0, dtype=torch.int64, device=p.device), p.new_zeros(0)
-    places, values = (concatenated(x) for x in (empty if p.grad is None else _flat_entries(p.grad)))
+    places, values = (concatenated(x)[0] for x in (empty if p.grad is None else _flat_entries(p.grad)))
     index = torch.stack(torch.unravel_index(places, p.shape))
     return torch.sparse_coo_tensor(index, values, p.shape, check_invariants=False)
 

@@ -4,8 +4,6 @@ import numpy as np
 
 from structperc.kernels.compiled import inner_kernel, kernel
 
-BEGUN = 128  # added to the number of movers of a weight when the first of them is in its mean
-
 
 def entry_type(weights, number):  # type: ignore[no-untyped-def]
     """Return the type of the entry of a moved weight, of a number of weights of this type: 16 bytes of most."""
@@ -13,68 +11,73 @@ def entry_type(weights, number):  # type: ignore[no-untyped-def]
     return np.dtype([("place", places), ("weight", weights), ("sum", np.float64)])
 
 
-def listed(moved, start, weights, sums, kind):  # type: ignore[no-untyped-def]
-    """Return an entry (n,) of this kind for each weight that is marked in moved (N,) uint8, in their order.
+def listed(tables, kind):  # type: ignore[no-untyped-def]
+    """Return an entry (n,) of this kind for each weight that is marked, in their order.
 
-    It has the place of the weight, from start on, its value, and its sum, 0 where there are no sums. weights, sums:
-    (N,), or no sums.
+    It has the place of the weight, its value, and its sum, 0 where there are no sums. tables: of each parameter
+    marks (N,) uint8, place of its first weight, weights (N,) and sums (N,) or (0,).
     """
-    entries = np.zeros(np.count_nonzero(moved.view(np.bool_)), kind)
-    _fill(moved, start, weights, sums, entries)
+    counts = [int(np.count_nonzero(moved.view(np.bool_))) for moved, *_ in tables]
+    entries, places, done = np.empty(sum(counts), kind), np.empty(max(counts), np.int64), 0
+    for count, (moved, start, weights, sums) in zip(counts, tables, strict=True):
+        _find(moved, places)
+        _fill(places, start, weights, sums, entries[done : done + count])
+        done += count
     return entries
 
 
 @kernel
-def _fill(moved, start, weights, sums, entries):  # type: ignore[no-untyped-def]
+def _find(moved, places):  # type: ignore[no-untyped-def]
+    """Write the places that are marked, eight marks looked at together."""
     eights, found = moved[: len(moved) // 8 * 8].view(np.uint64), 0
     for i in range(len(eights)):
         if eights[i]:
-            found = _list(moved, 8 * i, 8 * i + 8, start, weights, sums, entries, found)
-    _list(moved, 8 * len(eights), len(moved), start, weights, sums, entries, found)
+            found = _list(moved, 8 * i, 8 * i + 8, places, found)
+    _list(moved, 8 * len(eights), len(moved), places, found)
 
 
 @inner_kernel
-def _list(moved, first, last, start, weights, sums, entries, found):  # type: ignore[no-untyped-def]
-    """Write the entries of the places first, ..., last - 1 after those found before; return how many there are then."""
+def _list(moved, first, last, places, found):  # type: ignore[no-untyped-def]
+    """Write those of first, ..., last - 1 that are marked after those found before; return how many there are then."""
     for place in range(first, last):
         if moved[place]:
-            entry = entries[found]
-            entry.place, entry.weight = start + place, weights[place]
-            if len(sums):
-                entry.sum = sums[place]
+            places[found] = place
             found += 1
     return found
 
 
 @kernel
-def mix(entries, movers, start, weights, sums):  # type: ignore[no-untyped-def]
+def _fill(places, start, weights, sums, entries):  # type: ignore[no-untyped-def]
+    """Write the entries of places: many reads of memory under way at once, as none depends on another one."""
+    for i in range(len(entries)):
+        entry, place = entries[i], places[i]
+        entry.place, entry.weight, entry.sum = start + place, weights[place], sums[place] if len(sums) else 0.0
+
+
+@kernel
+def mix(entries, heads, ends, own, moved, start, weights, sums):  # type: ignore[no-untyped-def]
     """Write the mean of a weight over its entries, one for each process that has moved it, and that of its sum.
 
-    entries: as `listed`, of all processes, one after the other in the same order everywhere; those of places from start
-    on, as many as there are weights, are taken. movers: (N,) uint8, zeros but for marks of entries; zeros are left.
+    entries: as `listed`, of all processes, one after the other; heads (P,): where those of each process begin that are
+    not mixed yet, and which are moved on to what belongs to the next parameter; ends (P,): where they end. own: the
+    number of this process, which has what it alone has moved; its marks in moved (N,) are taken back.
     """
-    _clear(entries, start, movers)
-    for i in range(len(entries)):
-        place = np.int64(entries[i].place) - start
-        if 0 <= place < len(weights):
-            movers[place] += 1
-    for i in range(len(entries)):
-        place = np.int64(entries[i].place) - start
-        if not 0 <= place < len(weights):
-            continue
-        begun = movers[place] >= BEGUN
-        count = movers[place] - BEGUN if begun else movers[place]
-        weights[place] = np.float64(entries[i].weight) / count + (weights[place] if begun else 0.0)
-        if len(sums):
-            sums[place] = entries[i].sum / count + (sums[place] if begun else 0.0)
-        movers[place] = count + BEGUN
-    _clear(entries, start, movers)
-
-
-@inner_kernel
-def _clear(entries, start, movers):  # type: ignore[no-untyped-def]
-    """Write zeros where there are entries: the whole of a large table would take longer."""
-    for i in range(len(entries)):
-        place = np.int64(entries[i].place) - start
-        if 0 <= place < len(movers):
-            movers[place] = 0
+    while True:
+        place = len(weights)
+        for p in range(len(heads)):
+            if heads[p] < ends[p]:
+                place = min(place, np.int64(entries[heads[p]].place) - start)
+        if place == len(weights):
+            return
+        movers, weight, total, mine = 0, 0.0, 0.0, False
+        for p in range(len(heads)):
+            if heads[p] < ends[p] and np.int64(entries[heads[p]].place) - start == place:
+                weight, total = weight + entries[heads[p]].weight, total + entries[heads[p]].sum
+                movers, mine = movers + 1, mine or p == own
+                heads[p] += 1
+        if mine:
+            moved[place] = 0
+        if movers > 1 or not mine:
+            weights[place] = weight / movers
+            if len(sums):
+                sums[place] = total / movers

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from structperc.batching.processes import concatenated, greatest
+from structperc.batching.processes import concatenated, greatest, share
 from structperc.online import Learned, SequenceLearner
 from structperc.optim import AveragedOptimizer
 from structperc.structures import Batch
@@ -28,7 +28,7 @@ class MixedLearner(SequenceLearner):
     sequences stands still. As the lazy sums are linear in the changes, they are mixed as the weights are.
 
     Only what has moved is sent: place, weight and sum, 16 bytes each. Processes have the same weights, sums and steps
-    after each mini-batch, bit for bit. There may be 127 of them.
+    after each mini-batch, bit for bit.
 
     Args:
         learner: learns the share of this process.
@@ -54,10 +54,12 @@ class MixedLearner(SequenceLearner):
         tables = list(self._tables())
         weights = [some for _, _, some, _ in tables]
         kind = entry_type(np.result_type(*weights), sum(map(len, weights)))
-        own = np.concatenate([listed(*some, kind) for some in tables])
-        entries = concatenated(torch.from_numpy(own.view(np.uint8))).numpy().view(kind)
+        own = listed(tables, kind)
+        found, begins = concatenated(torch.from_numpy(own.view(np.uint8)))
+        entries, bounds = found.numpy().view(kind), np.array(begins) // kind.itemsize
+        heads, ends = bounds[:-1].copy(), bounds[1:]
         for some in tables:
-            mix(entries, *some)
+            mix(entries, heads, ends, share().process, *some)
 
     def _tables(self) -> Iterator[tuple[np.ndarray, int, np.ndarray, np.ndarray]]:
         """Of each parameter marks, number of weights in those before it, weights, and sums if there are averages."""

@@ -182,7 +182,9 @@ def work(process, folder):
     results["summed"] = float(summed(torch.tensor(1.0 + process)))
     results["gathered"] = gathered(["ab", "c"][process])
     results["greatest"] = greatest(7 - process)
-    results["concatenated"] = concatenated(torch.full((2, 2 * process), 3)).tolist()
+    results["concatenated"] = [
+        x if isinstance(x, list) else x.tolist() for x in concatenated(torch.full((3 * process,), 4))
+    ]
     with alone():
         results["alone"] = share() == WHOLE and float(summed(torch.tensor(1.0 + process))) == 1 + process
     torch.save(results, folder / f"{process}.pt")
@@ -271,7 +273,7 @@ def test_processes_know_each_other(two):
     assert [found["summed"] for found in two] == [3, 3]
     assert [found["gathered"] for found in two] == [["a", "b", "c"]] * 2
     assert [found["greatest"] for found in two] == [7, 7]
-    assert [found["concatenated"] for found in two] == [[[3, 3], [3, 3]]] * 2
+    assert [found["concatenated"] for found in two] == [[[4, 4, 4], [0, 0, 3]]] * 2
     assert all(found["alone"] for found in two)
 
 
@@ -280,7 +282,7 @@ def test_one_process_sums_nothing():
     assert summed(x) is x
     assert gathered(iter([1, 2])) == [1, 2]
     assert greatest(3) == 3
-    assert concatenated(x) is x
+    assert concatenated(x) == (x, [0, 2])
     assert share() == WHOLE
 
 
