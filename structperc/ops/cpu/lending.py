@@ -16,7 +16,8 @@ from torch import Tensor
 
 from structperc.kernels.instructions import operation
 
-TYPES = {torch.from_numpy(np.empty(0, name)).dtype: np.dtype(name) for name in ("f4", "f8", "i4", "i8", "?")}
+NAMES = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "?")
+TYPES = {torch.from_numpy(np.empty(0, name)).dtype: np.dtype(name) for name in NAMES}
 
 
 def lent(*arguments: Any) -> tuple[Any, ...]:
