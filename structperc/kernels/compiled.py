@@ -4,7 +4,7 @@ import hashlib
 import inspect
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import numba
 from filelock import FileLock, Timeout
 from numba.core import event
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 logger = logging.getLogger("structperc")
 
@@ -52,14 +52,17 @@ def inner_kernel(function: Callable[..., Any] | None = None, **options: Any) -> 
 class _Kept(FunctionCache):
     """Code on disk, good as long as no file has changed of the shared folders and of those that its functions are from.
 
-    Kernels have others of other files inside; those made by a function have the kernels inside that it was given.
-    Of several processes one compiles a kernel, and the others wait for it.
+    Kernels have others of other files inside; those made by a function have the kernels inside that it was given, and
+    an index of their own: a change of what one is given leaves the others as they are. Of several processes one
+    compiles a kernel, and the others wait for it.
     """
 
     def __init__(self, function: Callable[..., Any]):
         super().__init__(function)
-        self._given = [cell.cell_contents.py_func for cell in function.__closure__ or ()]
-        folders = {*SHARED, *(Path(inspect.getfile(one)).parent for one in (function, *self._given))}
+        given = [cell.cell_contents.py_func for cell in function.__closure__ or ()]
+        name = "-".join([self._impl.filename_base, *_digests(given)])
+        self._cache_file = IndexDataCacheFile(self._cache_path, name, self._impl.locator.get_source_stamp())
+        folders = {*SHARED, *(Path(inspect.getfile(one)).parent for one in (function, *given))}
         self._cache_file._version = _stamp(tuple(sorted(folders)))  # before it is read which types were compiled for
         self._turn = _turn(f"{self._cache_file._index_path}.lock")
 
@@ -82,9 +85,14 @@ class _Kept(FunctionCache):
             self._turn.release(force=True)
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        """Tell kernels inside by their names, where the base class pickles them: each process would have its own."""
-        names = [(one.__module__, one.__qualname__) for one in self._given]
-        return sig, codegen.magic_tuple(), tuple(names)
+        """Leave out the kernels inside, which the base class pickles: each process would have its own."""
+        return sig, codegen.magic_tuple()
+
+
+def _digests(functions: Iterable[Callable[..., Any]]) -> list[str]:
+    """What tells functions from others in names of files."""
+    names = (f"{inspect.getfile(one)} {one.__qualname__}" for one in functions)
+    return [hashlib.sha256(name.encode()).hexdigest()[:12] for name in names]
 
 
 @cache  # a kernel may have one of the same name inside

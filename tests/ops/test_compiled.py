@@ -1,11 +1,14 @@
 """Kernels for a CPU: compiled once and kept, also where nothing can be kept; the same for any number of threads."""
 
+import importlib
 import os
 import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +16,7 @@ from lattices import make
 
 from structperc import ops
 from structperc.errors import InputError
+from structperc.kernels import compiled
 from structperc.ops.cpu import threads as sharing
 
 PROGRAM = """
@@ -76,6 +80,46 @@ def test_a_folder_that_cannot_be_written_to_is_no_obstacle(package: Path) -> Non
         assert end(start(package, **nowhere))[0] == ["[[[1, 1, 1]]]", "0 1"]
     finally:
         folder.chmod(stat.S_IRWXU)
+
+
+MADE = """
+from structperc.kernels.compiled import inner_kernel, kernel
+
+def doubled(part):
+    part = inner_kernel(part)
+
+    @kernel
+    def double(x):
+        return 2 * part(x)
+
+    return double
+"""
+
+
+@pytest.fixture
+def doubling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """Module with a part -> the kernel that doubles it, as a new process would make it. The parts have one name."""
+    (tmp_path / "doubling.py").write_text(MADE)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def made(module: str) -> Any:
+        compiled._stamp.cache_clear()
+        part = importlib.reload(importlib.import_module(module)).part
+        return importlib.import_module("doubling").doubled(part)
+
+    return made
+
+
+def test_kernels_made_of_a_part_are_kept_whatever_is_made_of_other_parts(doubling: Any, tmp_path: Path) -> None:
+    for folder, code in (("first", "x"), ("second", "-x")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "of_doubling.py").write_text(f"def part(x):\n    return {code}\n")
+    for module, wanted, kept in (("first", 6, 0), ("second", -6, 0), ("first", 6, 1), ("second", -6, 1)):
+        double = doubling(f"{module}.of_doubling")
+        assert double(3) == wanted
+        assert sum(double.stats.cache_hits.values()) == kept
+    (tmp_path / "second" / "of_doubling.py").write_text("def part(x):\n    return x + 1\n")
+    assert doubling("second.of_doubling")(3) == 8
 
 
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
