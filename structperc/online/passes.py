@@ -28,7 +28,7 @@ def learning_pass(asks: Callable[..., bool], size: Callable[..., float]) -> Any:
     @kernel
     def learn(units, features, weights, sums, moved, scheme, margin, numbers, step, losses):  # type: ignore[no-untyped-def]
         L, updates, wrong = weights.node.shape[1], 0, 0
-        longest = np.diff(units.bounds).max() if len(losses) else 0
+        longest = _longest(units.bounds)
         each = longest if len(weights.edge) else 1
         unary, edges = np.empty((longest, L), weights.node.dtype), np.empty((each, L, L), weights.node.dtype)
         ahead = padded(longest, L, unary), padded(longest, L, unary), np.empty(longest, weights.node.dtype)
@@ -83,6 +83,15 @@ def moving(size: Callable[..., float]) -> Any:
         return scale
 
     return move
+
+
+@inner_kernel
+def _longest(bounds):  # type: ignore[no-untyped-def]
+    """Return the largest difference of neighbours, 0 of none; numpy's own takes four times as long to compile."""
+    found = 0
+    for u in range(len(bounds) - 1):
+        found = max(found, bounds[u + 1] - bounds[u])
+    return found
 
 
 @inner_kernel
