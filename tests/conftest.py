@@ -5,7 +5,7 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,6 +55,18 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     return call_with_each(pyfuncitem.obj, arguments) or None
+
+
+@pytest.fixture(autouse=True)
+def compiled_anew() -> Iterator[None]:
+    """Programs that a test has compiled are forgotten.
+
+    torch would ask in the next export whether it may use them, for sizes that the export leaves open: by that these are
+    no longer open, and the export fails ("guard 3 != size[0]").
+    """
+    yield
+    if "torch._dynamo" in sys.modules:
+        torch._dynamo.reset()
 
 
 @pytest.fixture(scope="session")
