@@ -42,6 +42,12 @@ SMALL = [
 ]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first: of several workers none is left alone with a long one at the end."""
+    long = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in long)
+
+
 def pytest_collection_finish() -> None:
     """Libraries and collected tests stay to the end; the garbage collector would walk over them in every training."""
     gc.collect()
