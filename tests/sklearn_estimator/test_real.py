@@ -38,12 +38,12 @@ def word2features(sentence, i):
 
 @pytest.fixture(scope="module")
 def parts(corpora):
-    """(X, y) of 2500 training and 1500 development sentences."""
+    """(X, y) of 1200 training and 800 development sentences."""
     columns = ["word", "pos", "chunk", "label"]
     files = {"train": "eng.train", "dev": "eng.testa"}
     data = Conll(str(corpora / "conll2003"), files, columns, labels="IOB1", scheme="IOB2")
     found = []
-    for split, n in (("train", 2500), ("dev", 1500)):
+    for split, n in (("train", 1200), ("dev", 800)):
         corpus = data.corpus(split)
         words, tags, labels = (corpus.sentences_of(corpus.columns[role])[:n] for role in ("word", "pos", "label"))
         sentences = [list(zip(*both, strict=True)) for both in zip(words, tags, strict=True)]
