@@ -4,6 +4,7 @@ compiled.py          how kernels are compiled and kept
 instructions.py      what functions are made of that write instructions of their own
 lanes.py             sixteen numbers side by side
 arrays.py            features, weights and tag schemes as kernels read them
+sequences.py         how long those are that lie one after the other
 scores.py            features and weights -> the lattice of a sequence
 onward.py            best scores from each label on; follow.py: the best labelling by these
 

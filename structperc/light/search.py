@@ -9,6 +9,7 @@ from structperc.kernels.follow import follow
 from structperc.kernels.lanes import padded
 from structperc.kernels.onward import columns, highest, onward_scores
 from structperc.kernels.scores import score_in_order
+from structperc.kernels.sequences import longest
 
 
 class Stretches(NamedTuple):
@@ -28,10 +29,10 @@ def best_labels(stretches, features, weights, scheme, apart, labels):  # type: i
     -> the first token with a score of +inf, at which the search ends; -1 where there is none.
     """
     bounds, L = stretches.bounds, weights.node.shape[1]
-    longest = np.diff(bounds).max() if len(bounds) > 1 else 0
-    each = longest if len(weights.edge) or apart else 1
-    unary, edges = np.empty((longest, L), weights.node.dtype), np.empty((each, L, L), weights.node.dtype)
-    onward, best = padded(longest, L, unary), padded(longest, L, unary)
+    T = longest(bounds)
+    each = T if len(weights.edge) or apart else 1
+    unary, edges = np.empty((T, L), weights.node.dtype), np.empty((each, L, L), weights.node.dtype)
+    onward, best = padded(T, L, unary), padded(T, L, unary)
     for s in range(len(bounds) - 1):
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:

@@ -9,6 +9,7 @@ import numpy as np
 from structperc.kernels.compiled import inner_kernel, kernel
 from structperc.kernels.lanes import padded
 from structperc.kernels.scores import score
+from structperc.kernels.sequences import longest
 from structperc.online.changes import apply, collect, no_room, squared_norm
 from structperc.online.rivals import find_rival, path_score
 
@@ -28,12 +29,12 @@ def learning_pass(asks: Callable[..., bool], size: Callable[..., float]) -> Any:
     @kernel
     def learn(units, features, weights, sums, moved, scheme, margin, numbers, step, losses):  # type: ignore[no-untyped-def]
         L, updates, wrong = weights.node.shape[1], 0, 0
-        longest = _longest(units.bounds)
-        each = longest if len(weights.edge) else 1
-        unary, edges = np.empty((longest, L), weights.node.dtype), np.empty((each, L, L), weights.node.dtype)
-        ahead = padded(longest, L, unary), padded(longest, L, unary), np.empty(longest, weights.node.dtype)
+        T = longest(units.bounds)
+        each = T if len(weights.edge) else 1
+        unary, edges = np.empty((T, L), weights.node.dtype), np.empty((each, L, L), weights.node.dtype)
+        ahead = padded(T, L, unary), padded(T, L, unary), np.empty(T, weights.node.dtype)
         searched = np.empty_like(unary) if margin.cost > 0 else unary
-        rival, best = np.empty(longest, np.int64), np.empty(longest, np.int64)
+        rival, best = np.empty(T, np.int64), np.empty(T, np.int64)
         room = no_room()
         sizes = weights.node.size, weights.edge.size, weights.transition.size, L
         for u in range(len(losses)):
@@ -83,15 +84,6 @@ def moving(size: Callable[..., float]) -> Any:
         return scale
 
     return move
-
-
-@inner_kernel
-def _longest(bounds):  # type: ignore[no-untyped-def]
-    """Return the largest difference of neighbours, 0 of none; numpy's own takes four times as long to compile."""
-    found = 0
-    for u in range(len(bounds) - 1):
-        found = max(found, bounds[u + 1] - bounds[u])
-    return found
 
 
 @inner_kernel
