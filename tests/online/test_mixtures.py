@@ -1,5 +1,7 @@
 """Weights that several processes have moved, listed and mixed, against means taken weight by weight."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ SIZES = (40, 0, 13)  # weights of three parameters, the second one without any
 def tables(moved, weights, sums):
     """What `listed` reads of each parameter, of arrays of all weights."""
     bounds = np.cumsum((0, *SIZES))
-    spans = [slice(*pair) for pair in zip(bounds[:-1], bounds[1:], strict=True)]
+    spans = [slice(*pair) for pair in pairwise(bounds)]
     return [(moved[s], int(s.start), weights[s], sums[s] if len(sums) else sums) for s in spans]
 
 
