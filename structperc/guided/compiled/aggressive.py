@@ -15,8 +15,9 @@ from structperc.guided.compiled.lessons import (
     present_anew,
 )
 from structperc.guided.compiled.queue import best
-from structperc.guided.compiled.search import first_candidates, longest, sentence
+from structperc.guided.compiled.search import first_candidates, sentence
 from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.sequences import longest
 
 
 @kernel

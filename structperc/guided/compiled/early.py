@@ -5,8 +5,9 @@ import numpy as np
 from structperc.guided.compiled.chart import accept, beside, chart_for, clear, complete, last_window, trace
 from structperc.guided.compiled.lessons import DECISIONS, ERRORS, UPDATES, gold_window, lesson_of, move, present
 from structperc.guided.compiled.queue import best
-from structperc.guided.compiled.search import first_candidates, longest, sentence
+from structperc.guided.compiled.search import first_candidates, sentence
 from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.sequences import longest
 
 
 @kernel

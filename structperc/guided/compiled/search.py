@@ -10,6 +10,7 @@ from structperc.guided.compiled.chart import accept, beside, chart_for, clear, l
 from structperc.guided.compiled.queue import best
 from structperc.guided.decisions import Decisions
 from structperc.kernels.compiled import inner_kernel, kernel, kernel_part
+from structperc.kernels.sequences import longest
 from structperc.ops.cpu.arrays import arrays
 from structperc.ops.cpu.threads import over_sequences, take
 
@@ -43,15 +44,6 @@ def _decide(side, turns, starts, text, weights, beam, easiest, found):  # type: 
                     generate(near, own, weights, chart)
         if len(own.offsets) > 1:
             _read(s, chart, found)
-
-
-@inner_kernel
-def longest(starts):  # type: ignore[no-untyped-def]
-    """Return the length of the longest sentence."""
-    T = 0
-    for s in range(len(starts) - 1):
-        T = max(T, starts[s + 1] - starts[s])
-    return T
 
 
 @kernel
