@@ -97,9 +97,9 @@ class _Operator:
 
 
 def _plain(arguments: tuple[Any, ...]) -> bool:
-    """Whether all tensors are ordinary ones on a CPU."""
-    for x in arguments:  # noqa: SIM110 - a generator would take three times as long
-        if isinstance(x, Tensor) and not (type(x) in PLAIN and x.is_cpu):
+    """Whether all tensors are ordinary ones on a CPU, whose memory holds their numbers and not the negative of them."""
+    for x in arguments:
+        if isinstance(x, Tensor) and not (type(x) in PLAIN and x.is_cpu and not x.is_neg()):
             return False
     return True
 

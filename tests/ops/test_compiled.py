@@ -151,6 +151,12 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monk
         assert all(x.equal(y) for x, y in zip(found[0], other, strict=True))
 
 
+def test_views_whose_memory_holds_the_negative_are_read_as_what_they_are() -> None:
+    scores, edge, lengths = torch.randn(3, 5, 4), torch.randn(1, 1, 4, 4), torch.tensor([5, 2, 4])
+    found, wanted = (ops.viterbi(unary, edge, lengths) for unary in (torch._neg_view(scores), -scores))
+    assert all(x.equal(y) for x, y in zip(found, wanted, strict=True))
+
+
 def test_scores_and_lengths_that_are_none_are_refused_in_one_line() -> None:
     unary, edge, lengths = make("dense", 3, 4, torch.float32, 0)
     edge[3, 2, 1, 0], lengths[3] = torch.inf, 4

@@ -21,13 +21,13 @@ TYPES = {torch.from_numpy(np.empty(0, name)).dtype: np.dtype(name) for name in N
 
 
 def lent(*arguments: Any) -> tuple[Any, ...]:
-    """Return contiguous tensors as kernels can borrow them, anything else as it is."""
+    """Return contiguous tensors as kernels can borrow them, (address, sizes, numpy's dtype), anything else as it is."""
     return tuple([(x.data_ptr(), (*x.shape,), TYPES[x.dtype]) if isinstance(x, Tensor) else x for x in arguments])
 
 
 @operation
 def borrowed(context: Any, arguments: Any) -> Any:
-    """A tuple of arguments, tensors that were `lent` as arrays."""
+    """A tuple of what was `lent` -> the same with arrays of the tensors' sizes, which nobody may keep."""
     made = types.Tuple([_array(one) or one for one in arguments])
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:

@@ -121,16 +121,15 @@ def _helpers(process: int) -> Helpers:
 
 @cache
 def _shared(compiled: Callable[..., Any]) -> Any:
-    """Make a kernel that runs another one with helpers."""
+    """Make a kernel that runs another one with so many helpers on B sequences; the mailbox and arguments are `lent`."""
 
     @kernel
-    def share(address, helpers, B, arguments):  # type: ignore[no-untyped-def]
-        (mailbox,) = borrowed(address)
+    def share(mailbox, helpers, B, arguments):  # type: ignore[no-untyped-def]
         turns = np.empty(1, np.int64)
         turns[0] = B * END
         given = (turns, *borrowed(arguments))
         task, record = job_of(compiled, given)
-        _together(mailbox, helpers, task, record)
+        _together(borrowed(mailbox)[0], helpers, task, record)
         return outcome(record, given)
 
     return share
