@@ -1,6 +1,6 @@
 """Lists of different lengths, one after the other in one tensor, and all that is done with them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -73,17 +73,14 @@ class Ragged(NamedTuple):
 
         Of lists on the CPU. It copies each stretch as a whole, many times faster than `select` finds every list.
         """
+        from structperc.kernels.stretches import copied, copied_ends  # which needs a compiler
+
         offsets = self.offsets.numpy()
         first, last = offsets[starts], offsets[stops]
-        spans = list(zip(first.tolist(), last.tolist(), strict=True))
-        ends = [offsets[a:b] for a, b in zip((starts + 1).tolist(), (stops + 1).tolist(), strict=True)]
-        taken = np.concatenate([np.zeros(1, np.int64), *ends])
-        before = (last - first).cumsum() - last  # what taking moves the offsets of a stretch by, less their end
-        taken[1:] += before.repeat(stops - starts)
-        longest = int(np.diff(taken).max(initial=0))
-        weights = None if self.weights is None else _stretches(self.weights, spans)
-        ends_of_lists = torch.from_numpy(taken.astype(np.int32))
-        return Ragged(_stretches(self.ids, spans), ends_of_lists, longest=longest, weights=weights)
+        taken, longest = copied_ends(offsets, starts, stops)
+        ids = torch.from_numpy(copied(self.ids.numpy(), first, last))
+        weights = None if self.weights is None else torch.from_numpy(copied(self.weights.numpy(), first, last))
+        return Ragged(ids, torch.from_numpy(taken), longest=longest, weights=weights)
 
     def transpose(self) -> "Ragged":
         """Return the same with `transposed`, which makes gradients of many tokens several times faster."""
@@ -101,12 +98,6 @@ def _joined_weights(parts: Sequence[Ragged]) -> Tensor | None:
     return torch.cat(
         [p.ids.new_ones(len(p.ids), dtype=torch.float32) if p.weights is None else p.weights for p in parts]
     )
-
-
-def _stretches(whole: Tensor, spans: Iterable[tuple[int, int]]) -> Tensor:
-    """Copies of whole[a:b] for one span (a, b) after the other."""
-    array = whole.numpy()
-    return torch.from_numpy(np.concatenate([array[:0], *(array[a:b] for a, b in spans)]))
 
 
 def boundaries(counts: Tensor) -> Tensor:

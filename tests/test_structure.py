@@ -14,6 +14,7 @@ import structperc
 
 PACKAGE = Path(structperc.__file__).parent
 ROOMS = (
+    ("kernels",),
     ("ragged",),
     (
         "structures",
@@ -29,7 +30,6 @@ ROOMS = (
         "version",
     ),
     ("workers",),
-    ("kernels",),
     ("packaged",),
     ("ops",),
     ("text",),

@@ -54,19 +54,17 @@ class FiledLists(NamedTuple):
 
     def take(self, starts: np.ndarray, stops: np.ndarray) -> Ragged:
         """Return the lists starts[i], ..., stops[i] - 1, for one i after the other, as a mini-batch holds them."""
+        from structperc.kernels.stretches import copied_ends  # which needs a compiler
+
         ends, lengths = self.ends.take(starts, stops + 1), stops - starts
-        opening = np.zeros(len(starts), np.int64)  # where the stretches begin in `ends`
-        opening[1:] = (lengths + 1).cumsum()[:-1]
-        first, last = ends[opening], ends[opening + lengths]
-        taken = np.zeros(lengths.sum() + 1, np.int64)
-        before = (last - first).cumsum() - last  # what taking moves the ends of a stretch by
-        ends_of_lists = np.ones(len(ends), bool)
-        ends_of_lists[opening] = False
-        taken[1:] = ends[ends_of_lists] + before.repeat(lengths)
+        closing = (lengths + 1).cumsum() - 1  # where the stretches close in `ends`
+        opening = closing - lengths
+        first, last = ends[opening], ends[closing]
+        taken, longest = copied_ends(ends, opening, closing)
         return Ragged(
             torch.from_numpy(self.ids.take(first, last)),
-            torch.from_numpy(taken.astype(np.int32)),
-            longest=int(np.diff(taken).max(initial=0)),
+            torch.from_numpy(taken),
+            longest=longest,
             weights=None if self.weights is None else torch.from_numpy(self.weights.take(first, last)),
         )
 

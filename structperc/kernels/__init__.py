@@ -6,6 +6,7 @@ lanes.py             sixteen numbers side by side
 arrays.py            features, weights and tag schemes as kernels read them
 sequences.py         how long those are that lie one after the other
 scores.py            features and weights -> the lattice of a sequence
+stretches.py         parts of arrays, such as a mini-batch's, copied one after the other
 onward.py            best scores from each label on; follow.py: the best labelling by these
 
 Rooms after this one build their kernels of these; those that read tensors are in `ops.cpu`.
