@@ -61,14 +61,7 @@ ROOMS = (
     ("__main__", "__init__"),
 )
 RANK = {name: rank for rank, names in enumerate(ROOMS) for name in names}
-READERS = {
-    "conllu",
-    "hub",
-    "synthetic",
-    "survey",
-    "tables",
-    "table_files",
-}  # modules of data that make `datasets.Dataset`
+READERS = {"hub", "table_files"}  # modules of data that need `datasets` where they are imported
 BARS = {"reports.epoch_bar", "reports.logged"}  # of Lightning's trainers
 SECOND_MODELS = ("boosting", "examples", "lists", "local_score", "ranker", "voted_perceptron", "votes")
 OWN = f"{PACKAGE.name}."

@@ -5,10 +5,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytorch_lightning as pl
-from datasets import Dataset
 from torch.utils.data import DataLoader, DistributedSampler
 
 from structperc.batching.cache import Cache, Memory, Store
@@ -29,6 +28,9 @@ from structperc.public_names import path_of
 from structperc.spelling import did_you_mean
 from structperc.structures import Batch
 from structperc.workers import Workers
+
+if TYPE_CHECKING:
+    from datasets import Dataset  # which takes half a second, and corpora that are kept do without
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -119,7 +121,7 @@ class SequenceData(pl.LightningDataModule, ABC):
         self._encoders: dict[str, Callable[[Corpus], EncodedCorpus]] = {}
 
     @abstractmethod
-    def read(self, split: str) -> tuple[str, Dataset | Corpus] | None:
+    def read(self, split: str) -> "tuple[str, Dataset | Corpus] | None":
         """Return a name for messages and a split as the source has it, or None if it has no such split.
 
         That is rows of sentences, or a corpus of sequences of the unit.
@@ -190,7 +192,7 @@ class SequenceData(pl.LightningDataModule, ABC):
         train, dev = (None, None) if whole is None else held_out(whole, self.holdout)
         return {"train": train, "dev": dev}
 
-    def _prepared(self, name: str, found: Dataset | Corpus) -> Corpus:
+    def _prepared(self, name: str, found: "Dataset | Corpus") -> Corpus:
         how = (self.reading, self.scheme, UNMARKED, self.strict)
         corpus = checked_corpus(found, *how) if isinstance(found, Corpus) else read_rows(found, name, *how)
         if self.scheme != "none" and "label" in corpus.columns and corpus.numbered("label").distinct == ["O"]:

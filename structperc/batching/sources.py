@@ -1,18 +1,18 @@
 """Where sequences come from, as Lightning data modules: column files, treebanks, the hub, the embedded corpus."""
 
-from typing import Any, Literal
-
-from datasets import Dataset
+from typing import TYPE_CHECKING, Any, Literal
 
 from structperc.batching.sequence_data import InFiles, SequenceData, check_splits, split_file
 from structperc.data.conll import read_conll
 from structperc.data.conllu import read_conllu
 from structperc.data.corpus import Corpus
 from structperc.data.even_columns import read_even
-from structperc.data.hub import read_hub
 from structperc.data.reading import DOCSTART
 from structperc.data.synthetic import synthetic_splits
 from structperc.data.tags import Scheme
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 
 class Conll(SequenceData):
@@ -45,7 +45,7 @@ class Conll(SequenceData):
         how = {"columns": columns, "docstart": docstart, "comments": comments, "encoding": encoding}
         self.in_files = InFiles(path, files, how)
 
-    def read(self, split: str) -> tuple[str, Dataset | Corpus] | None:
+    def read(self, split: str) -> "tuple[str, Dataset | Corpus] | None":
         """Return the file's name and what the split holds, or None if `files` names no file for it."""
         file = split_file(self.path, self.files, split)
         if file is None:
@@ -86,7 +86,7 @@ class Conllu(SequenceData):
         self.path, self.files, self.tags, self.encoding = path, files, tags, encoding
         self.in_files = InFiles(path, files, {"tags": tags, "encoding": encoding})
 
-    def read(self, split: str) -> tuple[str, Dataset] | None:
+    def read(self, split: str) -> "tuple[str, Dataset] | None":
         """Return the file's name and the rows of the split, or None if `files` names no file for it."""
         file = split_file(self.path, self.files, split)
         if file is None:
@@ -125,8 +125,10 @@ class Hub(SequenceData):
         self.hub, self.columns, self.splits = hub, columns, splits
         self.revision, self.config, self.label_names = revision, config, label_names
 
-    def read(self, split: str) -> tuple[str, Dataset] | None:
+    def read(self, split: str) -> "tuple[str, Dataset] | None":
         """Return a name and the rows of the split, fetched from the hub, or None if the data set has no such split."""
+        from structperc.data.hub import read_hub  # which needs `datasets`
+
         if split not in self.splits:
             return None
         name = self.splits[split]
@@ -171,6 +173,6 @@ class Synthetic(SequenceData):
         )
         self.splits = {split: rows for split, rows in made.items() if sizes[split]}
 
-    def read(self, split: str) -> tuple[str, Dataset] | None:
+    def read(self, split: str) -> "tuple[str, Dataset] | None":
         """Return a name and the rows of the split, or None if it was asked to have no documents."""
         return (f"embedded corpus ({split})", self.splits[split]) if split in self.splits else None

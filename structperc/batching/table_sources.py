@@ -2,14 +2,14 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any
-
-from datasets import Dataset, IterableDataset
+from typing import TYPE_CHECKING, Any
 
 from structperc.batching.sequence_data import SPLITS, InFiles, SequenceData, check_splits, split_file
-from structperc.data.table_files import dataset_rows, read_table
 from structperc.data.tables import Reader
 from structperc.errors import InputError
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 NAMES = {"train": ("train",), "dev": ("dev", "validation"), "test": ("test",)}  # of splits that nobody names
@@ -50,8 +50,10 @@ class Table(SequenceData):
         self.reader.check("data")
         self.in_files = InFiles(path, files, {**self.reader._asdict(), "encoding": encoding})
 
-    def read(self, split: str) -> tuple[str, Dataset] | None:
+    def read(self, split: str) -> "tuple[str, Dataset] | None":
         """Return the file's name and the rows of the split, or None if `files` names no file for it."""
+        from structperc.data.table_files import read_table  # which needs `datasets`
+
         file = split_file(self.path, self.files, split)
         if file is None:
             return None
@@ -83,6 +85,8 @@ class InMemory(SequenceData):
         sentences: str = "rules",
         **options: Any,
     ) -> None:
+        from datasets import Dataset, IterableDataset
+
         super().__init__(**options)
         held = data if isinstance(data, Mapping) else {"train": data}
         if splits is None:
@@ -98,8 +102,12 @@ class InMemory(SequenceData):
         self.reader = Reader(columns, label_names or {}, tokens, sentences, self.reading.labels or self.scheme)
         self.reader.check("data")
 
-    def read(self, split: str) -> tuple[str, Dataset] | None:
+    def read(self, split: str) -> "tuple[str, Dataset] | None":
         """Return the split's name in the data and its rows, or None if there is no such split."""
+        from datasets import IterableDataset
+
+        from structperc.data.table_files import dataset_rows
+
         if split not in self.data:
             return None
         data, name = self.data[split], self.splits[split]

@@ -26,8 +26,8 @@ survey.py                                    what a labelled file holds, found b
 yaml_file.py, typed.py                       YAML and JSON as plain values of the types that are due
 words.py, lexicon.py                         words by number, their shapes; which are usually in lower case
 
-conllu, hub, synthetic, survey, tables and table_files need the package `datasets`, and so do `rows` and `read_conll`
-when they are called. segment_masks and lexicon need PyTorch, and labels where a tensor of theirs is asked for. The
+hub and table_files need the package `datasets`, and so do `rows` and what makes rows by it, such as `read_conll`, when
+they are called. segment_masks and lexicon need PyTorch, and labels where a tensor of theirs is asked for. The
 others need neither.
 The data modules that read these sources are made in `structperc.batching`; they are named here, beside their sources.
 """

@@ -2,18 +2,20 @@
 
 import re
 from pathlib import Path
-
-from datasets import Dataset
+from typing import TYPE_CHECKING
 
 from structperc.data.rows import rows
 from structperc.data.text import read_lines
 from structperc.errors import InputError
 
+if TYPE_CHECKING:
+    from datasets import Dataset
+
 _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 _EMPTY_NODE = re.compile(r"([0-9]{1,9})\.[0-9]+")
 
 
-def read_conllu(path: str | Path, label: str = "upos", encoding: str = "utf-8") -> Dataset:
+def read_conllu(path: str | Path, label: str = "upos", encoding: str = "utf-8") -> "Dataset":
     """Return a CoNLL-U file as rows of sentences: `word` (FORM), `upos`, `xpos` and one of these two as `label`.
 
     Multiword ranges (1-2) and empty nodes (1.1) are skipped; "# newdoc" opens a document, without any each

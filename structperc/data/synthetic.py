@@ -21,8 +21,7 @@ decides each name: "local", "list" or "document"; it is "O" outside names.
 
 import random
 from collections.abc import Iterator
-
-from datasets import Dataset
+from typing import TYPE_CHECKING
 
 from structperc.data.corpus import Corpus
 from structperc.data.patterns import (
@@ -40,6 +39,9 @@ from structperc.data.rows import rows
 from structperc.data.tags import BEGIN, read_tag
 from structperc.errors import InputError
 
+if TYPE_CHECKING:
+    from datasets import Dataset
+
 CLASSES = ("PER", "LOC", "ORG")  # of an ambiguous name
 ROLES = ("word", "pos", "chunk", "label", "evidence")
 INVENTORIES = 100
@@ -54,7 +56,7 @@ def synthetic_splits(
     *,
     ambiguity: float = 0.5,
     unseen: float = 0.3,
-) -> dict[str, Dataset]:
+) -> "dict[str, Dataset]":
     """Return {"train", "dev", "test"} with rows of so many documents; each split has names of its own."""
     sizes = {"train": train, "dev": dev, "test": test}
     return {
@@ -65,7 +67,7 @@ def synthetic_splits(
 
 def synthetic_corpus(
     seed: int = 0, documents: int = 300, *, ambiguity: float = 0.5, unseen: float = 0.3, inventory: int = 0
-) -> Dataset:
+) -> "Dataset":
     """Return rows of sentences with the columns `word`, `pos`, `chunk`, `label` (IOB2) and `evidence`.
 
     `ambiguity` is the a of the module's text, `unseen` the share of names that no other `inventory` has.
@@ -85,7 +87,7 @@ def synthetic_corpus(
     return rows(flat, boundaries, ids)
 
 
-def local_ceiling(corpus: Dataset) -> float:
+def local_ceiling(corpus: "Dataset") -> float:
     """Return the highest expected segment F1 within two tokens to either side, from the generator's own record.
 
     Names that are decided locally are counted as right, of the others one in three.

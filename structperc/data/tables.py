@@ -7,9 +7,7 @@ sentence, with lists or with strings that are split at white space.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
-
-from datasets import Dataset
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from structperc.data.rows import rows
 from structperc.data.segments import convert
@@ -18,6 +16,9 @@ from structperc.errors import InputError
 from structperc.text import TextSpan, TokenizedText, to_tokens, tokenized
 from structperc.text.sentences import SENTENCES
 from structperc.text.tokenizer import TOKENIZERS
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 TEXT, SPANS, SENTENCE, DOCUMENT = "text", "spans", "sentence", "document"  # roles that are no columns of tokens
 TYPES = ("label", "type", "entity_group")  # how records call the type of a span
@@ -63,7 +64,7 @@ class Sentence(NamedTuple):
     columns: dict[str, list[str]]  # by role
 
 
-def table_rows(found: Iterable[Row], reader: Reader, name: str) -> Dataset:
+def table_rows(found: Iterable[Row], reader: Reader, name: str) -> "Dataset":
     """Return the rows of the table `name` as rows of sentences, see `rows.rows`.
 
     Raises InputError with the place of a row for columns that it lacks, values that are no words or labels, columns of
