@@ -55,16 +55,17 @@ class EncodedCorpus(Dataset[Batch]):
         if arrays.edges is not None:
             edges = nodes if arrays.edges is arrays.nodes else arrays.edges.take(starts, ends)
         tokens, lengths = arrays.tokens.take(starts, ends), ends - starts
-        padded = torch.from_numpy(side_by_side(tokens, arrays.looks, lengths))
-        gold, sentences, first, last, *words = padded.unbind()
+        numbers, bounds = side_by_side(tokens, arrays.looks, lengths)
+        gold, sentences, *words = torch.from_numpy(numbers).unbind()
+        first, last = torch.from_numpy(bounds).unbind()
         return Batch(
             nodes,
             edges,
             torch.from_numpy(lengths),
             gold if arrays.labelled else None,
             sentences,
-            first.bool(),
-            last.bool(),
+            first,
+            last,
             torch.from_numpy(order),
             Words(*words),
             tuple(one.take(starts, ends) for one in self.inputs),
