@@ -145,6 +145,22 @@ def test_imports_point_upstream():
     assert wrong == []
 
 
+def loaded_at_once(path: Path) -> set[str]:
+    """Names of modules, ours and others, that a file imports when it is imported itself."""
+    own = [node for node in parsed(path).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return {node.module or "" for node in own if isinstance(node, ast.ImportFrom)} | {
+        alias.name for node in own if isinstance(node, ast.Import) for alias in node.names
+    }
+
+
+def test_programs_start_without_the_package_datasets():
+    """Its import takes half a second, and what reads a cache does without it."""
+    loaded = {name: loaded_at_once(path) for path, name in zip(FILES, NAMES, strict=True)}
+    need_it = {name for name, modules in loaded.items() if "datasets" in modules}
+    assert need_it == {*(f"data.{reader}" for reader in READERS), "sklearn.quiet_fit"}
+    assert {room(name) for name, modules in loaded.items() if modules & {OWN + one for one in need_it}} <= {"sklearn"}
+
+
 def modules_imported(path: Path) -> set[str]:
     """Modules and packages of ours, as they are named in NAMES, that a file names in imports of any kind.
 
