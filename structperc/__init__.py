@@ -69,9 +69,9 @@ __all__ = [
     "InputError",
 ]
 _ROOMS = (
+    "kernels",
     "ragged",
     "structures",
-    "kernels",
     "ops",
     "text",
     "data",
