@@ -10,7 +10,7 @@ from torch import Tensor
 
 from structperc.errors import InputError
 from structperc.ragged import boundaries
-from structperc.structures import Batch, real_tokens
+from structperc.structures import Batch, unpadded
 
 COMPILED = (torch.float32, torch.float64)  # what the functions are written for
 
@@ -79,7 +79,7 @@ def starts_of(batch: Batch) -> ndarray:
 
 def of_tokens(values: Tensor, batch: Batch) -> Tensor:
     """Return the values (B, T, ...) of the real tokens of a batch, (n, ...)."""
-    return here(values)[real_tokens(here(batch.lengths), values.shape[1])]
+    return unpadded(here(batch.lengths), here(values))[0]
 
 
 def check_range(numbers: Tensor, count: int, what: str) -> None:

@@ -14,9 +14,9 @@ from structperc.criteria.base import Unit
 from structperc.kernels.arrays import Features, Scheme, Tables
 from structperc.online.arrays import Margin, Units
 from structperc.optim import AveragedOptimizer, Pace
-from structperc.ragged import Ragged, boundaries, spread
+from structperc.ragged import Ragged, boundaries
 from structperc.scorers import SparseLinear
-from structperc.structures import Batch
+from structperc.structures import Batch, unpadded
 
 
 class Learned(NamedTuple):
@@ -148,9 +148,7 @@ def _tables(scorer: SparseLinear, of: Callable[[Tensor], Tensor | None], dtype: 
 def units_of(batch: Batch, unit: Unit) -> Units:
     """Return the sequences of a batch or their sentences, the tokens one after the other."""
     assert batch.gold is not None
-    B, T = batch.gold.shape
-    _, places = spread(batch.lengths, torch.arange(B) * T)
-    gold, first, last = (x.flatten()[places].numpy() for x in (batch.gold, batch.first, batch.last))
+    gold, first, last = (x.numpy() for x in unpadded(batch.lengths, batch.gold, batch.first, batch.last))
     ends = boundaries(batch.lengths).numpy()
     return Units(ends if unit == "sequence" else np.append(first.nonzero()[0], ends[-1]), gold, first, last)
 
