@@ -29,7 +29,7 @@ from structperc.features import FeatureExtractor
 from structperc.version import __version__
 from structperc.workers import Workers
 
-FORMAT = 1  # of the folders, and of what their names are made from
+FORMAT = 2  # of the folders, and of what their names are made from
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 

@@ -1,9 +1,10 @@
 """Learned features in files."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
+
+import xxhash
 
 from structperc.data.array_folder import ArrayFolder, ArrayWriter
 from structperc.features import DocumentAttribute, FeatureExtractor
@@ -48,7 +49,7 @@ def unlearned(features: FeatureExtractor) -> list[Any]:
 
 def learned_digest(features: FeatureExtractor) -> str:
     """Return a checksum of features and their ids."""
-    total = hashlib.sha256(_told(features).encode("utf-8", "surrogatepass"))
+    total = xxhash.xxh3_128(_told(features).encode("utf-8", "surrogatepass"))
     for name, array in sorted(features.state_arrays().items()):
         total.update(f"{name} {array.dtype} {array.shape}".encode())
         total.update(array)  # type: ignore[arg-type]

@@ -5,7 +5,6 @@ still what was written. Files hold the numbers of an array as they are in memory
 """
 
 import json
-import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import pairwise
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import xxhash
 
 from structperc.data.output import complaints
 from structperc.data.stretches import FileArray
@@ -20,8 +20,8 @@ from structperc.data.typed import check_fields, check_value
 from structperc.errors import InputError
 
 INDEX, ABOUT = "arrays.json", "about"
-READ = 2**20  # bytes of a file that are looked at at a time
-ARRAY = {"dtype": str, "shape": list[int], "checksum": int}
+READ = 2**18  # bytes of a file that are looked at at a time
+ARRAY = {"dtype": str, "shape": list[int], "checksum": str}
 TYPES = ("|u1", "<i4", "<i8", "<f4")
 
 
@@ -35,6 +35,7 @@ class ArrayWriter:
         self.folder = folder
         self._files: dict[str, BinaryIO] = {}
         self._arrays: dict[str, dict[str, Any]] = {}
+        self._checksums: dict[str, Any] = {}
 
     def __contains__(self, name: object) -> bool:
         return name in self._arrays
@@ -42,7 +43,7 @@ class ArrayWriter:
     def append(self, name: str, rows: np.ndarray) -> None:
         """Add rows (n, ...) to the array of a name, which begins with the first ones."""
         rows = np.ascontiguousarray(rows)
-        own = self._arrays.setdefault(name, {"dtype": rows.dtype.str, "shape": [0, *rows.shape[1:]], "checksum": 0})
+        own = self._arrays.setdefault(name, {"dtype": rows.dtype.str, "shape": [0, *rows.shape[1:]]})
         if (own["dtype"], own["shape"][1:]) != (rows.dtype.str, [*rows.shape[1:]]) or rows.dtype.str not in TYPES:
             raise ValueError(f"{name}: {rows.dtype} {rows.shape[1:]} does not go with {own}, or cannot be kept")
         content = memoryview(rows.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
@@ -51,7 +52,7 @@ class ArrayWriter:
                 self._files[name] = open(self.folder / name, "wb")  # noqa: SIM115 - it is closed in the end
             self._files[name].write(content)
         own["shape"][0] += len(rows)
-        own["checksum"] = zlib.crc32(content, own["checksum"])
+        self._checksums.setdefault(name, xxhash.xxh3_128()).update(content)
 
     def append_text(self, name: str, text: str) -> None:
         """Keep a text as UTF-8."""
@@ -69,8 +70,9 @@ class ArrayWriter:
         for name, file in self._files.items():
             with complaints(self.folder / name):
                 file.close()  # which writes what was held back
+        told = {name: {**own, "checksum": self._checksums[name].hexdigest()} for name, own in self._arrays.items()}
         with complaints(self.folder / INDEX):
-            (self.folder / INDEX).write_text(json.dumps(self._arrays), encoding="utf-8")
+            (self.folder / INDEX).write_text(json.dumps(told), encoding="utf-8")
 
     def __enter__(self) -> "ArrayWriter":
         return self
@@ -123,10 +125,11 @@ def _size(array: Mapping[str, Any]) -> int:
     return int(np.dtype(array["dtype"]).itemsize * np.prod(array["shape"]))
 
 
-def _checksum(path: Path) -> tuple[int, int]:
-    """The size of a file and the CRC-32 of its content."""
-    size = checksum = 0
-    with path.open("rb") as file:
-        while block := file.read(READ):
-            size, checksum = size + len(block), zlib.crc32(block, checksum)
-    return size, checksum
+def _checksum(path: Path) -> tuple[int, str]:
+    """The size of a file and a checksum of its content, which is found about as fast as memory is read."""
+    size, total, block = 0, xxhash.xxh3_128(), memoryview(bytearray(READ))
+    with path.open("rb", buffering=0) as file:
+        while read := file.readinto(block):
+            size += read
+            total.update(block[:read])
+    return size, total.hexdigest()
