@@ -1,4 +1,4 @@
-"""One process against several that learn online and mix their weights after each mini-batch: speed and accuracy.
+"""One process against several that learn online and mix their weights: speed and accuracy.
 
 Each trains by `fit`, on CoNLL-2003 sentences where there is a folder of corpora, else on the embedded corpus. Epochs
 are timed by the program, without reading, extraction and development data; the first one is left out.

@@ -57,8 +57,8 @@ class SequenceData(pl.LightningDataModule, ABC):
         labels: scheme that the source is written in; default: as `scheme`.
         strict: refuse illegal label sequences instead of repairing and counting them.
         batch_size: sequences per step of training, in each process. Where a tagger learns them one after the other, as
-            those of the perceptron family do, it is a matter of speed alone for one process; several mix their weights
-            after each mini-batch.
+            those of the perceptron family do, it is a matter of speed alone; several processes mix their weights ten
+            times an epoch, or after each mini-batch where there are fewer.
         eval_batch_size: sequences at a time where nothing is learned. Decisions do not depend on it, apart from
             which of several labellings of equal score are the last of a list of candidates.
         shuffle: see training sequences in a new order every epoch; else the same mini-batches of sequences of one

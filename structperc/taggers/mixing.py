@@ -1,18 +1,23 @@
-"""Learners of several processes, whose weights are mixed after each mini-batch."""
+"""Learners of several processes, whose weights are mixed some times in each epoch."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 
 import numpy as np
+import pytorch_lightning as pl
 import torch
+from pytorch_lightning.callbacks import ModelCheckpoint
 
 from structperc.batching.processes import concatenated, greatest, share
 from structperc.online import Learned, SequenceLearner
 from structperc.optim import AveragedOptimizer
 from structperc.structures import Batch
 
+MIXINGS = 10  # of an epoch that has more mini-batches than these
+
 
 class MixedLearner(SequenceLearner):
-    """Learns this process's share of each mini-batch, then goes on with the mixture of the weights of all processes.
+    """Learns this process's share of mini-batches, and goes on with a mixture of the weights of all processes.
 
     A weight of the mixture is the mean of what it is in the processes that have moved it: one that a single process
     has moved keeps the whole of its change. Where two have moved it half of each change counts, and so on.
@@ -23,32 +28,40 @@ class MixedLearner(SequenceLearner):
     all weights, and does not cover this one. Means by feature are those of Agarwal, Chapelle, Dudik & Langford 2014
     ("A reliable effective terascale linear learning system", Algorithm 2), whose shares are sums of squared gradients.
 
-    The average over the steps stays that of a single sequence of weights: step s of a mini-batch is made in all
+    The average over the steps stays that of a single sequence of weights: step s after a mixture is made in all
     processes at once, moves a weight by the mean of the changes that count there, and a process that has no more
     sequences stands still. As the lazy sums are linear in the changes, they are mixed as the weights are.
 
     Only what has moved is sent: place, weight and sum, 16 bytes each. Processes have the same weights, sums and steps
-    after each mini-batch, bit for bit.
+    once they are mixed, bit for bit.
 
     Args:
         learner: learns the share of this process.
         optimizer: of all weights that it moves; their marks are read here.
+        due: whether to mix after the mini-batch of now, of all processes alike.
     """
 
-    def __init__(self, learner: SequenceLearner, optimizer: AveragedOptimizer) -> None:
-        self.learner, self.optimizer = learner, optimizer
+    def __init__(self, learner: SequenceLearner, optimizer: AveragedOptimizer, due: Callable[[], bool]) -> None:
+        self.learner, self.optimizer, self.due = learner, optimizer, due
+        self.mixed = True  # since the last mini-batch
         optimizer.mark_moved()
 
     def learn(self, batch: Batch) -> Learned:
-        """Learn the sequences of a batch in their order, and mix."""
+        """Learn the sequences of a batch in their order, and mix if that is due."""
         learned = self.learner.learn(batch)
-        self._mix()
+        self.mixed = False
+        if self.due():
+            self.mix()
         return learned
 
     @torch.no_grad()
-    def _mix(self) -> None:
+    def mix(self) -> None:
+        """Give all processes the same weights, sums and steps, unless they have them; it waits for all processes."""
         from structperc.online.mixtures import entry_type, listed, mix  # which need a compiler
 
+        if self.mixed:
+            return
+        self.mixed = True
         group = self.optimizer.param_groups[0]
         group["steps"] = greatest(group["steps"])
         tables = list(self._tables())
@@ -68,3 +81,42 @@ class MixedLearner(SequenceLearner):
             sums = self.optimizer.sums(p) if kept else p.new_empty(0, dtype=torch.float64)
             yield marks.view(-1).numpy(), start, p.detach().view(-1).numpy(), sums.view(-1).numpy()
             start += p.numel()
+
+
+class Mixing(pl.Callback):
+    """Lets processes mix also where weights are looked at between mixtures, or training ends there.
+
+    The tagger adds this callback by itself.
+    """
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Mix before the weights are judged."""
+        _mix(pl_module)
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Mix what is not mixed yet, where an epoch ends before its last mini-batch."""
+        _mix(pl_module)
+
+
+def _mix(tagger: pl.LightningModule) -> None:
+    online = getattr(tagger, "online", None)
+    if isinstance(online, MixedLearner):
+        online.mix()
+
+
+def mixing_due(trainer: pl.Trainer) -> bool:
+    """Whether processes mix after the mini-batch of now.
+
+    That is after each one of an epoch that has few, else ten times, evenly spread, at last after the last one. Where
+    steps rather than epochs are saved it is after each one, too, as nobody says before which.
+    """
+    batches, now = trainer.num_training_batches, trainer.fit_loop.batch_idx
+    if math.isinf(batches) or any(map(_saves_steps, trainer.checkpoint_callbacks)):
+        return True
+    return (now + 1) * MIXINGS // batches > now * MIXINGS // batches
+
+
+def _saves_steps(callback: pl.Callback) -> bool:
+    return isinstance(callback, ModelCheckpoint) and bool(
+        callback._every_n_train_steps or callback._train_time_interval
+    )

@@ -25,6 +25,7 @@ from structperc.structures import Batch
 from structperc.taggers.averaging import AveragedWeights
 from structperc.taggers.checkpoints import check_vocabulary, serve_checkpoint
 from structperc.taggers.inference import at_once, flat_labels, flat_numbers
+from structperc.taggers.mixing import Mixing
 from structperc.taggers.modes import evaluating
 from structperc.taggers.random_states import RandomStates
 from structperc.taggers.refused import check_callbacks
@@ -204,12 +205,12 @@ class SequenceTagger(SavedTagger, Labeller):
         return batch.rows, *self.predicted(batch)
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """Return the callbacks for served weights in evaluations, random states in checkpoints, and plateaus.
+        """Return the callbacks for mixtures of processes, served weights, random states in checkpoints, and plateaus.
 
         Raises InputError for callbacks of the trainer that do not work with taggers.
         """
         check_callbacks(self.trainer.callbacks)  # type: ignore[attr-defined]
-        return [AveragedWeights(), RandomStates(), Plateaus()]
+        return [Mixing(), AveragedWeights(), RandomStates(), Plateaus()]
 
     # -- checkpoints -----------------------------------------------------------------------------------------
 

@@ -2,10 +2,12 @@
 sequence, the mixture of what each learned. This file is also what they run.
 """
 
+import math
 import os
 import socket
 import subprocess
 import sys
+from itertools import chain, pairwise
 from pathlib import Path
 
 import pytest
@@ -43,10 +45,11 @@ from structperc.taggers.tagger import Tagger
 from structperc.training.stopping import StopWhenSettled
 
 ROOT = Path(__file__).parents[2]
-ONLINE = ("perceptron", "margin", "nonlocal", "passive-aggressive")
+ONLINE = ("perceptron", "seldom", "margin", "nonlocal", "passive-aggressive")
 EXACT, CLOSE = {"rtol": 0.0, "atol": 0.0}, {"rtol": 1e-4, "atol": 1e-5}
 CASES = {  # criterion, optimizer, length of lists, options of scorer, tagger and data, tolerance
     "perceptron": (Perceptron(), PerceptronSteps, 1, {}, {}, {}, EXACT),
+    "seldom": (Perceptron(), PerceptronSteps, 1, {}, {}, {"train": 51}, EXACT),  # 13 mini-batches, mixed ten times
     "margin": (Margin(5), PerceptronSteps, 2, {"transitions": False}, {}, {}, EXACT),
     "nonlocal": (LocalAndNonlocal(5), PerceptronSteps, 5, {}, {"nonlocal_features": 1}, {}, EXACT),
     "passive-aggressive": (Hinge(), PassiveAggressive, 1, {}, {}, {}, CLOSE),
@@ -82,7 +85,7 @@ def build(case, batch_size):
     size = {"train": 15, "dev": 7, "test": 1, "batch_size": batch_size, "eval_batch_size": batch_size}
     features = FeatureExtractor(node=["bias", {"of": ["w"], "at": [-1, 0, 1]}], edge=["bias"], progress=False)
     tagger = Tagger(features, SparseLinear(**scoring), criterion, KBest(k), optimizer, decoder=KBest(k), **more)
-    return tagger, Synthetic(unit="document", **size, **reading)
+    return tagger, Synthetic(unit="document", **{**size, **reading})
 
 
 def trainer_of(devices, epochs, *callbacks):
@@ -120,7 +123,7 @@ def mixture(case, epochs):
     for epoch in range(epochs):
         for order in orders:
             order.set_epoch(epoch)
-        for batches in zip(*orders, strict=True):
+        for batches in zip(*map(between_mixtures, orders), strict=True):
             steps = max(len(batch) for batch in batches)
             paths = torch.stack([path(tagger, learner, weights, rows, batch, steps) for batch in batches])
             movers = (paths != weights).any(1).sum(0)  # not only those that end where they do not begin
@@ -128,6 +131,13 @@ def mixture(case, epochs):
             weights = mixtures[-1][-1].float()
     found = {"raw": weights, "served": torch.cat(mixtures).mean(0).float()}
     return {f"{kind} {name}": p for kind, x in found.items() for name, p in named(tagger, x).items()}
+
+
+def between_mixtures(order):
+    """What is learned until the next mixture: of at most ten in an epoch, so that they are as even as can be."""
+    batches = list(order)
+    ends = sorted({math.ceil(len(batches) * (i + 1) / 10) for i in range(10)})
+    return [list(chain(*batches[first:last])) for first, last in pairwise([0, *ends])]
 
 
 def path(tagger, learner, weights, rows, batch, steps):

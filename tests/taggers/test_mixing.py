@@ -1,0 +1,76 @@
+"""When processes mix what they learn online: ten times an epoch, and wherever else weights are looked at."""
+
+import pytest
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import ModelCheckpoint
+from tiny import Sentences, make_tagger, sentences
+
+from structperc.batching.processes import Share
+from structperc.criteria import Perceptron
+from structperc.online import OnlineLearner
+from structperc.optim import Perceptron as Additive
+from structperc.taggers import tagger as tagger_module
+from structperc.taggers.mixing import MixedLearner
+
+BATCHES = 24
+TENTHS = [3, 5, 8, 10, 12, 15, 17, 20, 22, 24]
+
+
+class Judged(Sentences):
+    """The training sentences are the development data, too."""
+
+    def read(self, split):
+        return None if split == "test" else ("sentences", self.rows)
+
+
+class Looks(pl.Callback):
+    """Notes whether the weights that are looked at are mixed."""
+
+    def __init__(self):
+        self.mixed = []
+
+    def on_validation_batch_start(self, trainer, tagger, *args):
+        self.mixed.append(tagger.online.mixed)
+
+    def on_train_end(self, trainer, tagger):
+        self.mixed.append(tagger.online.mixed)
+
+
+@pytest.fixture
+def mixtures(monkeypatch):
+    """After how many mini-batches there was a mixture."""
+    learned, found = [], []
+    learn, mix = OnlineLearner.learn, MixedLearner.mix
+
+    def mixed(self):
+        if not self.mixed:
+            found.append(len(learned))
+        mix(self)
+
+    monkeypatch.setattr(OnlineLearner, "learn", lambda self, batch: learned.append(batch) or learn(self, batch))
+    monkeypatch.setattr(MixedLearner, "mix", mixed)
+    monkeypatch.setattr(tagger_module, "share", lambda: Share(0, 2))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, TENTHS),
+        ({"limit_train_batches": 7}, [1, 2, 3, 4, 5, 6, 7]),
+        ({"val_check_interval": 6}, sorted({*TENTHS, 6, 12, 18})),
+        ({"max_steps": 7}, [3, 5, 7]),
+        ({"callbacks": [ModelCheckpoint(every_n_train_steps=4)]}, list(range(1, BATCHES + 1))),
+    ],
+    ids=["epoch", "few", "validations", "ends early", "steps are saved"],
+)
+def test_mixtures_are_few_and_weights_mixed_when_looked_at(options, expected, mixtures, tmp_path):
+    data, looks = Judged(sentences(BATCHES), batch_size=1), Looks()
+    callbacks = [*options.pop("callbacks", []), looks]
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    limits = {"max_epochs": 1, "accelerator": "cpu", "default_root_dir": tmp_path, **options}
+    trainer = pl.Trainer(callbacks=callbacks, enable_checkpointing=len(callbacks) > 1, **limits, **quiet)
+    trainer.fit(make_tagger(data, Perceptron(), Additive), datamodule=data)
+    assert mixtures == expected
+    assert looks.mixed
+    assert all(looks.mixed)
