@@ -7,6 +7,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -39,15 +40,9 @@ class Workers(NamedTuple):
     def each(
         self, make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None]
     ) -> Generator[Result, None, None]:
-        """Yield what becomes of all that is given, in the order in which it is given, see `in_order`."""
-        return in_order(self, make, given) if self.number > 1 else _here(make, given)
-
-
-def _here(
-    make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None]
-) -> Generator[Result, None, None]:
-    work = make()
-    yield from (work(one) for one in given if one is not None)
+        """Yield what becomes of all that is given, in the order in which it is given, see `at_work`."""
+        with at_work(self, make) as done:
+            yield from done(given)
 
 
 class _Worker(NamedTuple):
@@ -78,33 +73,48 @@ class _Worker(NamedTuple):
         return result.taken()
 
 
-def in_order(
-    workers: Workers, make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None]
-) -> Generator[Result, None, None]:
-    """Yield what becomes of all that is given, by several processes, in the order in which it is given.
+@contextmanager
+def at_work(
+    workers: Workers, make: Callable[[], Callable[[Given], Result]]
+) -> Iterator[Callable[[Iterable[Given | None]], Iterator[Result]]]:
+    """Yield what gives things to workers, and yields what becomes of them, in the order in which they are given.
 
-    Each process, a fresh interpreter that does not import the program which is run, calls `make` once, and what that
-    returns for each thing. No more things are taken than there are processes before the first result is asked for; None
-    has all results given out, for the next thing has to be waited for. All processes end with the iterator, with this
-    process, and when one of them fails, whose error is raised here; of one that was killed it ends with their advice.
+    Each process, a fresh interpreter that does not import the program which is run, calls `make` once, while this one
+    goes on, and what that returns for each thing. A single worker is this process, which calls it for the first thing.
+
+    No more things are taken than there are processes before the first result is asked for; None has all results given
+    out, for the next thing has to be waited for. All processes end with the block, with this process, and when one of
+    them fails, whose error is raised where a result is asked for; of one that was killed it ends with their advice.
     """
+    if workers.number == 1:
+        yield partial(_here, make)
+        return
     with _processes(workers, make) as started:
-        free, busy = deque(started), deque[_Worker]()
-        for thing in given:
-            if thing is None:
-                while busy:
-                    free.append(busy.popleft())
-                    yield free[-1].result()
-                continue
-            done = []
-            if not free:
+        yield partial(_in_order, started)
+
+
+def _here(make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None]) -> Iterator[Result]:
+    work = make()
+    yield from (work(one) for one in given if one is not None)
+
+
+def _in_order(started: list[_Worker], given: Iterable[Any]) -> Iterator[Any]:
+    free, busy = deque(started), deque[_Worker]()
+    for thing in given:
+        if thing is None:
+            while busy:
                 free.append(busy.popleft())
-                done = [free[-1].result()]
-            busy.append(free.popleft())
-            busy[-1].give(thing)
-            yield from done
-        while busy:
-            yield busy.popleft().result()
+                yield free[-1].result()
+            continue
+        done = []
+        if not free:
+            free.append(busy.popleft())
+            done = [free[-1].result()]
+        busy.append(free.popleft())
+        busy[-1].give(thing)
+        yield from done
+    while busy:
+        yield busy.popleft().result()
 
 
 @contextmanager

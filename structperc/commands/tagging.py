@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 from structperc.data.arriving import PIECE, arriving
@@ -20,7 +20,7 @@ from structperc.inspection.tag_plan import Cutting, Plan, planned
 from structperc.light import Labeller
 from structperc.loading import load
 from structperc.progress import bar
-from structperc.workers import Workers
+from structperc.workers import Workers, at_work
 
 
 class Shown(NamedTuple):
@@ -40,6 +40,13 @@ class Shown(NamedTuple):
             raise InputError(f"{lists} is shown in columns alone; leave out --format {self.form}, or {lists}")
         if lists and self.probabilities:
             raise InputError(f"{lists} and --probabilities are not shown together; leave out one of them")
+
+
+class Asked(NamedTuple):
+    """A block to be labelled, with what tells how it is read."""
+
+    plan: Plan
+    block: Block
 
 
 class Done(NamedTuple):
@@ -73,16 +80,20 @@ def tag_file(
     """
     shown.check()
     _check(workers, output)
-    tagger, lines = _ready(model, trusted, shown)
-    told = cutting.form is not None or bool(reading.columns)
-    needed = len(tagger.features.columns)
-    with closing(arriving(expand(file), reading.encoding, piece)) as pieces:
+    ready = cache(partial(_ready, model, trusted, shown))  # once in this process
+    make = partial(_labelling, model, trusted, shown) if workers > 1 else lambda: partial(_labelled, *ready())
+    with (
+        at_work(Workers(workers, "set --workers 1"), make) as labelled,  # several of them start while this one loads
+        closing(arriving(expand(file), reading.encoding, piece)) as pieces,
+    ):
+        tagger, _ = ready()
+        told = cutting.form is not None or bool(reading.columns)
+        needed = len(tagger.features.columns)
         begun = opening(pieces, lambda lines: told or is_recognised(lines, needed))
         plan = planned(tagger, begun, file, shown.form, reading, cutting)
         given = blocks(begun.pieces, nowhere if plan.whole else plan.ends)
-        label = partial(_labelled, tagger, lines, plan)
-        make = partial(_labelling, model, trusted, shown, plan) if workers > 1 else lambda: label
-        with closing(Workers(workers, "set --workers 1").each(make, given)) as done, _written(output) as write:
+        done = labelled(None if block is None else Asked(plan, block) for block in given)
+        with _written(output) as write:
             seen = _shown(done, file, output is not None or not sys.stdout.isatty())
             tokens = _write(seen, write, _nothing if told else partial(say_form, plan.form, file))
             if not tokens and plan.form != "jsonl":
@@ -143,13 +154,14 @@ def _written(output: str | None) -> Iterator[Callable[[str], None]]:
         yield write
 
 
-def _labelling(model: str, trusted: Sequence[str], shown: Shown, plan: Plan) -> Callable[[Block], Done]:
+def _labelling(model: str, trusted: Sequence[str], shown: Shown) -> Callable[[Asked], Done]:
     """What labels blocks, in a process of its own."""
-    return partial(_labelled, *_ready(model, trusted, shown), plan)
+    return partial(_labelled, *_ready(model, trusted, shown))
 
 
-def _labelled(tagger: Labeller, lines: Lines, plan: Plan, block: Block) -> Done:
+def _labelled(tagger: Labeller, lines: Lines, asked: Asked) -> Done:
     """A block labelled; one with a mistake as far as its sentences are labelled one by one."""
+    plan, block = asked
     try:
         given = read_block(tagger, block, plan)
         return Done("".join(lines(given)), given.corpus.tokens)
@@ -157,7 +169,8 @@ def _labelled(tagger: Labeller, lines: Lines, plan: Plan, block: Block) -> Done:
         parts = block.parts(plan.ends)
         if len(parts) == 1:
             return Done("", 0, error)
-    return _up_to_mistake(_labelled(tagger, lines, plan._replace(whole=False), part) for part in parts)
+    alone = plan._replace(whole=False)
+    return _up_to_mistake(_labelled(tagger, lines, Asked(alone, part)) for part in parts)
 
 
 def _up_to_mistake(parts: Iterable[Done]) -> Done:

@@ -4,8 +4,8 @@ import errno
 import os
 import pickle
 import signal
-from contextlib import suppress
-from itertools import count
+from contextlib import contextmanager, suppress
+from itertools import cycle
 
 import pytest
 
@@ -50,16 +50,17 @@ def seen(monkeypatch):
     """Workers that are no processes, but are given and give copies; -> how many there were each time."""
     numbers = []
 
-    def in_order(workers, make, given):
-        numbers.append(workers.number)
-        made = [sent(make)() for _ in range(workers.number)]
-        for turn, one in zip(count(), given):
-            yield sent(made[turn % workers.number](sent(one)))
+    @contextmanager
+    def at_work(workers, make):
+        if workers.number > 1:
+            numbers.append(workers.number)
+        made = cycle([sent(make)() for _ in range(workers.number)])
+        yield lambda given: (sent(next(made)(sent(one))) for one in given)
 
     def sent(thing):
         return pickle.loads(pickle.dumps(thing))
 
-    monkeypatch.setattr(workers, "in_order", in_order)
+    monkeypatch.setattr(workers, "at_work", at_work)
     return numbers
 
 
