@@ -9,6 +9,7 @@ comparing.py       what compare does; serving.py: what serve does
 complaint.py       one line about what ended a command
 messages.py        what is told beside its output
 program.py         fit, validate, test, predict and rerank, which share LightningCLI
+importing.py       imports of a training without looking for garbage
 
 These files are imported for every command line, so they import what a command needs only when it runs.
 """

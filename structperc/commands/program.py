@@ -3,13 +3,15 @@
 from functools import partial
 
 from structperc.commands.command import Command
+from structperc.commands.importing import importing
 from structperc.errors import InputError
 
 
 def run(command: str, arguments: list[str]) -> None:
     """Run fit, validate, test or predict for the tagger of a configuration."""
     _check(command, arguments)
-    from structperc.training.program import train
+    with importing():
+        from structperc.training.program import train
 
     train([command, *arguments])
 
@@ -23,7 +25,8 @@ def _check(command: str, arguments: list[str]) -> None:
 def run_reranking(arguments: list[str]) -> None:
     """Run fit, or another of these commands, for the re-ranker of a configuration."""
     _check("rerank", arguments)
-    from structperc.training.reranking_program import rerank
+    with importing():
+        from structperc.training.reranking_program import rerank
 
     rerank(arguments)
 

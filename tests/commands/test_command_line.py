@@ -55,6 +55,7 @@ def test_every_file_of_the_room_is_in_the_overview():
             "comparing",
             "complaint",
             "data_files",
+            "importing",
             "labelled_file",
             "listing",
             "messages",
