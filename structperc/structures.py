@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from structperc.ragged import Ragged, spread
+from structperc.ragged import Ragged
 
 
 class Words(NamedTuple):
@@ -71,12 +71,6 @@ class Scored(NamedTuple):
 def real_tokens(lengths: Tensor, T: int) -> Tensor:
     """Return a mask (B, T) bool, True for the tokens of each sequence of lengths (B,) int64, False in the padding."""
     return torch.arange(T, device=lengths.device) < lengths.unsqueeze(1)
-
-
-def unpadded(lengths: Tensor, *padded: Tensor) -> list[Tensor]:
-    """Return what tensors (B, T, ...) hold of real tokens, (n, ...) each, in row-major order; lengths (B,) int64."""
-    _, places = spread(lengths, torch.arange(len(lengths), device=lengths.device) * padded[0].shape[1])
-    return [x.flatten(0, 1)[places] for x in padded]
 
 
 def padded_places(starts: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

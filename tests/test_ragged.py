@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structperc.ragged import Ragged, boundaries, spread
-from structperc.structures import padded_places, real_tokens, unpadded
+from structperc.structures import padded_places, real_tokens
 
 nested = st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=6)
 
@@ -136,13 +136,3 @@ def test_padded_places(sequences):
     T = max((n for _, n in sequences), default=0)
     assert places.tolist() == [[a + t if t < n else 0 for t in range(T)] for a, n in sequences]
     assert torch.equal(real, real_tokens(lengths, T))
-
-
-@given(st.lists(st.integers(0, 4), max_size=5), st.integers(0, 2))
-def test_unpadded(counts, more):
-    lengths, T = torch.tensor(counts, dtype=torch.int64), max(counts, default=0) + more
-    numbers = torch.arange(len(counts) * T * 2).view(len(counts), T, 2)
-    flags = numbers[..., 0] % 3 == 0
-    found = unpadded(lengths, numbers, flags)
-    real = real_tokens(lengths, T)
-    assert all(x.equal(values[real]) for x, values in zip(found, (numbers, flags), strict=True))

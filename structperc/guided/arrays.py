@@ -10,7 +10,7 @@ from torch import Tensor
 
 from structperc.errors import InputError
 from structperc.ragged import boundaries
-from structperc.structures import Batch, unpadded
+from structperc.structures import Batch
 
 COMPILED = (torch.float32, torch.float64)  # what the functions are written for
 
@@ -77,12 +77,14 @@ def starts_of(batch: Batch) -> ndarray:
     return boundaries(here(batch.lengths)).numpy()
 
 
-def of_tokens(values: Tensor, batch: Batch) -> Tensor:
+def of_tokens(values: Tensor, batch: Batch) -> ndarray:
     """Return the values (B, T, ...) of the real tokens of a batch, (n, ...)."""
-    return unpadded(here(batch.lengths), here(values))[0]
+    from structperc.kernels.stretches import unpadded  # which needs a compiler
+
+    return unpadded(here(values).numpy(), here(batch.lengths).numpy())
 
 
-def check_range(numbers: Tensor, count: int, what: str) -> None:
+def check_range(numbers: Tensor | ndarray, count: int, what: str) -> None:
     """Raise InputError for numbers outside of 0..count - 1."""
     if len(numbers) and (int(numbers.min()) < 0 or int(numbers.max()) >= count):
         raise InputError(f"GuidedModel: there is a {what} outside of 0..{count - 1}; give batches that it has encoded")

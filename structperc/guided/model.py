@@ -87,7 +87,7 @@ class GuidedModel(nn.Module):
         with changed(*tables, *map(updates.sums, tables)) as (node, table, *sums):
             weights = self.context.weights(node, table)
             progress = self.rule.learn(
-                Lessons(starts, text, gold.numpy(), weights, Sums(*sums), updates.decisions, self.beam, easiest)
+                Lessons(starts, text, gold, weights, Sums(*sums), updates.decisions, self.beam, easiest)
             )
         updates.count(progress.decisions)
         return progress
@@ -98,4 +98,4 @@ class GuidedModel(nn.Module):
         ids, offsets = here(batch.nodes.ids), here(batch.nodes.offsets)
         check_range(ids, self.static.node.shape[0], "feature")
         keys = self.context.keys(here(batch.words.exact))
-        return Text(ids.int().numpy(), offsets.long().numpy(), of_tokens(keys, batch).numpy())
+        return Text(ids.int().numpy(), offsets.long().numpy(), of_tokens(keys, batch))

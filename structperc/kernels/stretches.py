@@ -21,6 +21,13 @@ def copied(rows: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarra
     return taken
 
 
+def unpadded(padded: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Return what stands in rows (B, T, ...) before their padding, row after row: (n, ...); lengths (B,), 0 to T."""
+    B, T = padded.shape[:2]
+    starts = np.arange(B) * T
+    return copied(padded.reshape(B * T, *padded.shape[2:]), starts, starts + lengths)
+
+
 @kernel
 def copied_ends(ends, starts, stops):  # type: ignore[no-untyped-def]
     """Return where the lists starts[i], ..., stops[i] - 1 end once they are copied, and how long the longest is.

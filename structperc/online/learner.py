@@ -16,7 +16,7 @@ from structperc.online.arrays import Margin, Units
 from structperc.optim import AveragedOptimizer, Pace
 from structperc.ragged import Ragged, boundaries
 from structperc.scorers import SparseLinear
-from structperc.structures import Batch, unpadded
+from structperc.structures import Batch
 
 
 class Learned(NamedTuple):
@@ -147,8 +147,11 @@ def _tables(scorer: SparseLinear, of: Callable[[Tensor], Tensor | None], dtype: 
 
 def units_of(batch: Batch, unit: Unit) -> Units:
     """Return the sequences of a batch or their sentences, the tokens one after the other."""
+    from structperc.kernels.stretches import unpadded  # which needs a compiler
+
     assert batch.gold is not None
-    gold, first, last = (x.numpy() for x in unpadded(batch.lengths, batch.gold, batch.first, batch.last))
+    lengths = batch.lengths.numpy()
+    gold, first, last = (unpadded(x.numpy(), lengths) for x in (batch.gold, batch.first, batch.last))
     ends = boundaries(batch.lengths).numpy()
     return Units(ends if unit == "sequence" else np.append(first.nonzero()[0], ends[-1]), gold, first, last)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from structperc.kernels.stretches import copied
+from structperc.kernels.stretches import copied, unpadded
 
 STARTS, STOPS = np.array([4, 0, 2, 2, 0]), np.array([6, 3, 2, 4, 6])
 FLAT = np.arange(6)
@@ -35,3 +35,11 @@ def test_stretches_are_copied_one_after_the_other(rows):
 def test_no_stretch(type_):
     none = np.empty(0, type_)
     assert_array_equal(copied(np.ones((3, 2)), none, none), np.empty((0, 2)))
+
+
+@pytest.mark.parametrize("lengths", [[], [0, 0], [2, 0, 4, 1]])
+def test_padding_is_left_out(lengths):
+    numbers = np.arange(len(lengths) * 5 * 2).reshape(len(lengths), 5, 2)
+    real = np.arange(5) < np.array(lengths, int)[:, None]
+    for values in (numbers, numbers[..., 0] % 3 == 0, numbers[:, ::-1, 0]):
+        assert_array_equal(unpadded(values, np.array(lengths, np.int64)), values[real])
