@@ -20,6 +20,7 @@ if not torch.cuda.is_available():  # read when Triton is imported: without a GPU
 from structperc.cli import main
 from structperc.errors import InputError
 
+gc.disable()  # until all tests are collected: imports leave hundreds of thousands of objects, and no garbage
 hypothesis.settings.register_profile("untimed", deadline=None)  # the first example may compile a kernel
 hypothesis.settings.load_profile("untimed")
 
@@ -52,6 +53,7 @@ def pytest_collection_finish() -> None:
     """Libraries and collected tests stay to the end; the garbage collector would walk over them in every training."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

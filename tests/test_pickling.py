@@ -75,6 +75,7 @@ def test_pickles_are_without_tables_that_can_be_made_again(taggers):
     assert len(pickle.dumps(taggers["hashed, light"])) < 2**18  # of the ids of 2**18 buckets alone there is 1 MiB
 
 
+@pytest.mark.slow
 def test_a_spawned_process_can_hold_taggers(taggers):
     X, y = [["Anna", "left"], ["Rome"]], [["B-PER", "O"], ["B-LOC"]]
     estimator = SequenceTagger("averaged_perceptron", max_iterations=2, hash_bits=10).fit(X, y)

@@ -66,6 +66,7 @@ def test_one_process_compiles_what_is_kept_until_a_file_of_the_kernels_changes(p
     assert end(start(package))[0] == both[0][0]
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_to_is_no_obstacle(package: Path) -> None:
     for path in (package / "structperc/ops/cpu").rglob("*"):
         if path.suffix in (".nbi", ".nbc"):

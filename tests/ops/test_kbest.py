@@ -61,7 +61,7 @@ def test_a_tie_far_away_hides_no_labelling(device: str, dtype: torch.dtype, T: i
     assert valid.all()
 
 
-@pytest.mark.parametrize("k", [1, 2, 7, 40, 300])
+@pytest.mark.parametrize("k", [1, 7, 300])
 def test_long_sequences_of_clear_tokens(device: str, dtype: torch.dtype, k: int) -> None:
     for whole in (True, False):
         for tables in lattices(dtype, whole):

@@ -125,6 +125,7 @@ def test_threads_of_python_that_ask_at_the_same_time() -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_process_has_helpers_of_its_own() -> None:
     """Also one that is forked while threads are at work, and ends as programs do."""

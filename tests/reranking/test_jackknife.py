@@ -324,6 +324,7 @@ def test_lists_of_another_configuration_are_not_used(cached, trainings):
     assert len(trainings) == FOLDS + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("done", range(FOLDS + 1))
 def test_an_interrupted_run_goes_on(whole, tmp_path, trainings, monkeypatch, done):
     data = make_data()

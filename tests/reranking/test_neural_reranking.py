@@ -246,6 +246,7 @@ def assert_saved(reranker, data, folder):
     assert Tagger.load(folder / "model").candidates(corpus, N) == reranker.candidates(corpus, N)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", FIRSTS.values(), ids=FIRSTS)
 def test_other_neural_first_models(tmp_path, data, first):
     made = ranked(tmp_path, Boosting(rounds=2), first=first())
@@ -548,6 +549,7 @@ def test_runs_are_compared(runs, capsys):
     assert "McNemar" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_resumed_run_ends_in_the_same_bits(runs, tmp_path, monkeypatch):
     """Killed in the second fold, then after an epoch of the second model."""
     made, trained = Runs(tmp_path), jackknife._Training.trained

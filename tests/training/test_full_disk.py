@@ -38,6 +38,7 @@ def last(run):
     return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="looks up names of open files in /proc")
 def test_every_file_of_a_run_may_be_the_one_without_space(runs, no_space, monkeypatch, capsys):
     options = ["fit", "--trainer.max_epochs=2", "--checkpoint.monitor=epoch", "--checkpoint.mode=min"]

@@ -40,6 +40,7 @@ def left(zygote, tmp_path):
     return left
 
 
+@pytest.mark.slow
 def test_the_journal_names_every_write(left, tmp_path):
     assert left() == {"file": TEXT, "log": TEXT + TEXT}
     opened = [Write("open", name, time) for name, time in ((".file*", 1), ("log", 1), ("log", 2))]
