@@ -1,4 +1,4 @@
-"""Corpora of any size: the documents of the embedded corpus again and again, some of their words new each time."""
+"""Corpora of any size: the documents of a corpus again and again, some of their words new each time."""
 
 from itertools import cycle
 from pathlib import Path
@@ -18,10 +18,15 @@ class Grown(NamedTuple):
     tokens: int
 
 
-def grown(path: Path, least: int) -> Grown:
-    """Write a corpus of whole documents and at least so many tokens, in memory that does not grow with it."""
-    write_conll(path, Corpus.from_dataset(synthetic_splits()["train"]), COLUMNS)
-    lines, tokens = path.read_text(encoding="utf-8").splitlines(keepends=True), 0
+def grown(path: Path, least: int, source: Path | None = None) -> Grown:
+    """Write a corpus of whole documents and at least so many tokens, in memory that does not grow with it.
+
+    Its documents are those of a source, a file of columns with marked documents, else those of the embedded corpus.
+    """
+    if source is None:
+        source = path
+        write_conll(path, Corpus.from_dataset(synthetic_splits()["train"]), COLUMNS)
+    lines, tokens = source.read_text(encoding="utf-8").splitlines(keepends=True), 0
     with path.open("w", encoding="utf-8") as file:
         for line in cycle(lines):
             if line.startswith(DOCUMENT):

@@ -3,10 +3,13 @@
 import re
 import subprocess
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 EVERY = 0.05  # seconds between two looks at the processes
+Found = TypeVar("Found")
 _STATUS = re.compile(r"^PPid:\s+(\d+)\n.*^VmHWM:\s+(\d+) kB", re.MULTILINE | re.DOTALL)
 
 
@@ -29,6 +32,16 @@ def taken(*command: str) -> Taken:
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     return Taken(seconds, sum(peaks.values()) / 1024)
+
+
+def at_once(number: int, run: Callable[[], Found]) -> list[Found]:
+    """What so many runs return that are made at the same time, and know nothing of each other.
+
+    They are what the processors give to several processes, which share caches and memory: the most that can be asked of
+    processes that do one thing together.
+    """
+    with ThreadPoolExecutor(number) as pool:
+        return list(pool.map(lambda _: run(), range(number)))
 
 
 def _peaks(root: int) -> dict[int, int]:

@@ -1,11 +1,12 @@
 """structperc tag on corpora of several sizes, by one process and by two workers, with the model of the quickstart."""
 
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.growth import COLUMNS, Grown
-from benchmarks.processes import Taken, taken
+from benchmarks.processes import Taken, at_once, taken
 from benchmarks.tagging import _trained
 from structperc.data import Synthetic
 from structperc.features import FeatureExtractor
@@ -21,17 +22,24 @@ def tagging_rows(corpora: Sequence[Grown], folder: Path, times: int) -> list[dic
     _taken(folder, corpora[0], 1, 1)  # after which what is compiled lies on disk
     found = [(corpus, *(_taken(folder, corpus, workers, times) for workers in (1, 2))) for corpus in corpora]
     rows = [row for three in found for row in _rows(*three)]
-    (most, alone, _) = found[-1]
+    most, alone, _ = found[-1]
     tenth = next(one.memory for corpus, one, _ in found if 11 * corpus.tokens >= most.tokens)
     what = f"{NAME}, peak memory, against a tenth of the tokens"
-    return [*rows, _row(what, most, alone.memory, "MB", GROWTH, tenth)]
+    pair = at_once(2, lambda: _taken(folder, most, 1, 1))
+    speeds = 2 * most.tokens / max(one.seconds for one in pair), most.tokens / alone.seconds
+    return [
+        *rows,
+        _row(f"{NAME}, two files at the same time, against one", most, speeds[0], "tokens/s", None, speeds[1]),
+        _row(what, most, alone.memory, "MB", GROWTH, tenth),
+    ]
 
 
 def _taken(folder: Path, corpus: Grown, workers: int, times: int) -> Taken:
     columns = [*COLUMNS[:-1], "_"]
-    own = [str(folder / "model"), str(corpus.path), "-o", str(folder / "labelled"), "--workers", str(workers)]
-    command = [sys.executable, "-m", "structperc", "tag", *own, "--columns", *columns]
-    runs = [taken(*command) for _ in range(times)]
+    with tempfile.NamedTemporaryFile(dir=folder) as labelled:
+        own = [str(folder / "model"), str(corpus.path), "-o", labelled.name, "--workers", str(workers)]
+        command = [sys.executable, "-m", "structperc", "tag", *own, "--columns", *columns]
+        runs = [taken(*command) for _ in range(times)]
     return Taken(min(run.seconds for run in runs), max(run.memory for run in runs))
 
 
