@@ -22,10 +22,16 @@ def copied(rows: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarra
 
 
 def unpadded(padded: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return what stands in rows (B, T, ...) before their padding, row after row: (n, ...); lengths (B,), 0 to T."""
+    """Return what stands in rows (B, T, ...) before their padding, row after row: (n, ...); lengths (B,), 0 to T.
+
+    It is not copied where there is no padding, as of single sequences.
+    """
     B, T = padded.shape[:2]
+    rows = padded.reshape(B * T, *padded.shape[2:])
+    if lengths.sum() == len(rows):
+        return rows
     starts = np.arange(B) * T
-    return copied(padded.reshape(B * T, *padded.shape[2:]), starts, starts + lengths)
+    return copied(rows, starts, starts + lengths)
 
 
 @kernel

@@ -45,6 +45,11 @@ class ConjunctionConsistency(NonlocalFeature):
         """Return the number of pairs of each kind in each labelling, (B * K, C (C + 1) / 2)."""
         C = len(segments.label_set.type_names)
         connects = torch.isin(segments.batch.words.folded, self.connecting)
+        if segments.compiled:
+            from structperc.nonlocal_features.chain_counts import counted_chains  # which needs a compiler
+
+            flat = (x.flatten().numpy() for x in (connects, segments.batch.first))
+            return torch.from_numpy(counted_chains(*segments.lists, *flat, C))
         text = expressions(segments, connects)
         copies, starts, members = find_chains(find_spans(text, segments.label_set), connects, C)
         a, b = torch.triu_indices(C, C, device=connects.device)

@@ -24,6 +24,8 @@ class MajorityPhrase(StringFeature):
 
     def counts(self, segments: CandidateSegments) -> Tensor:
         """Return the number of entities of each kind in each labelling, (B * K, C * C)."""
+        if segments.compiled:
+            return self.compiled(segments).majority_phrase
         pairs = self.strings(segments).alike
         others = pairs.held.index_select(0, pairs.b).sub_((pairs.a == pairs.b).float().unsqueeze(1))
         return majority_counts(segments, pairs, pairs.a, pairs.types[pairs.b], others)

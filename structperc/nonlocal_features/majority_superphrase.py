@@ -23,6 +23,8 @@ class MajoritySuperphrase(StringFeature):
 
     def counts(self, segments: CandidateSegments) -> Tensor:
         """Return the number of entities of each kind in each labelling, (B * K, C * C)."""
+        if segments.compiled:
+            return self.compiled(segments).majority_superphrase
         pairs = self.strings(segments).within
         C = len(segments.label_set.type_names)
         ballots, of_pairs = (pairs.a * C + pairs.types[pairs.b]).unique(return_inverse=True)

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from structperc.errors import InputError
+from structperc.nonlocal_features.arrays import StringCounts
 from structperc.nonlocal_features.base import NonlocalFeature
 from structperc.nonlocal_features.segments import CandidateSegments
 from structperc.nonlocal_features.strings import Strings
@@ -26,6 +27,10 @@ class StringFeature(NonlocalFeature):
     def strings(self, segments: CandidateSegments) -> Strings:
         """Return the strings of the segments, compared as `match` says."""
         return segments.exact if self.match == "exact" else segments.folded
+
+    def compiled(self, segments: CandidateSegments) -> StringCounts:
+        """Return what compiled functions count, words compared as `match` says."""
+        return segments.exact_counts if self.match == "exact" else segments.folded_counts
 
     def named(self, name: str) -> str:
         """Return "phrase", or "phrase_folded", so that both can be in one tagger."""

@@ -23,6 +23,8 @@ class PhraseConsistency(StringFeature):
 
     def counts(self, segments: CandidateSegments) -> Tensor:
         """Return the number of pairs of each kind in each labelling, (B * K, C (C + 1) / 2)."""
+        if segments.compiled:
+            return self.compiled(segments).phrase
         pairs = self.strings(segments).alike
         unordered = (pairs.a <= pairs.b).nonzero().squeeze(1)
         a, b = pairs.a[unordered], pairs.b[unordered]

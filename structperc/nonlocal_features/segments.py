@@ -8,26 +8,87 @@ from torch import Tensor
 
 from structperc.data.labels import LabelSet
 from structperc.data.segment_masks import opening_tokens, shift
+from structperc.nonlocal_features.arrays import SegmentLists, StringCounts
 from structperc.nonlocal_features.spans import Spans, find_spans
 from structperc.nonlocal_features.strings import Strings
 from structperc.nonlocal_features.text import Labellings, Text, compare_labellings, read
 from structperc.ragged import Ragged
 from structperc.structures import Batch, real_tokens
 
+FEW = 64  # labellings of a sequence: of more, it pays to read what they have in common only once
 PLACES = 2**22  # segments x labellings that are compared at a time: 32 MiB
 
 
 @dataclass(frozen=True)
 class CandidateSegments:
-    """The segments of K labellings of each of B sequences, and the questions that features ask about them."""
+    """The segments of K labellings of each of B sequences, and the questions that features ask about them.
+
+    Each is answered when it is asked first. `lists` has the segments of each labelling by itself, which is what
+    compiled functions read. The others are answered by tensor operations, on any device, which read once what
+    labellings have in common.
+    """
 
     batch: Batch
-    label_set: LabelSet
+    labels: Tensor  # (B, K, T) int64; the padding may hold anything, and so may labellings that are not valid
     valid: Tensor  # (B, K) bool
-    labellings: Labellings
-    possible: Tensor  # (B, T) bool, tokens that may be inside of a segment
-    text: Text
-    spans: Spans
+    label_set: LabelSet
+
+    @property
+    def compiled(self) -> bool:
+        """Whether features that can count by compiled functions do so: on a CPU, in a few labellings."""
+        return self.labels.device.type == "cpu" and self.labels.shape[1] <= FEW
+
+    @cached_property
+    def lists(self) -> SegmentLists:
+        """The segments of each labelling, on a CPU."""
+        from structperc.nonlocal_features.segment_lists import listed_segments  # which needs a compiler
+
+        own = self.labels, self.valid, self.batch.lengths, self.batch.first
+        tables = self.label_set.types, self.label_set.opening
+        return SegmentLists(*listed_segments(*(x.numpy() for x in (*own, *tables))))
+
+    @cached_property
+    def exact_counts(self) -> StringCounts:
+        """What is counted of segments that have the same words."""
+        return self._counted(self.batch.words.exact)
+
+    @cached_property
+    def folded_counts(self) -> StringCounts:
+        """What is counted of segments that have the same words but for their case."""
+        return self._counted(self.batch.words.folded)
+
+    def _counted(self, words: Tensor) -> StringCounts:
+        from structperc.nonlocal_features.string_counts import counted_strings
+
+        counts = counted_strings(*self.lists, words.flatten().numpy(), len(self.label_set.type_names))
+        return StringCounts(*map(torch.from_numpy, counts))
+
+    @cached_property
+    def labellings(self) -> Labellings:
+        """The labellings, and where they differ. One comparison looks at all B K T labels."""
+        return compare_labellings(self.labels, self.valid, real_tokens(self.batch.lengths, self.labels.shape[2]))
+
+    @cached_property
+    def possible(self) -> Tensor:
+        """(B, T) bool, tokens that may be inside of a segment."""
+        real = real_tokens(self.batch.lengths, self.labels.shape[2])
+        types = self.label_set.types.to(self.labels.device)
+        return ((types[self.labellings.reference] >= 0) & real) | self.labellings.varies
+
+    @cached_property
+    def text(self) -> Text:
+        """The stretches of tokens that may be segments. Work is O(K) for each token at which labellings differ."""
+        T, varies = self.labels.shape[2], self.labellings.varies
+        opening = opening_tokens(self.labellings.reference, self.label_set)
+        parted = self.batch.first | (opening & ~varies & ~shift(varies, 1, False))
+        places = varies.flatten().nonzero().squeeze(1)
+        columns = self.labellings.labels[places // T, :, places % T]
+        return read(self.labellings, self.possible, parted, places, columns, len(self.label_set))
+
+    @cached_property
+    def spans(self) -> Spans:
+        """The segments of the text."""
+        return find_spans(self.text, self.label_set)
 
     @cached_property
     def exact(self) -> Strings:
@@ -76,19 +137,9 @@ class CandidateSegments:
 
 
 def find_segments(batch: Batch, labels: Tensor, valid: Tensor, label_set: LabelSet) -> CandidateSegments:
-    """Read the segments of labels (B, K, T) int64, of which valid (B, K) bool count; gold is one of the K.
+    """Return what features ask of labels (B, K, T) int64, of which valid (B, K) bool count; gold is one of the K.
 
-    They are those that `segment_boundaries` reads. The padding may hold anything, and so may
-    labellings that are not valid. One comparison looks at all B K T labels; the rest of the work is O(K) for each
-    token at which labellings of a sequence differ, and what they agree on is read once.
+    Their segments are those that `segment_boundaries` reads. The padding may hold anything, and so may labellings that
+    are not valid.
     """
-    T = labels.shape[2]
-    real = real_tokens(batch.lengths, T)
-    labellings = compare_labellings(labels, valid, real)
-    reference, varies = labellings.reference, labellings.varies
-    possible = ((label_set.types.to(labels.device)[reference] >= 0) & real) | varies
-    parted = batch.first | (opening_tokens(reference, label_set) & ~varies & ~shift(varies, 1, False))
-    places = varies.flatten().nonzero().squeeze(1)
-    columns = labellings.labels[places // T, :, places % T]
-    text = read(labellings, possible, parted, places, columns, len(label_set))
-    return CandidateSegments(batch, label_set, valid, labellings, possible, text, find_spans(text, label_set))
+    return CandidateSegments(batch, labels, valid, label_set)

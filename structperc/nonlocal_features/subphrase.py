@@ -23,6 +23,8 @@ class SubphraseConsistency(StringFeature):
 
     def counts(self, segments: CandidateSegments) -> Tensor:
         """Return the number of pairs of each kind in each labelling, (B * K, C * C)."""
+        if segments.compiled:
+            return self.compiled(segments).subphrase
         a, b, rows, types, held = self.strings(segments).within
         columns = types[a] * len(segments.label_set.type_names) + types[b]
         products = held.index_select(0, a).mul_(held.index_select(0, b))

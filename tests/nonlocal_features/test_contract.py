@@ -139,6 +139,7 @@ def test_scores_and_gradient(cls: type[NonlocalFeature], case: Case) -> None:
     assert gradient.equal((counts * (pull * case.valid).unsqueeze(2)).sum((0, 1)))
 
 
+@pytest.mark.usefixtures("way")
 @every_case
 def test_batches_equal_single_sequences_and_labellings(cls: type[NonlocalFeature], case: Case) -> None:
     feature = ready(cls, case)
@@ -176,6 +177,7 @@ def test_labels_without_segments(cls: type[NonlocalFeature]) -> None:
         cls().allocate(LabelSet(("DT", "NN"), "none"))
 
 
+@pytest.mark.usefixtures("way")
 @every
 @pytest.mark.parametrize("documents", [[], [[]], [[], []], [[["a"]]]], ids=["B=0", "T=0", "T=0 twice", "T=1"])
 def test_next_to_nothing(cls: type[NonlocalFeature], documents: list) -> None:
@@ -190,6 +192,7 @@ def test_next_to_nothing(cls: type[NonlocalFeature], documents: list) -> None:
         assert not scores.any()
 
 
+@pytest.mark.usefixtures("way")
 @every_case
 def test_nothing_is_valid(cls: type[NonlocalFeature], case: Case) -> None:
     none = case._replace(valid=torch.zeros_like(case.valid), labels=torch.full_like(case.labels, 999))

@@ -20,6 +20,8 @@ from structperc.nonlocal_features import (
     find_segments,
 )
 
+pytestmark = pytest.mark.usefixtures("way")
+
 CONNECTORS = [",", "and", "or", "&", "nor"]
 LABELS = LabelSet(("O", "B-LOC", "I-LOC", "B-ORG", "I-ORG", "B-PER", "I-PER"))
 MATCHING = {

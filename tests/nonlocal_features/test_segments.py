@@ -153,6 +153,7 @@ def test_holders_are_the_valid_labellings_with_a_segment(case: Case) -> None:
     assert not each
 
 
+@pytest.mark.usefixtures("tensors")
 def test_what_labellings_agree_on_is_read_once() -> None:
     document = [["x"] * 10] * 100
     labels = torch.tensor([1, 2, 0, 3, 0, 0, 1, 0, 0, 0]).repeat(100).repeat(500, 1)
@@ -177,6 +178,7 @@ def test_neighbouring_segments_are_read_apart() -> None:
     assert len(text.places) <= 97 + 4 * 3
 
 
+@pytest.mark.usefixtures("way")
 def test_stretches_of_many_tokens_where_labellings_differ() -> None:
     torch.manual_seed(0)
     document = [[*(["x", "y"] * n)[:n], "o"] for n in (1, 2, 3, 5, 9, 40)]
@@ -192,6 +194,7 @@ def test_stretches_of_many_tokens_where_labellings_differ() -> None:
             assert counts[k].tolist() == [found.get(name, 0) for name in feature.names(LABELS.type_names)]
 
 
+@pytest.mark.usefixtures("way")
 def test_a_segment_of_a_whole_document() -> None:
     T, K = 1000, 20
     words = [f"w{i % 97}" for i in range(T)]
@@ -209,6 +212,7 @@ def test_a_segment_of_a_whole_document() -> None:
             assert counted[k].sum() == count([words], case.names(0, k)).total()
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("n", [100, 400])
 def test_work_is_linear_in_the_number_of_equal_entities(n: int) -> None:
     labels = torch.tensor([1, 0]).repeat(n).repeat(3, 1)
@@ -225,6 +229,7 @@ def test_work_is_linear_in_the_number_of_equal_entities(n: int) -> None:
     assert conjunction[2].tolist() == [(n - 2) * (n - 3) / 2, 0, 0]
 
 
+@pytest.mark.usefixtures("way")
 def test_inputs_are_left_alone(case: Case) -> None:
     before = [x.clone() for x in (case.labels, case.valid, *case.batch.words, case.batch.first)]
     found = segments_of(case)
