@@ -19,13 +19,13 @@ def tagging_rows(corpora: Sequence[Grown], folder: Path, times: int) -> list[dic
     """Return tokens/s and peak memory at each size, of several runs, and last how memory grows from a tenth of it."""
     tagger = _trained(FeatureExtractor(["kazama2007"], progress=False), Synthetic(unit="document"))
     tagger.save(folder / "model")
-    _taken(folder, corpora[0], 1, 1)  # after which what is compiled lies on disk
-    found = [(corpus, *(_taken(folder, corpus, workers, times) for workers in (1, 2))) for corpus in corpora]
+    _taken(folder, corpora[0], 1)  # after which what is compiled lies on disk
+    found = [(corpus, *_in_turns(folder, corpus, times)) for corpus in corpora]
     rows = [row for three in found for row in _rows(*three)]
     most, alone, _ = found[-1]
     tenth = next(one.memory for corpus, one, _ in found if 11 * corpus.tokens >= most.tokens)
     what = f"{NAME}, peak memory, against a tenth of the tokens"
-    pair = at_once(2, lambda: _taken(folder, most, 1, 1))
+    pair = at_once(2, lambda: _taken(folder, most, 1))
     speeds = 2 * most.tokens / max(one.seconds for one in pair), most.tokens / alone.seconds
     return [
         *rows,
@@ -34,13 +34,18 @@ def tagging_rows(corpora: Sequence[Grown], folder: Path, times: int) -> list[dic
     ]
 
 
-def _taken(folder: Path, corpus: Grown, workers: int, times: int) -> Taken:
+def _in_turns(folder: Path, corpus: Grown, times: int) -> list[Taken]:
+    """What one process takes and what two workers take, which take turns: machines are slower at times."""
+    runs = [[_taken(folder, corpus, workers) for workers in (1, 2)] for _ in range(times)]
+    return [Taken(min(r.seconds for r in each), max(r.memory for r in each)) for each in zip(*runs, strict=True)]
+
+
+def _taken(folder: Path, corpus: Grown, workers: int) -> Taken:
     columns = [*COLUMNS[:-1], "_"]
     with tempfile.NamedTemporaryFile(dir=folder) as labelled:
         own = [str(folder / "model"), str(corpus.path), "-o", labelled.name, "--workers", str(workers)]
         command = [sys.executable, "-m", "structperc", "tag", *own, "--columns", *columns]
-        runs = [taken(*command) for _ in range(times)]
-    return Taken(min(run.seconds for run in runs), max(run.memory for run in runs))
+        return taken(*command)
 
 
 def _rows(corpus: Grown, alone: Taken, shared: Taken) -> list[dict]:

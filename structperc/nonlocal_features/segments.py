@@ -45,7 +45,7 @@ class CandidateSegments:
 
         own = self.labels, self.valid, self.batch.lengths, self.batch.first
         tables = self.label_set.types, self.label_set.opening
-        return SegmentLists(*listed_segments(*(x.numpy() for x in (*own, *tables))))
+        return SegmentLists(*listed_segments(*(x.contiguous().numpy() for x in (*own, *tables))))
 
     @cached_property
     def exact_counts(self) -> StringCounts:
