@@ -18,6 +18,7 @@ from structperc.nonlocal_features import (
     NonlocalFeature,
     PhraseConsistency,
     find_segments,
+    segments,
 )
 from structperc.structures import Batch
 
@@ -139,7 +140,6 @@ def test_scores_and_gradient(cls: type[NonlocalFeature], case: Case) -> None:
     assert gradient.equal((counts * (pull * case.valid).unsqueeze(2)).sum((0, 1)))
 
 
-@pytest.mark.usefixtures("way")
 @every_case
 def test_batches_equal_single_sequences_and_labellings(cls: type[NonlocalFeature], case: Case) -> None:
     feature = ready(cls, case)
@@ -151,6 +151,15 @@ def test_batches_equal_single_sequences_and_labellings(cls: type[NonlocalFeature
         for k in range(min(5, labels.shape[1])):
             one = find_segments(alone, labels[:, k : k + 1], valid[:, k : k + 1], case.label_set)
             assert feature(one).equal(scores[b : b + 1, k : k + 1])
+
+
+@pytest.mark.parametrize("cls", [cls for cls in CLASSES if not issubclass(cls, GlobalFeature)])
+def test_both_ways_count_the_same(cls: type[NonlocalFeature], case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    feature, counts = made(cls, case), []
+    for few in (0, case.valid.shape[1]):
+        monkeypatch.setattr(segments, "FEW", few)
+        counts.append(feature.counts(segments_of(case))[case.valid.flatten()])
+    assert counts[0].equal(counts[1])
 
 
 @every_case
@@ -192,7 +201,6 @@ def test_next_to_nothing(cls: type[NonlocalFeature], documents: list) -> None:
         assert not scores.any()
 
 
-@pytest.mark.usefixtures("way")
 @every_case
 def test_nothing_is_valid(cls: type[NonlocalFeature], case: Case) -> None:
     none = case._replace(valid=torch.zeros_like(case.valid), labels=torch.full_like(case.labels, 999))
