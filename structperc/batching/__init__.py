@@ -10,6 +10,7 @@ padding.py          the tokens of a batch side by side
 sampler.py          which sequences make a batch, and in which order
 parts.py            how a batch that is too large is divided into parts
 processes.py        the processes that share a training
+exchange.py         lists of all of them, in a message each
 """
 
 from structperc.batching.encoded import EncodedCorpus, FixedBatches

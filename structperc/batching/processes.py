@@ -62,20 +62,10 @@ def summed(x: Tensor) -> Tensor:
     return x
 
 
-def greatest(x: int) -> int:
-    """Return the greatest of the numbers that the processes have."""
-    if share().processes == 1:
-        return x
-    found = torch.tensor(x)
-    dist.all_reduce(found, dist.ReduceOp.MAX)
-    return int(found)
-
-
 def concatenated(x: Tensor) -> tuple[Tensor, list[int]]:
     """Return the tensors (n,) of all P processes, one process after the other, and P + 1 places where each begins.
 
-    n may differ; at the last place all end. Nothing is copied before it is sent, and what comes in lies at its place: a
-    list of the weights that have moved has millions of bytes.
+    n may differ; at the last place all end. Nothing is copied before it is sent, and what comes in lies at its place.
     """
     own, processes = share()
     if processes == 1:

@@ -8,12 +8,11 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import ModelCheckpoint
 
-from structperc.batching.processes import concatenated, greatest, share
+from structperc.batching.exchange import Exchange
+from structperc.batching.processes import share
 from structperc.online import Learned, SequenceLearner
 from structperc.optim import AveragedOptimizer
 from structperc.structures import Batch
-
-MIXINGS = 10  # of an epoch that has more mini-batches than these
 
 
 class MixedLearner(SequenceLearner):
@@ -44,6 +43,7 @@ class MixedLearner(SequenceLearner):
     def __init__(self, learner: SequenceLearner, optimizer: AveragedOptimizer, due: Callable[[], bool]) -> None:
         self.learner, self.optimizer, self.due = learner, optimizer, due
         self.mixed = True  # since the last mini-batch
+        self.exchange = Exchange()
         optimizer.mark_moved()
 
     def learn(self, batch: Batch) -> Learned:
@@ -62,17 +62,14 @@ class MixedLearner(SequenceLearner):
         if self.mixed:
             return
         self.mixed = True
-        group = self.optimizer.param_groups[0]
-        group["steps"] = greatest(group["steps"])
-        tables = list(self._tables())
+        group, tables = self.optimizer.param_groups[0], list(self._tables())
         weights = [some for _, _, some, _ in tables]
         kind = entry_type(np.result_type(*weights), sum(map(len, weights)))
-        own = listed(tables, kind)
-        found, begins = concatenated(torch.from_numpy(own.view(np.uint8)))
-        entries, bounds = found.numpy().view(kind), np.array(begins) // kind.itemsize
-        heads, ends = bounds[:-1].copy(), bounds[1:]
+        found = self.exchange(listed(tables, kind), group["steps"])
+        group["steps"] = int(found.numbers.max())
+        heads = found.begins.copy()
         for some in tables:
-            mix(entries, heads, ends, share().process, *some)
+            mix(found.entries, heads, found.ends, share().process, *some)
 
     def _tables(self) -> Iterator[tuple[np.ndarray, int, np.ndarray, np.ndarray]]:
         """Of each parameter marks, number of weights in those before it, weights, and sums if there are averages."""
@@ -107,13 +104,14 @@ def _mix(tagger: pl.LightningModule) -> None:
 def mixing_due(trainer: pl.Trainer) -> bool:
     """Whether processes mix after the mini-batch of now.
 
-    That is after each one of an epoch that has few, else ten times, evenly spread, at last after the last one. Where
-    steps rather than epochs are saved it is after each one, too, as nobody says before which.
+    That is as often in an epoch as there are processes, evenly spread, at last after the last mini-batch: the more
+    processes share what is learned between two mixtures, the less of it there should be. Where steps rather than epochs
+    are saved it is after each mini-batch, as nobody says before which.
     """
-    batches, now = trainer.num_training_batches, trainer.fit_loop.batch_idx
+    batches, now, times = trainer.num_training_batches, trainer.fit_loop.batch_idx, share().processes
     if math.isinf(batches) or any(map(_saves_steps, trainer.checkpoint_callbacks)):
         return True
-    return (now + 1) * MIXINGS // batches > now * MIXINGS // batches
+    return (now + 1) * times // batches > now * times // batches
 
 
 def _saves_steps(callback: pl.Callback) -> bool:

@@ -1,4 +1,4 @@
-"""When processes mix what they learn online: ten times an epoch, and wherever else weights are looked at."""
+"""When processes mix what they learn online: as often as they are many, and wherever else weights are looked at."""
 
 import pytest
 import pytorch_lightning as pl
@@ -9,11 +9,13 @@ from structperc.batching.processes import Share
 from structperc.criteria import Perceptron
 from structperc.online import OnlineLearner
 from structperc.optim import Perceptron as Additive
+from structperc.taggers import mixing
 from structperc.taggers import tagger as tagger_module
 from structperc.taggers.mixing import MixedLearner
 
-BATCHES = 24
-TENTHS = [3, 5, 8, 10, 12, 15, 17, 20, 22, 24]
+BATCHES = 25
+PROCESSES = 4
+QUARTERS = [7, 13, 19, 25]
 
 
 class Judged(Sentences):
@@ -49,17 +51,18 @@ def mixtures(monkeypatch):
 
     monkeypatch.setattr(OnlineLearner, "learn", lambda self, batch: learned.append(batch) or learn(self, batch))
     monkeypatch.setattr(MixedLearner, "mix", mixed)
-    monkeypatch.setattr(tagger_module, "share", lambda: Share(0, 2))
+    for module in (tagger_module, mixing):
+        monkeypatch.setattr(module, "share", lambda: Share(0, PROCESSES))
     return found
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, TENTHS),
-        ({"limit_train_batches": 7}, [1, 2, 3, 4, 5, 6, 7]),
-        ({"val_check_interval": 6}, sorted({*TENTHS, 6, 12, 18})),
-        ({"max_steps": 7}, [3, 5, 7]),
+        ({}, QUARTERS),
+        ({"limit_train_batches": 3}, [1, 2, 3]),
+        ({"val_check_interval": 5}, sorted({*QUARTERS, 5, 10, 15, 20})),
+        ({"max_steps": 9}, [7, 9]),
         ({"callbacks": [ModelCheckpoint(every_n_train_steps=4)]}, list(range(1, BATCHES + 1))),
     ],
     ids=["epoch", "few", "validations", "ends early", "steps are saved"],

@@ -10,6 +10,7 @@ import sys
 from itertools import chain, pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
@@ -18,13 +19,13 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from zygote import at_once, printing
 
+from structperc.batching.exchange import Exchange
 from structperc.batching.processes import (
     WHOLE,
     Share,
     alone,
     concatenated,
     gathered,
-    greatest,
     share,
     sum_gradients,
     summed,
@@ -37,6 +38,7 @@ from structperc.criteria import MCEF, Hinge, Likelihood, LocalAndNonlocal, Margi
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
+from structperc.online.mixtures import entry_type
 from structperc.optim import LBFGS, PassiveAggressive, QuickProp
 from structperc.optim import Perceptron as PerceptronSteps
 from structperc.reranking.bayes_point import BayesPoint
@@ -49,7 +51,7 @@ ONLINE = ("perceptron", "seldom", "margin", "nonlocal", "passive-aggressive")
 EXACT, CLOSE = {"rtol": 0.0, "atol": 0.0}, {"rtol": 1e-4, "atol": 1e-5}
 CASES = {  # criterion, optimizer, length of lists, options of scorer, tagger and data, tolerance
     "perceptron": (Perceptron(), PerceptronSteps, 1, {}, {}, {}, EXACT),
-    "seldom": (Perceptron(), PerceptronSteps, 1, {}, {}, {"train": 51}, EXACT),  # 13 mini-batches, mixed ten times
+    "seldom": (Perceptron(), PerceptronSteps, 1, {}, {}, {"train": 51}, EXACT),  # 13 mini-batches, mixed twice
     "margin": (Margin(5), PerceptronSteps, 2, {"transitions": False}, {}, {}, EXACT),
     "nonlocal": (LocalAndNonlocal(5), PerceptronSteps, 5, {}, {"nonlocal_features": 1}, {}, EXACT),
     "passive-aggressive": (Hinge(), PassiveAggressive, 1, {}, {}, {}, CLOSE),
@@ -134,9 +136,9 @@ def mixture(case, epochs):
 
 
 def between_mixtures(order):
-    """What is learned until the next mixture: of at most ten in an epoch, so that they are as even as can be."""
+    """What is learned until the next mixture: after one half of an epoch, or a mini-batch more, and at its end."""
     batches = list(order)
-    ends = sorted({math.ceil(len(batches) * (i + 1) / 10) for i in range(10)})
+    ends = [math.ceil(len(batches) / 2), len(batches)]
     return [list(chain(*batches[first:last])) for first, last in pairwise([0, *ends])]
 
 
@@ -185,13 +187,26 @@ def gradients(process):
     return [None if p.grad is None else p.grad.to_dense() for p in made]
 
 
+def exchanged(process):
+    """Numbers and lists of two processes: one list is longer than there is room, twice in turn, one is empty."""
+    exchange, found = Exchange(), []
+    exchange.room = 3
+    for length in (2 - 2 * process, 100 * process, 0, 7 + process):
+        entries = np.array([(i, process, length) for i in range(length)], entry_type(np.float32, 10))
+        got = exchange(entries, 5 - process)
+        found.append(
+            [got.numbers.tolist(), *(got.entries[a:b].tolist() for a, b in zip(got.begins, got.ends, strict=True))]
+        )
+    return found
+
+
 def work(process, folder):
     results = {"cases": {case: trained(case, 2) for case in CASES}}
     results |= {"start": bayes_start(2), "refused": refused(), "gradients": gradients(process)}
     results["share"] = tuple(share())
     results["summed"] = float(summed(torch.tensor(1.0 + process)))
     results["gathered"] = gathered(["ab", "c"][process])
-    results["greatest"] = greatest(7 - process)
+    results["exchanged"] = exchanged(process)
     results["concatenated"] = [
         x if isinstance(x, list) else x.tolist() for x in concatenated(torch.full((3 * process,), 4))
     ]
@@ -282,7 +297,9 @@ def test_processes_know_each_other(two):
     assert [found["share"] for found in two] == [(0, 2), (1, 2)]
     assert [found["summed"] for found in two] == [3, 3]
     assert [found["gathered"] for found in two] == [["a", "b", "c"]] * 2
-    assert [found["greatest"] for found in two] == [7, 7]
+    lengths = [(2, 0), (0, 100), (0, 0), (7, 8)]
+    lists = [[[(i, process, n) for i in range(n)] for process, n in enumerate(pair)] for pair in lengths]
+    assert [found["exchanged"] for found in two] == [[[[5, 4], *pair] for pair in lists]] * 2
     assert [found["concatenated"] for found in two] == [[[4, 4, 4], [0, 0, 3]]] * 2
     assert all(found["alone"] for found in two)
 
@@ -291,7 +308,8 @@ def test_one_process_sums_nothing():
     x = torch.ones(2, requires_grad=True)
     assert summed(x) is x
     assert gathered(iter([1, 2])) == [1, 2]
-    assert greatest(3) == 3
+    alone = Exchange()(np.zeros(2), 3)
+    assert [x.tolist() for x in alone] == [[0, 0], [0], [2], [3]]
     assert concatenated(x) == (x, [0, 2])
     assert share() == WHOLE
 
