@@ -9,18 +9,19 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing import get_context, resource_tracker
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from tqdm.auto import tqdm
 
 from structperc.errors import InputError
-from structperc.parcels import parcel
+from structperc.parcels import Parcel, parcel
 
 PATIENCE = 1.0  # seconds that a process has to end by itself
+AHEAD = 2  # times as many things as there are processes, at most, are given before the first result has its turn
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
@@ -58,19 +59,29 @@ class _Worker(NamedTuple):
         with suppress(BrokenPipeError, ConnectionResetError):
             self.line.send(parcel(thing, self.folder))
 
-    def result(self) -> Any:
-        """What came of the last thing it was given. Raises what went wrong there."""
+    def outcome(self) -> "_Outcome":
+        """What came of the last thing it was given."""
         try:
-            result, error = self.line.recv()
+            return _Outcome(*self.line.recv())
         except (EOFError, OSError):
             self.process.join()
             status = self.process.exitcode
-            raise InputError(
-                f"a worker ended with status {status}, perhaps for lack of memory; {self.advice}"
-            ) from None
-        if error is not None:
-            raise error
-        return result.taken()
+            error = InputError(f"a worker ended with status {status}, perhaps for lack of memory; {self.advice}")
+            return _Outcome(None, error)
+
+
+class _Outcome(NamedTuple):
+    """The parcel of a result, or what went wrong."""
+
+    told: Parcel | None
+    error: Exception | None
+
+    def result(self) -> Any:
+        """What became of the thing. Raises what went wrong."""
+        if self.told is None:
+            assert self.error is not None
+            raise self.error
+        return self.told.taken()
 
 
 @contextmanager
@@ -82,9 +93,10 @@ def at_work(
     Each process, a fresh interpreter that does not import the program which is run, calls `make` once, while this one
     goes on, and what that returns for each thing. A single worker is this process, which calls it for the first thing.
 
-    No more things are taken than there are processes before the first result is asked for; None has all results given
-    out, for the next thing has to be waited for. All processes end with the block, with this process, and when one of
-    them fails, whose error is raised where a result is asked for; of one that was killed it ends with their advice.
+    No more things are taken than there are processes, and as many again, before the first result is asked for; None has
+    all results given out, for the next thing has to be waited for. All processes end with the block, with this process,
+    and when one of them fails, whose error is raised where its result would be; of one that was killed it ends with
+    their advice.
     """
     if workers.number == 1:
         yield partial(_here, make)
@@ -99,22 +111,56 @@ def _here(make: Callable[[], Callable[[Given], Result]], given: Iterable[Given |
 
 
 def _in_order(started: list[_Worker], given: Iterable[Any]) -> Iterator[Any]:
-    free, busy = deque(started), deque[_Worker]()
+    work = _UnderWay(started)
     for thing in given:
         if thing is None:
-            while busy:
-                free.append(busy.popleft())
-                yield free[-1].result()
+            yield from work.results(work.given)
             continue
-        done = []
-        if not free:
-            free.append(busy.popleft())
-            done = [free[-1].result()]
-        busy.append(free.popleft())
-        busy[-1].give(thing)
-        yield from done
-    while busy:
-        yield busy.popleft().result()
+        yield from work.results(work.given - AHEAD * len(started) + 1)
+        while not work.free and work.busy:
+            work.receive()
+        if not work.free:  # all have failed
+            break
+        work.give(thing)
+        yield from work.ready()
+    yield from work.results(work.given)
+
+
+class _UnderWay:
+    """What workers have to do and have done. A worker has something else to do before its result has its turn."""
+
+    def __init__(self, started: list[_Worker]) -> None:
+        self.free, self.given, self._shown = deque(started), 0, 0
+        self.busy: dict[Connection, tuple[_Worker, int]] = {}
+        self._done: dict[int, _Outcome] = {}
+
+    def give(self, thing: Any) -> None:
+        """Give a thing to a worker that has nothing to do."""
+        worker = self.free.popleft()
+        worker.give(thing)
+        self.busy[worker.line] = worker, self.given
+        self.given += 1
+
+    def receive(self) -> None:
+        """Wait for a result, and take all that are there."""
+        for line in wait(list(self.busy)):
+            worker, number = self.busy.pop(cast(Connection, line))
+            self._done[number] = outcome = worker.outcome()
+            if outcome.error is None:
+                self.free.append(worker)
+
+    def results(self, end: int) -> Iterator[Any]:
+        """Yield, in their order, those results before the end that have not been yielded, when they are there."""
+        while self._shown < end:
+            while self._shown not in self._done:
+                self.receive()
+            yield from self.ready()
+
+    def ready(self) -> Iterator[Any]:
+        """Yield, in their order, those results that are there and whose turn it is."""
+        while self._shown in self._done:
+            self._shown += 1
+            yield self._done.pop(self._shown - 1).result()
 
 
 @contextmanager
