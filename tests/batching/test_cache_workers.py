@@ -186,7 +186,7 @@ def test_what_a_killed_build_shared_with_its_workers_is_swept(text, tmp_path, mo
     corpus = Conll(str(text.parent), {"train": text.name}, COLUMNS, unit="document").corpus("train")
 
     def work():
-        workers._Worker.result = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+        workers._Worker.outcome = lambda _: os.kill(os.getpid(), signal.SIGKILL)
         Cache(str(tmp_path), TWO).learned(FeatureExtractor(NODE, progress=False), corpus)
 
     process = os.fork()
