@@ -93,8 +93,8 @@ def at_work(
     Each process, a fresh interpreter that does not import the program which is run, calls `make` once, while this one
     goes on, and what that returns for each thing. A single worker is this process, which calls it for the first thing.
 
-    No more things are taken than there are processes, and as many again, before the first result is asked for; None has
-    all results given out, for the next thing has to be waited for. All processes end with the block, with this process,
+    No more than twice as many things as there are processes are given to them, and the next one is taken, before the
+    first result has its turn; None has all results given out, for the next thing has to be waited for. All processes end with the block, with this process,
     and when one of them fails, whose error is raised where its result would be; of one that was killed it ends with
     their advice.
     """

@@ -25,7 +25,8 @@ class Exchange:
 
     A message is waited for by a process that sleeps, and is awake some milliseconds later, so that lengths are not
     sent before the lists: a message has room for a list that is somewhat longer than the longest of late. Where a list
-    is longer than that, all processes send again, with more room.
+    is longer than that, all processes send again, with more room. `concatenated` takes tensors of any device, and two
+    rounds.
     """
 
     def __init__(self) -> None:

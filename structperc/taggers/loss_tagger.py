@@ -250,9 +250,9 @@ class LossTagger(LatticeTagger):
     def on_train_batch_end(self, *args: Any) -> None:
         """Add up the counts of all processes at the end of an epoch."""
         if self.trainer.is_last_batch:
-            self._clock.stop()
             if self.online is not None and share().processes > 1:
                 self._sums = summed(self._sums)
+            self._clock.stop()
             counts = summed(torch.stack([self._updates, self._wrong, self._tokens]))
             self._updates, self._wrong, self._tokens = counts.unbind()
 

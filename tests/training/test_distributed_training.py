@@ -188,7 +188,7 @@ def gradients(process):
 
 
 def exchanged(process):
-    """Numbers and lists of two processes: one list is longer than there is room, twice in turn, one is empty."""
+    """Numbers and lists of two processes: one list is longer than there is room, others are empty."""
     exchange, found = Exchange(), []
     exchange.room = 3
     for length in (2 - 2 * process, 100 * process, 0, 7 + process):
