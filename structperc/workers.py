@@ -94,9 +94,9 @@ def at_work(
     goes on, and what that returns for each thing. A single worker is this process, which calls it for the first thing.
 
     No more than twice as many things as there are processes are given to them, and the next one is taken, before the
-    first result has its turn; None has all results given out, for the next thing has to be waited for. All processes end with the block, with this process,
-    and when one of them fails, whose error is raised where its result would be; of one that was killed it ends with
-    their advice.
+    first result has its turn; None has all results given out, for the next thing has to be waited for. All processes
+    end with the block, with this process, and when one of them fails, whose error is raised where its result would be;
+    of one that was killed it ends with their advice.
     """
     if workers.number == 1:
         yield partial(_here, make)
