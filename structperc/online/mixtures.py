@@ -4,6 +4,9 @@ import numpy as np
 
 from structperc.kernels.compiled import inner_kernel, kernel
 
+BLOCK = 1024  # marks
+NONE = np.iinfo(np.int64).max  # comes after all places
+
 
 def entry_type(weights, number):  # type: ignore[no-untyped-def]
     """Return the type of the entry of a moved weight, of a number of weights of this type: 16 bytes of most."""
@@ -11,73 +14,86 @@ def entry_type(weights, number):  # type: ignore[no-untyped-def]
     return np.dtype([("place", places), ("weight", weights), ("sum", np.float64)])
 
 
-def listed(tables, kind):  # type: ignore[no-untyped-def]
-    """Return an entry (n,) of this kind for each weight that is marked, in their order.
+def write_moved(tables, entries):  # type: ignore[no-untyped-def]
+    """Write an entry for each weight that is marked, in their order; return how many there are.
 
-    It has the place of the weight, its value, and its sum, 0 where there are no sums. tables: of each parameter
-    marks (N,) uint8, place of its first weight, weights (N,) and sums (N,) or (0,).
+    It has the place of the weight, its value, and its sum, 0 where there are no sums. Those after the last of
+    entries (n,) are not written. tables: of each parameter marks (N,) uint8, place of its first weight, weights (N,)
+    and sums (N,) or (0,).
     """
-    counts = [int(np.count_nonzero(moved.view(np.bool_))) for moved, *_ in tables]
-    entries, places, done = np.empty(sum(counts), kind), np.empty(max(counts), np.int64), 0
-    for count, (moved, start, weights, sums) in zip(counts, tables, strict=True):
-        _find(moved, places)
-        _fill(places, start, weights, sums, entries[done : done + count])
-        done += count
-    return entries
-
-
-@kernel
-def _find(moved, places):  # type: ignore[no-untyped-def]
-    """Write the places that are marked, eight marks looked at together."""
-    eights, found = moved[: len(moved) // 8 * 8].view(np.uint64), 0
-    for i in range(len(eights)):
-        if eights[i]:
-            found = _list(moved, 8 * i, 8 * i + 8, places, found)
-    _list(moved, 8 * len(eights), len(moved), places, found)
-
-
-@inner_kernel
-def _list(moved, first, last, places, found):  # type: ignore[no-untyped-def]
-    """Write those of first, ..., last - 1 that are marked after those found before; return how many there are then."""
-    for place in range(first, last):
-        if moved[place]:
-            places[found] = place
-            found += 1
+    found = 0
+    for moved, start, weights, sums in tables:
+        found = _write(moved, start, weights, sums, entries, found)
     return found
 
 
 @kernel
-def _fill(places, start, weights, sums, entries):  # type: ignore[no-untyped-def]
-    """Write the entries of places: many reads of memory under way at once, as none depends on another one."""
-    for i in range(len(entries)):
-        entry, place = entries[i], places[i]
-        entry.place, entry.weight, entry.sum = start + place, weights[place], sums[place] if len(sums) else 0.0
+def _write(moved, start, weights, sums, entries, found):  # type: ignore[no-untyped-def]
+    """Write the entries of one parameter after those found before; return how many there are then.
+
+    Places are found in one loop and read in another: so there are many reads of memory under way at once.
+    """
+    places, eights = np.empty(BLOCK, np.int64), moved[: len(moved) // 8 * 8].view(np.uint64)
+    for first in range(0, len(moved), BLOCK):
+        n = _marked(moved, eights, first, min(first + BLOCK, len(moved)), places)
+        for i in range(min(n, len(entries) - found)):
+            entry, place = entries[found + i], places[i]
+            entry.place, entry.weight, entry.sum = start + place, weights[place], sums[place] if len(sums) else 0.0
+        found += n
+    return found
+
+
+@inner_kernel
+def _marked(moved, eights, first, last, places):  # type: ignore[no-untyped-def]
+    """Write which of the places first <= i < last are marked, in their order; return how many are.
+
+    eights: the marks, eight of them looked at together; first is a multiple of 8.
+    """
+    found = 0
+    for eight in range(first // 8, last // 8):
+        if eights[eight]:
+            for i in range(8 * eight, 8 * eight + 8):
+                places[found] = i
+                found += moved[i]
+    for i in range(last // 8 * 8, last):
+        places[found] = i
+        found += moved[i]
+    return found
 
 
 @kernel
 def mix(entries, heads, ends, own, moved, start, weights, sums):  # type: ignore[no-untyped-def]
     """Write the mean of a weight over its entries, one for each process that has moved it, and that of its sum.
 
-    entries: as `listed`, of all processes, one after the other; heads (P,): where those of each process begin that are
-    not mixed yet, and which are moved on to what belongs to the next parameter; ends (P,): where they end. own: the
-    number of this process, which has what it alone has moved; its marks in moved (N,) are taken back.
+    entries: as `write_moved`, of all P processes; heads (P,): where those of each process begin that are not mixed yet,
+    and which are moved on to what belongs to the next parameter; ends (P,): where they end. own: the number of this
+    process, which has what it alone has moved; its marks in moved (N,) are taken back.
     """
+    coming = np.empty_like(heads)
+    for p in range(len(heads)):
+        coming[p] = _place(entries, heads[p], ends[p])
     while True:
-        place = len(weights)
+        place = NONE
         for p in range(len(heads)):
-            if heads[p] < ends[p]:
-                place = min(place, np.int64(entries[heads[p]].place) - start)
-        if place == len(weights):
+            place = min(place, coming[p])
+        at = place - start
+        if at >= len(weights):
             return
-        movers, weight, total, mine = 0, 0.0, 0.0, False
+        mine, movers, weight, total = coming[own] == place, 0, 0.0, 0.0
         for p in range(len(heads)):
-            if heads[p] < ends[p] and np.int64(entries[heads[p]].place) - start == place:
-                weight, total = weight + entries[heads[p]].weight, total + entries[heads[p]].sum
-                movers, mine = movers + 1, mine or p == own
+            if coming[p] == place:
+                movers, weight, total = movers + 1, weight + entries[heads[p]].weight, total + entries[heads[p]].sum
                 heads[p] += 1
+                coming[p] = _place(entries, heads[p], ends[p])
         if mine:
-            moved[place] = 0
+            moved[at] = 0
         if movers > 1 or not mine:
-            weights[place] = weight / movers
+            weights[at] = weight / movers
             if len(sums):
-                sums[place] = total / movers
+                sums[at] = total / movers
+
+
+@inner_kernel
+def _place(entries, head, end):  # type: ignore[no-untyped-def]
+    """Return the place of the next entry of a process; NONE after its last one."""
+    return np.int64(entries[head].place) if head < end else NONE

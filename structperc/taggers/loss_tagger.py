@@ -196,7 +196,7 @@ class LossTagger(LatticeTagger):
         data, penalty = losses.sum(), self.penalty(batch)
         loss = data.detach().double()
         own = torch.stack([loss, penalty.detach() if isinstance(penalty, Tensor) else torch.full_like(loss, penalty)])
-        apart = self.online is not None and share().processes > 1  # they meet at the end of the epoch
+        apart = self._apart()
         at_once = self.device.type == "cpu" or self._trainer is None or self.trainer.is_last_batch
         self._sums = self._sums + (own if apart else summed(own))
         if not self.full_batch and not apart and at_once:
@@ -250,11 +250,12 @@ class LossTagger(LatticeTagger):
     def on_train_batch_end(self, *args: Any) -> None:
         """Add up the counts of all processes at the end of an epoch."""
         if self.trainer.is_last_batch:
-            if self.online is not None and share().processes > 1:
-                self._sums = summed(self._sums)
+            counts = torch.stack([self._updates, self._wrong, self._tokens])
+            met = summed(torch.cat([self._sums, counts]) if self._apart() else counts)  # one message: all wait for it
             self._clock.stop()
-            counts = summed(torch.stack([self._updates, self._wrong, self._tokens]))
-            self._updates, self._wrong, self._tokens = counts.unbind()
+            if self._apart():
+                self._sums = met[:-3]
+            self._updates, self._wrong, self._tokens = met[-3:].long().unbind()
 
     def training_error(self) -> float:
         """Return the share of training tokens that the best candidate got wrong in this epoch; NaN without any.
@@ -277,6 +278,10 @@ class LossTagger(LatticeTagger):
         strategy = self.trainer.strategy
         with strategy.block_backward_sync() if isinstance(strategy, ParallelStrategy) else nullcontext():
             return closure()
+
+    def _apart(self) -> bool:
+        """Whether processes learn apart: what they have lost meets at the end of an epoch."""
+        return self.online is not None and share().processes > 1
 
     def _learner(self) -> Learner:
         """The optimizer, as training asks it; one that says nothing outside of a trainer."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import pytorch_lightning as pl
@@ -41,10 +42,13 @@ class MixedLearner(SequenceLearner):
     """
 
     def __init__(self, learner: SequenceLearner, optimizer: AveragedOptimizer, due: Callable[[], bool]) -> None:
+        from structperc.online.mixtures import entry_type  # which needs a compiler
+
         self.learner, self.optimizer, self.due = learner, optimizer, due
         self.mixed = True  # since the last mini-batch
-        self.exchange = Exchange()
         optimizer.mark_moved()
+        weights = [some for _, _, some, _ in self._tables()]
+        self.exchange = Exchange(entry_type(np.result_type(*weights), sum(map(len, weights))))
 
     def learn(self, batch: Batch) -> Learned:
         """Learn the sequences of a batch in their order, and mix if that is due."""
@@ -57,19 +61,16 @@ class MixedLearner(SequenceLearner):
     @torch.no_grad()
     def mix(self) -> None:
         """Give all processes the same weights, sums and steps, unless they have them; it waits for all processes."""
-        from structperc.online.mixtures import entry_type, listed, mix  # which need a compiler
+        from structperc.online.mixtures import mix, write_moved  # which need a compiler
 
         if self.mixed:
             return
         self.mixed = True
         group, tables = self.optimizer.param_groups[0], list(self._tables())
-        weights = [some for _, _, some, _ in tables]
-        kind = entry_type(np.result_type(*weights), sum(map(len, weights)))
-        found = self.exchange(listed(tables, kind), group["steps"])
+        found = self.exchange(partial(write_moved, tables), group["steps"])
         group["steps"] = int(found.numbers.max())
-        heads = found.begins.copy()
         for some in tables:
-            mix(found.entries, heads, found.ends, share().process, *some)
+            mix(found.entries, found.begins, found.ends, share().process, *some)
 
     def _tables(self) -> Iterator[tuple[np.ndarray, int, np.ndarray, np.ndarray]]:
         """Of each parameter marks, number of weights in those before it, weights, and sums if there are averages."""

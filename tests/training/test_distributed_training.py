@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 
@@ -189,15 +190,20 @@ def gradients(process):
 
 def exchanged(process):
     """Numbers and lists of two processes: one list is longer than there is room, others are empty."""
-    exchange, found = Exchange(), []
+    exchange, found = Exchange(entry_type(np.float32, 10)), []
     exchange.room = 3
     for length in (2 - 2 * process, 100 * process, 0, 7 + process):
-        entries = np.array([(i, process, length) for i in range(length)], entry_type(np.float32, 10))
-        got = exchange(entries, 5 - process)
+        got = exchange(partial(write, [(i, process, length) for i in range(length)]), 5 - process)
         found.append(
             [got.numbers.tolist(), *(got.entries[a:b].tolist() for a, b in zip(got.begins, got.ends, strict=True))]
         )
     return found
+
+
+def write(entries, room):
+    """Put entries into room, as many as fit; how many there are."""
+    room[: len(entries)] = entries[: len(room)]
+    return len(entries)
 
 
 def work(process, folder):
@@ -308,8 +314,10 @@ def test_one_process_sums_nothing():
     x = torch.ones(2, requires_grad=True)
     assert summed(x) is x
     assert gathered(iter([1, 2])) == [1, 2]
-    alone = Exchange()(np.zeros(2), 3)
-    assert [x.tolist() for x in alone] == [[0, 0], [0], [2], [3]]
+    entries = [(i, 2, 3) for i in range(5000)]  # more than a first message has room for
+    alone = Exchange(entry_type(np.float32, 10))(partial(write, entries), 3)
+    assert alone.entries[int(alone.begins[0]) : int(alone.ends[0])].tolist() == entries
+    assert alone.numbers.tolist() == [3]
     assert concatenated(x) == (x, [0, 2])
     assert share() == WHOLE
 
