@@ -1,5 +1,6 @@
 """The order in which sequences are seen: mini-batches of similar length, reproducible from (seed, epoch)."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -9,6 +10,7 @@ from structperc.batching.processes import WHOLE, Share
 from structperc.errors import InputError
 
 POOL = 16  # batches per pool: sequences are sorted by length only within a pool, so order stays random
+TOKENS = 2**16  # of a mini-batch whose sequences are learned one after the other
 
 
 class LengthBatches(DistributedSampler[list[int]]):
@@ -88,3 +90,13 @@ class LengthBatches(DistributedSampler[list[int]]):
         starts = range(0, len(order), size)
         enough = [start for start in starts if start == 0 or len(order) - start >= self.share.processes]
         return np.split(order, enough[1:]) if enough else []
+
+
+def rows_one_by_one(lengths: Sequence[int] | np.ndarray, processes: int) -> int:
+    """Return how many sequences are in each mini-batch of a process where they are learned one after the other.
+
+    They are some 65,000 tokens: a step of the trainer then takes much longer than what it does around it. There are as
+    many mini-batches in an epoch as there are processes, or a multiple of it, so that processes mix at even distances.
+    """
+    steps = processes * max(1, round(int(np.sum(lengths)) / (TOKENS * processes**2)))
+    return max(1, math.ceil(len(lengths) / (steps * processes)))

@@ -14,7 +14,7 @@ from structperc.batching.cache import Cache, Memory, Store
 from structperc.batching.encoded import EncodedCorpus, FixedBatches
 from structperc.batching.kept_corpus import content
 from structperc.batching.processes import share
-from structperc.batching.sampler import LengthBatches
+from structperc.batching.sampler import LengthBatches, rows_one_by_one
 from structperc.data.corpus import Corpus
 from structperc.data.holdout import held_out
 from structperc.data.labels import LabelSet
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 SPLITS = ("train", "dev", "test")
+TOGETHER = 8  # sequences of a mini-batch that are learned together
 
 UNMARKED = "(-DOCSTART- or newdoc lines) in it; set data.unit: sentence"
 
@@ -56,9 +57,10 @@ class SequenceData(pl.LightningDataModule, ABC):
             segments, such as parts of speech.
         labels: scheme that the source is written in; default: as `scheme`.
         strict: refuse illegal label sequences instead of repairing and counting them.
-        batch_size: sequences per step of training, in each process. Where a tagger learns them one after the other, as
-            those of the perceptron family do, it is a matter of speed alone; several processes mix their weights ten
-            times an epoch, or after each mini-batch where there are fewer.
+        batch_size: sequences per step of training, in each process; by default 8. Where a tagger learns them one after
+            the other, as those of the perceptron family do, it is a matter of speed alone, and by default what makes
+            some 65,000 tokens; several processes mix their weights as often in an epoch as they are many, or after each
+            mini-batch where there are fewer.
         eval_batch_size: sequences at a time where nothing is learned. Decisions do not depend on it, apart from
             which of several labellings of equal score are the last of a list of candidates.
         shuffle: see training sequences in a new order every epoch; else the same mini-batches of sequences of one
@@ -88,7 +90,7 @@ class SequenceData(pl.LightningDataModule, ABC):
         scheme: Scheme = "IOB2",
         labels: Scheme | None = None,
         strict: bool = False,
-        batch_size: int = 8,
+        batch_size: int | None = None,
         eval_batch_size: int = 16,
         shuffle: bool = True,
         seed: int = 1,
@@ -101,7 +103,7 @@ class SequenceData(pl.LightningDataModule, ABC):
         super().__init__()
         least = (("batch_size", batch_size, 1), ("eval_batch_size", eval_batch_size, 1), ("seed", seed, 0))
         for name, value, low in (*least, ("holdout", holdout, 0), ("cache_workers", cache_workers, 1)):
-            if value < low:
+            if value is not None and value < low:
                 raise InputError(f"data.{name} must be >= {low}, got {value}")
         check_splits("data.predict", [predict])
         if types and scheme == "none":
@@ -232,7 +234,7 @@ class SequenceData(pl.LightningDataModule, ABC):
     def loader(self, split: str, shuffle: bool = False) -> "DataLoader[Batch]":
         """Return an iterable over the mini-batches of a split; each process gets its share of them."""
         rows = self._encoded[split]
-        size = self.batch_size if shuffle else self.eval_batch_size
+        size = self._step_size(rows) if shuffle else self.eval_batch_size
         order = LengthBatches(rows.corpus.lengths, size, shuffle, self.seed, share(), not (shuffle and self.one_by_one))
         return DataLoader(rows, batch_size=None, sampler=order)
 
@@ -240,9 +242,15 @@ class SequenceData(pl.LightningDataModule, ABC):
         """Return the mini-batches of the training data: shuffled anew in each epoch, or always the same ones."""
         if self.shuffle:
             return self.loader("train", shuffle=True)
-        batches = FixedBatches(self._encoded["train"], self.batch_size, share())
+        rows = self._encoded["train"]
+        batches = FixedBatches(rows, self._step_size(rows), share())
         own: DistributedSampler[Batch] = DistributedSampler(batches, num_replicas=1, rank=0, shuffle=False)
         return DataLoader(batches, batch_size=None, sampler=own)  # all of them: they are this process's share
+
+    def _step_size(self, rows: EncodedCorpus) -> int:
+        if self.batch_size is not None:
+            return self.batch_size
+        return rows_one_by_one(rows.corpus.lengths, share().processes) if self.one_by_one else TOGETHER
 
     def val_dataloader(self) -> Any:
         """Return the mini-batches of the development data, or an empty list where there are none to evaluate."""

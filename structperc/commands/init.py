@@ -105,7 +105,6 @@ def data_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[
         ("unit: sentence", "or document, for features of whole documents") if found.documents else None,
         (f"holdout: {held}", "the last sentences are development data; leave out with a dev file") if held else None,
         (f"encoding: {written(encoding)}", "of the files") if encoding != "utf-8" else None,
-        ("batch_size: 4", "sentences per step of training"),
     ]
     kind = "Conllu" if found.tags else "Conll"
     body = [f"    {line[0]:<28}  # {line[1]}" for line in lines if line is not None]

@@ -32,7 +32,6 @@ class Numbers(NamedTuple):
     cost: float
 
 
-ONLINE = {"batch_size": 64}
 FULL_BATCH = {"batch_size": 500, "shuffle": False}  # the size is a matter of memory alone
 
 
@@ -69,7 +68,7 @@ def _online(criterion: Criterion, rivals: int, optimizer: Callable[..., Any]) ->
     def make(features: FeatureExtractor) -> Tagger:
         return Tagger(features, SparseLinear(), criterion, KBest(rivals), optimizer)
 
-    return Algorithm(make, 10, ONLINE)
+    return Algorithm(make, 10, {})
 
 
 def _crf(numbers: Numbers) -> Algorithm:

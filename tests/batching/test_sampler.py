@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from structperc.batching.processes import Share
-from structperc.batching.sampler import LengthBatches
+from structperc.batching.sampler import TOKENS, LengthBatches, rows_one_by_one
 from structperc.errors import InputError
 
 LENGTHS = np.random.default_rng(0).integers(1, 200, 1003)
@@ -65,6 +65,19 @@ def test_processes_have_about_as_many_tokens_of_a_batch(processes):
         tokens = [LENGTHS[share].sum() for share in shares]
         assert max(tokens) - min(tokens) <= LENGTHS[np.concatenate(shares)].max()
         assert all(share == sorted(share, key=order.index) for share in shares)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "processes", "steps"), [(12, 1, 12), (12, 2, 6), (12, 3, 3), (0.1, 1, 1), (0.1, 3, 3)]
+)
+def test_mini_batches_of_sequences_learned_one_by_one_have_many_tokens_and_suit_mixtures(tokens, processes, steps):
+    """They are of equal size, and as many as processes or a multiple of it; tokens: in the corpus, in TOKENS."""
+    lengths = np.resize(LENGTHS, int(tokens * TOKENS / LENGTHS.mean()))
+    size = rows_one_by_one(lengths, processes)
+    batches = list(LengthBatches(lengths, size, True, share=Share(0, processes), by_length=False))
+    assert len(batches) == steps
+    assert len(batches[-1]) > 0.9 * len(batches[0])
+    assert rows_one_by_one([3], 2) == 1
 
 
 @pytest.mark.parametrize("shuffle", [True, False])

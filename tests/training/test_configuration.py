@@ -149,7 +149,7 @@ def test_unknown_keys_are_refused_everywhere_even_without_a_value(refused, place
         ("model: {search: {class_path: [a]}}", "o.yaml: model.search: class_path is the dotted path of a class"),
         ("model: {search: {init_args: 3}}", "o.yaml: model.search: init_args are written as KEY: VALUE"),
         ("model: {criterion: ''}", "o.yaml:1: model.criterion: '' is no class path"),
-        ("data:\n  init_args: {batch_size: null}", "o.yaml:2: data.batch_size: null is no value of it"),
+        ("data:\n  init_args: {eval_batch_size: null}", "o.yaml:2: data.eval_batch_size: null is no value of it"),
         ("model:\n  search: {init_args: {k: many}}", "o.yaml:2: model.search.k: expected int, got many"),
         ("data:\n  init_args: {unit: word}", "o.yaml:2: data.unit: expected one of 'sentence', 'document', got word"),
         ("seed_everything: -1", "o.yaml:1: seed_everything: write a whole number from 0 to"),
