@@ -100,7 +100,7 @@ def test_studies_of_studies_name_others():
     ("right", "wrong"),
     [
         ("structperc.criteria.Perceptron", "structperc.criteria.Percepton"),
-        ("batch_size: 4", "batchsize: 4"),
+        ("unit: document", "units: document"),
         ("max_epochs: 10", "max_epochs: ten"),
     ],
 )

@@ -29,6 +29,13 @@ def one_by_one(batch: Batch) -> Iterator[Batch]:
         yield _cut(batch, slice(row, row + 1), tokens)
 
 
+def even_parts(batch: Batch, n: int) -> Iterator[Batch]:
+    """Yield the sequences of a batch in their order in n parts that differ by one at most, n <= B."""
+    B, ends = len(batch.lengths), boundaries(batch.lengths).tolist()
+    for start, stop in pairwise(i * B // n for i in range(n + 1)):
+        yield batch if n == 1 else _cut(batch, slice(start, stop), (ends[start], ends[stop]))
+
+
 def _cut(batch: Batch, rows: slice, tokens: tuple[int, int]) -> Batch:
     """Some rows of a batch, whose tokens are those from the first to the second of `tokens`."""
     places = rows, slice(0, int(batch.lengths[rows].max()))

@@ -96,7 +96,7 @@ def rows_one_by_one(lengths: Sequence[int] | np.ndarray, processes: int) -> int:
     """Return how many sequences are in each mini-batch of a process where they are learned one after the other.
 
     They are some 65,000 tokens: a step of the trainer then takes much longer than what it does around it. There are as
-    many mini-batches in an epoch as there are processes, or a multiple of it, so that processes mix at even distances.
+    many mini-batches in an epoch as there are processes, or a multiple of it.
     """
     steps = processes * max(1, round(int(np.sum(lengths)) / (TOKENS * processes**2)))
     return max(1, math.ceil(len(lengths) / (steps * processes)))

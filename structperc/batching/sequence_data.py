@@ -59,8 +59,7 @@ class SequenceData(pl.LightningDataModule, ABC):
         strict: refuse illegal label sequences instead of repairing and counting them.
         batch_size: sequences per step of training, in each process; by default 8. Where a tagger learns them one after
             the other, as those of the perceptron family do, it is a matter of speed alone, and by default what makes
-            some 65,000 tokens; several processes mix their weights as often in an epoch as they are many, or after each
-            mini-batch where there are fewer.
+            some 65,000 tokens.
         eval_batch_size: sequences at a time where nothing is learned. Decisions do not depend on it, apart from
             which of several labellings of equal score are the last of a list of candidates.
         shuffle: see training sequences in a new order every epoch; else the same mini-batches of sequences of one

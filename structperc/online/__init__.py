@@ -8,6 +8,6 @@ mixtures.py    what several processes have moved, mixed
 arrays.py      what these read and write
 """
 
-from structperc.online.learner import Learned, OnlineLearner, SequenceLearner, move
+from structperc.online.learner import Learned, OnlineLearner, SequenceLearner, joined, move
 
-__all__ = ["Learned", "SequenceLearner", "OnlineLearner", "move"]
+__all__ = ["Learned", "SequenceLearner", "OnlineLearner", "joined", "move"]

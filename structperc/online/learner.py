@@ -27,6 +27,12 @@ class Learned(NamedTuple):
     wrong: int  # tokens whose label in the best candidate is not gold's
 
 
+def joined(parts: list[Learned]) -> Learned:
+    """Return what happened in all parts of a batch."""
+    lost, updates, wrong = zip(*parts, strict=True)
+    return Learned(torch.cat(lost), sum(updates), sum(wrong))
+
+
 class SequenceLearner(ABC):
     """Base of what learns the sequences of a batch one after the other.
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from structperc.batching.parts import one_by_one
 from structperc.criteria import Criterion, Decision
 from structperc.criteria.base import best, losses
-from structperc.online import Learned, OnlineLearner, SequenceLearner, move
+from structperc.online import Learned, OnlineLearner, SequenceLearner, joined, move
 from structperc.optim import AveragedOptimizer
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Scored
@@ -84,9 +84,3 @@ class CandidateLearner(SequenceLearner):
         """The tokens whose label in the best candidate by total score is not gold's."""
         chosen = scored.candidates.labels[0, best(scored, scored.candidates.valid)]
         return int((chosen != scored.gold).sum())
-
-
-def joined(parts: list[Learned]) -> Learned:
-    """Return what happened in all parts of a batch."""
-    lost, updates, wrong = zip(*parts, strict=True)
-    return Learned(torch.cat(lost), sum(updates), sum(wrong))

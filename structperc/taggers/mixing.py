@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import zip_longest
 
 import numpy as np
 import pytorch_lightning as pl
@@ -10,10 +11,13 @@ import torch
 from pytorch_lightning.callbacks import ModelCheckpoint
 
 from structperc.batching.exchange import Exchange
+from structperc.batching.parts import even_parts
 from structperc.batching.processes import share
-from structperc.online import Learned, SequenceLearner
+from structperc.online import Learned, SequenceLearner, joined
 from structperc.optim import AveragedOptimizer
 from structperc.structures import Batch
+
+OFTEN = 4  # mixtures for each process in the first epoch
 
 
 class MixedLearner(SequenceLearner):
@@ -38,10 +42,10 @@ class MixedLearner(SequenceLearner):
     Args:
         learner: learns the share of this process.
         optimizer: of all weights that it moves; their marks are read here.
-        due: whether to mix after the mini-batch of now, of all processes alike.
+        due: how often to mix within the mini-batch of now, of all processes alike.
     """
 
-    def __init__(self, learner: SequenceLearner, optimizer: AveragedOptimizer, due: Callable[[], bool]) -> None:
+    def __init__(self, learner: SequenceLearner, optimizer: AveragedOptimizer, due: Callable[[], int]) -> None:
         from structperc.online.mixtures import entry_type  # which needs a compiler
 
         self.learner, self.optimizer, self.due = learner, optimizer, due
@@ -51,12 +55,19 @@ class MixedLearner(SequenceLearner):
         self.exchange = Exchange(entry_type(np.result_type(*weights), sum(map(len, weights))))
 
     def learn(self, batch: Batch) -> Learned:
-        """Learn the sequences of a batch in their order, and mix if that is due."""
-        learned = self.learner.learn(batch)
-        self.mixed = False
-        if self.due():
-            self.mix()
-        return learned
+        """Learn the sequences of a batch in their order, and mix as often as that is due, at even distances.
+
+        Where mixtures are more than sequences, nothing is learned before the last ones.
+        """
+        times, learned = self.due(), []
+        parts = even_parts(batch, min(max(1, times), len(batch.lengths)))
+        for part, _ in zip_longest(parts, range(times)):
+            if part is not None:
+                learned.append(self.learner.learn(part))
+            self.mixed = False
+            if times:
+                self.mix()
+        return joined(learned)
 
     @torch.no_grad()
     def mix(self) -> None:
@@ -102,17 +113,19 @@ def _mix(tagger: pl.LightningModule) -> None:
         online.mix()
 
 
-def mixing_due(trainer: pl.Trainer) -> bool:
-    """Whether processes mix after the mini-batch of now.
+def mixtures_due(trainer: pl.Trainer) -> int:
+    """Return how often processes mix within the mini-batch of now, at last after the last one of an epoch.
 
-    That is as often in an epoch as there are processes, evenly spread, at last after the last mini-batch: the more
-    processes share what is learned between two mixtures, the less of it there should be. Where steps rather than epochs
-    are saved it is after each mini-batch, as nobody says before which.
+    In the first epochs, when much changes, they mix more often than in later ones: 4 P times in the first, half as
+    often in the second, a third in the third, and so on down to once, for P processes. The more of them share what is
+    learned between two mixtures, the less of it there should be. Where steps rather than epochs are saved it is after
+    each mini-batch, as nobody says before which.
     """
-    batches, now, times = trainer.num_training_batches, trainer.fit_loop.batch_idx, share().processes
+    batches, now = trainer.num_training_batches, trainer.fit_loop.batch_idx
     if math.isinf(batches) or any(map(_saves_steps, trainer.checkpoint_callbacks)):
-        return True
-    return (now + 1) * times // batches > now * times // batches
+        return 1
+    times = math.ceil(OFTEN * share().processes / (1 + trainer.current_epoch))
+    return int((now + 1) * times // batches - now * times // batches)
 
 
 def _saves_steps(callback: pl.Callback) -> bool:

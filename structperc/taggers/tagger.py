@@ -24,7 +24,7 @@ from structperc.taggers.builder import Builder
 from structperc.taggers.description import described
 from structperc.taggers.lattice_tagger import LatticeTagger
 from structperc.taggers.loss_tagger import LossTagger
-from structperc.taggers.mixing import MixedLearner, mixing_due
+from structperc.taggers.mixing import MixedLearner, mixtures_due
 from structperc.taggers.model_files import required_entries
 from structperc.taggers.online import online_learner
 from structperc.taggers.scoring import OwnLattice
@@ -151,7 +151,7 @@ class Tagger(LossTagger):
         """
         self.online = None if self._needs_gradients() else self.learner(optimizer)
         if self.online is not None and share().processes > 1:
-            due = partial(mixing_due, self.trainer)
+            due = partial(mixtures_due, self.trainer)
             self.online = MixedLearner(self.online, cast(AveragedOptimizer, optimizer), due)
         data.one_by_one = self.online is not None
 

@@ -1,4 +1,6 @@
-"""When processes mix what they learn online: as often as they are many, and wherever else weights are looked at."""
+"""When processes mix what they learn online: often at first, then seldom, and wherever else weights are looked at."""
+
+import math
 
 import pytest
 import pytorch_lightning as pl
@@ -15,7 +17,7 @@ from structperc.taggers.mixing import MixedLearner
 
 BATCHES = 25
 PROCESSES = 4
-QUARTERS = [7, 13, 19, 25]
+FIRST = [math.ceil(BATCHES * i / 16) for i in range(1, 17)]  # 4 PROCESSES mixtures in the first epoch
 
 
 class Judged(Sentences):
@@ -59,15 +61,16 @@ def mixtures(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, QUARTERS),
-        ({"limit_train_batches": 3}, [1, 2, 3]),
-        ({"val_check_interval": 5}, sorted({*QUARTERS, 5, 10, 15, 20})),
-        ({"max_steps": 9}, [7, 9]),
+        ({}, FIRST),
+        ({"max_epochs": 3}, [*FIRST, *(25 + math.ceil(25 * i / 8) for i in range(1, 9)), 55, 59, 63, 67, 71, 75]),
+        ({"limit_train_batches": 3}, [1] * 5 + [2] * 5 + [3] * 6),
+        ({"val_check_interval": 5}, sorted({*FIRST, 5, 10, 15, 20})),
+        ({"max_steps": 9}, [n for n in FIRST if n < 9] + [9]),
         ({"callbacks": [ModelCheckpoint(every_n_train_steps=4)]}, list(range(1, BATCHES + 1))),
     ],
-    ids=["epoch", "few", "validations", "ends early", "steps are saved"],
+    ids=["epoch", "epochs", "few", "validations", "ends early", "steps are saved"],
 )
-def test_mixtures_are_few_and_weights_mixed_when_looked_at(options, expected, mixtures, tmp_path):
+def test_mixtures_become_fewer_and_weights_mixed_when_looked_at(options, expected, mixtures, tmp_path):
     data, looks = Judged(sentences(BATCHES), batch_size=1), Looks()
     callbacks = [*options.pop("callbacks", []), looks]
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 from functools import partial
-from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +51,15 @@ ONLINE = ("perceptron", "seldom", "margin", "nonlocal", "passive-aggressive")
 EXACT, CLOSE = {"rtol": 0.0, "atol": 0.0}, {"rtol": 1e-4, "atol": 1e-5}
 CASES = {  # criterion, optimizer, length of lists, options of scorer, tagger and data, tolerance
     "perceptron": (Perceptron(), PerceptronSteps, 1, {}, {}, {}, EXACT),
-    "seldom": (Perceptron(), PerceptronSteps, 1, {}, {}, {"train": 51}, EXACT),  # 13 mini-batches, mixed twice
+    "seldom": (
+        Perceptron(),
+        PerceptronSteps,
+        1,
+        {},
+        {},
+        {"train": 51},
+        EXACT,
+    ),  # 13 mini-batches, mixed 8, 4, 3 and 2 times
     "margin": (Margin(5), PerceptronSteps, 2, {"transitions": False}, {}, {}, EXACT),
     "nonlocal": (LocalAndNonlocal(5), PerceptronSteps, 5, {}, {"nonlocal_features": 1}, {}, EXACT),
     "passive-aggressive": (Hinge(), PassiveAggressive, 1, {}, {}, {}, CLOSE),
@@ -126,8 +133,10 @@ def mixture(case, epochs):
     for epoch in range(epochs):
         for order in orders:
             order.set_epoch(epoch)
-        for batches in zip(*map(between_mixtures, orders), strict=True):
+        for batches in zip(*(between_mixtures(order, math.ceil(8 / (1 + epoch))) for order in orders), strict=True):
             steps = max(len(batch) for batch in batches)
+            if steps == 0:
+                continue
             paths = torch.stack([path(tagger, learner, weights, rows, batch, steps) for batch in batches])
             movers = (paths != weights).any(1).sum(0)  # not only those that end where they do not begin
             mixtures.append(weights + (paths.double() - weights).sum(0) / movers.clamp(min=1))
@@ -136,11 +145,20 @@ def mixture(case, epochs):
     return {f"{kind} {name}": p for kind, x in found.items() for name, p in named(tagger, x).items()}
 
 
-def between_mixtures(order):
-    """What is learned until the next mixture: after one half of an epoch, or a mini-batch more, and at its end."""
-    batches = list(order)
-    ends = [math.ceil(len(batches) / 2), len(batches)]
-    return [list(chain(*batches[first:last])) for first, last in pairwise([0, *ends])]
+def between_mixtures(order, times):
+    """What is learned until the next mixture: they are at even distances in an epoch, and within a mini-batch."""
+    batches, found, under_way = list(order), [], []
+    for i, batch in enumerate(batches):
+        ends = [m for m in range(1, times + 1) if i < math.ceil(m * len(batches) / times) <= i + 1]
+        parts = min(max(1, len(ends)), len(batch))
+        cut = [batch[p * len(batch) // parts : (p + 1) * len(batch) // parts] for p in range(parts)]
+        for part in [*cut, *[[]] * (len(ends) - len(cut))]:
+            under_way += part
+            if ends:
+                found.append(under_way)
+                under_way = []
+    assert not under_way
+    return found
 
 
 def path(tagger, learner, weights, rows, batch, steps):
@@ -150,7 +168,7 @@ def path(tagger, learner, weights, rows, batch, steps):
     for row in batch:
         learner.learn(rows[[row]])
         after.append(parameters_to_vector(tagger.parameters()).detach())
-    return torch.stack([*after, *[after[-1]] * (steps - len(after))])
+    return torch.stack([*after, *[after[-1] if after else weights] * (steps - len(after))])
 
 
 def named(tagger, vector):

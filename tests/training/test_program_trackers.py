@@ -80,7 +80,7 @@ def test_learning_curves_arrive_with_their_epochs(tracked):
 
 def test_the_configuration_arrives_as_plain_values(tracked):
     options = tracked("--trainer.max_epochs=1").options
-    assert options["data"]["init_args"]["batch_size"] == 4
+    assert options["data"]["init_args"]["unit"] == "document"
     assert options["model"]["init_args"]["optimizer"]["class_path"] == "structperc.optim.Perceptron"
     assert options["trainer"]["max_epochs"] == 1
     assert not {"logger", "default_root_dir"} & options["trainer"].keys()
