@@ -70,7 +70,7 @@ class Reranker(LossTagger, SecondModel):
     ) -> None:
         super().__init__(first, scorer, criterion, search, nonlocal_features, decoder, jackknife, correct)
         self.optimizer, self.lr_scheduler, self.prior = optimizer, lr_scheduler, None
-        self.start_counts()
+        self.start_sums()
 
     def make_scoring(self) -> "ListScores":
         """Return the second model's scores of the first model's lists."""

@@ -23,6 +23,7 @@ from structperc.online import SequenceLearner
 from structperc.optim import Diverged, Learner, check_finite, learner
 from structperc.structures import Batch, Candidates, Scored
 from structperc.taggers.epoch_clock import EpochClock
+from structperc.taggers.epoch_sums import EpochSums
 from structperc.taggers.lattice_tagger import LatticeTagger
 from structperc.taggers.refused import check_steps
 from structperc.taggers.schedules import scheduled
@@ -50,7 +51,7 @@ class LossTagger(LatticeTagger):
     corpus_size: int | None = None  # sequences that share the prior; None: those of the batch are all
     _step_losses: Mapping[int, Tensor] = MappingProxyType({})  # of the mini-batches since the last step, by number
     _searched: Sequence[Candidates] = ()
-    _sums: Tensor  # (2,) float64, of the epoch and of all processes: losses, penalties
+    _sums: EpochSums
 
     @abstractmethod
     def scored(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
@@ -99,9 +100,7 @@ class LossTagger(LatticeTagger):
 
     def _learn(self, online: SequenceLearner, batch: Batch, batch_idx: int) -> Tensor:
         learned = online.learn(batch)
-        self._updates += learned.updates
-        self._wrong += learned.wrong
-        self._tokens += batch.lengths.sum()
+        self._sums.count(learned.updates, learned.wrong, batch.lengths.sum())
         return self.add(learned.losses, batch, batch_idx)
 
     def validated(self, batch: Batch, batch_idx: int) -> Tensor:
@@ -129,7 +128,7 @@ class LossTagger(LatticeTagger):
         Optimizers that take turns learn which epoch begins. Raises InputError where a full batch would be divided.
         """
         self._step_losses, self._searched = {}, []
-        self.start_counts()
+        self.start_sums()
         self._clock = EpochClock()
         optimizer = self._learner()
         optimizer.begin_epoch(self.current_epoch)
@@ -196,50 +195,50 @@ class LossTagger(LatticeTagger):
         data, penalty = losses.sum(), self.penalty(batch)
         loss = data.detach().double()
         own = torch.stack([loss, penalty.detach() if isinstance(penalty, Tensor) else torch.full_like(loss, penalty)])
-        apart = self._apart()
+        self._sums.add(own)
         at_once = self.device.type == "cpu" or self._trainer is None or self.trainer.is_last_batch
-        self._sums = self._sums + (own if apart else summed(own))
-        if not self.full_batch and not apart and at_once:
-            check_finite(float(self._sums.sum()), f"epoch {self.current_epoch + 1}", self._learner().advice)
+        if not self.full_batch and not self._sums.apart and at_once:
+            check_finite(float(self._sums.losses.sum()), f"epoch {self.current_epoch + 1}", self._learner().advice)
         self._step_losses = {**self._step_losses, batch_idx: own.sum()}
         return data + penalty
 
     def objective(self) -> float:
         """Return the objective of the epoch: exact in full-batch training, else the sum of what the steps saw."""
         if not isinstance(self.criterion, CorpusCriterion):
-            return float(self._sums.sum())
+            return float(self._sums.losses.sum())
         totals = self.criterion.recent if self.criterion.totals is None else self.criterion.totals
-        return float(self.criterion.objective(totals)) + float(self._sums[1]) if totals.isfinite().all() else math.nan
+        penalty = float(self._sums.losses[1])
+        return float(self.criterion.objective(totals)) + penalty if totals.isfinite().all() else math.nan
 
     def on_train_epoch_end(self) -> None:
         """Log objective, training error and updates; stop when the optimizer has finished, and print its reason."""
         self.log("train/objective", self.objective(), prog_bar=True)
         if self.online is not None:
-            logger.info("epoch %d: %s", self.current_epoch + 1, self._clock.told(int(self._updates)))
+            logger.info("epoch %d: %s", self.current_epoch + 1, self._clock.told(self._sums.updates))
         finished, news = self._learner().finished, self._learner().news
         if news and (finished or (self.current_epoch + 1) % REPORTED == 0):
             logger.info("epoch %d: %s", self.current_epoch + 1, news)
         if finished:
             logger.info("epoch %d: %s", self.current_epoch + 1, finished)
             self.trainer.should_stop = True
-        self.log("train/updates", float(self._updates))
+        self.log("train/updates", float(self._sums.updates))
         if self.criterion.rivals_needed:
             self.log("train/error", self.training_error(), prog_bar=True)
 
     # -- what is watched -------------------------------------------------------------------------------------
 
-    def start_counts(self) -> None:
-        """Set the sums of the epoch to zero: losses and penalties, updates, wrong tokens and tokens."""
-        self._sums = torch.zeros(2, dtype=torch.float64, device=self.device)
-        self._updates, self._wrong, self._tokens = torch.zeros(3, dtype=torch.int64, device=self.device).unbind()
+    def start_sums(self) -> None:
+        """Set the sums of the epoch to zero. Processes that learn apart tell each other of theirs when it ends."""
+        self._sums = EpochSums(self.device, apart=self.online is not None and share().processes > 1)
 
     def count(self, batch: Batch, scored: Scored, acts: Tensor) -> None:
         """Count the updates (acts, (B,) bool), the wrong tokens of the best candidates and the tokens of this step."""
-        self._updates += acts.sum()
-        if self.criterion.rivals_needed:
-            self._tokens += scored.lattice.lengths.sum()
-            chosen = self._chosen(self.without_cost(batch, scored))
-            self._wrong += (chosen != scored.gold).sum()  # both are 0 in the padding
+        if not self.criterion.rivals_needed:
+            self._sums.count(acts.sum())
+            return
+        chosen = self._chosen(self.without_cost(batch, scored))
+        wrong = (chosen != scored.gold).sum()  # both are 0 in the padding
+        self._sums.count(acts.sum(), wrong, scored.lattice.lengths.sum())
 
     def _chosen(self, scored: Scored) -> Tensor:
         labels, valid = scored.candidates.labels, scored.candidates.valid
@@ -248,21 +247,17 @@ class LossTagger(LatticeTagger):
         return labels[torch.arange(len(labels), device=labels.device), best(scored, valid)]
 
     def on_train_batch_end(self, *args: Any) -> None:
-        """Add up the counts of all processes at the end of an epoch."""
+        """Add up the sums of all processes at the end of an epoch, and stop its clock."""
         if self.trainer.is_last_batch:
-            counts = torch.stack([self._updates, self._wrong, self._tokens])
-            met = summed(torch.cat([self._sums, counts]) if self._apart() else counts)  # one message: all wait for it
+            self._sums.meet()
             self._clock.stop()
-            if self._apart():
-                self._sums = met[:-3]
-            self._updates, self._wrong, self._tokens = met[-3:].long().unbind()
 
     def training_error(self) -> float:
         """Return the share of training tokens that the best candidate got wrong in this epoch; NaN without any.
 
         The best is that by score alone: a cost draws the search to labellings that nobody would choose.
         """
-        return int(self._wrong) / int(self._tokens) if self._tokens else math.nan
+        return self._sums.error
 
     # -- how it is done --------------------------------------------------------------------------------------
 
@@ -278,10 +273,6 @@ class LossTagger(LatticeTagger):
         strategy = self.trainer.strategy
         with strategy.block_backward_sync() if isinstance(strategy, ParallelStrategy) else nullcontext():
             return closure()
-
-    def _apart(self) -> bool:
-        """Whether processes learn apart: what they have lost meets at the end of an epoch."""
-        return self.online is not None and share().processes > 1
 
     def _learner(self) -> Learner:
         """The optimizer, as training asks it; one that says nothing outside of a trainer."""

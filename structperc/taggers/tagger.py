@@ -80,7 +80,7 @@ class Tagger(LossTagger):
             raise InputError("model.criterion.unit is sentence, but non-local features compare sentences: leave it out")
         self.optimizer, self.lr_scheduler = optimizer, lr_scheduler
         self.prior, self.init_from = prior, init_from
-        self.start_counts()
+        self.start_sums()
 
     def make_scoring(self) -> OwnLattice:
         """Return the scores in the lattice of the scorer, plus those of the non-local features."""

@@ -182,9 +182,9 @@ def test_units_are_checked(make, message):
 def errors(tagger: Tagger, batch: Batch) -> tuple[int, int]:
     """The wrong tokens that a batch counts when it is learned by gradients, and then when it is learned online."""
     online, tagger.online = tagger.learner(Additive(tagger.parameters())), None
-    tagger.start_counts()
+    tagger.start_sums()
     tagger.training_step(batch)
-    return int(tagger._wrong), online.learn(batch).wrong
+    return int(tagger._sums.counts[1]), online.learn(batch).wrong
 
 
 @pytest.mark.parametrize("unit", ["sequence", "sentence"])

@@ -492,7 +492,7 @@ def test_the_average_is_over_the_steps_from_the_start(data, tmp_path):
     history = list(naive_steps(naive, data, 0, 1.0))
     for name, final in history[-1].items():
         torch.testing.assert_close(learning_parameters(tagger)[name], final)
-    assert int(trainer.callback_metrics["train/updates"]) == int(naive._updates)
+    assert int(trainer.callback_metrics["train/updates"]) == naive._sums.updates
     with trainer.optimizers[0].averaged():
         for name, w in learning_parameters(tagger).items():
             torch.testing.assert_close(w, torch.stack([step[name] for step in history]).double().mean(0).float())
