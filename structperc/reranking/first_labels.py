@@ -43,7 +43,7 @@ class FirstLabels(DocumentAttribute):
         self,
         first: Tagger | None = None,
         jackknife: JackKnife | None = None,
-        batch_size: int = 256,
+        batch_size: int | None = None,
         seed: int = 1,
     ) -> None:
         if first is not None and (len(first.nonlocal_features) or first.init_from is not None):

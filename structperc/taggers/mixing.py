@@ -4,11 +4,11 @@ import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 import pytorch_lightning as pl
 import torch
-from pytorch_lightning.callbacks import ModelCheckpoint
 
 from structperc.batching.exchange import Exchange
 from structperc.batching.parts import even_parts
@@ -93,7 +93,7 @@ class MixedLearner(SequenceLearner):
 
 
 class Mixing(pl.Callback):
-    """Lets processes mix also where weights are looked at between mixtures, or training ends there.
+    """Lets processes mix also where weights are looked at or saved between mixtures, or training ends there.
 
     The tagger adds this callback by itself.
     """
@@ -105,6 +105,13 @@ class Mixing(pl.Callback):
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Mix what is not mixed yet, where an epoch ends before its last mini-batch."""
         _mix(pl_module)
+
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Mix before weights and optimizers are written; all processes save together."""
+        _mix(pl_module)  # the weights in the checkpoint are those of the tagger, what optimizers count is a copy
+        checkpoint["optimizer_states"] = list(map(trainer.strategy.optimizer_state, trainer.optimizers))
 
 
 def _mix(tagger: pl.LightningModule) -> None:
@@ -118,17 +125,10 @@ def mixtures_due(trainer: pl.Trainer) -> int:
 
     In the first epochs, when much changes, they mix more often than in later ones: 4 P times in the first, half as
     often in the second, a third in the third, and so on down to once, for P processes. The more of them share what is
-    learned between two mixtures, the less of it there should be. Where steps rather than epochs are saved it is after
-    each mini-batch, as nobody says before which.
+    learned between two mixtures, the less of it there should be.
     """
     batches, now = trainer.num_training_batches, trainer.fit_loop.batch_idx
-    if math.isinf(batches) or any(map(_saves_steps, trainer.checkpoint_callbacks)):
+    if math.isinf(batches):
         return 1
     times = math.ceil(OFTEN * share().processes / (1 + trainer.current_epoch))
     return int((now + 1) * times // batches - now * times // batches)
-
-
-def _saves_steps(callback: pl.Callback) -> bool:
-    return isinstance(callback, ModelCheckpoint) and bool(
-        callback._every_n_train_steps or callback._train_time_interval
-    )

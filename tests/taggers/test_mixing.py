@@ -13,6 +13,7 @@ from structperc.online import OnlineLearner
 from structperc.optim import Perceptron as Additive
 from structperc.taggers import mixing
 from structperc.taggers import tagger as tagger_module
+from structperc.taggers.checkpoints import read_checkpoint
 from structperc.taggers.mixing import MixedLearner
 
 BATCHES = 25
@@ -66,7 +67,7 @@ def mixtures(monkeypatch):
         ({"limit_train_batches": 3}, [1] * 5 + [2] * 5 + [3] * 6),
         ({"val_check_interval": 5}, sorted({*FIRST, 5, 10, 15, 20})),
         ({"max_steps": 9}, [n for n in FIRST if n < 9] + [9]),
-        ({"callbacks": [ModelCheckpoint(every_n_train_steps=4)]}, list(range(1, BATCHES + 1))),
+        ({"callbacks": [ModelCheckpoint(every_n_train_steps=4)]}, sorted({*FIRST, *range(4, BATCHES, 4)})),
     ],
     ids=["epoch", "epochs", "few", "validations", "ends early", "steps are saved"],
 )
@@ -80,3 +81,27 @@ def test_mixtures_become_fewer_and_weights_mixed_when_looked_at(options, expecte
     assert mixtures == expected
     assert looks.mixed
     assert all(looks.mixed)
+
+
+def test_checkpoints_hold_what_is_mixed(mixtures, monkeypatch, tmp_path):
+    mix = MixedLearner.mix
+
+    def ahead(self):  # another process has made more steps, and moved all weights
+        if not self.mixed:
+            mix(self)
+            self.optimizer.param_groups[0]["steps"] += 1000
+            for p in self.optimizer.moved:
+                p.data += 1.0
+
+    monkeypatch.setattr(MixedLearner, "mix", ahead)
+    data = Judged(sentences(BATCHES), batch_size=1)
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    limits = {"max_epochs": 1, "accelerator": "cpu", "default_root_dir": tmp_path, "limit_val_batches": 0}
+    saves = ModelCheckpoint(tmp_path, filename="{step}", every_n_train_steps=3, save_top_k=-1)
+    pl.Trainer(callbacks=[saves], **limits, **quiet).fit(make_tagger(data, Perceptron(), Additive), datamodule=data)
+    assert not {3, 6} & {*FIRST}
+    saved = [read_checkpoint(tmp_path / f"step={n}.ckpt") for n in (3, 6)]
+    steps = [one["optimizer_states"][0]["param_groups"][0]["steps"] for one in saved]
+    assert steps == [2003, 5006]  # mixed after mini-batches 2 and 3, then 4, 5 and 6
+    means = [float(one["state_dict"]["scorer.node"].mean()) for one in saved]
+    assert means == pytest.approx([2, 5], abs=0.5)
