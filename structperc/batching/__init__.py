@@ -8,6 +8,7 @@ encoded.py          the same, from which batches are cut
 cache.py            what is kept in files for later runs: kept_corpus.py, kept_features.py, and arrays
 padding.py          the tokens of a batch side by side
 sampler.py          which sequences make a batch, and in which order
+resumable.py        how an interrupted epoch goes on
 parts.py            how a batch that is too large is divided into parts
 processes.py        the processes that share a training
 exchange.py         lists of all of them, in a message each

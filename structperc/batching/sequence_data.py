@@ -14,6 +14,7 @@ from structperc.batching.cache import Cache, Memory, Store
 from structperc.batching.encoded import EncodedCorpus, FixedBatches
 from structperc.batching.kept_corpus import content
 from structperc.batching.processes import share
+from structperc.batching.resumable import ResumableLoader, ResumableOrder
 from structperc.batching.sampler import LengthBatches, rows_one_by_one
 from structperc.data.corpus import Corpus
 from structperc.data.holdout import held_out
@@ -230,21 +231,23 @@ class SequenceData(pl.LightningDataModule, ABC):
         """Return the arrays of a split that `encode` has made."""
         return self._encoded[split]
 
-    def loader(self, split: str, shuffle: bool = False) -> "DataLoader[Batch]":
-        """Return an iterable over the mini-batches of a split; each process gets its share of them."""
+    def loader(self, split: str) -> "DataLoader[Batch]":
+        """Return an iterable over the mini-batches of a split that is labelled; each process gets its share of them."""
         rows = self._encoded[split]
-        size = self._step_size(rows) if shuffle else self.eval_batch_size
-        order = LengthBatches(rows.corpus.lengths, size, shuffle, self.seed, share(), not (shuffle and self.one_by_one))
+        order = LengthBatches(rows.corpus.lengths, self.eval_batch_size, False, self.seed, share())
         return DataLoader(rows, batch_size=None, sampler=order)
 
     def train_dataloader(self) -> "DataLoader[Batch]":
         """Return the mini-batches of the training data: shuffled anew in each epoch, or always the same ones."""
-        if self.shuffle:
-            return self.loader("train", shuffle=True)
         rows = self._encoded["train"]
-        batches = FixedBatches(rows, self._step_size(rows), share())
+        size = self._step_size(rows)
+        if self.shuffle:
+            order = LengthBatches(rows.corpus.lengths, size, True, self.seed, share(), not self.one_by_one)
+            return ResumableLoader(rows, batch_size=None, sampler=ResumableOrder(order))
+        batches = FixedBatches(rows, size, share())
         own: DistributedSampler[Batch] = DistributedSampler(batches, num_replicas=1, rank=0, shuffle=False)
-        return DataLoader(batches, batch_size=None, sampler=own)  # all of them: they are this process's share
+        # all of them: they are this process's share
+        return ResumableLoader(batches, batch_size=None, sampler=ResumableOrder(own))
 
     def _step_size(self, rows: EncodedCorpus) -> int:
         if self.batch_size is not None:

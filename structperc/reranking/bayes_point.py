@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from structperc.batching.processes import alone
-from structperc.batching.sampler import LengthBatches
+from structperc.batching.resumable import ResumableOrder
 from structperc.batching.sequence_data import SequenceData
 from structperc.errors import InputError
 from structperc.progress import bar
@@ -150,7 +150,7 @@ def one_pass(tagger: LossTagger, data: SequenceData, start: Weights, number: int
 def batches(data: SequenceData, epoch: int) -> Iterator[Batch]:
     """Yield the mini-batches of an epoch of training, on the tagger's device."""
     loader = data.train_dataloader()
-    assert isinstance(loader.sampler, LengthBatches)
+    assert isinstance(loader.sampler, ResumableOrder)
     loader.sampler.set_epoch(epoch)
     return iter(loader)
 

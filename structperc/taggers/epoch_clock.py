@@ -14,5 +14,10 @@ class EpochClock:
         self.seconds = perf_counter() - self._start
 
     def told(self, updates: int) -> str:
-        """Return updates and seconds as a person reads them: "1,735 updates in 0.194 s"."""
+        """Return updates and seconds as a person reads them: "1,735 updates in 0.194 s".
+
+        An epoch that is cut short ends now.
+        """
+        if not self.seconds:
+            self.stop()
         return f"{updates:,} updates in {self.seconds:.3f} s"

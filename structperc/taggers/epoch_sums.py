@@ -23,6 +23,7 @@ class EpochSums:
         self.apart = apart
         self.losses = torch.zeros(2, dtype=torch.float64, device=device)  # of sequences; penalties
         self.counts = torch.zeros(3, dtype=torch.int64, device=device)  # updates; wrong tokens; tokens
+        self.met = False
 
     def add(self, own: Tensor) -> None:
         """Add the losses and penalties (2,) float64 of this process's part of a mini-batch."""
@@ -34,7 +35,13 @@ class EpochSums:
             self.counts[i] += more
 
     def meet(self) -> None:
-        """Add up what processes have by themselves, in one message, as each makes all wait; once, after the last."""
+        """Add up what processes have by themselves, once: after the last mini-batch.
+
+        It is one message, as each makes all of them wait.
+        """
+        if self.met:
+            return
+        self.met = True
         if self.apart:
             met = summed(torch.cat([self.losses, self.counts]))
             self.losses, self.counts = met[:2], met[2:].long()

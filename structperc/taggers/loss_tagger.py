@@ -134,7 +134,7 @@ class LossTagger(LatticeTagger):
         optimizer.begin_epoch(self.current_epoch)
         self.full_batch = optimizer.full_batch
         if self._trainer is not None:
-            check_steps(optimizer, self.prior, self.criterion, self.trainer.accumulate_grad_batches)
+            check_steps(optimizer, self.prior, self.criterion, self.trainer)
         if isinstance(self.criterion, CorpusCriterion):
             self.criterion.corpus_size = self.corpus_size
             self.criterion.totals = self._totals() if self.full_batch else None
@@ -212,6 +212,7 @@ class LossTagger(LatticeTagger):
 
     def on_train_epoch_end(self) -> None:
         """Log objective, training error and updates; stop when the optimizer has finished, and print its reason."""
+        self._sums.meet()  # where an epoch ends before its last mini-batch
         self.log("train/objective", self.objective(), prog_bar=True)
         if self.online is not None:
             logger.info("epoch %d: %s", self.current_epoch + 1, self._clock.told(self._sums.updates))

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from structperc.batching.processes import gathered, share
+from structperc.batching.resumable import seen_before
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -48,11 +49,20 @@ class RandomStates(pl.Callback):
         found = f"random states of {len(saved)} processes" if saved else "no random states"
         logger.warning("the checkpoint has %s: what is random goes on otherwise than without the break", found)
 
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Set the generators to the remembered states where a run goes on within an epoch."""
+        seen = seen_before(trainer)
+        if seen is not None:
+            self._restore(trainer, behind=seen == 0)
+
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Set the generators to the remembered states at the start of a resumed run's first epoch."""
+        self._restore(trainer, behind=True)
+
+    def _restore(self, trainer: pl.Trainer, behind: bool) -> None:
         if self._saved is not None:
             restore(self._saved, trainer.strategy.root_device)
-            self._saved, self._behind = None, True
+            self._saved, self._behind = None, behind
 
     def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
         """Make an iterator over the batches once in a resumed run, to draw the random number that an unbroken run does.

@@ -6,17 +6,23 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import StochasticWeightAveraging, WeightAveraging
 
 from structperc.batching.processes import share
+from structperc.batching.resumable import seen_before
 from structperc.criteria import CorpusCriterion, Criterion, Prior
 from structperc.errors import InputError
 from structperc.optim import LBFGS, OWLQN, Learner
 
 
-def check_steps(optimizer: Learner, prior: Prior | None, criterion: Criterion, accumulated: int) -> None:
+def check_steps(optimizer: Learner, prior: Prior | None, criterion: Criterion, trainer: pl.Trainer) -> None:
     """Raise InputError where what a step of this epoch takes together is not what the criterion or prior needs."""
     if optimizer.full_batch:
-        check_full_batch(optimizer, prior, accumulated)
+        check_full_batch(optimizer, prior, trainer.accumulate_grad_batches)
+        if seen_before(trainer):
+            raise InputError(
+                "ckpt_path: it was written within an epoch, of which a full-batch optimizer needs the whole; "
+                "go on from a checkpoint written at the end of an epoch"
+            )
     elif isinstance(criterion, CorpusCriterion):
-        check_corpus_level(criterion, accumulated)
+        check_corpus_level(criterion, trainer.accumulate_grad_batches)
 
 
 def check_full_batch(optimizer: Learner, prior: Prior | None, accumulated: int) -> None:

@@ -12,6 +12,7 @@ from pytorch_lightning.trainer.states import TrainerFn
 from torch import Tensor
 
 from structperc.batching.encoded import EncodedCorpus
+from structperc.batching.resumable import keep_unfinished, seen_before
 from structperc.batching.sampler import LengthBatches
 from structperc.batching.sequence_data import SequenceData
 from structperc.data.corpus import Corpus
@@ -212,11 +213,17 @@ class SequenceTagger(SavedTagger, Labeller):
         check_callbacks(self.trainer.callbacks)  # type: ignore[attr-defined]
         return [Mixing(), AveragedWeights(), RandomStates(), Plateaus()]
 
+    def on_train_start(self) -> None:
+        """Begin the epoch within which a resumed run goes on, for which the trainer calls no `on_train_epoch_start`."""
+        if seen_before(self.trainer) is not None:
+            self.on_train_epoch_start()
+
     # -- checkpoints -----------------------------------------------------------------------------------------
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add to a checkpoint what its weights mean, see `vocabulary`."""
+        """Add to a checkpoint what its weights mean, see `vocabulary`; an epoch cut short is one that goes on."""
         checkpoint["vocabulary"] = self.vocabulary()
+        keep_unfinished(checkpoint, self.trainer)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse a checkpoint of other labels or features; outside of training take its served weights."""

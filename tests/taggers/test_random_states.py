@@ -76,6 +76,14 @@ def test_resumed_from_the_last_or_the_best_epoch_a_network_learns_what_it_would_
         assert_same_training(checkpoint(neural.root / resumed), whole)
 
 
+def test_resumed_within_an_epoch_dropout_draws_what_it_would_have_drawn(neural):
+    neural(3)
+    neural(3, "--trainer.max_steps=5")
+    neural(3, "--ckpt_path=last")
+    assert checkpoint(neural.root / "1")["global_step"] == 9
+    assert_same_training(checkpoint(neural.root / "2"), checkpoint(neural.root / "1"))
+
+
 def test_also_from_an_epoch_that_is_the_best_where_validation_is_rarer_than_epochs(neural):
     settled = "--trainer.callbacks=[{class_path: structperc.training.StopWhenSettled}]"
     rare = ["--trainer.check_val_every_n_epoch=2", "--checkpoint.mode=max", settled]

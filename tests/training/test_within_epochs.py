@@ -1,0 +1,117 @@
+"""Runs that end within an epoch, or save there, go on with what is left of it, bit for bit."""
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+from nested import assert_same
+from torch.utils.data import DistributedSampler, SequentialSampler
+
+from structperc.batching.resumable import ResumableLoader, ResumableOrder
+from structperc.cli import main
+from structperc.errors import InputError
+from structperc.taggers.random_states import KEY
+
+SMALL = ["--data.train=6", "--data.unit=sentence", "--data.batch_size=8", "--trainer.max_epochs=3"]
+CONFIGS = Path(__file__).parents[2] / "configs"
+CRITERIA, OPTIM = "structperc.criteria.", "structperc.optim."
+GRADIENTS = [f"--model.criterion={CRITERIA}Likelihood", "--model.optimizer=torch.optim.SGD", "--model.optimizer.lr=0.1"]
+LEARNERS = {
+    "online": [],
+    "by gradients": GRADIENTS,
+    "the same mini-batches": [*GRADIENTS, "--data.shuffle=false"],
+    "in turn": [
+        *GRADIENTS[:1],
+        f"--model.optimizer={OPTIM}Phases",
+        f"--model.optimizer.first={OPTIM}GPD",
+        "--model.optimizer.first.lr=1",
+        "--model.optimizer.first.decay_steps=100",
+        "--model.optimizer.epochs=2",
+        f"--model.optimizer.then={OPTIM}Perceptron",
+    ],
+}
+
+
+def last(runs, number):
+    return torch.load(runs.root / str(number) / "checkpoints" / "last.ckpt", weights_only=True)
+
+
+def assert_same_training(a, b):
+    for part in ("state_dict", "optimizer_states", KEY, "epoch", "global_step"):
+        assert_same(a[part], b[part])
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_what_steps_have_ended_goes_on(name, runs):
+    """Within the first epoch, then within the second."""
+    options = [*SMALL, *LEARNERS[name]]
+    assert runs("fit", *options) == 0
+    steps = last(runs, 1)["global_step"] // 3
+    assert steps > 4
+    assert runs("fit", *options, "--trainer.max_steps=3") == 0
+    assert runs("fit", *options, f"--trainer.max_steps={steps + 2}", "--ckpt_path=last") == 0
+    assert runs("fit", *options, "--ckpt_path=last") == 0
+    assert_same_training(last(runs, 2), last(runs, 1))
+
+
+def test_what_a_callback_has_saved_goes_on(runs, tmp_path):
+    """Within an epoch, and after the last mini-batch of one before it was over."""
+    saves = ["--trainer.callbacks+=pytorch_lightning.callbacks.ModelCheckpoint", "--trainer.callbacks.save_top_k=-1"]
+    saves += [f"--trainer.callbacks.dirpath={tmp_path}", "--trainer.callbacks.filename={step}"]
+    assert runs("fit", *SMALL, *saves, "--trainer.callbacks.every_n_train_steps=1") == 0
+    assert runs("fit", *SMALL) == 0
+    steps = last(runs, 2)["global_step"] // 3
+    for number, step in enumerate((2, steps, steps + 1, 2 * steps), 3):
+        assert runs("fit", *SMALL, f"--ckpt_path={tmp_path}/step={step}.ckpt") == 0
+        assert_same_training(last(runs, number), last(runs, 2))
+
+
+def test_guided_learning_goes_on(runs):
+    guided = ["fit", "-c", str(CONFIGS / "embedded" / "guided.yaml"), f"--trainer.default_root_dir={runs.root}", *SMALL]
+    for options in ([], ["--trainer.max_steps=3"], ["--ckpt_path=last"]):
+        assert main([*guided, *options]) == 0
+    assert_same_training(last(runs, 2), last(runs, 1))
+
+
+def test_full_batches_are_not_divided(runs, fails, tmp_path):
+    options = [*SMALL, f"--model.criterion={CRITERIA}Likelihood", f"--model.optimizer={OPTIM}LBFGS"]
+    options += ["--data.shuffle=false", "--model.scorer.init_args.sparse_grad=false"]
+    assert runs("fit", *options, "--trainer.max_steps=2") == 0
+    message = fails(*runs.arguments("fit", *options, "--ckpt_path=last"))
+    assert "it was written within an epoch, of which a full-batch optimizer needs the whole" in message
+
+
+# -- what is left of an epoch ----------------------------------------------------------------------------------
+
+
+def loader(items=5):
+    order = DistributedSampler(range(items), num_replicas=1, rank=0, shuffle=True, seed=3)
+    return ResumableLoader(range(items), batch_size=None, sampler=ResumableOrder(order))
+
+
+def test_the_rest_of_one_epoch_and_the_whole_of_others():
+    whole = loader()
+    orders = [whole.sampler.set_epoch(epoch) or list(whole) for epoch in range(3)]
+    begun = loader()
+    begun.sampler.set_epoch(1)
+    assert list(islice(begun, 2)) == orders[1][:2]
+    assert begun.state_dict() == {"epoch": 1, "seen": 2}
+    rest = loader()
+    rest.load_state_dict(begun.state_dict())
+    assert [rest.sampler.set_epoch(epoch) or list(rest) for epoch in range(3)] == [orders[0], orders[1][2:], orders[2]]
+    assert len(rest) == 5
+
+
+@pytest.mark.parametrize("state", [{}, {"epoch": 1}, {"epoch": 0, "seen": -1}, {"epoch": 0, "seen": "1"}])
+def test_other_states_are_refused(state):
+    with pytest.raises(InputError, match="which mini-batches were seen"):
+        loader().load_state_dict(state)
+
+
+def test_an_order_of_others_begins_anew():
+    """Where a trainer has put its own order in, such as that of trainer.overfit_batches."""
+    other = ResumableLoader(range(3), batch_size=None, sampler=SequentialSampler(range(3)))
+    assert other.state_dict() == {"epoch": 0, "seen": 0}
+    other.load_state_dict({"epoch": 0, "seen": 2})
+    assert list(other) == [0, 1, 2]
