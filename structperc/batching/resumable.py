@@ -44,15 +44,16 @@ class ResumableLoader(DataLoader[Batch]):
 
     def state_dict(self) -> dict[str, int]:
         """Return the epoch of now, and how many of its mini-batches were seen."""
-        return {name: getattr(self.sampler, name, 0) for name in STATE}
+        return {name: getattr(self.sampler, name) for name in STATE}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Leave out what was seen when the state was kept. Raises InputError for what is no such state."""
-        known = [state.get(name) for name in STATE]
-        if not all(type(number) is int and number >= 0 for number in known):
-            raise InputError("the checkpoint does not say which mini-batches were seen: name another, or train anew")
-        if isinstance(self.sampler, ResumableOrder):
-            self.sampler.before = {name: state[name] for name in STATE}
+        if not all(type(state.get(name)) is int and state[name] >= 0 for name in STATE):
+            raise InputError(
+                "the checkpoint does not say which mini-batches were seen: name another one, or train anew"
+            )
+        assert isinstance(self.sampler, ResumableOrder)
+        self.sampler.before = state
 
 
 def seen_before(trainer: pl.Trainer) -> int | None:

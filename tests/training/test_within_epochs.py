@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from nested import assert_same
-from torch.utils.data import DistributedSampler, SequentialSampler
+from torch.utils.data import DistributedSampler
 
 from structperc.batching.resumable import ResumableLoader, ResumableOrder
 from structperc.cli import main
@@ -107,11 +107,3 @@ def test_the_rest_of_one_epoch_and_the_whole_of_others():
 def test_other_states_are_refused(state):
     with pytest.raises(InputError, match="which mini-batches were seen"):
         loader().load_state_dict(state)
-
-
-def test_an_order_of_others_begins_anew():
-    """Where a trainer has put its own order in, such as that of trainer.overfit_batches."""
-    other = ResumableLoader(range(3), batch_size=None, sampler=SequentialSampler(range(3)))
-    assert other.state_dict() == {"epoch": 0, "seen": 0}
-    other.load_state_dict({"epoch": 0, "seen": 2})
-    assert list(other) == [0, 1, 2]
