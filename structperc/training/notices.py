@@ -16,6 +16,7 @@ WARNINGS = (
     "The number of training batches",
     "Total length of .* across ranks is zero",  # no development data, so none to validate with
     ".*LeafSpec.* is deprecated",
+    r".*monitor='dev/score'\)` could not find the monitored key",  # of an epoch cut short, which is not validated
     "Found .* module.* in eval mode at the start of training",  # the first model of a re-ranker
     "The '.*_dataloader' does not have many workers",  # batches are cut from arrays in memory
     "It is recommended to use `self.log.*sync_dist",  # what is logged is the same in all processes
