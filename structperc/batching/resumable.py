@@ -10,13 +10,16 @@ from torch.utils.data import DataLoader, DistributedSampler
 from structperc.errors import InputError
 from structperc.structures import Batch
 
-STATE = ("epoch", "seen")
+STATE = ("epoch", "seen", "steps")  # steps: mini-batches of an epoch
 
 
 class ResumableOrder(DistributedSampler[Any]):
     """The order of another sampler, without the items of one epoch that an interrupted run has seen.
 
     It is a DistributedSampler by name alone, by which trainers know that rows are shared out already.
+
+    Raises:
+        InputError: when an epoch goes on that had another number of items.
     """
 
     def __init__(self, order: DistributedSampler[Any]) -> None:
@@ -32,8 +35,18 @@ class ResumableOrder(DistributedSampler[Any]):
     def __len__(self) -> int:
         return len(self.order)
 
+    @property
+    def steps(self) -> int:
+        """The number of items of an epoch."""
+        return len(self)
+
     def __iter__(self) -> Iterator[Any]:
         first = self.before["seen"] if self.before["epoch"] == self.epoch else 0
+        if first and self.before["steps"] != self.steps:
+            raise InputError(
+                f"ckpt_path: it was written within an epoch of {self.before['steps']} mini-batches, there are "
+                f"{self.steps} now; set data.batch_size and trainer.devices as they were"
+            )
         for number, item in enumerate(islice(self.order, first, None), first + 1):
             self.seen = number
             yield item
@@ -43,12 +56,13 @@ class ResumableLoader(DataLoader[Batch]):
     """Mini-batches in a `ResumableOrder`; the trainer keeps in its checkpoints how many of an epoch were seen."""
 
     def state_dict(self) -> dict[str, int]:
-        """Return the epoch of now, and how many of its mini-batches were seen."""
+        """Return the epoch of now, how many of its mini-batches were seen, and how many there are."""
         return {name: getattr(self.sampler, name) for name in STATE}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Leave out what was seen when the state was kept. Raises InputError for what is no such state."""
-        if not all(type(state.get(name)) is int and state[name] >= 0 for name in STATE):
+        known = isinstance(state, dict) and all(type(state.get(name)) is int and state[name] >= 0 for name in STATE)
+        if not known:
             raise InputError(
                 "the checkpoint does not say which mini-batches were seen: name another one, or train anew"
             )

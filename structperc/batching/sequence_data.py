@@ -241,13 +241,13 @@ class SequenceData(pl.LightningDataModule, ABC):
         """Return the mini-batches of the training data: shuffled anew in each epoch, or always the same ones."""
         rows = self._encoded["train"]
         size = self._step_size(rows)
+        order: DistributedSampler[Any]
         if self.shuffle:
             order = LengthBatches(rows.corpus.lengths, size, True, self.seed, share(), not self.one_by_one)
             return ResumableLoader(rows, batch_size=None, sampler=ResumableOrder(order))
         batches = FixedBatches(rows, size, share())
-        own: DistributedSampler[Batch] = DistributedSampler(batches, num_replicas=1, rank=0, shuffle=False)
-        # all of them: they are this process's share
-        return ResumableLoader(batches, batch_size=None, sampler=ResumableOrder(own))
+        order = DistributedSampler(batches, num_replicas=1, rank=0, shuffle=False)  # all: they are this process's share
+        return ResumableLoader(batches, batch_size=None, sampler=ResumableOrder(order))
 
     def _step_size(self, rows: EncodedCorpus) -> int:
         if self.batch_size is not None:

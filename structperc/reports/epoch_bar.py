@@ -49,12 +49,11 @@ class EpochBar(ProgressBar):
         """Open the bar of the training; messages of the program are printed above it from here on."""
         batches, epochs = trainer.num_training_batches, trainer.max_epochs
         finite = epochs is not None and epochs > 0 and batches != float("inf")
-        seen = (trainer.fit_loop.batch_idx + 1) % batches if trainer.fit_loop.restarted_mid_epoch else 0
         self._epochs = self._open.enter_context(
             bar(
                 total=int(epochs * batches) if finite else None,  # type: ignore[operator]
                 show=self.is_enabled,
-                initial=trainer.current_epoch * int(batches) + int(seen) if finite else 0,
+                initial=trainer.fit_loop.total_batch_idx + 1 if finite else 0,
                 bar_format=RUNNING,
                 smoothing=0,  # epochs end with development data, so that steps are no measure of each other
                 delay=0,
@@ -63,7 +62,8 @@ class EpochBar(ProgressBar):
         )
         if not self._epochs.disable and LOGGER.handlers:
             self._open.enter_context(logging_redirect_tqdm([LOGGER]))
-        self.on_train_epoch_start(trainer, pl_module)  # which the trainer does not call where a run goes on in an epoch
+        if trainer.fit_loop.restarted_mid_epoch:
+            self.on_train_epoch_start(trainer, pl_module)  # which the trainer does not call then
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Show the number of the epoch that begins, and the scores of the one before it."""

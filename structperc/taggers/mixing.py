@@ -110,14 +110,17 @@ class Mixing(pl.Callback):
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
         """Mix before weights and optimizers are written; all processes save together."""
-        _mix(pl_module)  # the weights in the checkpoint are those of the tagger, what optimizers count is a copy
-        checkpoint["optimizer_states"] = list(map(trainer.strategy.optimizer_state, trainer.optimizers))
+        if _mix(pl_module):  # the weights in the checkpoint are those of the tagger, what optimizers count is a copy
+            checkpoint["optimizer_states"] = list(map(trainer.strategy.optimizer_state, trainer.optimizers))
 
 
-def _mix(tagger: pl.LightningModule) -> None:
+def _mix(tagger: pl.LightningModule) -> bool:
+    """Mix what is not mixed yet, and return whether there was something."""
     online = getattr(tagger, "online", None)
-    if isinstance(online, MixedLearner):
-        online.mix()
+    if not isinstance(online, MixedLearner) or online.mixed:
+        return False
+    online.mix()
+    return True
 
 
 def mixtures_due(trainer: pl.Trainer) -> int:

@@ -101,14 +101,19 @@ def test_the_rest_of_one_epoch_and_the_whole_of_others():
     begun = loader()
     begun.sampler.set_epoch(1)
     assert list(islice(begun, 2)) == orders[1][:2]
-    assert begun.state_dict() == {"epoch": 1, "seen": 2}
+    assert begun.state_dict() == {"epoch": 1, "seen": 2, "steps": 5}
     rest = loader()
     rest.load_state_dict(begun.state_dict())
     assert [rest.sampler.set_epoch(epoch) or list(rest) for epoch in range(3)] == [orders[0], orders[1][2:], orders[2]]
     assert len(rest) == 5
+    other = loader(6)
+    other.load_state_dict(begun.state_dict())
+    other.sampler.set_epoch(1)
+    with pytest.raises(InputError, match="within an epoch of 5 mini-batches, there are 6 now"):
+        next(iter(other))
 
 
-@pytest.mark.parametrize("state", [{}, {"epoch": 1}, {"epoch": 0, "seen": -1}, {"epoch": 0, "seen": "1"}])
+@pytest.mark.parametrize("state", [None, {}, {"epoch": 0, "seen": -1, "steps": 2}, {"epoch": 0, "seen": "1"}])
 def test_other_states_are_refused(state):
     with pytest.raises(InputError, match="which mini-batches were seen"):
         loader().load_state_dict(state)
