@@ -1,8 +1,16 @@
 """The errors for what a user can correct: bad files, fields and options, and scores that are none."""
 
+from structperc.spelling import visible
+
 
 class InputError(ValueError):
-    """Bad input. The message is one line that names the file and line, field or option and what to change."""
+    """Bad input. The message is one line that names the file and line, field or option and what to change.
+
+    Invisible characters of the data that it quotes are shown as escapes.
+    """
+
+    def __init__(self, message: object = "", *further: object) -> None:
+        super().__init__(visible(message) if isinstance(message, str) else message, *further)
 
 
 class InfiniteScore(InputError):  # noqa: N818 - a state, not a mistake

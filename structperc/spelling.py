@@ -1,7 +1,15 @@
-"""Suggestions for names that are almost right."""
+"""How messages spell what they quote: suggestions for names, numbers with nouns, characters that nobody sees."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+LONGEST = 60  # characters of a quotation
+# Characters that show nothing although `str.isprintable` says otherwise: joiners, fillers, selectors of variants.
+_UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
+_FORMAT = "\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0001\U000e0020-\U000e007f"
+_INVISIBLE = re.compile(f"[{_UNSEEN}{_FORMAT}]")
+_BLANK = re.compile(rf"[\s{_UNSEEN}{_FORMAT}]*")
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
@@ -9,3 +17,42 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     by_folded = {name.lower(): name for name in known}
     close = get_close_matches(given.lower(), by_folded, n=1)
     return f"; did you mean {by_folded[close[0]]}?" if close else ""
+
+
+def visible(text: str) -> str:
+    r"""Return the text with invisible characters as escapes.
+
+    Example:
+        >>> print(visible("B-PER\u200b"))
+        B-PER\u200b
+    """
+    return text if text.isascii() else _INVISIBLE.sub(_escape, text)
+
+
+def quoted(text: str) -> str:
+    r"""Return the text in quotation marks, all that is not printable as escapes, without the end of a long one.
+
+    Example:
+        >>> print(quoted("\ufeff"))
+        '\ufeff'
+    """
+    return visible(repr(text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."))
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, which gets an s unless the number is 1.
+
+    Example:
+        >>> counted(1, "field"), counted(1200, "sentence")
+        ('1 field', '1,200 sentences')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def is_blank(text: str) -> bool:
+    """Return whether a text holds nothing but white space and invisible characters, such as a byte-order mark."""
+    return _BLANK.fullmatch(text) is not None
+
+
+def _escape(found: re.Match[str]) -> str:
+    return ascii(found[0])[1:-1]

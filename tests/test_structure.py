@@ -16,6 +16,7 @@ PACKAGE = Path(structperc.__file__).parent
 ROOMS = (
     ("kernels",),
     ("ragged",),
+    ("spelling",),
     (
         "structures",
         "errors",
@@ -26,7 +27,6 @@ ROOMS = (
         "log_levels",
         "parcels",
         "progress",
-        "spelling",
         "version",
     ),
     ("workers",),

@@ -7,7 +7,7 @@ from structperc.data.conll import read_conll
 from structperc.data.conllu import read_conllu
 from structperc.data.corpus import Corpus
 from structperc.data.even_columns import read_even
-from structperc.data.reading import DOCSTART
+from structperc.data.reading import DOCSTART, LineFormat, Separator
 from structperc.data.synthetic import synthetic_splits
 from structperc.data.tags import Scheme
 
@@ -23,8 +23,9 @@ class Conll(SequenceData):
         files: file of each split, such as {train: eng.train, dev: eng.testa}.
         columns: roles of the columns in order; `word` and `label` are needed, "_" skips a column.
         docstart: first field of the lines that open a document.
-        comments: drop lines that begin with "#" between sentences.
+        comments: drop comments, lines that begin with "#" and have another number of fields than the tokens.
         encoding: of the files.
+        separator: "whitespace" (spaces and tabs), or "tab" for fields that hold spaces.
         options: those of `SequenceData`.
     """
 
@@ -36,14 +37,14 @@ class Conll(SequenceData):
         docstart: str = DOCSTART,
         comments: bool = False,
         encoding: str = "utf-8",
+        separator: Separator = "whitespace",
         **options: Any,
     ) -> None:
         super().__init__(**options)
         check_splits("data.files", files)
-        self.path, self.files, self.columns = path, files, columns
-        self.docstart, self.comments, self.encoding = docstart, comments, encoding
-        how = {"columns": columns, "docstart": docstart, "comments": comments, "encoding": encoding}
-        self.in_files = InFiles(path, files, how)
+        self.path, self.files, self.columns, self.encoding = path, files, columns, encoding
+        self.line_format = LineFormat(separator, comments, docstart)
+        self.in_files = InFiles(path, files, {"columns": columns, **self.line_format._asdict(), "encoding": encoding})
 
     def read(self, split: str) -> "tuple[str, Dataset | Corpus] | None":
         """Return the file's name and what the split holds, or None if `files` names no file for it."""
@@ -51,11 +52,10 @@ class Conll(SequenceData):
         if file is None:
             return None
         if self.encoding.lower() in ("utf-8", "utf8") and file.is_file():
-            corpus = read_even(file, self.columns, self.docstart, self.comments, self.unit, workers=self.workers)
+            corpus = read_even(file, self.columns, self.line_format, self.unit, workers=self.workers)
             if corpus is not None:
                 return str(file), corpus
-        rows = read_conll(file, self.columns, comments=self.comments, docstart=self.docstart, encoding=self.encoding)
-        return str(file), rows
+        return str(file), read_conll(file, self.columns, encoding=self.encoding, **self.line_format._asdict())
 
 
 class Conllu(SequenceData):

@@ -5,6 +5,7 @@ import os
 import sys
 
 from structperc.errors import InputError
+from structperc.spelling import visible
 
 UNEXPECTED = 70  # exit status of failures that are no mistake of the user
 LONGEST = 600  # characters of a complaint
@@ -45,8 +46,9 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def printable(text: str) -> str:
-    """Return the text in one line, without characters that move the cursor."""
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in " ".join(text.split()))
+    """Return the text in one line, without characters that are invisible or move the cursor."""
+    line = visible(" ".join(text.split()))
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in line)
 
 
 def shortened(text: str) -> str:

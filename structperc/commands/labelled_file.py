@@ -4,7 +4,7 @@ import argparse
 
 from structperc.commands.command import CommandParser
 from structperc.commands.saved_model import add_model
-from structperc.data.reading import UNITS, Reading
+from structperc.data.reading import SEPARATORS, UNITS, Reading
 from structperc.data.tags import SEGMENT_SCHEMES
 
 
@@ -28,6 +28,7 @@ def add_reading(parser: CommandParser, columns: str) -> None:
     parser.add_argument("--columns", nargs="+", help=f"roles of the file's columns, _ skips one; {columns}")
     parser.add_argument("--unit", choices=UNITS, help="default: as the model was trained")
     add_encoding(parser)
+    add_line_format(parser)
     parser.set_defaults(labels=None)
 
 
@@ -36,6 +37,15 @@ def add_encoding(parser: CommandParser) -> None:
     parser.add_argument("--encoding", default="utf-8", help="of the file: latin-1, utf-16, ... (default utf-8)")
 
 
+def add_line_format(parser: CommandParser) -> None:
+    """Add the options that say how the lines of a file of columns are divided."""
+    separator = "what stands between fields: whitespace (spaces and tabs), or tab, for fields that hold spaces"
+    parser.add_argument("--separator", choices=SEPARATORS, help=separator)
+    comments = 'leave out comments, lines that begin with "#" and have another number of fields than the tokens'
+    parser.add_argument("--comments", action=argparse.BooleanOptionalAction, help=comments)
+
+
 def reading(options: argparse.Namespace) -> Reading:
     """Return how the file is to be read, from the options that `add_file` adds."""
-    return Reading(options.columns, options.unit, options.labels, options.encoding)
+    given = (options.columns, options.unit, options.labels, options.encoding)
+    return Reading(*given, options.comments, options.separator)

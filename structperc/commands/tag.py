@@ -1,7 +1,7 @@
 """structperc tag MODEL FILE: columns, running text or JSON lines with the labels that a model predicts."""
 
 from structperc.commands.command import Command, CommandParser
-from structperc.commands.labelled_file import add_encoding, reading
+from structperc.commands.labelled_file import add_encoding, add_line_format, reading
 from structperc.commands.saved_model import add_model
 from structperc.data.reading import UNITS
 from structperc.text.sentences import SENTENCES
@@ -27,6 +27,7 @@ def parser() -> CommandParser:
     made.add_argument("--columns", nargs="+", help=roles)
     made.add_argument("--unit", choices=UNITS, help="default: as the model was trained")
     add_encoding(made)
+    add_line_format(made)
     made.add_argument("-o", "--output", help="write here instead of to standard output")
     made.add_argument("-k", type=int, help="print the k best labellings with their scores instead")
     order = "write before the label in which step, from 1, a guided tagger decided the token"

@@ -16,7 +16,7 @@ from structperc.errors import InputError
 from structperc.inspection.reading import AS_THE_MODEL
 from structperc.inspection.tag_input import TagInput, read_block
 from structperc.inspection.tag_output import Format, Lines, output_lines
-from structperc.inspection.tag_plan import Cutting, Plan, planned
+from structperc.inspection.tag_plan import Cutting, Plan, of_columns, planned
 from structperc.light import Labeller
 from structperc.loading import load
 from structperc.progress import bar
@@ -87,7 +87,7 @@ def tag_file(
         closing(arriving(expand(file), reading.encoding, piece)) as pieces,
     ):
         tagger, _ = ready()
-        told = cutting.form is not None or bool(reading.columns)
+        told = cutting.form is not None or of_columns(reading) is not None
         needed = len(tagger.features.columns)
         begun = opening(pieces, lambda lines: told or is_recognised(lines, needed))
         plan = planned(tagger, begun, file, shown.form, reading, cutting)

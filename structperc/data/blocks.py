@@ -9,6 +9,7 @@ from structperc.data.not_columns import filled, is_json
 from structperc.data.reading import DOCSTART
 from structperc.data.text import lines_of
 from structperc.errors import InputError
+from structperc.spelling import is_blank
 
 Ends = Callable[[str], Iterable[int]]  # of whole lines -> the places where they may be cut
 LOOKED_AT = 2**16  # characters of an opening that shows no end of a sentence
@@ -156,7 +157,7 @@ def _shows_something(text: str, enough: Callable[[Sequence[str]], bool]) -> bool
     if not tokens:
         return False
     number, line = tokens[0]
-    return (is_json(line) or not all(map(str.strip, lines[number:]))) and enough(lines)
+    return (is_json(line) or any(map(is_blank, lines[number:]))) and enough(lines)
 
 
 def _tokens(lines: Sequence[str]) -> list[tuple[int, str]]:

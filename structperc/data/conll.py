@@ -1,9 +1,12 @@
 """CoNLL column files: a strict reader and an atomic writer.
 
-One token per line, fields separated by ASCII spaces or tabs (other white space belongs to the token), an
-empty line after each sentence, documents opened by -DOCSTART- lines.
+One token per line, fields separated by ASCII spaces or tabs (other white space belongs to the token) or by tabs alone,
+an empty line after each sentence, documents opened by -DOCSTART- lines. A line of nothing but white space and invisible
+characters is empty, a byte-order mark at the beginning of a line does not count, and the names of the columns may stand
+in the first line.
 """
 
+import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -14,11 +17,12 @@ import numpy as np
 
 from structperc.data.corpus import Corpus
 from structperc.data.output import write_lines
-from structperc.data.reading import DOCSTART
+from structperc.data.reading import DOCSTART, LineFormat, Separator
 from structperc.data.rows import rows
 from structperc.data.text import read_lines
 from structperc.errors import InputError
 from structperc.progress import bar
+from structperc.spelling import counted, is_blank, quoted
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -39,12 +43,21 @@ class Above(NamedTuple):
     """What the lines of a file say of some lines that follow them."""
 
     lines: int = 0  # how many there are
-    width: int = 0  # fields of the first line with a token; 0: there is none yet
-    first: int = 0  # the number of that line
+    first: int = 0  # number of the first line with a token; 0: there is none yet
+    token: str = ""  # that line
     marked: bool = False  # whether documents are marked in this file; False: some of the lines may say so
 
 
+PLAIN = LineFormat()
+MARK = "\ufeff"  # byte-order mark: in the middle of a file where files were joined
+_HEADER = re.compile(  # names of columns, as letters in lower case
+    r"words?|tokens?|form|text|lemma|sent(ence)?|doc(ument)?|(sent|sentence|token|doc|document)?(id|idx)|index|[ux]?pos"
+    r"|chunks?|ner|entit(y|ies)|iob|bio|gold|(pos|upos|xpos|chunk|ner|entity|iob|bio|gold)?(tag|label)s?"
+)
 _NO_FIELD = re.compile(r"[ \t\r\n]|^$")
+_NO_TAB_FIELD = re.compile(r"[\t\r\n]|^ | $|^$")
+
+logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 def read_conll(
@@ -55,34 +68,39 @@ def read_conll(
     docstart: str | None = DOCSTART,
     encoding: str = "utf-8",
     progress: bool = True,
+    separator: Separator = "whitespace",
 ) -> "Dataset":
     """Return a CoNLL file as rows of sentences (see `rows`), with labels as they stand in the file.
 
     `columns` names the roles of the fields in their order, None or "_" for a field to skip, or maps each role
     to its position, negative from the right; further fields are ignored. Lines with `docstart` as first field
     open a document and are dropped; in a file without any each sentence is its own document. With `comments`,
-    lines that begin with "#" are dropped where a sentence could begin.
+    lines are dropped that begin with "#" and have another number of fields than the tokens. `separator` is
+    "whitespace", or "tab" for fields that hold spaces. A first line of names of columns is dropped.
 
     Raises InputError with file:line for a line with more or fewer fields than the first token line, too few for
-    `columns`, or not in the encoding; with the path for a missing or empty file.
+    `columns`, an empty field, or not in the encoding; with the path for a missing or empty file.
     """
-    lines = read_lines(path, encoding)
-    found = _read(lines, columns, str(path), comments=comments, docstart=docstart, progress=progress)
-    return rows(*_some(found, str(path)))
+    lines, how = read_lines(path, encoding), LineFormat(separator, comments, docstart)
+    return rows(*_some(_read(lines, columns, str(path), how, progress=progress), str(path)))
 
 
-def conll_corpus(lines: Sequence[str], columns: Columns, name: str, unit: str = "sentence") -> Corpus:
+def conll_corpus(
+    lines: Sequence[str], columns: Columns, name: str, unit: str = "sentence", how: LineFormat = PLAIN
+) -> Corpus:
     """Return lines that are read already as a corpus; `name` is that of their file.
 
     It is the corpus of the rows that `read_conll` gives, and needs no data set. Raises InputError as `read_conll` does.
     """
-    found = _some(_read(lines, columns, name, progress=True), name)
+    found = _some(_read(lines, columns, name, how, progress=True), name)
     return Corpus.from_columns(found.columns, found.sentences, found.documents, unit, name, found.lines)
 
 
-def conll_part(lines: Sequence[str], columns: Columns, name: str, unit: str, above: Above) -> Corpus:
+def conll_part(
+    lines: Sequence[str], columns: Columns, name: str, unit: str, above: Above, how: LineFormat = PLAIN
+) -> Corpus:
     """Return some of the lines of a file, with or without tokens, as a corpus; documents are numbered anew."""
-    found = _read(lines, columns, name, above=above)
+    found = _read(lines, columns, name, how, above=above)
     return Corpus.from_columns(found.columns, found.sentences, found.documents, unit, name, found.lines)
 
 
@@ -96,9 +114,8 @@ def _read(
     lines: Sequence[str],
     columns: Columns,
     name: str,
+    how: LineFormat = PLAIN,
     *,
-    comments: bool = False,
-    docstart: str | None = DOCSTART,
     above: Above = Above(),  # noqa: B008  # immutable
     progress: bool = False,
 ) -> _Read:
@@ -107,39 +124,65 @@ def _read(
     numbers: list[int] = []
     values: list[str] = []  # line by line, as many of each
     documents: list[int] = []
-    sentences, document, marked, width, first = [0], 0, above.marked, above.width, above.first
-    for block in _blocks(bar(lines, name, show=progress), docstart, comments, above.lines + 1):
+    sentences, document, marked = [0], 0, above.marked
+    first, token = (above.first, above.token) if above.first else _first_token(lines, how, above.lines + 1)
+    width, doubtful = len(_fields(token, how.separator)), []
+    for block in _blocks(bar(lines, name, show=progress), how, token, above.lines + 1):
         if not block:
             marked = True
             document += bool(documents) and documents[-1] == document
             continue
-        if not width:
-            first, width = block[0][0], len(block[0][1])
+        if how.comments and block[0][1][0] == "#":
+            doubtful.append(block[0][0])
         for number, fields in block:
             if len(fields) != width:
-                raise InputError(f"{name}:{number}: {len(fields)} fields, but line {first} has {width}")
+                raise _uneven(f"{name}:{number}", lines[number - above.lines - 1], first, token, how)
             numbers.append(number)
             values += fields
         sentences.append(len(numbers))
         documents.append(document)
+    if doubtful:
+        _say_doubtful(name, doubtful)
     positions = _positions(columns, f"{name}:{first}", width) if width else {}
     flat = {role: values[i % width :: width] for role, i in positions.items()} or {"word": []}
+    _check_filled(flat, numbers, name)
     return _Read(flat, sentences, documents if marked else range(len(documents)), numbers)
 
 
-def above(lines: Iterable[str], docstart: str = DOCSTART) -> Above:
+def _uneven(place: str, line: str, first: int, token: str, how: LineFormat) -> InputError:
+    """The error for a line with another number of fields than the first token, and what may be the reason."""
+    found, width = (len(_fields(one, how.separator)) for one in (line, token))
+    advice = ""
+    if line.startswith("#") and not how.comments:
+        advice = "; if this is a comment, set comments: true"
+    elif how.separator != "tab" and 1 < len(_fields(line, "tab")) == len(_fields(token, "tab")):
+        advice = "; if fields hold spaces, set separator: tab"
+    return InputError(f"{place}: {counted(found, 'field')}, but line {first} has {width}: {quoted(line)}{advice}")
+
+
+def _say_doubtful(name: str, lines: Sequence[int]) -> None:
+    more = f", as do {counted(len(lines) - 1, 'further line')}" if len(lines) > 1 else ""
+    logger.warning(
+        "%s:%d: begins with # and has as many fields as a token, so it is read as a token%s", name, lines[0], more
+    )
+
+
+def _check_filled(columns: Mapping[str, Sequence[str]], lines: Sequence[int], name: str) -> None:
+    """Raise InputError for an empty field, which can stand between tabs."""
+    for role, values in columns.items():
+        if "" in values:
+            raise InputError(f"{name}:{lines[values.index('')]}: field {role!r} is empty; fill it in")
+
+
+def above(lines: Sequence[str], how: LineFormat = PLAIN) -> Above:
     """Return what the first lines of a file say of all of its lines, these included."""
-    first, width, marked = 0, 0, False
-    for block in _blocks(lines, docstart, comments=False):
-        marked = marked or not block
-        if block and not width:
-            first, width = block[0][0], len(block[0][1])
-    return Above(0, width, first, marked)
+    first, token = _first_token(lines, how)
+    return Above(0, first, token, not all(_blocks(lines, how, token)))
 
 
-def field_count(lines: Iterable[str], docstart: str | None = DOCSTART) -> int:
+def field_count(lines: Sequence[str], how: LineFormat = PLAIN) -> int:
     """Return the number of fields of the first line with a token; 0 where there is none."""
-    return next((len(block[0][1]) for block in _blocks(lines, docstart, comments=False) if block), 0)
+    return len(_fields(_first_token(lines, how)[1], how.separator))
 
 
 def first_mark(lines: Sequence[str], docstart: str = DOCSTART) -> int | None:
@@ -148,7 +191,7 @@ def first_mark(lines: Sequence[str], docstart: str = DOCSTART) -> int | None:
 
 
 def with_fields(
-    lines: Sequence[str], added: Mapping[int, Sequence[str]], count: int, first: int = 1, docstart: str = DOCSTART
+    lines: Sequence[str], added: Mapping[int, Sequence[str]], count: int, first: int = 1, how: LineFormat = PLAIN
 ) -> Iterator[str]:
     """Yield lines as they stand, with `count` further fields after the tokens of the lines numbered in `added`.
 
@@ -159,10 +202,10 @@ def with_fields(
     for number, line in enumerate(lines[:-1] if lines and not lines[-1] else lines, first):
         more = added.get(number)
         if more is None:
-            more = opening if _fields(line)[:1] == [docstart] else ()
+            more = opening if how.docstart in _fields(line, how.separator)[:1] else ()
         if more:
             text = line.rstrip(" \t")
-            gap = "\t" if "\t" in text else " "
+            gap = "\t" if how.separator == "tab" or "\t" in text else " "
             yield f"{text}{gap}{gap.join(more)}\n"
         else:
             yield f"{line}\n"
@@ -175,8 +218,13 @@ def write_conll(
     predicted: Sequence[str] | None = None,
     docstart: str = DOCSTART,
 ) -> None:
-    """Write `conll_lines` as UTF-8; the file appears under its name only when it is complete."""
-    write_lines(path, conll_lines(corpus, roles, predicted, docstart))
+    """Write `conll_lines` as UTF-8; the file appears under its name only when it is complete.
+
+    Fields are separated by tabs where one of them holds a space, see `separator_of`.
+    """
+    held = [role for role in corpus.columns if roles is None or role in roles]
+    spaces = any(" " in value for role in held for value in corpus.numbered(role).distinct)
+    write_lines(path, conll_lines(corpus, roles, predicted, docstart, separator="tab" if spaces else "whitespace"))
 
 
 def conll_lines(
@@ -185,49 +233,123 @@ def conll_lines(
     predicted: Sequence[str] | None = None,
     docstart: str = DOCSTART,
     opened: Collection[int] | None = None,
+    separator: Separator = "whitespace",
 ) -> Iterator[str]:
     """Yield the lines of a CoNLL file: the columns of the roles (all by default), and last `predicted` (N labels).
 
     Documents are opened by a `docstart` line before the tokens `opened`, which begin sentences; by default before the
-    first token of each document, unless each sentence is its own document. Raises InputError for a role
-    that the corpus lacks, another number of predictions than N, and values that no field can hold.
+    first token of each document, unless each sentence is its own document. Between fields stands a space or, with the
+    `separator` "tab", a tab. Raises InputError for a role that the corpus lacks, another number of predictions than N,
+    and values that no field can hold.
     """
-    chosen = _chosen(corpus, corpus.columns if roles is None else roles, predicted)
-    opening = " ".join([docstart, *["-X-"] * (len(chosen) - 2), "O"][: len(chosen)])
+    gap = "\t" if separator == "tab" else " "
+    chosen = _chosen(corpus, corpus.columns if roles is None else roles, predicted, separator)
+    opening = gap.join([docstart, *["-X-"] * (len(chosen) - 2), "O"][: len(chosen)])
     tokens = list(zip(*chosen, strict=True))
     starts = _document_starts(corpus) if opened is None else opened
     for first, end in pairwise(corpus.sentences.tolist()):
         if first in starts and first < end:
             yield f"{opening}\n\n"
         for token in tokens[first:end]:
-            yield " ".join(token) + "\n"
+            yield gap.join(token) + "\n"
         if first < end:
             yield "\n"
 
 
-def _blocks(
-    lines: Iterable[str], docstart: str | None, comments: bool, first: int = 1
-) -> Iterator[list[tuple[int, list[str]]]]:
-    """Sentences as lists of (line number, fields); an empty list where a document is opened."""
+def _blocks(lines: Iterable[str], how: LineFormat, token: str, first: int = 1) -> Iterator[list[tuple[int, list[str]]]]:
+    """Sentences as lists of (line number, fields); an empty list where a document is opened.
+
+    `token` is the first line with a token, which tells comments. A first line of names is left out.
+    """
     block: list[tuple[int, list[str]]] = []
+    top = first == 1
     for number, line in enumerate(lines, first):
-        fields = _fields(line)
-        if fields and fields[0] != docstart:
-            if block or not (comments and line.startswith("#")):
+        fields = _fields(line, how.separator)
+        if fields and fields[0] != how.docstart:
+            if how.comments and _is_comment(line, fields, token, how, not block):
+                continue
+            if not (top and is_header(fields)):
                 block.append((number, fields))
+            top = False
             continue
         if block:
             yield block
         if fields:
+            top = False
             yield []
         block = []
     if block:
         yield block
 
 
-def _fields(line: str) -> list[str]:
+def _first_token(lines: Sequence[str], how: LineFormat, first: int = 1) -> tuple[int, str]:
+    """Number and text of the first line with a token; 0 and "" for none.
+
+    With comments, that is a hashtag only if all lines begin with "#".
+    """
+    top, doubtful = first == 1, (0, "")
+    for number, line in enumerate(lines, first):
+        fields = _fields(line, how.separator)
+        if not fields or fields[0] == how.docstart:
+            continue
+        if how.comments and line.lstrip(MARK).startswith("#"):
+            doubtful = (number, line) if doubtful[0] == 0 and fields[0] != "#" else doubtful
+        elif not (top and is_header(fields)):
+            return number, line
+        else:
+            top = False
+    return doubtful
+
+
+def is_header(fields: Sequence[str]) -> bool:
+    """Return whether the fields of a first line are names of columns, such as "word" and "label"."""
+    names = [re.sub(r"[\W\d_]+", "", field).lower() for field in fields]
+    return len(names) > 1 and all(_HEADER.fullmatch(name) for name in [*filter(None, names[:-1]), names[-1]])
+
+
+def _is_comment(line: str, fields: Sequence[str], token: str, how: LineFormat, begins: bool) -> bool:
+    """Whether a line is a comment: it begins with "#" and has another number of fields than the line of a token.
+
+    Where a sentence begins, "# id 7<tab>train" is one among tokens of four fields between spaces, too.
+    """
+    if not line.lstrip(MARK).startswith("#"):
+        return False
+    width = len(_fields(token, how.separator))
+    if len(fields) != width:
+        return True
+    gaps = set(token.strip()) & {" ", "\t"}
+    if how.separator == "tab" or not begins or fields[0] != "#" or len(gaps) != 1:
+        return False
+    return len(list(filter(None, line.split(gaps.pop())))) != width
+
+
+def _fields(line: str, separator: Separator = "whitespace") -> list[str]:
+    if not line:
+        return []
+    if not "!" <= line[0] <= "~":
+        if is_blank(line):
+            return []
+        line = line.lstrip(MARK)
+    if separator == "tab":
+        return [field.strip(" ") for field in line.rstrip(" \t").split("\t")]
     fields = line.replace("\t", " ").split(" ")
     return [field for field in fields if field] if "" in fields else fields
+
+
+def separator_of(lines: Iterable[str], comments: bool = False) -> Separator:
+    """Return what separates the fields: tabs if there are some in all lines and spaces in a field; else white space.
+
+    With `comments`, lines that begin with "#" are not looked at.
+    """
+    spaces = False
+    for line in lines:
+        if is_blank(line) or line.startswith(DOCSTART) or (comments and line.startswith("#")):
+            continue
+        text = line.strip(" \t")
+        if "\t" not in text:
+            return "whitespace"
+        spaces = spaces or (" " in text and any(" " in field.strip(" ") for field in text.split("\t")))
+    return "tab" if spaces else "whitespace"
 
 
 def _positions(columns: Columns, place: str, width: int) -> dict[str, int]:
@@ -237,7 +359,7 @@ def _positions(columns: Columns, place: str, width: int) -> dict[str, int]:
     wanted = max(reach) if isinstance(columns, Mapping) else len(columns)
     if wanted > width:
         names = ", ".join(positions)
-        raise InputError(f"{place}: {width} fields, but columns ({names}) need {wanted}")
+        raise InputError(f"{place}: {counted(width, 'field')}, but columns ({names}) need {wanted}")
     return positions
 
 
@@ -255,7 +377,9 @@ def _roles(columns: Columns) -> dict[str, int]:
     return dict(named)
 
 
-def _chosen(corpus: Corpus, roles: Iterable[str], predicted: Sequence[str] | None) -> list[Sequence[str]]:
+def _chosen(
+    corpus: Corpus, roles: Iterable[str], predicted: Sequence[str] | None, separator: Separator
+) -> list[Sequence[str]]:
     """The columns to write, after a check that each value can stand in a column file."""
     if missing := [role for role in roles if role not in corpus.columns]:
         raise InputError(f"{corpus.name}: no columns {missing} among {list(corpus.columns)}")
@@ -266,7 +390,7 @@ def _chosen(corpus: Corpus, roles: Iterable[str], predicted: Sequence[str] | Non
         if len(column) != corpus.tokens:
             raise InputError(f"{corpus.name}: {len(column)} predicted labels for {corpus.tokens} tokens")
         for value in set(column):
-            if _NO_FIELD.search(value):
+            if (_NO_TAB_FIELD if separator == "tab" else _NO_FIELD).search(value):
                 place = corpus.where(list(column).index(value))
                 raise InputError(f"{place}: {value!r} cannot be a CoNLL field (empty, or white space in it)")
     return chosen

@@ -4,9 +4,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from structperc.data.conll import MARK
 from structperc.data.rows import rows
 from structperc.data.text import read_lines
 from structperc.errors import InputError
+from structperc.spelling import counted, is_blank
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -32,11 +34,12 @@ def read_conllu(path: str | Path, label: str = "upos", encoding: str = "utf-8") 
     documents: list[int] = []
     sentences, document, marked = [0], 0, False
     for number, line in enumerate([*read_lines(path, encoding), ""], 1):
+        line = line.removeprefix(MARK)
         if line.startswith("#"):
             opens = re.match(r"#\s*newdoc\b", line) is not None
             marked |= opens
             document += opens and documents[-1:] == [document]
-        elif line:
+        elif not is_blank(line):
             fields = _fields(line, f"{path}:{number}", expected=len(numbers) - sentences[-1] + 1)
             if fields:
                 for role, value in zip(columns, fields, strict=True):
@@ -56,7 +59,7 @@ def _fields(line: str, place: str, expected: int) -> tuple[str, str, str] | None
     """FORM, UPOS and XPOS of a word line; None for multiword ranges and empty nodes."""
     fields = line.split("\t")
     if len(fields) != 10:
-        raise InputError(f"{place}: {len(fields)} fields between tabs, but CoNLL-U has 10")
+        raise InputError(f"{place}: {counted(len(fields), 'field')} between tabs, but CoNLL-U has 10")
     if _is_no_word(fields[0], expected):
         return None
     if fields[0] != str(expected):

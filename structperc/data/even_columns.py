@@ -1,8 +1,9 @@
 """Column files whose lines are all alike, read by `pyarrow.csv` piece by piece, in memory that grows by numbers alone.
 
 What is not so plain is left to the strict reader, `conll.py`, which says what is wrong with it and on which line: files
-in another encoding or packed ones, tabs beside spaces, more than one separator between fields or any at the ends of
-lines, carriage returns, lines of several lengths. Where this reader gives a corpus, it is that of the strict one.
+in another encoding or packed ones, names of columns in the first line, comments, invisible characters on a line of
+their own, tabs beside spaces, more than one separator between fields or any at the ends of lines, carriage returns,
+lines of several lengths. Where this reader gives a corpus, it is that of the strict one.
 """
 
 import re
@@ -15,9 +16,12 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import numpy as np
 
 from structperc.data.column import Column
+from structperc.data.conll import MARK, is_header
 from structperc.data.corpus import Corpus
 from structperc.data.other_formats import HEAD
+from structperc.data.reading import LineFormat
 from structperc.progress import bar
+from structperc.spelling import is_blank
 from structperc.workers import Workers
 
 if TYPE_CHECKING:
@@ -26,7 +30,8 @@ if TYPE_CHECKING:
 SIZE = 2**23  # bytes read at a time
 WORTH = 4  # so many times that take longer to read than a worker takes to start
 LONGEST = 2**27  # bytes of a sentence
-_NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f]|\A\xef\xbb\xbf")
+_NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_MARK = MARK.encode()
 RESERVED = {"document", "sentence", "line"}  # no roles
 NEW_LINE = ord("\n")
 
@@ -38,8 +43,7 @@ class _Uneven(Exception):  # noqa: N818 - a finding, not a mistake
 def read_even(
     path: Path,
     columns: Sequence[str],
-    docstart: str,
-    comments: bool,
+    how: LineFormat,
     unit: str,
     progress: bool = True,
     workers: Workers = Workers(),  # noqa: B008  # immutable
@@ -53,9 +57,11 @@ def read_even(
     named = [role for role in columns if role is not None and role != "_"]
     if "word" not in roles or len(roles) < len(named) or RESERVED & roles.keys():
         return None
-    plain = _Plain(list(roles.values()), len(columns), docstart, comments)
+    plain = _Plain(list(roles.values()), len(columns), how)
     read = _Reader(len(roles))
     try:
+        if _has_header(path):
+            return None
         size = path.stat().st_size
         workers = workers.at_most(size // (WORTH * SIZE))
         with (
@@ -76,8 +82,7 @@ class _Plain(NamedTuple):
 
     places: list[int]  # of the columns that are wanted
     least: int  # fields
-    docstart: str
-    comments: bool
+    how: LineFormat
 
 
 class _Part(NamedTuple):
@@ -134,13 +139,16 @@ def _read_part(plain: _Plain, part: bytes) -> _Part:
     text = not _NO_TEXT.search(part[:HEAD])
     if not len(filled):
         return _Part(len(part), len(ends), 0, text, filled, filled, [])
-    gap = b"\t" if b"\t" in part else b" "
+    gap = b"\t" if b"\t" in part or plain.how.separator == "tab" else b" "
     width = _width(part, gap, plain)
     table = _table(part, gap.decode(), width, sorted({0, *plain.places}))
     if table.num_rows != len(filled):
         raise _Uneven
     first = table.column("0").chunk(0)
-    (opens,) = np.nonzero(np.array(first.dictionary.to_pylist(), object) == plain.docstart)
+    words = first.dictionary.to_pylist()
+    if any(map(is_blank, words)):
+        raise _Uneven
+    (opens,) = np.nonzero(np.array(words, object) == plain.how.docstart)
     token = ~np.isin(first.indices.to_numpy(), opens)
     coded = [table.column(str(place)).chunk(0) for place in plain.places]
     columns = [(column.dictionary.to_pylist(), column.indices.to_numpy()[token]) for column in coded]
@@ -150,9 +158,12 @@ def _read_part(plain: _Plain, part: bytes) -> _Part:
 def _width(part: bytes, gap: bytes, plain: _Plain) -> int:
     """The number of fields of the first line."""
     around = gap * 2, gap + b"\n", b"\n" + gap
-    if any(one in part for one in around) or part.startswith(gap) or b"\r" in part or b"\0" in part:
+    if any(one in part for one in around) or part.startswith((gap, b" ")) or b"\r" in part or b"\0" in part:
         raise _Uneven
-    if (gap == b"\t" and b" " in part) or (plain.comments and (b"\n#" in part or part.startswith(b"#"))):
+    edges = b"\t ", b" \t", b"\n ", b" \n"  # of fields between tabs
+    if gap == b"\t" and any(one in part for one in (edges if plain.how.separator == "tab" else (b" ",))):
+        raise _Uneven
+    if _MARK in part or (plain.how.comments and (b"\n#" in part or part.startswith(b"#"))):
         raise _Uneven
     width = part.lstrip(b"\n").partition(b"\n")[0].count(gap) + 1
     if width < plain.least:
@@ -178,6 +189,13 @@ def _table(part: bytes, gap: str, width: int, used: Sequence[int]) -> "pa.Table"
         )
     except pa.ArrowInvalid:  # lines of several lengths, bytes that are no UTF-8
         raise _Uneven from None
+
+
+def _has_header(path: Path) -> bool:
+    """Whether the first line that is not empty may be one of names of columns."""
+    with path.open("rb") as file:
+        lines = file.read(HEAD).decode("utf-8", "replace").split("\n")
+    return is_header(next((line.split() for line in lines if line.strip()), []))
 
 
 def _parts(file: BinaryIO) -> Iterator[bytes]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
 from structperc.errors import InputError
+from structperc.spelling import is_blank
 
 _LOOKED_AT = 10  # lines, for JSON
 _CONLLU = re.compile(r"\d+([-.]\d+)?(\t[^\t]*){9}$")
@@ -49,7 +50,7 @@ def ends_sentence(line: str) -> bool:
 
 def filled(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Yield the lines that hold something, with their numbers from 1."""
-    return ((number, line) for number, line in enumerate(lines, 1) if line.strip(" \t"))
+    return ((number, line) for number, line in enumerate(lines, 1) if not is_blank(line))
 
 
 def is_json(line: str) -> bool:

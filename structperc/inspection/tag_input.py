@@ -72,7 +72,8 @@ def _columns(block: Block, plan: Plan) -> Corpus:
     if plan.together and not plan.above.marked and (at := first_mark(lines)) is not None:
         place = f"{plan.name}:{block.first + at}"
         raise InputError(f"{place}: a document begins here, but the file does not begin with one; add {DOCSTART} there")
-    return conll_part(lines, plan.columns, plan.name, plan.unit, plan.above._replace(lines=block.first - 1))
+    above = plan.above._replace(lines=block.first - 1)
+    return conll_part(lines, plan.columns, plan.name, plan.unit, above, plan.line_format)
 
 
 def _record(

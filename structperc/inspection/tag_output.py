@@ -67,7 +67,7 @@ def column_lines(given: TagInput, further: Mapping[str, Sequence[str]], labels: 
     assert corpus.lines is not None
     fields = zip(*further.values(), labels, strict=True)
     added = dict(zip(corpus.lines.tolist(), fields, strict=True))
-    return with_fields(given.block.lines, added, len(further) + 1, given.block.first)
+    return with_fields(given.block.lines, added, len(further) + 1, given.block.first, given.plan.line_format)
 
 
 def brat_lines(text: str, spans: Sequence[TextSpan]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from structperc.data.blocks import Ends, Opening, document_ends, line_ends, nowhere, sentence_ends
 from structperc.data.conll import Above, above
-from structperc.data.reading import Reading
+from structperc.data.reading import LineFormat, Reading
 from structperc.data.recognition import Form, recognised
 from structperc.errors import InputError
 from structperc.inspection.reading import AS_THE_MODEL, text_columns
@@ -52,6 +52,7 @@ class Plan(NamedTuple):
     unit: str
     cutting: Cutting
     columns: Sequence[str] | Mapping[str, int]  # of a file of columns
+    line_format: LineFormat  # the same
     above: Above  # the same
     cut: str  # where it may be cut, one of ENDS
     together: bool  # whether documents are looked at, so that they must be marked as the file begins
@@ -80,20 +81,27 @@ def planned(
     that cannot be told or that the model cannot read.
     """
     lines = opening.lines
-    form = cutting.form or ("columns" if reading.columns else recognised(lines, len(tagger.features.columns), name))
-    if form != "columns" and reading.columns:
-        raise InputError(f"{name}: --columns is for files of columns; leave it out, or set --input columns")
+    form = cutting.form or ("columns" if of_columns(reading) else recognised(lines, len(tagger.features.columns), name))
+    if form != "columns" and (option := of_columns(reading)):
+        raise InputError(f"{name}: --{option} is for files of columns; leave it out, or set --input columns")
     if form == "text":
         tagger.check_words_alone()
     columns: Sequence[str] | Mapping[str, int] = []
     if form == "columns":
         columns = text_columns(tagger, lines, name, reading)
-    unit, known = reading.unit or tagger.unit, above(lines) if form == "columns" else Above()
+    unit, how = reading.unit or tagger.unit, reading.line_format
+    known = above(lines, how) if form == "columns" else Above()
     together = _documents_matter(tagger, form, shown, unit, cutting)
     cut = _cut(tagger, form, shown, together, known.marked)
     return Plan(
-        name, form, unit, cutting, columns, known, cut, together, opening.whole or cut == "nowhere", _prefix(lines)
+        name, form, unit, cutting, columns, how, known, cut, together, opening.whole or cut == "nowhere", _prefix(lines)
     )
+
+
+def of_columns(reading: Reading) -> str | None:
+    """Return the name of an option that is given and for files of columns alone; None for none."""
+    given = {"columns": reading.columns, "separator": reading.separator, "comments": reading.comments}
+    return next((name for name, value in given.items() if value), None)
 
 
 def _documents_matter(tagger: Labeller, form: Form, shown: str | None, unit: str, cutting: Cutting) -> bool:

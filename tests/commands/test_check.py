@@ -98,7 +98,7 @@ def test_lines_stay_within_80_columns(run):
     ("content", "options", "complaint"),
     [
         (b"", (), "bad.txt: there are no tokens"),
-        (b"a b\nc\n", (), "bad.txt:2: 1 fields, but line 1 has 2"),
+        (b"a b\nc\n", (), "bad.txt:2: 1 field, but line 1 has 2"),
         (b"\xff\xfea\x00", (), "bad.txt: this is utf-16"),
         (b"a b\n", ("--columns", "word", "label", "x"), "bad.txt:1: 2 fields, but columns"),
         (b'{"words": ["a"]}\n', (), "bad.txt:1: this is JSON"),

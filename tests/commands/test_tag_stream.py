@@ -96,7 +96,7 @@ def test_memory_does_not_grow_with_the_text(tagged):
 @pytest.mark.parametrize(
     ("text", "sentences", "message"),
     [
-        ("Anna x\nBo y\n\nRome z\n\nher\nfor x\n\nAnna x\n", 2, ":6: 1 fields, but line 1 has 2"),
+        ("Anna x\nBo y\n\nRome z\n\nher\nfor x\n\nAnna x\n", 2, ":6: 1 field, but line 1 has 2"),
         ('{"tokens": ["Anna"]}\n\n{"tokens": ["Bo"]}\n{"tokens": 1}\n', 2, ":4: field 'tokens' must be a list"),
         ("Anna x\nBo y\n\nBo y\n\nRome \udcff\n\nAnna x\n", 2, ":6: byte 0xff is not utf-8"),
     ],
@@ -186,7 +186,7 @@ def test_a_mistake_among_workers(model, file):
     with started(model, str(file(text)), "--workers", "2", "--unit", "sentence") as process:
         out, said = process.communicate(timeout=WAIT)
     assert process.returncode == 2
-    assert f"text.txt:{40 * PLAIN.count(chr(10)) + 1}: 1 fields, but line 1 has 2" in said.decode()
+    assert f"text.txt:{40 * PLAIN.count(chr(10)) + 1}: 1 field, but line 1 has 2" in said.decode()
     assert [line.split()[:2] for line in out.decode().splitlines()] == [
         line.split() for line in (PLAIN * 40).splitlines()
     ]

@@ -2,7 +2,7 @@ import pytest
 from terminal import terminal
 
 from structperc import progress
-from structperc.data.conll import conll_lines, read_conll, write_conll
+from structperc.data.conll import conll_lines, read_conll, separator_of, write_conll
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 
@@ -107,22 +107,123 @@ def test_other_document_marks(tmp_path):
 
 
 def test_comments(tmp_path):
-    text = "# id = 1\n#\na O\n# O\n\n#x O\nb O\n"
-    assert read(tmp_path, text, comments=True)["word"] == [["a", "#"], ["b"]]
+    text = "# id = 1\n#\na O\n# O\n# in a sentence\nc O\n\n#x O\nb O\n"
+    assert read(tmp_path, text, comments=True)["word"] == [["a", "#", "c"], ["#x", "b"]]
     assert read(tmp_path, "# O\na O\n")["word"] == [["#", "a"]]
+    assert read(tmp_path, "# one more\n#a O\n#b O\n", comments=True)["word"] == [["#a", "#b"]]
+
+
+@pytest.mark.parametrize(
+    ("comment", "token"),
+    [
+        ("#\thttp://example.org/1.html\t[2010-07-04]\t", "1\ta\tO\tO"),
+        ("# id 5239d808\tdomain=train", "a _ _ O"),  # four fields, of which tokens have as many between spaces
+        ("# sent_id = 1", "a\tx\ty\tO"),
+        ("#\tid", "a O"),
+    ],
+)
+def test_comments_with_as_many_words_as_tokens_have(tmp_path, caplog, comment, token):
+    fields = len(token.split())
+    columns = ["word", *["_"] * (fields - 2), "label"]
+    text = f"{comment}\n{token}\n\n{comment}\n{token}\n"
+    assert len(read(tmp_path, text, columns, comments=True)["word"]) == 2
+    assert read(tmp_path, text, columns, comments=True)["line"] == [[2], [5]]
+    assert not caplog.records
+
+
+def test_what_may_be_a_token_is_one_and_that_is_said(tmp_path, caplog):
+    data = read(tmp_path, "# newdoc\na O\n\n# newdoc\nb O\n", comments=True)
+    assert data["word"] == [["#", "a"], ["#", "b"]]
+    assert "a.txt:1: begins with #" in caplog.text
+    assert "1 further line" in caplog.text
+
+
+def test_fields_that_hold_spaces(tmp_path):
+    text = "-DOCSTART-\tO\n\nNew York\tB-LOC\nis \t O\n \t\n# no\tO\n"
+    data = read(tmp_path, text, separator="tab")
+    assert (data["word"], data["label"]) == ([["New York", "is"], ["# no"]], [["B-LOC", "O"], ["O"]])
+    with pytest.raises(InputError, match=r"a.txt:1: field 'label' is empty"):
+        read(tmp_path, "a\t\tx\n", ["word", "label", "_"], separator="tab")
+    with pytest.raises(InputError, match=r"a.txt:2: 2 fields, but line 1 has 3.*set separator: tab"):
+        read(tmp_path, "New York\tO\nis\tO\n")
+    corpus = Corpus.from_dataset(data, "sentence")
+    write_conll(tmp_path / "b.txt", corpus)
+    lines = (tmp_path / "b.txt").read_text().splitlines()
+    assert lines[:3] == ["-DOCSTART-\tO", "", "New York\tB-LOC"]
+    assert separator_of(lines) == "tab"
+    assert read_conll(tmp_path / "b.txt", ["word", "label"], separator="tab")["word"] == data["word"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "separator"),
+    [
+        (["New York\tO", "", "is\tO"], "tab"),
+        (["a\tO", "b\tO"], "whitespace"),
+        (["New York\tO", "is O"], "whitespace"),
+        (["a\tO ", " b \tO"], "whitespace"),
+        (["# a comment", "New York\tO", "\ufeff"], "tab"),
+        ([], "whitespace"),
+    ],
+)
+def test_the_separator_shows_in_the_lines(lines, separator):
+    assert separator_of(lines, comments=True) == separator
+
+
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("word\tlabel", ["word", "label"]),
+        ("Token NER_tag", ["word", "label"]),
+        ("Sentence #\tWord\tPOS\tTag", ["_", "word", "_", "label"]),
+        ("\n\ufeffwords tags", ["word", "label"]),
+    ],
+)
+def test_a_first_line_of_names_is_no_sentence(tmp_path, header, columns):
+    token = " ".join({"word": "a", "label": "O"}.get(role, "x") for role in columns)
+    text = f"{header}\n{token}\n"
+    data = read(tmp_path, text, columns)
+    assert (data["word"], data["label"]) == ([["a"]], [["O"]])
+
+
+def test_names_of_columns_below_the_first_line_are_tokens(tmp_path):
+    assert read(tmp_path, "a O\nword label\n")["word"] == [["a", "word"]]
+
+
+@pytest.mark.parametrize("line", ["Text NN", "word", "# O", "form form-O", "id 3 O"])
+def test_a_first_line_that_is_a_token(tmp_path, line):
+    columns = ["word", *["_"] * (len(line.split()) - 1)]
+    assert read(tmp_path, f"{line}\n", columns)["word"] == [[line.split()[0]]]
+
+
+@pytest.mark.parametrize(
+    "blank", ["\ufeff", "\ufeff\t", "\u200b", "\u00a0 \u3000", "\u200d\ufe0f\u00ad", "\u2060 \x0b"]
+)
+def test_a_line_of_invisible_characters_is_empty(tmp_path, blank):
+    data = read(tmp_path, f"a O\n{blank}\nb O\n\n{blank}")
+    assert (data["word"], data["line"]) == ([["a"], ["b"]], [[1], [3]])
+
+
+def test_marks_of_files_that_were_joined_are_dropped(tmp_path):
+    data = read(tmp_path, "\ufeffa O\n\n\ufeffb O\n\n\ufeff-DOCSTART- O\n\nc O\n")
+    assert data["word"] == [["a"], ["b"], ["c"]]
+    assert list(data["document"]) == [0, 0, 1]
 
 
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("a O\n\nb\n", {}, ":3: 1 fields, but line 1 has 2"),
-        ("\n\na X O\nb O\n", {}, ":4: 2 fields, but line 3 has 3"),
-        ("a O\nb c O\n", {}, ":2: 3 fields, but line 1 has 2"),
-        ("a O\n\u00a0\n", {}, ":2: 1 fields, but line 1 has 2"),
+        ("a O\n\nb\n", {}, ":3: 1 field, but line 1 has 2: 'b'"),
+        ("\n\na X O\nb O\n", {}, ":4: 2 fields, but line 3 has 3: 'b O'"),
+        ("a O\nb c O\n", {}, ":2: 3 fields, but line 1 has 2: 'b c O'"),
+        ("a O\nb\u200b\ufe0f\n", {}, r":2: 1 field, but line 1 has 2: 'b\u200b\ufe0f'"),
         ("-DOCSTART-\n\na O\n", {"columns": ROLES}, ":3: 2 fields, but columns (word, pos, label) need 4"),
         ("a O\n", {"columns": {"word": 0, "label": -3}}, ":1: 2 fields, but columns (word, label) need 3"),
         ("a O\n", {"columns": {"word": 0, "label": 2}}, ":1: 2 fields, but columns (word, label) need 3"),
-        ("a O\n# comment here\n", {}, ":2: 3 fields, but line 1 has 2"),
+        (
+            "a O\n# comment here\n",
+            {},
+            ":2: 3 fields, but line 1 has 2: '# comment here'; if this is a comment, set comments: true",
+        ),
         ("", {}, ": there are no tokens in this file"),
         ("-DOCSTART- O\n\n# x\n", {"comments": True}, ": there are no tokens in this file"),
         (b"a O\n\xe9t\xe9 O\n", {}, ":2: byte 0xe9 is not utf-8; set encoding, perhaps latin-1"),

@@ -81,7 +81,7 @@ def test_without_newdoc_each_sentence_is_its_own_document(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("# x\n1 a a X\n", ":2: 1 fields between tabs, but CoNLL-U has 10"),
+        ("# x\n1 a a X\n", ":2: 1 field between tabs, but CoNLL-U has 10"),
         (f"{word(1, 'a')}\n{word(1, 'b')}\n", ":2: word id '1' where 2 is due; is an empty line missing?"),
         (
             f"{word(1, 'a')}\n\n{word('x', 'b')}\n",
@@ -90,7 +90,6 @@ def test_without_newdoc_each_sentence_is_its_own_document(tmp_path):
         (f"{word('2-3', 'a')}\n", ":1: word id '2-3' where 1 is due; is an empty line missing?"),
         (f"{word(1, 'a')}\n{word('2-1', 'b')}\n", ":2: word id '2-1' where 2 is due; is an empty line missing?"),
         (f"{word('1.1', 'a')}\n", ":1: word id '1.1' where 1 is due; is an empty line missing?"),
-        (f"{word(1, 'a')}\n \n", ":2: 1 fields between tabs, but CoNLL-U has 10"),
         ("# only a comment\n", ": there are no words in this file"),
         (f"{word(1, 'a')}\n{word(2, '')}\n", ":2: FORM of word 2 is empty; write _ for what is not known"),
         (f"{word(1, 'a', upos=' ')}\n", ":1: UPOS of word 1 is empty; write _ for what is not known"),

@@ -9,20 +9,22 @@ from structperc.data import even_columns
 from structperc.data.conll import read_conll
 from structperc.data.corpus import Corpus
 from structperc.data.even_columns import read_even
+from structperc.data.reading import LineFormat
 from structperc.errors import InputError
 
 PLAIN = "-DOCSTART- O\n\n\nAnna B-PER\nleft O\n\nBö B-PER\n\n-DOCSTART- O\n\n\x0bx O\n-DOCSTART- O\nNA O\n-DOCSTART- O"
 
 
-def strict(path, columns, comments, unit):
+def strict(path, columns, comments, unit, separator="whitespace"):
     try:
-        return Corpus.from_dataset(read_conll(path, columns, comments=comments, progress=False), unit, str(path))
+        rows = read_conll(path, columns, comments=comments, separator=separator, progress=False)
+        return Corpus.from_dataset(rows, unit, str(path))
     except InputError:
         return None
 
 
-def even(path, columns=("word", "label"), comments=False, unit="sentence"):
-    return read_even(path, columns, "-DOCSTART-", comments, unit, progress=False)
+def even(path, columns=("word", "label"), comments=False, unit="sentence", separator="whitespace"):
+    return read_even(path, columns, LineFormat(separator, comments), unit, progress=False)
 
 
 def assert_same(one, other):
@@ -67,6 +69,10 @@ def test_words_alone_and_documents_without_any(tmp_path, monkeypatch):
         "a O\tx\n",
         "a O\r\nb O\r\n",
         "\ufeffa O\n",
+        "a O\n\n\ufeffb O\n",
+        "a O\n\n\ufeff\n",
+        "a O\n\u200b \xa0\n",
+        "word label\na O\n",
         "a\0 O\n",
         "\x01 O\n",
         "-DOCSTART-\n\na O\n",
@@ -94,13 +100,25 @@ def test_other_bytes_and_options_are_left_to_the_strict_reader(tmp_path):
         assert even(path, columns) is None
 
 
+def test_tabs_between_fields_that_hold_spaces(tmp_path):
+    path = tmp_path / "a.txt"
+    for text in ("New York\tO\nis\tO\n\nNew Delhi\tO\n", "-DOCSTART-\tO\n\na b\tO\n"):
+        path.write_text(text)
+        found = even(path, separator="tab")
+        assert_same(found, strict(path, ["word", "label"], False, "sentence", "tab"))
+        assert even(path) is None
+    for text in ("a b O\n", "a \tO\n", "a\t O\n", " a\tO\n", "a\tO \n", "a\t\tO\n", "a\t \tO\n", "a\tO\n  \n"):
+        path.write_text(text)
+        assert even(path, separator="tab") is None
+
+
 def test_random_files(tmp_path, monkeypatch):
     """What this reader gives is what the strict one gives; most of these files are plain enough for it."""
     chooser, path, read = random.Random(1), tmp_path / "a.txt", 0
     lines = ["a O", "b B-X", "", "", '"é I-X', "-DOCSTART- O", "# O"]
     for turn in range(150):
         monkeypatch.setattr(even_columns, "SIZE", chooser.choice([4, 30, 1000]))
-        odd = ["a", "a  O", " "] if turn % 5 == 0 else []
+        odd = ["a", "a  O", " ", "\u200b"] if turn % 5 == 0 else []
         text = "\n".join(chooser.choices([*lines, *odd], k=chooser.randrange(1, 20)))
         path.write_text(text, encoding="utf-8")
         columns, comments = chooser.choice([["word"], ["word", "_"], ["_", "word"], ["label", "word"]]), turn % 3 == 0
