@@ -1,7 +1,10 @@
-"""Options of how a file of columns is to be read, as far as a user gives them."""
+"""How files are read: the options that a user gives, and those of the training files, which are kept with a model."""
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+from structperc.data.tags import Scheme
+from structperc.data.typed import check_value
 
 Unit = Literal["sentence", "document"]  # what one sequence is
 UNITS = get_args(Unit)
@@ -19,3 +22,28 @@ class Reading(NamedTuple):
     def or_else(self, unit: str, labels: str) -> "Reading":
         """Return the same options with this unit and this tag scheme where none is named."""
         return self._replace(unit=self.unit or unit, labels=self.labels or labels)
+
+
+TRAINING_FILES: dict[str, Any] = {  # options of the training files, of all data sources, as plain JSON types
+    "columns": list[str | None] | dict[str, str],  # roles of a file's columns in order, or the column of each role
+    "docstart": str | None,
+    "comments": bool,
+    "tags": str,
+    "names": dict[str, list[str]],
+    "tokens": str,
+    "sentences": str,
+    "scheme": Scheme,
+    "encoding": str,
+    "labels": Scheme,
+}
+
+
+def check_training_files(options: Any) -> Mapping[str, Any]:
+    """Return the options of a model's training files. Raises InputError for options of a wrong type.
+
+    Unknown ones are those of a data source that is not of this library.
+    """
+    check_value(options, dict[str, Any], "training_files")
+    for name in options.keys() & TRAINING_FILES.keys():
+        check_value(options[name], TRAINING_FILES[name], f"training_files.{name}")
+    return options
