@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from structperc.data.labels import LabelSet
+from structperc.data.reading import check_training_files
 from structperc.data.typed import conforms
 from structperc.features import FeatureExtractor
 from structperc.kernels.arrays import Tables
@@ -15,6 +16,7 @@ from structperc.public_names import CLASS, LEARNED, OPTIONS
 from structperc.taggers.builder import Builder
 from structperc.taggers.model_files import (
     FEATURES,
+    KEPT,
     arrays_of_features,
     check_entries,
     read_arrays,
@@ -106,7 +108,9 @@ def _light(config: dict[str, Any], arrays: Arrays) -> LightTagger | None:
     criterion = config["criterion"]
     apart = criterion[OPTIONS].get("unit") == "sentence"
     probabilistic = criterion[CLASS] in PROBABILISTIC
-    return LightTagger(features, labels, config["unit"], weights, apart, probabilistic, _Whole(config, arrays))
+    files = check_training_files(config.get(KEPT, {}))
+    whole = _Whole(config, arrays)
+    return LightTagger(features, labels, config["unit"], files, weights, apart, probabilistic, whole)
 
 
 def _tables(config: dict[str, Any], features: FeatureExtractor, L: int, arrays: Arrays) -> Tables | None:

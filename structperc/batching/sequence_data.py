@@ -129,6 +129,15 @@ class SequenceData(pl.LightningDataModule, ABC):
         That is rows of sentences, or a corpus of sequences of the unit.
         """
 
+    def training_files(self) -> dict[str, Any]:
+        """Return the options by which the training files are read, as plain JSON types; see `data.reading`.
+
+        A saved model keeps them, so that files of the same kind can be read for it. A source without files has the tag
+        scheme of its labels alone.
+        """
+        options = {} if self.in_files is None else dict(self.in_files.options)
+        return {**options, "labels": self.reading.labels}
+
     def corpus(self, split: str) -> Corpus:
         """Return the split as a corpus of sequences with labels in `scheme`; each split is read once and kept.
 

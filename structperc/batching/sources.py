@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any, Literal
 
 from structperc.batching.sequence_data import InFiles, SequenceData, check_splits, split_file
-from structperc.data.conll import read_conll
+from structperc.data.blocks import first_lines
+from structperc.data.conll import field_count, read_conll
 from structperc.data.conllu import read_conllu
 from structperc.data.corpus import Corpus
 from structperc.data.even_columns import read_even
@@ -45,6 +46,14 @@ class Conll(SequenceData):
         self.path, self.files, self.columns, self.encoding = path, files, columns, encoding
         self.line_format = LineFormat(separator, comments, docstart)
         self.in_files = InFiles(path, files, {"columns": columns, **self.line_format._asdict(), "encoding": encoding})
+
+    def training_files(self) -> dict[str, Any]:
+        """Return the options of all sources, with a role for each column of the training file, "_" for unread ones."""
+        found = super().training_files()
+        file = split_file(self.path, self.files, "train")
+        width = 0 if file is None else field_count(first_lines(file, self.encoding), self.line_format)
+        roles = [role or "_" for role in self.columns]
+        return {**found, "columns": [*roles, *["_"] * (width - len(roles))]}
 
     def read(self, split: str) -> "tuple[str, Dataset | Corpus] | None":
         """Return the file's name and what the split holds, or None if `files` names no file for it."""

@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
 
+from structperc.data.arriving import arriving
 from structperc.data.not_columns import filled, is_json
 from structperc.data.reading import DOCSTART
 from structperc.data.text import lines_of
@@ -69,6 +72,12 @@ def opening(pieces: Iterator[str], enough: Callable[[Sequence[str]], bool]) -> O
     if following is None:
         return Opening(text, True, iter([text]))
     return Opening(text, False, chain([text], following, pieces))
+
+
+def first_lines(path: Path, encoding: str | None = None) -> list[str]:
+    """Return the first lines of a file, up to the end of a sentence or beyond. Raises InputError as `arriving` does."""
+    with closing(arriving(path, encoding)) as pieces:
+        return opening(pieces, lambda lines: True).lines
 
 
 def _next(pieces: Iterator[str]) -> Iterator[str] | None:

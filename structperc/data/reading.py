@@ -1,7 +1,11 @@
-"""Options of how a file of columns is to be read, as far as a user gives them."""
+"""How files are read: the options that a user gives, and those of the training files, which are kept with a model."""
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple, get_args
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, get_args
+
+from structperc.data.tags import Scheme
+from structperc.data.typed import check_value
 
 Unit = Literal["sentence", "document"]  # what one sequence is
 UNITS = get_args(Unit)
@@ -38,7 +42,35 @@ class Reading(NamedTuple):
         """Return the same options with this unit and this tag scheme where none is named."""
         return self._replace(unit=self.unit or unit, labels=self.labels or labels)
 
-    @property
-    def line_format(self) -> LineFormat:
-        """How lines are divided, where nothing is named: at spaces and tabs, without comments."""
-        return LineFormat(self.separator or "whitespace", bool(self.comments))
+    def line_format(self, trained: Mapping[str, Any] = MappingProxyType({})) -> LineFormat:
+        """Return how lines are divided: what is not named is as in the training files, or else `LineFormat()`."""
+        plain = LineFormat()
+        separator = self.separator or trained.get("separator", plain.separator)
+        comments = trained.get("comments", plain.comments) if self.comments is None else self.comments
+        return LineFormat(separator, comments, trained.get("docstart", plain.docstart))
+
+
+TRAINING_FILES: dict[str, Any] = {  # options of the training files, of all data sources, as plain JSON types
+    "columns": list[str | None] | dict[str, str],  # roles of a file's columns in order, or the column of each role
+    "docstart": str | None,
+    "comments": bool,
+    "separator": Separator,
+    "tags": str,
+    "names": dict[str, list[str]],
+    "tokens": str,
+    "sentences": str,
+    "scheme": Scheme,
+    "encoding": str,
+    "labels": Scheme,
+}
+
+
+def check_training_files(options: Any) -> Mapping[str, Any]:
+    """Return the options of a model's training files. Raises InputError for options of a wrong type.
+
+    Unknown ones are those of a data source that is not of this library.
+    """
+    check_value(options, dict[str, Any], "training_files")
+    for name in options.keys() & TRAINING_FILES.keys():
+        check_value(options[name], TRAINING_FILES[name], f"training_files.{name}")
+    return options

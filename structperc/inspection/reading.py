@@ -35,7 +35,8 @@ def read_corpus(tagger: Labeller, file: str, reading: Reading = AS_THE_MODEL) ->
     if not reading.columns:
         check_columns(lines, len(tagger.features.columns), file)
     assert due.unit is not None
-    corpus = conll_corpus(lines, column_roles(tagger, lines, reading), file, due.unit, reading.line_format)
+    how = reading.line_format(tagger.training_files)
+    corpus = conll_corpus(lines, column_roles(tagger, lines, reading), file, due.unit, how)
     return checked_corpus(corpus, due, scheme, UNMARKED)
 
 
@@ -66,6 +67,6 @@ def column_roles(tagger: Labeller, lines: Sequence[str], reading: Reading) -> li
     if reading.columns:
         return list(reading.columns)
     roles = tagger.features.columns
-    if field_count(lines, reading.line_format) <= len(roles):
+    if field_count(lines, reading.line_format(tagger.training_files)) <= len(roles):
         return roles
     return {**{role: place for place, role in enumerate(roles)}, "label": -1}

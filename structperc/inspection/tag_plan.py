@@ -89,7 +89,7 @@ def planned(
     columns: Sequence[str] | Mapping[str, int] = []
     if form == "columns":
         columns = text_columns(tagger, lines, name, reading)
-    unit, how = reading.unit or tagger.unit, reading.line_format
+    unit, how = reading.unit or tagger.unit, reading.line_format(tagger.training_files)
     known = above(lines, how) if form == "columns" else Above()
     together = _documents_matter(tagger, form, shown, unit, cutting)
     cut = _cut(tagger, form, shown, together, known.marked)

@@ -2,7 +2,8 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
@@ -30,6 +31,7 @@ class Labeller(ABC):
     labels: LabelSet
     features: FeatureExtractor
     unit: str  # "sentence" or "document": what one sequence was in training
+    training_files: Mapping[str, Any] = {}  # how they were read, see `data.reading`; empty: not known
 
     @property
     @abstractmethod

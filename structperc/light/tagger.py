@@ -1,6 +1,7 @@
 """A saved tagger of sparse features that labels without PyTorch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ class LightTagger(Labeller):
         features: templates and resources, with their index.
         labels: the label set.
         unit: "sentence" or "document", what one sequence was in training.
+        training_files: how the training files were read, see `data.reading`.
         weights: float32, `transition` may be without rows.
         apart: whether the sentences of a document have nothing to do with one another.
         probabilistic: whether the whole tagger has probabilities.
@@ -35,12 +37,14 @@ class LightTagger(Labeller):
         features: FeatureExtractor,
         labels: LabelSet,
         unit: str,
+        training_files: Mapping[str, Any],
         weights: Tables,
         apart: bool,
         probabilistic: bool,
         whole: Callable[[], Labeller],
     ) -> None:
         self.features, self.labels, self.unit = features, labels, unit
+        self.training_files = training_files
         self._weights, self._apart, self._probabilistic, self._make_whole = weights, apart, probabilistic, whole
 
     @property

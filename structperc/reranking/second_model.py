@@ -140,7 +140,7 @@ class SecondModel(LatticeTagger):
         share = self.lists.contain(torch.from_numpy(labels.encode(corpus.columns["label"]))).double().mean()
         logger.info("candidate lists: gold is among the %d of %.1f%% of the sequences", self.lists.k, 100 * share)
         self.allocate(labels)
-        self.unit = data.unit
+        self.unit, self.training_files = data.unit, data.training_files()
         progress = options.get("enable_progress_bar") is not False  # which may be None, as in a trainer's options
         return {**models.seconds, **self.read_lists(data, progress)}
 

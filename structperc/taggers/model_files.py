@@ -18,6 +18,7 @@ FORMAT = 4
 READ = (2, 3, FORMAT)  # format 2 had no checksums, 3 had whole tables and no hashed features
 CONFIG, WEIGHTS = "model.json", "model.safetensors"
 CHECKSUMS = "checksums"
+KEPT = "training_files"  # how they were read; models of earlier versions lack it
 FEATURES = "features."  # begins the names of the arrays of features
 ENTRIES = {
     "labels": list[str],

@@ -158,7 +158,7 @@ class SequenceTagger(SavedTagger, Labeller):
             self.card = None  # what it says of scores will not hold
         self.check_unit(data.unit)
         if not self.fitted:
-            self.unit = data.unit
+            self.unit, self.training_files = data.unit, data.training_files()
             self.learn_sizes(data)
         data.encode(self.encode_split, stage)
 

@@ -1,7 +1,7 @@
 """Saved models: a folder with model.json and model.safetensors, self-contained, no pickle, no code; and their card."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,13 +15,14 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from structperc.data.labels import LabelSet
 from structperc.data.output import complaints
+from structperc.data.reading import check_training_files
 from structperc.data.unfinished import whole_folder
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.public_names import path_of
 from structperc.taggers.builder import Builder
 from structperc.taggers.model_card import CARD, kept_card, model_card
-from structperc.taggers.model_files import CONFIG, FEATURES, WEIGHTS, arrays_of_features, check_entries, readable
+from structperc.taggers.model_files import CONFIG, FEATURES, KEPT, WEIGHTS, arrays_of_features, check_entries, readable
 from structperc.taggers.model_folder import read_folder, write_folder
 from structperc.taggers.narrow_tables import Width
 from structperc.taggers.publishing import push_folder
@@ -47,6 +48,7 @@ class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
         self.features = features or FeatureExtractor()
         self.fitted = False  # whether the labels are known and there are weights
         self.unit = "sentence"  # or "document": what one sequence is
+        self.training_files: Mapping[str, Any] = {}  # how they were read, see `data.reading`; empty: not known
         self.card: str | None = None  # the text of README.md that is saved; None: one of what is known by itself
 
     @abstractmethod
@@ -83,6 +85,7 @@ class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
             "labels": list(self.labels.names),
             "scheme": self.labels.scheme,
             "unit": self.unit,
+            KEPT: dict(self.training_files),
             **self.description(),
             "features": self.features.state_dict_json(),
         }
@@ -203,7 +206,7 @@ def _built(kind: type[SavedTagger], config: dict[str, Any], tensors: dict[str, T
     with torch.device("meta"), _at_most(len(weights)):  # sizes without memory: a wrong one costs nothing
         _check_weights(blank(), weights)
     tagger = blank()
-    tagger.unit = config["unit"]
+    tagger.unit, tagger.training_files = config["unit"], check_training_files(config.get(KEPT, {}))
     own = {name: t for name, t in tagger.state_dict().items() if name.startswith(LEARNING)}
     tagger.load_state_dict({**own, **weights})
     return tagger.eval()
