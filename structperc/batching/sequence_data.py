@@ -17,11 +17,12 @@ from structperc.batching.processes import share
 from structperc.batching.resumable import ResumableLoader, ResumableOrder
 from structperc.batching.sampler import LengthBatches, rows_one_by_one
 from structperc.data.corpus import Corpus
-from structperc.data.holdout import held_out
+from structperc.data.holdout import held_out, lacking
 from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_types, checked_corpus, read_rows, rename_types
 from structperc.data.reading import Reading, Unit
-from structperc.data.tags import Scheme
+from structperc.data.schemes import NO_SEGMENT
+from structperc.data.tags import Scheme, check_notation
 from structperc.data.text import expand
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -56,7 +57,8 @@ class SequenceData(pl.LightningDataModule, ABC):
         unit: what one sequence is: a "sentence" or a whole "document".
         scheme: tag scheme that the tagger learns (IOB1, IOB2, IOBES, BILOU), or "none" for labels that are no
             segments, such as parts of speech.
-        labels: scheme that the source is written in; default: as `scheme`.
+        labels: scheme that the source is written in; default: as `scheme`. For labels that are not written as
+            "B-PER" it is followed by their form, and the label outside of segments: "IOB2 TYPE-B", "IOBES b_TYPE 0".
         strict: refuse illegal label sequences instead of repairing and counting them.
         batch_size: sequences per step of training, in each process; by default 8. Where a tagger learns them one after
             the other, as those of the perceptron family do, it is a matter of speed alone, and by default what makes
@@ -67,8 +69,10 @@ class SequenceData(pl.LightningDataModule, ABC):
             length, which makes full-batch training faster. They are kept: twice the memory for features.
         seed: of the order in which training sequences are seen.
         predict: split that `predict` labels.
-        holdout: so many of the last training sequences (sentences or documents, as `unit` says) are the development
-            split of a source that has none, and are left out of training.
+        holdout: training sequences (sentences or documents, as `unit` says) that are the development split of a source
+            that has none, and are left out of training: so many of the last ones or, below 1, a share that is drawn at
+            random, whole documents where they are marked, of which no type of segments is missing in training.
+        holdout_seed: of what is drawn.
         types: other names of segment types, such as {PER: NAME, LOC: NAME}; types of one name are merged, those not
             named stay. Neighbouring segments stay two.
         cache: folder in which corpora, the features that taggers learn of them and the ids of features are kept, for
@@ -88,32 +92,38 @@ class SequenceData(pl.LightningDataModule, ABC):
         self,
         unit: Unit = "sentence",
         scheme: Scheme = "IOB2",
-        labels: Scheme | None = None,
+        labels: str | None = None,
         strict: bool = False,
         batch_size: int | None = None,
         eval_batch_size: int = 16,
         shuffle: bool = True,
         seed: int = 1,
         predict: str = "dev",
-        holdout: int = 0,
+        holdout: int | float = 0,
+        holdout_seed: int = 1,
         types: dict[str, str] | None = None,
         cache: str | None = None,
         cache_workers: int = 1,
     ) -> None:
         super().__init__()
         least = (("batch_size", batch_size, 1), ("eval_batch_size", eval_batch_size, 1), ("seed", seed, 0))
-        for name, value, low in (*least, ("holdout", holdout, 0), ("cache_workers", cache_workers, 1)):
+        more = (("holdout", holdout, 0), ("holdout_seed", holdout_seed, 0), ("cache_workers", cache_workers, 1))
+        for name, value, low in (*least, *more):
             if value is not None and value < low:
                 raise InputError(f"data.{name} must be >= {low}, got {value}")
+        if holdout > 1 and holdout != int(holdout):
+            raise InputError(f"data.holdout must be a number of sequences or a share below 1, got {holdout}")
         check_splits("data.predict", [predict])
         if types and scheme == "none":
             raise InputError("data.types: labels of scheme none are no segments and have no types; leave it out")
         if cache is None and cache_workers > 1:
             raise InputError("data.cache_workers: they fill a cache; name its folder, data.cache, or leave them out")
+        check_notation("data.labels", labels or scheme)
         self.unit, self.scheme, self.strict = unit, scheme, strict
         self.reading = Reading(unit=unit, labels=labels or scheme)
         self.batch_size, self.eval_batch_size, self.shuffle = batch_size, eval_batch_size, shuffle
-        self.seed, self.predict_split, self.holdout = seed, predict, holdout
+        self.seed, self.predict_split = seed, predict
+        self.holdout, self.holdout_seed = holdout, holdout_seed
         self.types = types or {}
         self.workers = Workers(cache_workers, "set data.cache_workers: 1")
         self.store: Store = Memory() if cache is None else Cache(cache, self.workers)
@@ -169,7 +179,10 @@ class SequenceData(pl.LightningDataModule, ABC):
     def has(self, split: str) -> bool:
         """Return whether there is such a split, in the source or held out of the training data."""
         if split not in self._corpora:
-            self._corpora.update(self._held_out() if self.holdout and split in ("train", "dev") else self._read(split))
+            found = self._held_out() if self.holdout and split in ("train", "dev") else self._read(split)
+            self._corpora.update(found)
+            for name, corpus in found.items():
+                self._warn_of_one_label(name, corpus)
         return self._corpora[split] is not None
 
     def _read(self, split: str) -> dict[str, Corpus | None]:
@@ -200,15 +213,28 @@ class SequenceData(pl.LightningDataModule, ABC):
         if self.read("dev") is not None:
             raise InputError(f"data.holdout is {self.holdout}, but there is a dev split: leave out one of them")
         whole = self._read("train")["train"]
-        train, dev = (None, None) if whole is None else held_out(whole, self.holdout)
+        if whole is None:
+            return {"train": None, "dev": None}
+        train, dev = held_out(whole, self.holdout, self.scheme, self.holdout_seed)
+        if self.holdout < 1:
+            missing = lacking(whole, dev, self.scheme) if "label" in whole.columns else []
+            without = f", without {', '.join(missing)}" if missing else ""
+            logger.info("%s: %d of %d sequences are held out%s", whole.name, len(dev), len(whole), without)
         return {"train": train, "dev": dev}
 
     def _prepared(self, name: str, found: "Dataset | Corpus") -> Corpus:
         how = (self.reading, self.scheme, UNMARKED, self.strict)
-        corpus = checked_corpus(found, *how) if isinstance(found, Corpus) else read_rows(found, name, *how)
-        if self.scheme != "none" and "label" in corpus.columns and corpus.numbered("label").distinct == ["O"]:
-            logger.warning("%s: all labels are O: there is no segment to learn or to find", name)
-        return corpus
+        return checked_corpus(found, *how) if isinstance(found, Corpus) else read_rows(found, name, *how)
+
+    def _warn_of_one_label(self, split: str, corpus: Corpus | None) -> None:
+        """Say that there is nothing to learn of training data, or to find in other data, whose labels are all alike."""
+        if corpus is None or "label" not in corpus.columns:
+            return
+        labels = corpus.numbered("label").distinct
+        if labels == ["O"]:
+            logger.warning("%s: %s", corpus.name, NO_SEGMENT if split == "train" else "no segment in it to find")
+        elif len(labels) == 1 and split == "train" and self.scheme == "none":
+            logger.warning("%s: all labels are %s: nothing else will be learned", corpus.name, labels[0])
 
     def _renamed(self, split: str, corpus: Corpus) -> Corpus:
         """Types by their new names. Raises InputError for a name that the training data does not have."""

@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from structperc.commands.command import Command, CommandParser
 from structperc.commands.data_files import add_data_options, data_reading
 from structperc.reports.table import Rest, text_table
+from structperc.spelling import counted, visible
 
 if TYPE_CHECKING:
     from structperc.data.survey import Survey
@@ -35,8 +37,8 @@ def run(arguments: list[str]) -> None:
     from structperc.data.survey import survey
 
     surveys = [survey(file, data_reading(options)) for file in options.files]
-    for one in surveys:
-        for line in (*file_lines(one), ""):
+    for number, one in enumerate(surveys):
+        for line in (*file_lines(one, training=number == 0), ""):
             print(line)
     for other in surveys[1:]:
         for line in comparison_lines(surveys[0], other):
@@ -46,11 +48,13 @@ def run(arguments: list[str]) -> None:
 # -- one file -------------------------------------------------------------------------------------------------
 
 
-def file_lines(found: "Survey") -> Iterator[str]:
+def file_lines(found: "Survey", training: bool) -> Iterator[str]:
     """Yield lines about a file: its size, its columns, its labels and its repeated sentences."""
     yield cut(f"{found.file}: {'columns' if found.tags is None else 'CoNLL-U'}")
     yield f"  {found.size}"
     yield from map(cut, column_lines(found))
+    for remark in found.remarks(training):
+        yield from wrap(visible(remark), WIDTH, initial_indent="  note: ", subsequent_indent="    ")
     if found.labelled:
         yield from label_lines(found)
     else:
@@ -77,7 +81,8 @@ def label_lines(found: "Survey") -> Iterator[str]:
         yield from table("label", {"tokens": found.counts("label")})
         return
     segments, tokens = found.types()
-    yield f"  labels: scheme {found.scheme}, {segments.total():,} segments, {len(found.illegal):,} labels illegal in it"
+    numbers = f"{counted(segments.total(), 'segment')}, {counted(len(found.illegal), 'label')} illegal in it"
+    yield f"  labels: scheme {found.scheme}, {numbers}"
     for t in found.illegal[:SHOWN]:
         yield cut(f"    line {found.line(t)}: {labels[t]!r} is read as {found.repaired[t]!r}")
     if len(found.illegal) > SHOWN:

@@ -1,9 +1,8 @@
 """structperc compare A B [C ...]: scores of each and McNemar's p-values of each pair."""
 
 from structperc.commands.command import Command, CommandParser
-from structperc.commands.labelled_file import add_encoding
+from structperc.commands.labelled_file import add_encoding, add_labels
 from structperc.data.reading import Reading
-from structperc.data.tags import SEGMENT_SCHEMES
 
 
 def parser() -> CommandParser:
@@ -15,8 +14,7 @@ def parser() -> CommandParser:
     made.add_argument("--split", default="test", help="which predictions of a run: test or dev (default test)")
     scheme = "of the predictions: IOB1, IOB2, IOBES, BILOU or none; default: the one that fits them all, else IOB2"
     made.add_argument("--scheme", help=scheme)
-    labels = "tag scheme of gold; default: that of the predictions, or the one that fits"
-    made.add_argument("--labels", choices=SEGMENT_SCHEMES, help=labels)
+    add_labels(made, "gold; default: that of the predictions, or the one that fits")
     add_encoding(made)
     made.add_argument("--gamma", type=float, default=1.0, help="of the F measure; above 1 recall counts more")
     return made

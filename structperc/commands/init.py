@@ -3,22 +3,25 @@
 import json
 import os
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from structperc.commands.command import Command, CommandParser
 from structperc.commands.data_files import add_data_options, data_reading
 from structperc.errors import InputError
+from structperc.spelling import visible
 
 if TYPE_CHECKING:
     from structperc.data.survey import Survey
 
 FEW = 200  # a column with more different strings makes no features
-HELD_OUT = 10  # one of so many sentences is development data, where no file of them is named
+HELD_OUT = 0.1  # share of the sentences that are development data, where no file of them is named
+FEWEST = 10  # sentences of which some are held out
 
 TEMPLATE = """\
 # {summary}
-# Written by `structperc init`. Train, score and save: structperc fit -c {own}
+{remarks}# Written by `structperc init`. Train, score and save: structperc fit -c {own}
 # Every key is an option, too: structperc fit -c {own} --trainer.max_epochs 20
 seed_everything: 1
 trainer: {{max_epochs: 10}}
@@ -43,7 +46,7 @@ def parser() -> CommandParser:
     """Return the parser of the command's arguments."""
     made = CommandParser("init", "Write a commented configuration to begin with, for a labelled file.")
     made.add_argument("file", help="training data: CoNLL columns or CoNLL-U")
-    made.add_argument("--dev", metavar="FILE", help="development data; default: the last tenth of the sentences")
+    made.add_argument("--dev", metavar="FILE", help="development data; default: a tenth of the file, drawn at random")
     made.add_argument("--test", metavar="FILE", help="test data")
     made.add_argument("-o", "--output", metavar="FILE", help="a new file; default: standard output")
     add_data_options(made)
@@ -54,8 +57,10 @@ def run(arguments: list[str]) -> None:
     """Look at the data file and write a configuration for it."""
     options = parser().parse_args(arguments)
 
+    import logging
+
     from structperc.data.output import check_target, write_lines
-    from structperc.data.survey import survey
+    from structperc.data.survey import survey, survey_alike
 
     if options.output is not None:
         if os.path.lexists(options.output):
@@ -66,9 +71,17 @@ def run(arguments: list[str]) -> None:
     if not found.labelled:
         raise InputError(f"{options.file}: there are no labels to learn; name their column 'label' in --columns")
     further = {name: file for name, file in (("dev", options.dev), ("test", options.test)) if file is not None}
-    for file in further.values():
-        survey(file, read if found.tags else read._replace(columns=found.roles))
-    text = configuration_text(found, further, options.encoding, options.output or "own.yaml")
+    found, *others = survey_alike(found, list(further.values()), read)
+    remarks = [*found.remarks(), *holdout_remarks(found, further)]
+    logger = logging.getLogger("pytorch_lightning.structperc")
+    for remark in remarks:
+        logger.warning("%s: %s", found.file, remark)
+    for other in others:
+        for remark in other.label_remarks():
+            logger.warning("%s: %s", other.file, remark)
+        if other.scheme != found.scheme and other.corpus.tokens:
+            logger.warning("%s: labels of scheme %s, but %s there", other.file, other.scheme, found.scheme)
+    text = configuration_text(found, further, options.encoding, options.output or "own.yaml", remarks)
     if options.output is None:
         print(text, end="")
     else:
@@ -76,26 +89,33 @@ def run(arguments: list[str]) -> None:
         print(f"{options.output}: structperc fit -c {options.output}")
 
 
-def configuration_text(found: "Survey", further: dict[str, str], encoding: str, own: str) -> str:
-    """Return the text of a configuration for a file, with files of further splits; `own` is its name."""
+def configuration_text(
+    found: "Survey", further: dict[str, str], encoding: str, own: str, remarks: Sequence[str] = ()
+) -> str:
+    """Return the text of a configuration for a file, with files of further splits; `own` is its name.
+
+    Remarks on the file become comments.
+    """
     data = data_lines(found, further, encoding)
     features = [
         f"        - {{of: [{written(role)}], at: [-1, 0, 1]}}  # the column of that name\n" for role in extra(found)
     ]
     summary = " ".join(f"{found.file}: {found.size}".split())
-    return TEMPLATE.format(summary=summary, own=own, data="\n".join(data), features="".join(features))
+    notes = "".join(f"# {' '.join(visible(remark).split())}\n" for remark in remarks)
+    return TEMPLATE.format(summary=summary, remarks=notes, own=own, data="\n".join(data), features="".join(features))
 
 
 def data_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[str]:
     """Return the lines of the configuration that say where the data are and what they are like."""
     folder = Path(found.file).parent
     files = {"train": Path(found.file).name, **{name: os.path.relpath(file, folder) for name, file in further.items()}}
-    held = 0 if "dev" in further else holdout_size(found)
+    held = "dev" not in further and len(held_out_by(found)[1])
     more = "dev and test may be added" if len(files) < 3 else "relative to path"
     kept = {"word", "label", *extra(found)}
     columns = [written(role if role in kept else "_") for role in found.roles]
     roles = f"columns: [{', '.join(columns)}]", "a name for each column, _ skips one; `label` is what is learned"
     source = {"scheme": "none" if found.scheme == "none" else "IOB2"}
+    parts = "documents" if found.documents else "sentences"
     lines = [
         (f"path: {written(str(folder))}", "a folder; relative ones start where the command runs"),
         (f"files: {{{', '.join(f'{name}: {written(file)}' for name, file in files.items())}}}", more),
@@ -103,7 +123,13 @@ def data_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[
         (f"labels: {found.scheme}", "how the files are labelled") if found.scheme not in ("none", "IOB2") else None,
         (f"scheme: {source['scheme']}", "of the labels that are learned; none: they are no segments"),
         ("unit: sentence", "or document, for features of whole documents") if found.documents else None,
-        (f"holdout: {held}", "the last sentences are development data; leave out with a dev file") if held else None,
+        (f"holdout: {HELD_OUT}", f"share of {parts}, drawn at random, for development; not with a dev file")
+        if held
+        else None,
+        ("comments: true", "lines that begin with # and have another number of fields are no tokens")
+        if found.line_format.comments
+        else None,
+        ("separator: tab", "fields hold spaces") if found.line_format.separator == "tab" else None,
         (f"encoding: {written(encoding)}", "of the files") if encoding != "utf-8" else None,
     ]
     kind = "Conllu" if found.tags else "Conll"
@@ -116,19 +142,32 @@ def extra(found: "Survey") -> list[str]:
     if found.tags:
         return []
     named = [role for role in found.roles[: found.roles.index("label")] if role not in ("word", "_")]
-    return [role for role in named if 1 < len(found.counts(role)) <= FEW]
+    return [role for role in named if 1 < len(found.counts(role)) <= FEW and role not in found.rivals]
 
 
-def holdout_size(found: "Survey") -> int:
-    """Return how many of the last sentences can be development data, so that none of their labels is new there."""
-    from structperc.data.segments import spans
+def held_out_by(found: "Survey") -> tuple[list[str], list[int]]:
+    """Return the types (or labels) that the development data held out of a file lack, and their sentences."""
+    from structperc.data.holdout import drawn, lacking
 
-    sentences = found.corpus.sentences_of(found.repaired)
-    names = [set(s) if found.scheme == "none" else {span.type for span in spans(s)} for s in sentences]
-    n = len(names) // HELD_OUT
-    while n and not set().union(*names[-n:]) <= set().union(*names[:-n]):
-        n //= 2
-    return n
+    corpus = found.corpus.replace_column("label", found.repaired)
+    if len(corpus) < FEWEST:
+        return [], []
+    try:
+        chosen = drawn(corpus, HELD_OUT, found.scheme, seed=1)
+    except InputError:
+        return [], []
+    return lacking(corpus, corpus.subset(chosen), found.scheme), chosen.nonzero()[0].tolist()
+
+
+def holdout_remarks(found: "Survey", further: dict[str, str]) -> Iterator[str]:
+    """Yield what a user should know about development data where no file of them is given."""
+    if "dev" in further:
+        return
+    missing, chosen = held_out_by(found)
+    if not chosen:
+        yield "no development data: there is too little to hold some out; name a file with --dev"
+    elif missing:
+        yield f"the development data, {len(chosen):,} sentences that are held out, lack {', '.join(missing)}"
 
 
 def written(text: str) -> str:

@@ -5,16 +5,15 @@ import argparse
 from structperc.commands.command import CommandParser
 from structperc.commands.saved_model import add_model
 from structperc.data.reading import SEPARATORS, UNITS, Reading
-from structperc.data.tags import SEGMENT_SCHEMES
+from structperc.data.tags import notation
+from structperc.errors import InputError
 
 
 def add_labelled_file(parser: CommandParser, several: bool = False) -> None:
     """Add the arguments of one model, or of several, and of a file that may have gold labels."""
     add_model(parser, several)
     add_file(parser, "gold is `label`; default: those the model reads, then others, gold last")
-    parser.add_argument(
-        "--labels", choices=SEGMENT_SCHEMES, help="tag scheme of gold in the file; default: the model's"
-    )
+    add_labels(parser, "gold in the file; default: the model's")
 
 
 def add_file(parser: CommandParser, columns: str) -> None:
@@ -30,6 +29,19 @@ def add_reading(parser: CommandParser, columns: str) -> None:
     add_encoding(parser)
     add_line_format(parser)
     parser.set_defaults(labels=None)
+
+
+def add_labels(parser: CommandParser, what: str) -> None:
+    """Add the option of the tag scheme of labels; `what` says of which, and what the default is."""
+    how = f"tag scheme, and form of labels that are not written as B-PER, such as 'IOB2 TYPE-B', of {what}"
+    parser.add_argument("--labels", type=_notation, metavar="SCHEME", help=how)
+
+
+def _notation(name: str) -> str:
+    try:
+        return notation(name).name
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def add_encoding(parser: CommandParser) -> None:

@@ -3,9 +3,8 @@
 from typing import TYPE_CHECKING
 
 from structperc.commands.command import Command, CommandParser
-from structperc.commands.labelled_file import add_reading, reading
+from structperc.commands.labelled_file import add_labels, add_reading, reading
 from structperc.commands.saved_model import add_model
-from structperc.data.tags import SEGMENT_SCHEMES
 
 if TYPE_CHECKING:
     from structperc.data.corpus import Corpus
@@ -21,7 +20,7 @@ def parser() -> CommandParser:
     made.add_argument("--table", choices=("float32", "float16", "int8"), default="float32", help="numbers in the file")
     made.add_argument("--data", metavar="FILE", help="score the model before and after on a labelled file")
     add_reading(made, "gold is `label`; default: those the model reads, then others, gold last")
-    made.add_argument("--labels", choices=SEGMENT_SCHEMES, help="tag scheme of gold in the file; default: the model's")
+    add_labels(made, "gold in the file; default: the model's")
     return made
 
 

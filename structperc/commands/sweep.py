@@ -13,12 +13,17 @@ def parser() -> CommandParser:
     made.add_argument("-c", "--config", action="append", required=True, metavar="FILE", help="as of fit")
     grid = "an option and its values, e.g. model.prior.init_args.C=0.01,0.1,1; again for a second option"
     made.add_argument("--grid", action="append", required=True, metavar="KEY=V1,V2", help=grid)
-    held = "choose on the last N training sequences, then train on all with the chosen value"
-    made.add_argument("--holdout", type=int, default=0, metavar="N", help=held)
+    held = "choose on the last N training sequences, or on a share below 1 drawn at random; then train on all"
+    made.add_argument("--holdout", type=_number, default=0, metavar="N", help=held)
     seeds = "train each point with each of these seeds; points are chosen by their mean score"
     made.add_argument("--seeds", nargs="+", type=int, metavar="SEED", help=seeds)
     made.add_argument("--root", metavar="FOLDER", help="of the sweep; default: sweep-KEY among the runs of the file")
     return made
+
+
+def _number(text: str) -> int | float:
+    """A number of sequences, or a share of them."""
+    return int(text) if text.lstrip("-").isdecimal() else float(text)
 
 
 def run(arguments: list[str]) -> None:

@@ -126,8 +126,9 @@ def _read(
     documents: list[int] = []
     sentences, document, marked = [0], 0, above.marked
     first, token = (above.first, above.token) if above.first else _first_token(lines, how, above.lines + 1)
+    header = header_row(lines, how) if not above.lines else 0
     width, doubtful = len(_fields(token, how.separator)), []
-    for block in _blocks(bar(lines, name, show=progress), how, token, above.lines + 1):
+    for block in _blocks(bar(lines, name, show=progress), how, token, above.lines + 1, header):
         if not block:
             marked = True
             document += bool(documents) and documents[-1] == document
@@ -177,7 +178,7 @@ def _check_filled(columns: Mapping[str, Sequence[str]], lines: Sequence[int], na
 def above(lines: Sequence[str], how: LineFormat = PLAIN) -> Above:
     """Return what the first lines of a file say of all of its lines, these included."""
     first, token = _first_token(lines, how)
-    return Above(0, first, token, not all(_blocks(lines, how, token)))
+    return Above(0, first, token, not all(_blocks(lines, how, token, 1, header_row(lines, how))))
 
 
 def field_count(lines: Sequence[str], how: LineFormat = PLAIN) -> int:
@@ -256,26 +257,24 @@ def conll_lines(
             yield "\n"
 
 
-def _blocks(lines: Iterable[str], how: LineFormat, token: str, first: int = 1) -> Iterator[list[tuple[int, list[str]]]]:
+def _blocks(
+    lines: Iterable[str], how: LineFormat, token: str, first: int = 1, header: int = 0
+) -> Iterator[list[tuple[int, list[str]]]]:
     """Sentences as lists of (line number, fields); an empty list where a document is opened.
 
-    `token` is the first line with a token, which tells comments. A first line of names is left out.
+    `token` is the first line with a token, which tells comments; `header` the number of a line of names of columns.
     """
     block: list[tuple[int, list[str]]] = []
-    top = first == 1
     for number, line in enumerate(lines, first):
         fields = _fields(line, how.separator)
         if fields and fields[0] != how.docstart:
-            if how.comments and _is_comment(line, fields, token, how, not block):
-                continue
-            if not (top and is_header(fields)):
+            comment = how.comments and _is_comment(line, fields, token, how, not block)
+            if number != header and not comment:
                 block.append((number, fields))
-            top = False
             continue
         if block:
             yield block
         if fields:
-            top = False
             yield []
         block = []
     if block:
@@ -287,18 +286,24 @@ def _first_token(lines: Sequence[str], how: LineFormat, first: int = 1) -> tuple
 
     With comments, that is a hashtag only if all lines begin with "#".
     """
-    top, doubtful = first == 1, (0, "")
+    header, doubtful = header_row(lines, how) if first == 1 else 0, (0, "")
     for number, line in enumerate(lines, first):
         fields = _fields(line, how.separator)
-        if not fields or fields[0] == how.docstart:
+        if not fields or fields[0] == how.docstart or number == header:
             continue
-        if how.comments and line.lstrip(MARK).startswith("#"):
-            doubtful = (number, line) if doubtful[0] == 0 and fields[0] != "#" else doubtful
-        elif not (top and is_header(fields)):
+        if not (how.comments and line.lstrip(MARK).startswith("#")):
             return number, line
-        else:
-            top = False
+        doubtful = (number, line) if doubtful[0] == 0 and fields[0] != "#" else doubtful
     return doubtful
+
+
+def header_row(lines: Iterable[str], how: LineFormat = PLAIN) -> int:
+    """Return the number of the first line, from 1, if it holds names of columns, such as "word" and "label"; else 0."""
+    for number, line in enumerate(lines, 1):
+        fields = _fields(line, how.separator)
+        if fields and not (how.comments and line.lstrip(MARK).startswith("#")):
+            return number if is_header(fields) else 0
+    return 0
 
 
 def is_header(fields: Sequence[str]) -> bool:
@@ -334,6 +339,35 @@ def _fields(line: str, separator: Separator = "whitespace") -> list[str]:
         return [field.strip(" ") for field in line.rstrip(" \t").split("\t")]
     fields = line.replace("\t", " ").split(" ")
     return [field for field in fields if field] if "" in fields else fields
+
+
+def line_format_of(
+    lines: Sequence[str], separator: Separator | None = None, comments: bool | None = None
+) -> LineFormat:
+    """Return how lines are divided, which is found out as far as it is not given.
+
+    There are comments if a line begins with "#" and has another number of fields than the first one that does not.
+    """
+    found = LineFormat(separator or separator_of(lines, comments is not False), comments is not False)
+    if comments is None:
+        found = found._replace(comments=bool(comment_lines(lines, found)))
+        if not (found.comments or separator):
+            found = found._replace(separator=separator_of(lines))
+    return found
+
+
+def comment_lines(lines: Sequence[str], how: LineFormat = PLAIN) -> list[int]:
+    """Return the numbers of the lines that are comments, from 1; none where `how` has none."""
+    if not how.comments:
+        return []
+    token, begins, found = _first_token(lines, how)[1], True, []
+    for number, line in enumerate(lines, 1):
+        fields = _fields(line, how.separator)
+        if fields and _is_comment(line, fields, token, how, begins):
+            found.append(number)
+        else:
+            begins = not fields or fields[0] == how.docstart
+    return found
 
 
 def separator_of(lines: Iterable[str], comments: bool = False) -> Separator:

@@ -10,8 +10,9 @@ from structperc.data.column import Column
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.reading import Reading
+from structperc.data.schemes import advice_for, is_label
 from structperc.data.segments import convert, first_violation, rename, repair
-from structperc.data.tags import NO_TAG, follows, opens, read_tag
+from structperc.data.tags import NO_TAG, follows, opens, read_tag, unknown_label
 from structperc.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = Fa
     if "label" not in corpus.columns:
         raise InputError(f"{corpus.name}: no column 'label' among {list(corpus.columns)}")
     labels = corpus.numbered("label")
-    _check_labels(corpus, labels.distinct, source)
+    check_scheme_labels(corpus, source)
     illegal = illegal_sentences(corpus, source)
     if strict and len(illegal):
         a, b = corpus.sentences[illegal[0]], corpus.sentences[illegal[0] + 1]
@@ -122,12 +123,13 @@ def check_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> None:
             )
 
 
-def _check_labels(corpus: Corpus, distinct: Sequence[str], scheme: str) -> None:
-    for label in distinct:
-        try:
-            first_violation([label], scheme)
-        except InputError as error:
-            raise InputError(f"{corpus.where(corpus.columns['label'].index(label))}: {error}") from None
+def check_scheme_labels(corpus: Corpus, scheme: str) -> None:
+    """Raise InputError, with the place and advice, for a label that is not of a scheme, wherever it stands."""
+    for label in corpus.numbered("label").distinct:
+        if not is_label(label, scheme):
+            labels = corpus.columns["label"]
+            advice = advice_for(label, scheme, corpus.sentences_of(labels))
+            raise InputError(f"{corpus.where(labels.index(label))}: {unknown_label(label, scheme)}; {advice}")
 
 
 def _check_legal(corpus: Corpus, sentence: Sequence[str], start: int, scheme: str) -> None:

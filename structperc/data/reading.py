@@ -61,7 +61,7 @@ TRAINING_FILES: dict[str, Any] = {  # options of the training files, of all data
     "sentences": str,
     "scheme": Scheme,
     "encoding": str,
-    "labels": Scheme,
+    "labels": str,
 }
 
 

@@ -1,26 +1,143 @@
 """The tag scheme of labels, found where none is given."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, pairwise, product
+from typing import NamedTuple
 
 from structperc.data.segments import convert, first_violation, repair
-from structperc.data.tags import SEGMENT_SCHEMES
+from structperc.data.tags import (
+    GAPS,
+    NO_TAG,
+    SEGMENT_SCHEMES,
+    USUAL_OUTSIDE,
+    Notation,
+    follows,
+    meant_label,
+    notation,
+    read_tag,
+    unknown_label,
+)
 from structperc.errors import InputError
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 Sentences = Sequence[Sequence[str]]  # of label names
 USUAL = "IOB2"
+NO_SEGMENT = "no segment in the training data: nothing but O will be learned"
+
+
+# Labels outside of segments where there is no "O".
+OTHER_OUTSIDE = ("o", "0", "_", "-", "OUT", "OTHER", "Other", "other", "NONE", "None", "none", "NIL", "null")
+ENOUGH = 0.5  # share of the tokens with other labels than "O" that must be of a scheme
+ENOUGH_UNUSUAL = 0.8  # the same, for labels of another form than "B-TYPE"
+NEAR = 0.1  # share of all tokens: schemes that leave so many more unread are compared by illegal labels, too
 
 
 def fitting_schemes(sentences: Sentences) -> list[str]:
     """Return the schemes of segments in which all sentences are legal; all schemes if there is no segment.
 
-    With a segment there is one at most: each scheme but IOB1 begins every segment with a letter (B, S or U) that IOB1
-    has only after a segment of the same type, and a segment of one token tells IOB2, IOBES and BILOU apart, as does
-    the end of a longer one.
+    With a segment there is one, or several that differ in letters that do not occur (IOBES and BMES in those for the
+    inside): each scheme but IOB1 begins every segment with a letter (B, S, U or W) that IOB1 has only after a segment
+    of the same type, and a segment of one token tells schemes apart, as does the end of a longer one.
     """
     return [scheme for scheme in SEGMENT_SCHEMES if _fits(sentences, scheme)]
+
+
+class Fit(NamedTuple):
+    """The scheme or notation that fits labels best, and the labels that are not of it."""
+
+    scheme: str  # "none": the labels are no segments
+    misfits: Mapping[str, int]  # distinct labels that are not of the scheme, with how often they occur
+    inside: int  # tokens with another label than that outside of segments
+    prefixed: int  # how many of these have a label of the scheme, or of the best one where the scheme is "none"
+    outside: int  # tokens outside of segments
+
+    def remark(self) -> str | None:
+        """Return what is odd about the labels as a line of text; None if nothing is."""
+        if self.scheme != "none":
+            return f"{self.prefixed:,} of {self.inside:,} labels fit {self.scheme}" if self.misfits else None
+        if self.prefixed:
+            return f"{self.prefixed:,} of {self.inside:,} labels have prefixes such as B-, too few for a tag scheme"
+        if self.outside > self.inside:
+            return "labels have no prefixes such as B-, so they are learned and scored token by token"
+        return None
+
+
+def best_fit(sentences: Sentences) -> Fit:
+    """Return the scheme or notation for which the fewest labels are illegal or not of it at all, of several the usual.
+
+    It is one that most labels are of, "O" not counted: half of them, or four of five for labels of another form than
+    "B-TYPE". Otherwise it is "none".
+    """
+    pairs = Counter(chain.from_iterable(pairwise([None, *labels, None]) for labels in sentences))
+    counts: Counter[str] = Counter()
+    for (label, _), n in pairs.items():
+        if label is not None:
+            counts[label] += n
+    outside = counts[USUAL_OUTSIDE]
+    if set(counts) <= {USUAL_OUTSIDE}:
+        return Fit(USUAL if counts else "none", {}, 0, 0, outside)
+    possible = [(how, _unread(how, counts)) for how in _notations(counts)]
+    possible = [(how, unread) for how, unread in possible if counts.keys() - unread.keys() - {how.outside}]
+    if not possible:
+        return Fit("none", {}, counts.total() - outside, 0, outside)
+    most = min(sum(unread.values()) for _, unread in possible) + counts.total() * NEAR
+    close = [(how, unread) for how, unread in possible if sum(unread.values()) <= most]
+    how, unread = min(close, key=lambda one: _cost(one[0], one[1], pairs))
+    inside = counts.total() - counts[how.outside]
+    prefixed = inside - sum(unread.values())
+    usual = (how.lower, how.reversed, how.gap) == (False, False, "-")
+    enough = prefixed >= inside * (ENOUGH if usual else ENOUGH_UNUSUAL)
+    return Fit(how.name if enough else "none", unread if enough else {}, inside, prefixed, counts[how.outside])
+
+
+def best_scheme(sentences: Sentences) -> str:
+    """Return the scheme of `best_fit`, if it has the usual notation and all labels are of it; else "none"."""
+    found = best_fit(sentences)
+    return found.scheme if found.scheme in SEGMENT_SCHEMES and not found.misfits else "none"
+
+
+def _notations(counts: Counter[str]) -> Iterator[Notation]:
+    """Notations whose form some label has, the usual ones first."""
+    gaps = {gap for name in counts for gap in (name[1:2], name[-2:-1]) if gap and gap in GAPS}
+    outside = max((USUAL_OUTSIDE, *OTHER_OUTSIDE), key=counts.__getitem__)
+    for lower, last in product((False, True), repeat=2):
+        for gap in sorted(gaps, key=GAPS.index) or [GAPS[0]]:
+            for scheme in SEGMENT_SCHEMES:
+                yield Notation(scheme, lower, last, gap, outside)
+
+
+def _unread(how: Notation, counts: Mapping[str, int]) -> dict[str, int]:
+    """The labels that are not of a notation; prefixes without a type are of it only if all labels are."""
+    unread = {name: n for name, n in counts.items() if name != how.outside and how.divided(name) is None}
+    if unread:
+        unread |= {name: n for name, n in counts.items() if name in how.letters}
+    return unread
+
+
+def _cost(
+    how: Notation, unread: Mapping[str, int], pairs: Mapping[tuple[str | None, str | None], int]
+) -> tuple[int, int, bool]:
+    """How many labels are illegal or unread, how many of them unread, and whether the scheme is not the usual one."""
+    name, missing = how.name, sum(unread.values())
+    tags = {
+        label: NO_TAG if label is None or label in unread else read_tag(label, name) for pair in pairs for label in pair
+    }
+    illegal = sum(n for (a, b), n in pairs.items() if not follows(tags[a], tags[b], how.scheme))
+    return missing + illegal, missing, how.scheme != USUAL
+
+
+def advice_for(label: str, scheme: str, sentences: Sentences) -> str:
+    """Return what to change where a label of some sentences is not of a scheme."""
+    found = best_fit(sentences)
+    if found.scheme not in (scheme, "none") and label not in found.misfits:
+        return f"set labels: {found.scheme}"
+    if found.scheme == "none" and not found.prefixed:
+        return "if these labels are no segments, set scheme: none"
+    meant = meant_label(label, scheme)
+    return "correct this line" if meant is None else f"did you mean {meant!r}? Correct this line"
 
 
 def common_scheme(predictions: Mapping[str, Sentences]) -> str:
@@ -41,12 +158,20 @@ def common_scheme(predictions: Mapping[str, Sentences]) -> str:
 
 
 def check_labels(sentences: Sentences, name: str, scheme: str) -> None:
-    """Raise InputError, naming the file, for a label that the scheme does not have, wherever it stands."""
-    for label in dict.fromkeys(label for sentence in sentences for label in sentence):
-        try:
-            first_violation([label], scheme)
-        except InputError as error:
-            raise InputError(f"{name}: {error}") from None
+    """Raise InputError, naming the file and the place, for a label that the scheme does not have."""
+    known: set[str] = set()
+    for n, sentence in enumerate(sentences, 1):
+        for t, label in enumerate(sentence, 1):
+            if label not in known and not is_label(label, scheme):
+                advice = advice_for(label, scheme, sentences)
+                raise InputError(f"{name}, sentence {n}, token {t}: {unknown_label(label, scheme)}; {advice}")
+            known.add(label)
+
+
+def is_label(label: str, scheme: str) -> bool:
+    """Return whether a label is one of a scheme or notation, wherever it stands."""
+    how = notation(scheme)
+    return how.scheme == "none" or label == how.outside or how.divided(label) is not None
 
 
 def in_scheme(sentences: Sentences, name: str, target: str, source: str | None = None) -> Sentences:

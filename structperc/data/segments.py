@@ -7,7 +7,7 @@ segment_masks.py does so for tensors of label ids.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from structperc.data.tags import END, NO_TAG, SCHEMES, SINGLE, check_scheme, follows, label_of, opens, read_tag
+from structperc.data.tags import BEGIN, END, INSIDE, NO_TAG, SCHEMES, SINGLE, follows, notation, opens, read_tag
 from structperc.errors import InputError
 
 
@@ -19,8 +19,8 @@ class Span(NamedTuple):
     end: int
 
 
-def spans(labels: Sequence[str]) -> list[Span]:
-    """Return the segments of a labelling in any segment scheme, by the rule of the conlleval script.
+def spans(labels: Sequence[str], scheme: str | None = None) -> list[Span]:
+    """Return the segments of a labelling in any segment scheme or, if it is named, a notation, by the conlleval rule.
 
     A segment opens at B and S (U), after O, after E (L) and S (U), and wherever the type changes: so an I
     after O or after another type opens one, and no sequence of labels is beyond reading. Differs: the script
@@ -28,7 +28,7 @@ def spans(labels: Sequence[str]) -> list[Span]:
     """
     found: list[Span] = []
     previous = NO_TAG
-    for t, tag in enumerate(map(read_tag, labels)):
+    for t, tag in enumerate(read_tag(label, scheme) for label in labels):
         if opens(previous, tag):
             found.append(Span(tag.type or "", t, t + 1))
         elif tag.type is not None:
@@ -38,16 +38,13 @@ def spans(labels: Sequence[str]) -> list[Span]:
 
 
 def convert(labels: Sequence[str], source: str, target: str) -> list[str]:
-    """Return labels of the same segments in the target scheme; "none" converts only to itself."""
-    check_scheme(source)
-    check_scheme(target)
-    if source == target == "none":
+    """Return labels of the same segments in the target scheme or notation; "none" converts only to itself."""
+    schemes = notation(source).scheme, notation(target).scheme
+    if schemes == ("none", "none"):
         return list(labels)
-    if "none" in (source, target):
+    if "none" in schemes:
         raise InputError(f"scheme 'none' has no segments: cannot turn {source} into {target}")
-    for label in labels:
-        read_tag(label, source)
-    return _encode_spans(spans(labels), len(labels), target)
+    return _encode_spans(spans(labels, source), len(labels), target)
 
 
 def in_iob2(labels: Sequence[str]) -> list[str]:
@@ -64,8 +61,7 @@ def first_violation(labels: Sequence[str], scheme: str) -> int | None:
     The result is None for a legal labelling. Raises InputError when a label is none of the scheme's at all ("S-PER" in
     IOB2).
     """
-    check_scheme(scheme)
-    if scheme == "none":
+    if notation(scheme).scheme == "none":
         return None
     previous = NO_TAG
     for t, label in enumerate(labels):
@@ -92,22 +88,22 @@ def rename(labels: Sequence[str], scheme: str, names: Mapping[str, str]) -> list
     """
     if scheme == "none":
         raise InputError("scheme 'none' has no segments whose types could be renamed")
-    check_scheme(scheme)
-    renamed = (span._replace(type=names.get(span.type, span.type)) for span in spans(labels))
+    renamed = (span._replace(type=names.get(span.type, span.type)) for span in spans(labels, scheme))
     return _encode_spans(renamed, len(labels), scheme)
 
 
 def _encode_spans(segments: Iterable[Span], length: int, scheme: str) -> list[str]:
-    letter = {prefix: letter for letter, prefix in SCHEMES[scheme].items()}
-    labels = ["O"] * length
+    how = notation(scheme)
+    letter = {prefix: letter for letter, prefix in SCHEMES[how.scheme].items()}
+    labels = [how.outside] * length
     previous: Span | None = None
     for span in segments:
         first, last = span.start, span.end - 1
-        labels[first : span.end] = [label_of("I", span.type)] * (span.end - first)
+        labels[first : span.end] = [how.label(letter[INSIDE], span.type)] * (span.end - first)
         touches = previous is not None and (previous.type, previous.end) == (span.type, first)
-        if scheme != "IOB1" or touches:
-            labels[first] = label_of("B", span.type)
+        if how.scheme != "IOB1" or touches:
+            labels[first] = how.label(letter[BEGIN], span.type)
         if END in letter:
-            labels[last] = label_of(letter[SINGLE if first == last else END], span.type)
+            labels[last] = how.label(letter[SINGLE if first == last else END], span.type)
         previous = span
     return labels

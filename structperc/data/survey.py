@@ -1,25 +1,28 @@
 """The survey of a labelled file: its columns, which of them is the label, and the scheme of the labels."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
 
-from structperc.data.conll import conll_corpus, field_count
+from structperc.data.conll import comment_lines, conll_corpus, field_count, header_row, line_format_of
 from structperc.data.conllu import read_conllu
 from structperc.data.corpus import Corpus
+from structperc.data.normalise import check_scheme_labels
 from structperc.data.not_columns import check_columns
-from structperc.data.reading import Reading
-from structperc.data.schemes import USUAL, fitting_schemes
+from structperc.data.reading import LineFormat, Reading
+from structperc.data.schemes import NO_SEGMENT, Fit, best_fit
 from structperc.data.segments import repair, spans
-from structperc.data.tags import SEGMENT_SCHEMES
+from structperc.data.tags import meant_label, notation, read_tag
 from structperc.data.text import read_lines
-from structperc.errors import InputError
+from structperc.spelling import counted, quoted
 
 MOST_LABELS = 1000  # a column with more different strings is none of labels
+SHOWN = 5  # labels that are not of the scheme, in a remark
+ALIKE = 0.8  # of two columns of the same types, one has at least this share of the other's segments: which is gold?
 AS_IT_IS = Reading()
 
 
@@ -33,9 +36,14 @@ class Survey(NamedTuple):
     roles: list[str]  # of the file's columns, in their order
     tags: str | None  # upos or xpos, which is the label of a CoNLL-U treebank; None: a file of columns
     corpus: Corpus
-    scheme: str  # that of the labels; none where they are no segments
+    scheme: str  # scheme or notation of the labels; none where they are no segments
     illegal: list[int]  # tokens whose label is illegal there
     repaired: list[str]  # labels of all tokens, legal ones
+    fit: Fit | None = None  # how the labels fit the scheme; None: there are none, or their scheme was named
+    line_format: LineFormat = LineFormat()
+    rivals: Sequence[str] = ()  # further columns with labels of the same types, which give the label away
+    comments: Sequence[int] = ()  # lines
+    header: int = 0  # line of names of columns; 0: there is none
 
     @property
     def labelled(self) -> bool:
@@ -64,10 +72,58 @@ class Survey(NamedTuple):
         segments: Counter[str] = Counter()
         tokens: Counter[str] = Counter()
         for labels in self.corpus.sentences_of(self.repaired):
-            for span in spans(labels):
+            for span in spans(labels, self.scheme):
                 segments[span.type] += 1
                 tokens[span.type] += span.end - span.start
         return segments, tokens
+
+    def label_remarks(self) -> Iterator[str]:
+        """Yield a line of text on how labels fit a scheme, if not all do."""
+        if self.fit is not None and (remark := self.fit.remark()):
+            places = [*islice(self._misfits(), SHOWN + 1)]
+            yield "; ".join([remark, *places[:SHOWN], *(["and others"] if len(places) > SHOWN else [])])
+
+    def remarks(self, training: bool = True) -> Iterator[str]:
+        """Yield lines of text on what a user should know of this file, before training if it is to be learned."""
+        yield from self.label_remarks()
+        if training and self.labelled and set(self.counts("label")) == {self._outside()}:
+            yield NO_SEGMENT
+        if self.rivals:
+            label, others = self._place("label"), [self._place(role) for role in self.rivals]
+            columns = f"columns {', '.join(map(str, sorted([label, *others])))} hold labels of the same types"
+            yield f"{columns}: column {label} is learned, and no other one is a feature; --columns says otherwise"
+        if self.header:
+            yield f"line {self.header} holds names of columns, and no token"
+        if self.comments:
+            yield f"{counted(len(self.comments), 'line')} with a comment, the first is line {self.comments[0]}"
+        if self.line_format.separator == "tab":
+            yield "fields hold spaces, so that they are separated by tabs alone"
+
+    def _misfits(self) -> Iterator[str]:
+        """Yield where labels stand that are not of the scheme and, where it is none, a label with a prefix."""
+        assert self.fit is not None
+        labels = self.corpus.columns["label"]
+        if self.scheme == "none":
+            at = next((t for t, label in enumerate(labels) if label[1:2] == "-"), None)
+            if at is not None:
+                yield f"line {self.line(at)} has {quoted(labels[at])}"
+            return
+        for label, n in self.fit.misfits.items():
+            at = labels.index(label)
+            meant = meant_label(label, self.scheme)
+            found = [f"as have {counted(n - 1, 'other')}"] if n > 1 else []
+            if meant is not None:
+                found.append(f"perhaps {meant} is meant")
+            elif at == 0:
+                found.append("perhaps this is a line of names of columns")
+            yield f"line {self.line(at)} has {quoted(label)}{''.join(f', {more}' for more in found)}"
+
+    def _outside(self) -> str:
+        return notation(self.scheme).outside
+
+    def _place(self, role: str) -> int:
+        """The number of a column, from 1."""
+        return self.roles.index(role) + 1
 
     def counts(self, role: str) -> Counter[str]:
         """Return how often each string occurs in a column."""
@@ -86,13 +142,40 @@ def survey(file: str, reading: Reading = AS_IT_IS) -> Survey:
         return _treebank(file, reading)
     if not reading.columns:
         check_columns(lines, 1, file)
-    given = reading.columns or ["word", *(f"column{n}" for n in range(2, field_count(lines) + 1))]
-    corpus = conll_corpus(lines, given, file)
-    roles = list(given) if reading.columns else _roles(corpus)
+    how = line_format_of(lines, reading.separator, reading.comments)
+    given = reading.columns or ["word", *(f"column{n}" for n in range(2, field_count(lines, how) + 1))]
+    corpus = conll_corpus(lines, given, file, how=how)
+    fits = _fits(corpus)
+    roles = list(given) if reading.columns else _roles(corpus, fits)
+    named = dict(zip(roles, corpus.columns, strict=True)) if not reading.columns else {role: role for role in fits}
     if not reading.columns:
-        named = {role: values for role, values in zip(roles, corpus.columns.values(), strict=True) if role != "_"}
-        corpus = replace(corpus, columns=named)
-    return _of_corpus(file, roles, None, corpus, reading.labels)
+        renamed = {role: corpus.columns[old] for role, old in named.items() if role != "_"}
+        corpus = replace(corpus, columns=renamed)
+    fits = {role: fits[old] for role, old in named.items() if old in fits}
+    rivals = _rivals(corpus, fits, "label") if "label" in fits else []
+    found = _of_corpus(file, roles, None, corpus, reading.labels, fits.get("label"))
+    return found._replace(
+        line_format=how, rivals=rivals, comments=comment_lines(lines, how), header=header_row(lines, how)
+    )
+
+
+def survey_alike(first: Survey, files: Sequence[str], reading: Reading = AS_IT_IS) -> list[Survey]:
+    """Return surveys of a file and of others that are read in the same way, the columns being those of the first one.
+
+    Lines have comments, or fields that hold spaces, if those of one of the files have. Raises InputError as `survey`.
+    """
+    if first.tags is not None:
+        return [first, *(survey(file, reading) for file in files)]
+    formats = [first.line_format, *(_line_format(file, reading) for file in files)]
+    comments, tab = any(one.comments for one in formats), any(one.separator == "tab" for one in formats)
+    how = reading._replace(comments=comments, separator="tab" if tab else "whitespace")
+    changed = first.line_format != how.line_format()
+    again = survey(first.file, how) if changed else first
+    return [again, *(survey(file, how._replace(columns=again.roles)) for file in files)]
+
+
+def _line_format(file: str, reading: Reading) -> LineFormat:
+    return line_format_of(read_lines(file, reading.encoding), reading.separator, reading.comments)
 
 
 def _treebank(file: str, reading: Reading) -> Survey:
@@ -104,40 +187,23 @@ def _treebank(file: str, reading: Reading) -> Survey:
     return _of_corpus(file, roles, tags, corpus, reading.labels or "none")
 
 
-def _of_corpus(file: str, roles: list[str], tags: str | None, corpus: Corpus, scheme: str | None) -> Survey:
+def _of_corpus(
+    file: str, roles: list[str], tags: str | None, corpus: Corpus, scheme: str | None, fit: Fit | None = None
+) -> Survey:
     if "label" not in corpus.columns:
         return Survey(file, roles, tags, corpus, "none", [], [])
     sentences = corpus.sentences_of(corpus.columns["label"])
-    scheme = scheme or best_scheme(sentences)
-    try:
-        repaired = list(chain.from_iterable(repair(labels, scheme)[0] for labels in sentences))
-    except InputError as error:
-        raise InputError(f"{file}: {error}") from None
-    illegal = [t for t, label in enumerate(corpus.columns["label"]) if label != repaired[t]]
-    return Survey(file, roles, tags, corpus, scheme, illegal, repaired)
-
-
-def best_scheme(sentences: Sequence[Sequence[str]]) -> str:
-    """Return the scheme in which the fewest labels are illegal, of several the usual one.
-
-    "none" if there are no segments.
-    """
-    distinct = set(chain.from_iterable(sentences))
-    possible = [scheme for scheme in SEGMENT_SCHEMES if _has_all(scheme, distinct)]
-    if not possible or distinct == {"O"}:
-        return USUAL if distinct == {"O"} else "none"
-    if fitting := fitting_schemes(sentences):
-        return USUAL if USUAL in fitting else fitting[0]
-    return min(possible, key=lambda scheme: sum(repair(labels, scheme)[1] for labels in sentences))
-
-
-def _has_all(scheme: str, labels: set[str]) -> bool:
-    try:
-        for label in labels:
-            repair([label], scheme)
-    except InputError:
-        return False
-    return True
+    if scheme is None:
+        fit = fit or best_fit(sentences)
+        scheme, misfits = fit.scheme, fit.misfits
+    else:
+        check_scheme_labels(corpus, scheme)
+        fit, misfits = None, {}
+    outside = notation(scheme).outside
+    read = [[outside if label in misfits else label for label in labels] for labels in sentences]
+    repaired = list(chain.from_iterable(repair(labels, scheme)[0] for labels in read))
+    illegal = [t for t, label in enumerate(chain.from_iterable(read)) if label != repaired[t]]
+    return Survey(file, roles, tags, corpus, scheme, illegal, repaired, fit)
 
 
 def _is_treebank(lines: Sequence[str]) -> bool:
@@ -147,18 +213,38 @@ def _is_treebank(lines: Sequence[str]) -> bool:
     return len(fields) == 10 and fields[0].partition("-")[0].isdecimal()
 
 
-def _roles(corpus: Corpus) -> list[str]:
+def _fits(corpus: Corpus) -> dict[str, Fit]:
+    """How the strings of columns fit tag schemes, of those with few different ones."""
+    few = [role for role in corpus.columns if len(corpus.numbered(role).distinct) <= MOST_LABELS]
+    return {role: best_fit(corpus.sentences_of(corpus.columns[role])) for role in few}
+
+
+def _roles(corpus: Corpus, fits: Mapping[str, Fit]) -> list[str]:
     """Of the columns of a file, as `survey` says."""
-    columns = list(corpus.columns.values())
-    word = next((i for i, values in enumerate(columns) if not all(value.isdecimal() for value in values)), 0)
-    later = range(word + 1, len(columns))
-    label = next((i for i in reversed(later) if _holds_segments(columns[i])), len(columns) - 1)
-    named = {word: "word", **({label: "label"} if later else {})}
-    return [named.get(i, "_" if i < word else f"column{i + 1}") for i in range(len(columns))]
+    columns = list(corpus.columns)
+    word = next((i for i, role in enumerate(columns) if not all(map(str.isdecimal, corpus.numbered(role).distinct))), 0)
+    later = columns[word + 1 :]
+    segments = [role for role in later if role in fits and fits[role].scheme != "none" and fits[role].inside]
+    label = _gold(corpus, fits, segments) if segments else next(reversed(later), None)
+    names = {label: "label", columns[word]: "word"}
+    return [names.get(role, "_" if i < word else f"column{i + 1}") for i, role in enumerate(columns)]
 
 
-def _holds_segments(column: Sequence[str]) -> bool:
-    distinct = set(column)
-    if len(distinct) > MOST_LABELS or not distinct - {"O"}:
-        return False
-    return any(_has_all(scheme, distinct) for scheme in SEGMENT_SCHEMES)
+def _gold(corpus: Corpus, fits: Mapping[str, Fit], segments: Sequence[str]) -> str:
+    """The last column of segments or, of several whose segments have the same types, the first with about the most."""
+    last = segments[-1]
+    alike = [role for role in segments if role == last or role in _rivals(corpus, fits, last)]
+    most = max(fits[role].prefixed for role in alike)
+    return next(role for role in alike if fits[role].prefixed >= ALIKE * most)
+
+
+def _rivals(corpus: Corpus, fits: Mapping[str, Fit], label: str) -> list[str]:
+    """Further columns whose labels are segments of types that the labels have, too."""
+    types = {role: _types(corpus, role, fit) for role, fit in fits.items() if fit.scheme != "none"}
+    own = types.get(label, set())
+    return [role for role, found in types.items() if role not in (label, "word") and found & own]
+
+
+def _types(corpus: Corpus, role: str, fit: Fit) -> set[str | None]:
+    labels = set(corpus.numbered(role).distinct) - fit.misfits.keys()
+    return {read_tag(label, fit.scheme).type for label in labels} - {None}

@@ -1,17 +1,19 @@
 """Tag schemes: what a label says about a segment, and which label may follow which; the only place that knows "B-".
 
 A label of a segment scheme is "O", or a prefix and a type joined by a hyphen ("B-PER"); the type may hold
-further hyphens ("B-creative-work") or be missing ("B"). Two relations describe all the rest. `follows` says what a
+further hyphens ("B-creative-work") or be missing ("B"). Labels of files may be written otherwise ("PER_b"); then a
+`Notation` is named in place of the scheme. Two relations describe all the rest. `follows` says what a
 scheme allows: a labelling is legal when each label may follow its predecessor, with an outside label before the first
 and after the last token. `opens` says how any labelling is read: where a segment begins.
 """
 
+import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from structperc.errors import InputError
 
-Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU", "none"]  # none: labels that are no segments
+Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU", "BMES", "BMEWO", "none"]  # none: labels that are no segments
 OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
 
 # Letter -> meaning of its prefix, in the order in which the labels of a type are listed.
@@ -20,6 +22,8 @@ SCHEMES: dict[str, dict[str, int]] = {
     "IOB2": {"B": BEGIN, "I": INSIDE},
     "IOBES": {"B": BEGIN, "I": INSIDE, "E": END, "S": SINGLE},
     "BILOU": {"B": BEGIN, "I": INSIDE, "L": END, "U": SINGLE},
+    "BMES": {"B": BEGIN, "M": INSIDE, "E": END, "S": SINGLE},
+    "BMEWO": {"B": BEGIN, "M": INSIDE, "E": END, "W": SINGLE},
     "none": {},
 }
 SEGMENT_SCHEMES = tuple(scheme for scheme in SCHEMES if scheme != "none")
@@ -36,17 +40,124 @@ class Tag(NamedTuple):
 NO_TAG = Tag(OUTSIDE, None)
 
 
+USUAL_FORM, USUAL_OUTSIDE = "B-TYPE", "O"
+GAPS = "-_:/|."  # what may stand between prefix and type
+_FORM = re.compile(rf"(?P<letter>[Bb])(?P<gap>[{GAPS}])TYPE|TYPE(?P<last_gap>[{GAPS}])(?P<last>[Bb])")
+
+
+class Notation(NamedTuple):
+    """A tag scheme and how its labels are written.
+
+    Its name is that of the scheme, followed by the form of the labels where it is not "B-TYPE", and by the label
+    outside of segments where it is not "O", or for prefixes in lower case "o": "IOB2", "IOBES TYPE-B", "IOB2 b_TYPE O".
+
+    Args:
+        scheme: one of SCHEMES, or "" for the letters of all of them.
+        lower: whether prefixes are letters in lower case.
+        reversed: whether the type stands first.
+        gap: what stands between prefix and type.
+        outside: the label outside of segments.
+    """
+
+    scheme: str
+    lower: bool = False
+    reversed: bool = False
+    gap: str = "-"
+    outside: str = USUAL_OUTSIDE
+
+    @property
+    def letters(self) -> dict[str, int]:
+        """The meaning of each prefix."""
+        letters = SCHEMES[self.scheme] if self.scheme else _LETTERS
+        return {letter.lower(): prefix for letter, prefix in letters.items()} if self.lower else letters
+
+    @property
+    def form(self) -> str:
+        """The form of the labels that begin a segment, such as "B-TYPE"."""
+        return self.label("B", "TYPE")
+
+    @property
+    def name(self) -> str:
+        """How the notation is named in options."""
+        usual = USUAL_OUTSIDE.lower() if self.lower else USUAL_OUTSIDE
+        parts = [self.scheme, self.form, self.outside]
+        return " ".join(parts if self.outside != usual else parts[:2] if self.form != USUAL_FORM else parts[:1])
+
+    def label(self, letter: str, kind: str) -> str:
+        """Return the label of a letter of the scheme and a type, which may be empty."""
+        letter = letter.lower() if self.lower else letter
+        if not kind:
+            return letter
+        return f"{kind}{self.gap}{letter}" if self.reversed else f"{letter}{self.gap}{kind}"
+
+    def divided(self, label: str) -> tuple[str, str] | None:
+        """Return prefix and type of a label in a segment; None for one that is not written so."""
+        if self.reversed:
+            kind, gap, letter = label.rpartition(self.gap)
+        else:
+            letter, gap, kind = label.partition(self.gap)
+        return (letter, kind) if letter in self.letters and bool(gap) == bool(kind) else None
+
+
+@lru_cache(maxsize=256)
+def notation(name: str) -> Notation:
+    """Return the notation of a name, see `Notation`. Raises InputError for an unknown one.
+
+    Example:
+        >>> notation("IOBES TYPE_b").label("S", "PER")
+        'PER_s'
+    """
+    scheme, *more = name.split(" ")
+    check_scheme(scheme)
+    form = _FORM.fullmatch(more[0]) if more else _FORM.fullmatch(USUAL_FORM)
+    if form is None or len(more) > 2 or (more and scheme == "none"):
+        raise InputError(f"unknown notation {name!r}; write a scheme and the form of its labels, such as IOB2 TYPE-B")
+    lower = (form["letter"] or form["last"]).islower()
+    outside = more[1] if len(more) == 2 else USUAL_OUTSIDE.lower() if lower else USUAL_OUTSIDE
+    return Notation(scheme, lower, form["last"] is not None, form["gap"] or form["last_gap"], outside)
+
+
+_ANY = Notation("")
+
+
 @lru_cache(maxsize=4096)
 def read_tag(label: str, scheme: str | None = None) -> Tag:
-    """Divide a label at its first hyphen; without a scheme, letters of any scheme are understood."""
-    letters = _LETTERS if scheme is None else SCHEMES[scheme]
-    if label == "O":
+    """Divide a label of a scheme or notation; without one, the usual form with letters of any scheme is understood."""
+    how = _ANY if scheme is None else notation(scheme)
+    if label == how.outside:
         return NO_TAG
-    letter, hyphen, kind = label.partition("-")
-    if letter not in letters or (hyphen and not kind):
-        wanted = ", ".join(["O", *(f"{known}-TYPE" for known in letters)])
-        raise InputError(f"label {label!r} is not of scheme {scheme or 'IOBES'} ({wanted}); set the scheme")
-    return Tag(letters[letter], kind)
+    if (found := how.divided(label)) is None:
+        raise InputError(f"{unknown_label(label, scheme or 'IOBES')}; {_advice(label, scheme or 'IOBES')}")
+    return Tag(how.letters[found[0]], found[1])
+
+
+def unknown_label(label: str, scheme: str) -> str:
+    """Return the message that a label is not of a scheme or notation."""
+    how = notation(scheme)
+    wanted = ", ".join([how.outside, *(how.label(letter, "TYPE") for letter in SCHEMES[how.scheme])])
+    return f"label {label!r} is not of scheme {scheme} ({wanted})"
+
+
+def meant_label(label: str, scheme: str) -> str | None:
+    """Return the label of a scheme or notation that was probably meant by one that is not of it; None if none was.
+
+    Example:
+        >>> [meant_label(label, "IOB2") for label in ("b-PER", "PER_I", "0", "X")]
+        ['B-PER', 'I-PER', 'O', None]
+    """
+    how, text = notation(scheme), label.strip()
+    if text in ("O", "o", "0"):
+        return how.outside
+    for gap in (*GAPS, "\u2010", "\u2011", "\u2013", "\u2014", "\u2212"):
+        for letter, kind in (text.partition(gap)[::2], text.rpartition(gap)[::-2]):
+            if kind and letter.strip().upper() in SCHEMES[how.scheme]:
+                return how.label(letter.strip().upper(), kind)
+    return None
+
+
+def _advice(label: str, scheme: str) -> str:
+    meant = meant_label(label, scheme)
+    return "correct it, or set another scheme" if meant is None else f"did you mean {meant!r}?"
 
 
 def named_type(label: str) -> str | None:
@@ -55,11 +166,12 @@ def named_type(label: str) -> str | None:
 
 
 def follows(previous: Tag, tag: Tag, scheme: str) -> bool:
-    """Return whether the scheme allows a tag after the previous one.
+    """Return whether the scheme, or that of a notation, allows a tag after the previous one.
 
     NO_TAG stands before the first and after the last.
     """
     same = previous.type == tag.type
+    scheme = scheme if scheme in SCHEMES else notation(scheme).scheme
     if scheme == "none":
         return True
     if scheme == "IOB1":  # B only where I would continue the segment before
@@ -90,3 +202,11 @@ def check_scheme(scheme: str) -> None:
     """Raise InputError for a name that is none of SCHEMES."""
     if scheme not in SCHEMES:
         raise InputError(f"unknown label scheme {scheme!r}; choose one of {', '.join(SCHEMES)}")
+
+
+def check_notation(option: str, name: str) -> None:
+    """Raise InputError, which names the option, for a name that is no scheme or notation."""
+    try:
+        notation(name)
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from None

@@ -27,7 +27,7 @@ class Plan(NamedTuple):
 
     configs: list[str]  # files
     grid: dict[str, list[str]]  # option -> values
-    holdout: int  # 0: development data are those of the configuration
+    holdout: float  # 0: development data are those of the configuration
     seeds: list[int]  # none: that of the configuration
     options: list[str]  # more arguments of fit, for all trainings
 
@@ -49,7 +49,7 @@ class Plan(NamedTuple):
 def sweep(
     configs: Sequence[str],
     grids: Sequence[str],
-    holdout: int = 0,
+    holdout: float = 0,
     seeds: Sequence[int] | None = None,
     root: str | None = None,
     options: Sequence[str] = (),
@@ -61,10 +61,10 @@ def sweep(
     fail: see `experiment`.
 
     The point of the highest dev score, the mean over its seeds, is chosen; of equal ones the earlier, and none with
-    a training that failed. With a holdout, development data are the last so many training sequences, and the chosen
-    point is afterwards trained on all training data, in ROOT/final/KEY=VALUE. There are no development data then:
-    its last epoch counts, and callbacks that watch dev/score have nothing to watch. Without a holdout the chosen
-    point's own run is taken.
+    a training that failed. With a holdout, development data are the last so many training sequences, or a share of
+    them, and the chosen point is afterwards trained on all training data, in ROOT/final/KEY=VALUE. There are no
+    development data then: its last epoch counts, and callbacks that watch dev/score have nothing to watch. Without a
+    holdout the chosen point's own run is taken.
 
     sweep.json and sweep.csv in ROOT have every training's values, results and command, sweep.png shows the scores.
 

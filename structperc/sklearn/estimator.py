@@ -1,5 +1,6 @@
 """The estimator."""
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Self
@@ -9,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from structperc.data.survey import best_scheme
+from structperc.data.schemes import NO_SEGMENT, best_fit, best_scheme
 from structperc.data.tags import SCHEMES, read_tag
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -185,7 +186,7 @@ class SequenceTagger(BaseEstimator):
 
     def _scheme_of(self, labels: Sequence[Sequence[str]]) -> str:
         if self.scheme == AUTO:
-            return best_scheme(labels)
+            return _scheme_that_fits(labels)
         if self.scheme not in SCHEMES:
             raise InputError(f"scheme must be {AUTO} or one of {', '.join(SCHEMES)}, got {self.scheme!r}")
         for n, own in enumerate(labels, 1):
@@ -199,6 +200,18 @@ class SequenceTagger(BaseEstimator):
         if sentences.form not in (None, self._form):
             raise InputError(f"X is of the form {FORMS[sentences.form]}, but training had {FORMS[self._form]}")
         return sentences
+
+
+def _scheme_that_fits(labels: Sequence[Sequence[str]]) -> str:
+    """The scheme of all labels; warns of labels that are no segments, or taken for none, although others are."""
+    scheme, found = best_scheme(labels), best_fit(labels)
+    if scheme == "none" and found.scheme != "none":
+        odd = next(iter(found.misfits), None)
+        reason = f"y: {found.remark()}, but not {odd!r}" if odd is not None else f"y has labels of {found.scheme}"
+        warnings.warn(f"{reason}; write all as B-TYPE, or they are learned token by token", stacklevel=3)
+    if found.inside == 0:
+        warnings.warn(f"y: {NO_SEGMENT}", stacklevel=3)
+    return scheme
 
 
 def _check_label(label: str, scheme: str, place: str) -> None:
