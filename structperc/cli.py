@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if "--debug" in given:
             traceback.print_exception(error)
-        return complain(error)
+        return complain(error, next((one for one in given if one != "--debug"), ""))
 
 
 def dispatch(arguments: list[str]) -> None:

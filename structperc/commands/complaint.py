@@ -2,19 +2,25 @@
 
 import contextlib
 import os
+import re
+import shlex
 import sys
+from functools import partial
 
 from structperc.errors import InputError
 from structperc.spelling import visible
 
 UNEXPECTED = 70  # exit status of failures that are no mistake of the user
 LONGEST = 600  # characters of a complaint
+CONFIGURED = ("fit", "validate", "test", "predict", "rerank", "sweep", "study")  # commands that read configurations
+SURVEYING = ("init", "check")
+_ADVICE = re.compile(r"\bset (?P<name>encoding|comments|separator|labels|scheme): (?P<value>[^;,]+)")
 
 
-def complain(error: BaseException) -> int:
+def complain(error: BaseException, command: str = "") -> int:
     """Print one line about what ended a command, and return its exit status.
 
-    Nothing is printed if the output was closed by whoever read it.
+    Advice names the options as the command has them. Nothing is printed if the output was closed by whoever read it.
     """
     if isinstance(error, BrokenPipeError):  # has seen enough
         with contextlib.suppress(OSError):
@@ -23,7 +29,7 @@ def complain(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         print("; ".join(["structperc: interrupted", *map(str, error.args)]), file=sys.stderr)
         return 1
-    print(f"structperc: error: {shortened(printable(message(error)))}", file=sys.stderr)
+    print(f"structperc: error: {shortened(printable(with_own_options(message(error), command)))}", file=sys.stderr)
     return 2 if isinstance(error, InputError | OSError) or lacks_memory(error) else UNEXPECTED
 
 
@@ -37,6 +43,25 @@ def message(error: BaseException) -> str:
     if lacks_memory(error):
         return "there is not enough memory for this; ask for fewer candidates, or smaller batch sizes under data"
     return f"unexpected failure ({type(error).__name__}: {error}); --debug shows the traceback"
+
+
+def with_own_options(text: str, command: str) -> str:
+    """Return a message whose advice, such as "set encoding: utf-16", names options as the command takes them.
+
+    Example:
+        >>> with_own_options("set encoding: utf-16", "tag"), with_own_options("set comments: true", "fit")
+        ('set --encoding utf-16', 'set data.comments: true')
+    """
+    return _ADVICE.sub(partial(_own_option, command), text)
+
+
+def _own_option(command: str, advice: re.Match[str]) -> str:
+    name, value = advice["name"], advice["value"]
+    if command in CONFIGURED:
+        return f"set data.{name}: {value}"
+    if name == "scheme":
+        return f"set --labels {value}" if command in SURVEYING else advice[0]
+    return f"set --{name}" if value == "true" else f"set --{name} {shlex.quote(value)}"
 
 
 def lacks_memory(error: BaseException) -> bool:

@@ -44,7 +44,7 @@ def _check(encoding: str | None) -> None:
 
 
 def _unknown(encoding: str | None) -> InputError:
-    return InputError(f"unknown encoding {encoding!r}; set encoding to utf-8, latin-1, ...")
+    return InputError(f"unknown encoding {encoding!r}; set encoding: utf-8, latin-1, ...")
 
 
 @contextmanager
@@ -163,7 +163,7 @@ def _decoded(decoder: codecs.IncrementalDecoder, piece: bytes | None, encoding: 
     except UnicodeDecodeError as error:
         text = error.object[: error.start].decode(error.encoding)
         wrong = (
-            f"byte 0x{error.object[error.start]:02x} is not {error.encoding}; {_advice(encoding, 'perhaps latin-1')}"
+            f"byte 0x{error.object[error.start]:02x} is not {error.encoding}; {_advice(encoding, 'latin-1, perhaps')}"
         )
     except ValueError:
         raise _unknown(encoding) from None
@@ -175,7 +175,7 @@ def _decoded(decoder: codecs.IncrementalDecoder, piece: bytes | None, encoding: 
 def _check_width(path: Path, data: bytes, encoding: str | None) -> None:
     """Raise InputError for text with one byte for each character where two or four are asked for."""
     if encoding is not None and encoding.lower().startswith(("utf-16", "utf-32")) and b"\n" in data and 0 not in data:
-        raise InputError(f"{path}: this is no {encoding} text; leave out encoding, or set another one")
+        raise InputError(f"{path}: this is no {encoding} text; set encoding: utf-8, latin-1, ...")
 
 
 def _refuse_known(path: Path, data: bytes, encoding: str | None) -> None:
@@ -188,7 +188,7 @@ def _refuse_known(path: Path, data: bytes, encoding: str | None) -> None:
 
 
 def _advice(encoding: str | None, other: str) -> str:
-    return "save it as UTF-8" if encoding is None else f"set encoding, {other}"
+    return "save it as UTF-8" if encoding is None else f"set encoding: {other}"
 
 
 class _Lines:

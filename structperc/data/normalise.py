@@ -14,6 +14,7 @@ from structperc.data.schemes import advice_for, is_label
 from structperc.data.segments import convert, first_violation, rename, repair
 from structperc.data.tags import NO_TAG, follows, opens, read_tag, unknown_label
 from structperc.errors import InputError
+from structperc.spelling import counted
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -40,7 +41,7 @@ def checked_corpus(corpus: Corpus, reading: Reading, scheme: str, unmarked: str,
         return corpus
     corpus, repaired = normalise_labels(corpus, reading.labels, scheme, strict)
     if repaired:
-        logger.warning("%s: %d labels illegal in %s were repaired", name, repaired, reading.labels)
+        logger.warning("%s: %s illegal in %s repaired", name, counted(repaired, "label"), reading.labels)
     return corpus
 
 

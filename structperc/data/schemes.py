@@ -20,6 +20,7 @@ from structperc.data.tags import (
     unknown_label,
 )
 from structperc.errors import InputError
+from structperc.spelling import counted
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -197,7 +198,7 @@ def in_scheme(sentences: Sentences, name: str, target: str, source: str | None =
     repaired = [repair(sentence, source) for sentence in sentences]
     found = [convert(labels, source, target) for labels, _ in repaired]
     if changed := sum(changes for _, changes in repaired):
-        logger.warning("%s: %d labels illegal in %s were repaired", name, changed, source)
+        logger.warning("%s: %s illegal in %s repaired", name, counted(changed, "label"), source)
     return found
 
 

@@ -6,9 +6,8 @@ Their columns are word, other columns of the data, gold label and predicted labe
 from collections.abc import Sequence
 from pathlib import Path
 
-from structperc.data.conll import conll_corpus, separator_of, write_conll
+from structperc.data.conll import conll_corpus, line_format_of, write_conll
 from structperc.data.corpus import Corpus
-from structperc.data.reading import LineFormat
 from structperc.data.tags import named_type
 from structperc.data.text import read_lines
 from structperc.errors import InputError
@@ -99,5 +98,5 @@ def read_predictions(path: str, encoding: str = "utf-8") -> tuple[SentenceString
 
 def _read(path: str, columns: dict[str, int], encoding: str) -> list[SentenceStrings]:
     lines = read_lines(path, encoding)
-    corpus = conll_corpus(lines, columns, path, how=LineFormat(separator_of(lines)))
+    corpus = conll_corpus(lines, columns, path, how=line_format_of(lines))
     return [corpus.sentences_of(corpus.columns[role]) for role in columns]

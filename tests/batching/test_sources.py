@@ -94,8 +94,17 @@ def test_training_data_without_labels(folder):
 def test_data_without_any_segment(folder, caplog):
     (folder / "o.txt").write_text("Anna O\nslept O\n")
     with caplog.at_level("WARNING"):
-        assert Conll(str(folder), {"dev": "o.txt"}, ["word", "label"]).corpus("dev").tokens == 2
-    assert "o.txt: all labels are O: there is no segment to learn or to find" in caplog.text
+        data = Conll(str(folder), {"train": "o.txt", "dev": "o.txt"}, ["word", "label"])
+        assert data.corpus("dev").tokens == 2
+        assert "o.txt: no segment" in caplog.text
+        caplog.clear()
+        assert len(data.label_set()) == 1
+        assert "o.txt: no segment in the training data: nothing but O will be learned" in caplog.text
+        caplog.clear()
+        assert len(data.label_set()) == 1
+        assert not caplog.records
+        assert len(Conll(str(folder), {"train": "o.txt"}, ["word", "label"], scheme="none").label_set()) == 1
+    assert "nothing but O" in caplog.text
 
 
 def test_unlabelled_text_is_for_predictions_alone(folder):
@@ -171,6 +180,54 @@ def test_holding_out_everything(folder, unit, size):
     data = conll(folder, unit=unit, holdout=size)
     with pytest.raises(InputError, match=f"data.holdout is {size}, but .*a.txt has {size} sequences"):
         data.corpus("train")
+
+
+def test_a_share_is_drawn_by_the_seed(tmp_path, caplog):
+    kinds = [*["PER", "LOC"] * 50, "ORG"]
+    text = "".join(f"{i} B-{kind}\n\n" for i, kind in enumerate(kinds))
+    (tmp_path / "a.txt").write_text(text)
+
+    def drawn(**options):
+        data = Conll(str(tmp_path), {"train": "a.txt"}, ["word", "label"], holdout=0.1, **options)
+        train, dev = data.corpus("train"), data.corpus("dev")
+        assert sorted(map(int, [*train.columns["word"], *dev.columns["word"]])) == list(range(101))
+        assert len(dev) == 10
+        assert "B-ORG" not in dev.columns["label"]
+        data.label_set().encode(dev.columns["label"])
+        return list(dev.columns["word"]), dev
+
+    with caplog.at_level("INFO"):
+        words, dev = drawn()
+    assert "10 of 101 sequences are held out, without ORG" in caplog.text
+    assert words == drawn(seed=7)[0] != drawn(holdout_seed=2)[0]
+    assert words == sorted(words, key=int) != [str(i) for i in range(91, 101)]
+    assert dev.where(0).endswith(f":{2 * int(words[0]) + 1}")
+
+
+@pytest.mark.parametrize("unit", ["sentence", "document"])
+def test_documents_are_drawn_as_wholes(tmp_path, unit):
+    sizes = [3, 1, 2, 4, 2] * 4
+    documents = ["-DOCSTART- O\n\n" + f"{i} B-PER\nx O\n\n" * size for i, size in enumerate(sizes)]
+    (tmp_path / "a.txt").write_text("".join(documents))
+    data = Conll(str(tmp_path), {"train": "a.txt"}, ["word", "label"], unit=unit, holdout=0.2)
+    train, dev = (data.corpus(split).columns["word"] for split in ("train", "dev"))
+    assert not set(train) - {"x"} & set(dev)
+    assert 0 < len(dev) <= 0.25 * (len(train) + len(dev))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("Anna B-PER\n", "nothing of"), ("Anna B-PER\n\nRome B-LOC\n", "nothing of .*a.txt can be held out")],
+)
+def test_nothing_can_be_drawn(tmp_path, text, message):
+    (tmp_path / "a.txt").write_text(text)
+    with pytest.raises(InputError, match=message):
+        Conll(str(tmp_path), {"train": "a.txt"}, ["word", "label"], holdout=0.1).corpus("train")
+
+
+def test_a_number_of_sequences_is_whole(folder):
+    with pytest.raises(InputError, match=r"data.holdout must be a number of sequences or a share below 1, got 2.5"):
+        conll(folder, holdout=2.5)
 
 
 def test_holding_out_beside_a_dev_split(folder):

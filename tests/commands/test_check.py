@@ -27,7 +27,7 @@ train.txt: columns
        1    word                 6  Anna sleeps Rome Milan Bo left
        2    column2              3  NNP VBZ VBD
        3    label                5  O I-PER I-LOC B-LOC B-PER
-  labels: scheme IOB1, 5 segments, 1 labels illegal in it
+  labels: scheme IOB1, 5 segments, 1 label illegal in it
     line 15: 'B-PER' is read as 'I-PER'
     type                        segments      tokens
     PER                                3           3

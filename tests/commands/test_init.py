@@ -17,7 +17,7 @@ def test_columns_are_trained_without_a_change(begun_with_columns):
     found = data_of(begun_with_columns.config)
     assert found["files"] == {"train": "train.txt"}
     assert found["columns"] == ["word", "column2", "label"]
-    assert (found["labels"], found["scheme"], found["unit"], found["holdout"]) == ("IOB1", "IOB2", "sentence", 2)
+    assert (found["labels"], found["scheme"], found["unit"], found["holdout"]) == ("IOB1", "IOB2", "sentence", 0.1)
     assert "{of: [column2], at: [-1, 0, 1]}" in begun_with_columns.config
     assert "sentences: 20, tokens: 65, documents: 5" in begun_with_columns.config
     assert (begun_with_columns.run / "model" / "model.json").is_file()
@@ -46,6 +46,20 @@ def written(tmp_path, monkeypatch, run):
         program = draft(["-c", "own.yaml", "--trainer.accelerator=cpu"])
         program.datamodule.corpus("train")
         assert program.datamodule.has("dev") == ("--dev" in options or "holdout" in printed)
+        return data_of(printed)
+
+    return written
+
+
+@pytest.fixture
+def written_without_fit(tmp_path, monkeypatch, run):
+    """The configuration for a text; -> what it says about data."""
+    monkeypatch.chdir(tmp_path)
+
+    def written(text):
+        Path("train.txt").write_text(text, encoding="utf-8")
+        printed = run("init", "train.txt")
+        Path("own.yaml").write_text(printed, encoding="utf-8")
         return data_of(printed)
 
     return written
@@ -88,10 +102,60 @@ def test_encoding_and_columns_that_are_named(written):
     assert (found["encoding"], found["columns"]) == ("latin-1", ["label", "word"])
 
 
-def test_sentences_with_new_labels_are_not_held_out(written):
+def test_a_tenth_is_held_out_and_what_it_lacks_is_said(written, caplog):
     anna, rome = "Anna B-PER\nsleeps O\n\n", "Rome B-LOC\nsleeps O\n\n"
-    assert "holdout" not in written(19 * anna + rome)
-    assert written(2 * rome + 38 * anna)["holdout"] == 4
+    assert written(199 * anna + rome)["holdout"] == 0.1
+    assert "20 sentences that are held out, lack LOC" in caplog.text
+    assert "no development data" not in caplog.text
+    assert "holdout" not in written(5 * anna)
+    assert "no development data" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "said"),
+    [
+        ("word\tlabel\nAnna\tB-PER\nsleeps\tO\n\n", {"scheme": "IOB2"}, "line 1 holds names"),
+        ("Wort Etikett\nAnna B-PER\nLind I-PER\nsleeps O\n\n", {"scheme": "IOB2"}, "line 1 has 'Etikett'"),
+        ("上 B-LOC\n海 M-LOC\n市 E-LOC\n李 S-PER\n\n", {"labels": "BMES", "scheme": "IOB2"}, None),
+        ("Anna b-per\nLind i-per\nleft o\n\n", {"labels": "IOB2 b-TYPE", "scheme": "IOB2"}, None),
+        ("Anna PER-B\nLind PER-I\nleft O\n\n", {"labels": "IOB2 TYPE-B", "scheme": "IOB2"}, None),
+        (
+            "Anna B-PER\nLind I-PER\nleft O\n\nBo b-PER\n\n",
+            {"scheme": "IOB2"},
+            "2 of 3 labels fit IOB2; line 5 has 'b-PER'",
+        ),
+        ("Anna B-PER\nLind I-PER\nleft 0\nnow O\n\n", {"scheme": "IOB2"}, "line 3 has '0', perhaps O is meant"),
+        ("Anna PER\nLind PER\nleft O\na O\nb O\n\n", {"scheme": "none"}, "no prefixes"),
+        (
+            "#\thttp://x.org\t[2010]\t\n1\tBo\tB-PER\tO\n\n",
+            {"comments": True, "columns": ["_", "word", "label", "_"]},
+            "1 line with a comment",
+        ),
+        (
+            "1\tRom\tB-ORG\tB-LOC\n2\tAG\tI-ORG\tO\n3\tBonn\tB-LOC\tO\n\n",
+            {"columns": ["_", "word", "label", "_"]},
+            "columns 3, 4 hold labels of the same types: column 3 is learned",
+        ),
+        (
+            "Rom\tB-LOC\tB-ORG\nAG\tO\tI-ORG\nBonn\tO\tB-LOC\n\n",
+            {"columns": ["word", "_", "label"]},
+            "column 3 is learned",
+        ),
+        ("New York\tB-LOC\nis\tO\n\n", {"separator": "tab"}, "spaces"),
+        ("on O\nRome B-LOC\n\n\ufeff\n", {"scheme": "IOB2"}, None),
+    ],
+)
+def test_what_it_sees_in_unusual_files(written_without_fit, caplog, text, expected, said):
+    found = written_without_fit(text)
+    assert {key: found[key] for key in expected} == expected
+    assert (said or "no development data") in caplog.text
+    assert (said or "") in Path("own.yaml").read_text()
+
+
+def test_all_files_are_read_in_the_same_way(written, tmp_path):
+    (tmp_path / "dev.txt").write_text("# a comment\nNew York\tB-LOC\n")
+    found = written("Rome\tB-LOC\nsleeps\tO\n\n" * 3, "--dev", "dev.txt")
+    assert (found["separator"], found["comments"]) == ("tab", True)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +167,10 @@ def test_sentences_with_new_labels_are_not_held_out(written):
         ("Anna O\nsleeps O\n", ("--dev", "none.txt"), "none.txt"),
         ("Anna O\nsleeps O\n", ("-o", "nowhere/own.yaml"), "nowhere"),
         ("Anna O\nsleeps O\n", ("-o", "train.txt"), "train.txt: this file is there already"),
-        ("Anna PER\nsleeps O\n", ("--labels", "IOB2"), "train.txt: label 'PER' is not of scheme IOB2"),
+        ("Anna PER\nsleeps O\n", ("--labels", "IOB2"), "train.txt:1: label 'PER' is not of scheme IOB2"),
+        ("Anna B-PER\nsleeps o\n", ("--labels", "IOB2"), "train.txt:2: label 'o' is not of scheme IOB2"),
+        ("Anna B-PER\nsleeps O\n", ("--labels", "BIO"), "--labels: unknown label scheme 'BIO'"),
+        ("Anna O\n", ("--encoding", "utf-16"), "--encoding"),
     ],
 )
 def test_mistakes(tmp_path, monkeypatch, fails, text, options, complaint):

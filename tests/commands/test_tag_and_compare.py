@@ -86,11 +86,11 @@ def test_tag_does_not_take_the_numbers_of_conllu_for_words(fails, file, model):
 def test_encodings(run, fails, file, model, tmp_path):
     path, labelled = tmp_path / "latin.txt", tmp_path / "gold.txt"
     path.write_bytes("Käthe\nAnna\n".encode("latin-1"))
-    assert "set encoding, perhaps latin-1" in fails("tag", model, path)
+    assert "set --encoding latin-1" in fails("tag", model, path)
     found = run("tag", model, path, "--encoding", "latin-1", "--unit", "sentence")
     assert found == run("tag", model, file("Käthe\nAnna\n"), "--unit", "sentence")
     labelled.write_bytes("Käthe B-PER\nAnna O\n".encode("utf-16"))
-    assert "this is utf-16 text; set encoding, utf-16" in fails("compare", labelled, labelled, "--gold", labelled)
+    assert "this is utf-16 text; set --encoding utf-16" in fails("compare", labelled, labelled, "--gold", labelled)
     assert "100.00" in run("compare", labelled, labelled, "--gold", labelled, "--encoding", "utf-16")
     text = run("reliability", model, labelled, "--encoding", "utf-16", "--unit", "sentence")
     assert text == run("reliability", model, file("Käthe B-PER\nAnna O\n"), "--unit", "sentence")

@@ -226,7 +226,7 @@ def test_marks_of_files_that_were_joined_are_dropped(tmp_path):
         ),
         ("", {}, ": there are no tokens in this file"),
         ("-DOCSTART- O\n\n# x\n", {"comments": True}, ": there are no tokens in this file"),
-        (b"a O\n\xe9t\xe9 O\n", {}, ":2: byte 0xe9 is not utf-8; set encoding, perhaps latin-1"),
+        (b"a O\n\xe9t\xe9 O\n", {}, ":2: byte 0xe9 is not utf-8; set encoding: latin-1, perhaps"),
     ],
 )
 def test_errors_name_file_and_line(tmp_path, text, options, message):

@@ -111,7 +111,7 @@ def test_unlabelled_files_have_no_label(tmp_path):
 def test_encoding(tmp_path):
     (tmp_path / "a.conllu").write_bytes(f"{word(1, 'é')}\n".encode("latin-1"))
     assert read_conllu(tmp_path / "a.conllu", encoding="latin-1")["word"] == [["é"]]
-    with pytest.raises(InputError, match=":1: byte 0xe9 is not utf-8; set encoding, perhaps latin-1"):
+    with pytest.raises(InputError, match=":1: byte 0xe9 is not utf-8; set encoding: latin-1, perhaps"):
         read_conllu(tmp_path / "a.conllu")
 
 

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from structperc.data.labels import LabelSet
 from structperc.data.segment_masks import segment_boundaries
 from structperc.data.segments import Span, convert, first_violation, repair, spans
-from structperc.data.tags import BEGIN, INSIDE, OUTSIDE, SCHEMES, Scheme, named_type
+from structperc.data.tags import BEGIN, INSIDE, OUTSIDE, SCHEMES, Scheme, named_type, notation
 from structperc.errors import InputError
 from structperc.structures import real_tokens
 
-SEGMENT_SCHEMES = ["IOB1", "IOB2", "IOBES", "BILOU"]
+SEGMENT_SCHEMES = ["IOB1", "IOB2", "IOBES", "BILOU", "BMES", "BMEWO"]
+NOTATIONS = ["IOB1 b-TYPE", "IOB2 TYPE-B", "IOBES b_TYPE O", "BMES TYPE/b", "BILOU B:TYPE 0"]
 TYPES = ["PER", "creative-work"]
 
 
@@ -34,12 +35,12 @@ def labellings(draw: st.DrawFn) -> tuple[list[Span], list[str]]:
     return segments, labels + ["O"] * draw(st.integers(0, 2))
 
 
-@given(labellings(), st.sampled_from(SEGMENT_SCHEMES), st.sampled_from(SEGMENT_SCHEMES))
+@given(labellings(), st.sampled_from([*SEGMENT_SCHEMES, *NOTATIONS]), st.sampled_from([*SEGMENT_SCHEMES, *NOTATIONS]))
 def test_schemes_hold_the_same_segments(drawn, source, target):
     segments, iob2 = drawn
     there = convert(iob2, "IOB2", source)
     again = convert(there, source, target)
-    assert spans(iob2) == spans(there) == spans(again) == segments
+    assert spans(iob2) == spans(there, source) == spans(again, target) == segments
     assert convert(again, target, "IOB2") == iob2
     assert first_violation(again, target) is None
     assert repair(again, target) == (again, 0)
@@ -52,6 +53,8 @@ def test_schemes_hold_the_same_segments(drawn, source, target):
         ("IOB2", ["B-A", "I-A", "B-A", "O", "B-B", "B-A"]),
         ("IOBES", ["B-A", "E-A", "S-A", "O", "S-B", "S-A"]),
         ("BILOU", ["B-A", "L-A", "U-A", "O", "U-B", "U-A"]),
+        ("BMES", ["B-A", "E-A", "S-A", "O", "S-B", "S-A"]),
+        ("BMEWO", ["B-A", "E-A", "W-A", "O", "W-B", "W-A"]),
     ],
 )
 def test_segments_written_in_each_scheme(scheme, labels):
@@ -100,7 +103,7 @@ def all_labellings(label_set, longest=4):
 def test_masks_and_violations_agree_with_the_definition_of_a_scheme(scheme):
     """Legal is what encoding some segments can produce: the labelling that its own segments give back."""
     types = ["A", "B"] if scheme in ("IOB1", "IOB2") else ["A"]
-    label_set = LabelSet.from_corpus([f"I-{kind}" for kind in types], scheme)
+    label_set = LabelSet.from_corpus([f"B-{kind}" for kind in types], scheme)
     for labels in all_labellings(label_set):
         legal = convert(labels, scheme, scheme) == list(labels)
         assert (first_violation(labels, scheme) is None) == legal
@@ -117,7 +120,7 @@ def test_masks_and_violations_agree_with_the_definition_of_a_scheme(scheme):
 
 @pytest.mark.parametrize("scheme", SEGMENT_SCHEMES)
 def test_boundaries_are_the_spans_of_every_labelling(scheme):
-    label_set = LabelSet.from_corpus(["I-A", "I-B"], scheme)
+    label_set = LabelSet.from_corpus(["B-A", "B-B"], scheme)
     batch = [label_set.decode(ids) for ids in np.random.default_rng(0).integers(0, len(label_set), (200, 5))]
     lengths = torch.tensor([i % 6 for i in range(200)])
     ids = torch.stack([torch.from_numpy(label_set.encode(labels)) for labels in batch])
@@ -166,6 +169,32 @@ def test_repair_counts_the_changed_labels():
     assert repair(["NN", "IN"], "none") == (["NN", "IN"], 0)
 
 
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        ("IOB2 b-TYPE", ["b-A", "i-A", "b-A", "o", "b-B-c"]),
+        ("IOB2 b-TYPE O", ["b-A", "i-A", "b-A", "O", "b-B-c"]),
+        ("IOB2 TYPE-B", ["A-B", "A-I", "A-B", "O", "B-c-B"]),
+        ("IOBES TYPE_b 0", ["A_b", "A_e", "A_s", "0", "B-c_s"]),
+        ("BMES B:TYPE NONE", ["B:A", "E:A", "S:A", "NONE", "S:B-c"]),
+    ],
+)
+def test_segments_written_in_each_notation(name, labels):
+    assert notation(name).name == name
+    assert spans(labels, name) == [Span("A", 0, 2), Span("A", 2, 3), Span("B-c", 4, 5)]
+    assert convert(["B-A", "I-A", "B-A", "O", "B-B-c"], "IOB2", name) == labels
+    with pytest.raises(InputError, match="label 'X' is not of scheme"):
+        first_violation(["X"], name)
+
+
+@pytest.mark.parametrize(
+    "name", ["BIO", "IOB2 TYPE", "IOB2 X-TYPE", "IOB2 B TYPE", "none B-TYPE", "IOB2 B-TYPE O x", ""]
+)
+def test_names_of_no_notation(name):
+    with pytest.raises(InputError, match="unknown"):
+        notation(name)
+
+
 @pytest.mark.parametrize("label", ["S-A", "PER", "B-", "-A", "", "o", "O-A"])
 def test_labels_of_another_scheme_are_refused(label):
     with pytest.raises(InputError, match=f"label '{label}' is not of scheme IOB2"):
@@ -187,10 +216,12 @@ def test_conversion_needs_segments():
         ("IOB2", ("O", "B-A", "I-A", "B-B", "I-B")),
         ("IOBES", ("O", "B-A", "I-A", "E-A", "S-A", "B-B", "I-B", "E-B", "S-B")),
         ("BILOU", ("O", "B-A", "I-A", "L-A", "U-A", "B-B", "I-B", "L-B", "U-B")),
+        ("BMES", ("O", "B-A", "M-A", "E-A", "S-A", "B-B", "M-B", "E-B", "S-B")),
+        ("BMEWO", ("O", "B-A", "M-A", "E-A", "W-A", "B-B", "M-B", "E-B", "W-B")),
     ],
 )
 def test_label_set_of_a_corpus_is_complete(scheme, names):
-    label_set = LabelSet.from_corpus(iter(["I-B", "B-A", "I-B"]), scheme)
+    label_set = LabelSet.from_corpus(iter([names[-1], "B-A", names[-1]]), scheme)
     assert label_set.names == names
     assert label_set == LabelSet(list(names), scheme)
     assert label_set.type_names == ("A", "B")

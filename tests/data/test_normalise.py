@@ -72,9 +72,37 @@ def test_strict(tmp_path, labels, scheme, message):
 
 
 def test_labels_of_another_scheme_are_never_repaired(tmp_path):
-    with pytest.raises(InputError) as error:
-        normalise_labels(corpus_of(tmp_path, ["O", "", "B-A", "E-A"]), "IOB2", "IOB2")
-    assert str(error.value) == "a.txt:5: label 'E-A' is not of scheme IOB2 (O, B-TYPE, I-TYPE); set the scheme"
+    for labels, scheme, message in (
+        (
+            ["O", "", "B-A", "E-A"],
+            "IOB2",
+            "a.txt:5: label 'E-A' is not of scheme IOB2 (O, B-TYPE, I-TYPE); set labels: IOBES",
+        ),
+        (
+            ["B-A", "I-A", "O", "b-A"],
+            "IOB2",
+            "a.txt:5: label 'b-A' is not of scheme IOB2 (O, B-TYPE, I-TYPE); did you mean 'B-A'?",
+        ),
+        (["B-A", "I-A", "O", "x"], "IOB2", "correct this line"),
+        (["A-b", "A-i", "o"], "IOB2", "set labels: IOB2 TYPE-b"),
+        (["NN", "VB", "O"], "IOB2", "set scheme: none"),
+        (
+            ["A_B", "A_I", "O"],
+            "IOB2 TYPE-B",
+            "is not of scheme IOB2 TYPE-B (O, TYPE-B, TYPE-I); set labels: IOB2 TYPE_B",
+        ),
+    ):
+        with pytest.raises(InputError) as error:
+            normalise_labels(corpus_of(tmp_path, labels), scheme, "IOB2")
+        assert message in str(error.value)
+
+
+def test_other_notations_become_labels_of_the_scheme_to_learn(tmp_path):
+    corpus = corpus_of(tmp_path, ["A-b", "A-i", "o", "", "A-i"])
+    normal, repaired = normalise_labels(corpus, "IOB2 TYPE-b", "IOBES")
+    assert (normal.columns["label"], repaired) == (["B-A", "E-A", "O", "S-A"], 1)
+    with pytest.raises(InputError, match=r"a.txt:6: 'A-i' between the beginning and the end"):
+        normalise_labels(corpus, "IOB2 TYPE-b", "IOBES", strict=True)
 
 
 def test_the_column_must_be_there():
@@ -173,7 +201,7 @@ def test_rows_become_sequences_with_labels_of_the_scheme(tmp_path, caplog):
         corpus = read_rows(rows, "a.txt", Reading(unit=unit, labels="IOB2"), "IOBES", "at all")
         assert corpus.columns["label"] == ["B-A", "E-A", "S-B", "O"]
         assert len(corpus) == sequences
-    assert caplog.messages == ["a.txt: 2 labels illegal in IOB2 were repaired"] * 2
+    assert caplog.messages == ["a.txt: 2 labels illegal in IOB2 repaired"] * 2
     with pytest.raises(InputError, match=r"a.txt:3: 'I-A' .* is illegal in scheme IOB2"):
         read_rows(rows, "a.txt", Reading(unit="sentence", labels="IOB2"), "IOBES", "at all", strict=True)
 

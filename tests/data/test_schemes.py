@@ -1,10 +1,11 @@
 """Schemes found from labels alone, against all labellings of three tokens."""
 
+import random
 from itertools import product
 
 import pytest
 
-from structperc.data.schemes import common_scheme, fitting_schemes, in_scheme
+from structperc.data.schemes import best_fit, common_scheme, fitting_schemes, in_scheme
 from structperc.data.segments import convert, spans
 from structperc.data.tags import SCHEMES
 from structperc.errors import InputError
@@ -12,13 +13,17 @@ from structperc.errors import InputError
 SEGMENTS = [scheme for scheme in SCHEMES if scheme != "none"]
 
 
-def test_labels_with_segments_fit_one_scheme_at_most():
-    names = ["O", *(f"{letter}-{kind}" for letter in "BIELSU" for kind in "XY")]
+def test_labels_with_segments_fit_one_scheme_or_several_that_write_them_alike():
+    names = ["O", *(f"{letter}-{kind}" for letter in "BIELSUMW" for kind in "XY")]
     seen = dict.fromkeys(SEGMENTS, 0)
     for length in (1, 2, 3):
         for labels in product(names, repeat=length):
             fitting = fitting_schemes([labels])
-            assert fitting == SEGMENTS if set(labels) == {"O"} else len(fitting) <= 1
+            if set(labels) == {"O"}:
+                assert fitting == SEGMENTS
+            elif len(fitting) > 1:
+                assert set(fitting) <= {"IOBES", "BMES", "BMEWO"}
+                assert all(convert(labels, fitting[0], other) == list(labels) for other in fitting)
             for scheme in fitting:
                 assert convert(labels, scheme, scheme) == list(labels)
                 seen[scheme] += 1
@@ -54,16 +59,75 @@ def test_gold_is_brought_to_the_scheme_of_predictions(caplog):
     with caplog.at_level("WARNING"):
         found = in_scheme([["O", "I-X", "B-X"]], "gold.txt", "IOB2", "IOB2")
     assert found == [["O", "B-X", "B-X"]]
-    assert "gold.txt: 1 labels illegal in IOB2 were repaired" in caplog.text
+    assert "gold.txt: 1 label illegal in IOB2 repaired" in caplog.text
     assert spans(found[0]) == spans(["O", "I-X", "B-X"])
+
+
+TYPES = ["PER", "LOC", "creative-work"]
+POS = ["DT", "NN", "VB", "-LRB-", "IN", "I", "S", "PRP$", "HYPH", ",", "O"]
+
+
+def sentences_of_segments(size, chooser):
+    """Sentences of IOB2, three in four tokens outside of segments."""
+    found = []
+    for _ in range(size):
+        labels = []
+        while len(labels) < 6:
+            n = chooser.choice([1, 1, 2, 3])
+            kind = chooser.choice(TYPES)
+            labels += ["O"] * (3 * n) if chooser.random() < 0.7 else [f"B-{kind}", *[f"I-{kind}"] * (n - 1)]
+        found.append(labels)
+    return [["B-PER", "I-PER", "I-PER", "O", "B-LOC"], *found]
+
+
+@pytest.mark.parametrize(
+    "name", [*SEGMENTS, "IOB2 b-TYPE", "IOB2 b-TYPE O", "IOBES TYPE-B", "BMES B_TYPE", "IOB2 B-TYPE 0", "IOB1 TYPE_b -"]
+)
+@pytest.mark.parametrize("size", [2, 10, 200])
+@pytest.mark.parametrize("odd", [None, "label", "b=PER", "PERSON", "0?"])
+def test_the_notation_that_most_labels_have(name, size, odd):
+    sentences = [convert(labels, "IOB2", name) for labels in sentences_of_segments(size, random.Random(size))]
+    wrong = 0
+    if odd is not None:
+        for labels in sentences[-max(1, size // 50) :]:
+            labels[0], wrong = odd, wrong + 1
+    found = best_fit(sentences)
+    assert found.scheme == name
+    assert found.misfits == ({odd: wrong} if wrong else {})
+    assert found.inside - found.prefixed == wrong
+    assert (found.remark() is None) == (odd is None)
+
+
+@pytest.mark.parametrize(
+    ("labels", "scheme", "remark"),
+    [
+        (["DT", "NN", "I", "-LRB-"], "none", None),
+        (["B", "M", "E", "S"], "BMES", None),  # words of a language without spaces
+        (["B-PER"], "IOB2", None),
+        (["O", "O"], "IOB2", None),
+        (["PER", "O", "O", "LOC", "O"], "none", "no prefixes"),
+        (["S-1", "X", "Y", "Z", "X"], "none", "1 of 5 labels have prefixes"),
+        (["l-s---mn-", "v3spia---", "u--------", "n-s---mn-", "d--------"], "none", "prefixes"),
+    ],
+)
+def test_labels_that_are_segments_or_not(labels, scheme, remark):
+    found = best_fit([labels])
+    assert found.scheme == scheme
+    assert (remark or "") in (found.remark() or "")
+    assert (found.remark() is None) == (remark is None)
+
+
+def test_parts_of_speech_are_no_segments():
+    chooser = random.Random(1)
+    assert best_fit([chooser.choices(POS, k=20) for _ in range(50)]).scheme == "none"
 
 
 @pytest.mark.parametrize(
     ("labels", "target", "source", "message"),
     [
         (["I-X", "O", "B-X"], "IOB2", None, "g: its gold labels are illegal in every scheme; set --labels"),
-        (["S-X"], "IOB2", "IOB2", "g: label 'S-X' is not of scheme IOB2"),
-        (["NN"], "none", "IOB2", "g: label 'NN' is not of scheme IOB2"),
+        (["S-X"], "IOB2", "IOB2", "g, sentence 1, token 1: label 'S-X' is not of scheme IOB2"),
+        (["NN"], "none", "IOB2", "g, sentence 1, token 1: label 'NN' is not of scheme IOB2"),
         (["B-X"], "none", "IOB2", "scheme 'none' has no segments"),
     ],
 )

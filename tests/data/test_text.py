@@ -48,16 +48,16 @@ def complaint(tmp_path, data, encoding=None):
 
 def test_wrong_encoding_names_the_line_and_what_can_be_done(tmp_path):
     wrong = ":3: byte 0xe9 is not utf-8; "
-    assert complaint(tmp_path, b"ab\ncd\nf\xe9 x\n", "utf-8") == f"{wrong}set encoding, perhaps latin-1"
-    assert complaint(tmp_path, b"ab\rcd\rf\xe9 x\r", "utf-8") == f"{wrong}set encoding, perhaps latin-1"
+    assert complaint(tmp_path, b"ab\ncd\nf\xe9 x\n", "utf-8") == f"{wrong}set encoding: latin-1, perhaps"
+    assert complaint(tmp_path, b"ab\rcd\rf\xe9 x\r", "utf-8") == f"{wrong}set encoding: latin-1, perhaps"
     assert complaint(tmp_path, b"ab\ncd\nf\xe9 x\n") == f"{wrong}save it as UTF-8"
-    assert complaint(tmp_path, "é".encode(), "ascii") == ":1: byte 0xc3 is not ascii; set encoding, perhaps latin-1"
+    assert complaint(tmp_path, "é".encode(), "ascii") == ":1: byte 0xc3 is not ascii; set encoding: latin-1, perhaps"
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
 def test_wide_encodings_are_named(tmp_path, encoding):
     text = "Müller B-PER\nschläft O\n"
-    assert complaint(tmp_path, text.encode(encoding), "utf-8") == f": this is {encoding} text; set encoding, {encoding}"
+    assert complaint(tmp_path, text.encode(encoding), "utf-8") == f": this is {encoding} text; set encoding: {encoding}"
     assert complaint(tmp_path, text.encode(encoding)) == f": this is {encoding} text; save it as UTF-8"
     assert read_lines(tmp_path / "a.txt", encoding) == [*text.splitlines(), ""]
     assert f": this is no {encoding} text" in complaint(tmp_path, text.encode(), encoding)

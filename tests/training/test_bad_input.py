@@ -91,7 +91,7 @@ def test_illegal_sequence_is_repaired_by_default_and_refused_when_strict(project
     assert "train.txt:8" in project.fails("--data.strict=true")
     with caplog.at_level("WARNING"):
         assert main(["fit", "-c", str(project.config)]) == 0
-    assert "train.txt: 1 labels illegal in IOB2 were repaired" in caplog.text
+    assert "train.txt: 1 label illegal in IOB2 repaired" in caplog.text
 
 
 def test_empty_file(project):
