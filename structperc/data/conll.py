@@ -4,9 +4,10 @@ One token per line, fields separated by ASCII spaces or tabs (other white space 
 empty line after each sentence, documents opened by -DOCSTART- lines.
 """
 
+import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from structperc.data.corpus import Corpus
 from structperc.data.output import write_lines
-from structperc.data.reading import DOCSTART
+from structperc.data.reading import DOCSTART, HEADER, PREDICTED
 from structperc.data.rows import rows
 from structperc.data.text import read_lines
 from structperc.errors import InputError
@@ -22,6 +23,8 @@ from structperc.progress import bar
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+logger = logging.getLogger("pytorch_lightning.structperc")
 
 Columns = Sequence[str | None] | Mapping[str, int]
 
@@ -45,6 +48,7 @@ class Above(NamedTuple):
 
 
 _NO_FIELD = re.compile(r"[ \t\r\n]|^$")
+_NO_NAME = re.compile(r"[ \t\r\n,]|^$")
 
 
 def read_conll(
@@ -61,7 +65,8 @@ def read_conll(
     `columns` names the roles of the fields in their order, None or "_" for a field to skip, or maps each role
     to its position, negative from the right; further fields are ignored. Lines with `docstart` as first field
     open a document and are dropped; in a file without any each sentence is its own document. With `comments`,
-    lines that begin with "#" are dropped where a sentence could begin.
+    lines that begin with "#" are dropped where a sentence could begin. A first line that names the columns, see
+    `header_line`, is no token; labels that are predictions by it are read with a warning.
 
     Raises InputError with file:line for a line with more or fewer fields than the first token line, too few for
     `columns`, or not in the encoding; with the path for a missing or empty file.
@@ -123,6 +128,9 @@ def _read(
         sentences.append(len(numbers))
         documents.append(document)
     positions = _positions(columns, f"{name}:{first}", width) if width else {}
+    names = named_columns(lines[0]) if lines and not above.lines else None
+    if names and "label" in positions and names[positions["label"]].startswith(PREDICTED):
+        logger.warning("%s: the labels are predictions by the first line of the file", name)
     flat = {role: values[i % width :: width] for role, i in positions.items()} or {"word": []}
     return _Read(flat, sentences, documents if marked else range(len(documents)), numbers)
 
@@ -140,6 +148,36 @@ def above(lines: Iterable[str], docstart: str = DOCSTART) -> Above:
 def field_count(lines: Iterable[str], docstart: str | None = DOCSTART) -> int:
     """Return the number of fields of the first line with a token; 0 where there is none."""
     return next((len(block[0][1]) for block in _blocks(lines, docstart, comments=False) if block), 0)
+
+
+def distinct_fields(lines: Iterable[str], docstart: str | None = DOCSTART) -> list[set[str]]:
+    """Return the distinct strings of each column; fields that the first line with a token lacks are left out."""
+    found: list[set[str]] = []
+    for block in _blocks(lines, docstart, comments=False):
+        found = found or [set() for _ in block[0][1]] if block else found
+        for _, fields in block:
+            for distinct, field in zip(found, fields, strict=False):
+                distinct.add(field)
+    return found
+
+
+def header_line(names: Sequence[str], gap: str = " ") -> str:
+    """Return a first line of a file that names its columns, such as "#columns=word,pos,label,predicted -X- O O".
+
+    It has as many fields as the lines of tokens, with O for labels, so that programs that do not know of it, such as
+    the conlleval script, read a token outside of segments. Names that cannot stand there become "_".
+    """
+    first = HEADER + ",".join("_" if _NO_NAME.search(name) else name for name in names)
+    return gap.join([first, *("O" if name == "label" or name.startswith(PREDICTED) else "-X-" for name in names[1:])])
+
+
+def named_columns(line: str) -> list[str] | None:
+    """Return the names of columns that the first line of a file gives, see `header_line`; None for any other line."""
+    if not line.startswith(HEADER):
+        return None
+    fields = _fields(line)
+    names = fields[0].removeprefix(HEADER).split(",")
+    return names if len(names) == len(fields) else None
 
 
 def first_mark(lines: Sequence[str], docstart: str = DOCSTART) -> int | None:
@@ -175,8 +213,14 @@ def write_conll(
     predicted: Sequence[str] | None = None,
     docstart: str = DOCSTART,
 ) -> None:
-    """Write `conll_lines` as UTF-8; the file appears under its name only when it is complete."""
-    write_lines(path, conll_lines(corpus, roles, predicted, docstart))
+    """Write `conll_lines` as UTF-8; the file appears under its name only when it is complete.
+
+    With predictions it begins with a `header_line` and an empty line.
+    """
+    lines = conll_lines(corpus, roles, predicted, docstart)
+    if predicted is not None:
+        lines = chain([f"{header_line([*(corpus.columns if roles is None else roles), PREDICTED])}\n\n"], lines)
+    write_lines(path, lines)
 
 
 def conll_lines(
@@ -193,7 +237,8 @@ def conll_lines(
     that the corpus lacks, another number of predictions than N, and values that no field can hold.
     """
     chosen = _chosen(corpus, corpus.columns if roles is None else roles, predicted)
-    opening = " ".join([docstart, *["-X-"] * (len(chosen) - 2), "O"][: len(chosen)])
+    labels = (predicted is not None) + ("label" in (corpus.columns if roles is None else roles))
+    opening = " ".join([docstart, *["-X-"] * (len(chosen) - labels - 1), *["O"] * labels][: len(chosen)])
     tokens = list(zip(*chosen, strict=True))
     starts = _document_starts(corpus) if opened is None else opened
     for first, end in pairwise(corpus.sentences.tolist()):
@@ -211,7 +256,7 @@ def _blocks(
     """Sentences as lists of (line number, fields); an empty list where a document is opened."""
     block: list[tuple[int, list[str]]] = []
     for number, line in enumerate(lines, first):
-        fields = _fields(line)
+        fields = [] if number == 1 and named_columns(line) else _fields(line)
         if fields and fields[0] != docstart:
             if block or not (comments and line.startswith("#")):
                 block.append((number, fields))

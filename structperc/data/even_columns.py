@@ -1,8 +1,9 @@
 """Column files whose lines are all alike, read by `pyarrow.csv` piece by piece, in memory that grows by numbers alone.
 
 What is not so plain is left to the strict reader, `conll.py`, which says what is wrong with it and on which line: files
-in another encoding or packed ones, tabs beside spaces, more than one separator between fields or any at the ends of
-lines, carriage returns, lines of several lengths. Where this reader gives a corpus, it is that of the strict one.
+in another encoding or packed ones, a first line that names the columns, tabs beside spaces, more than one separator
+between fields or any at the ends of lines, carriage returns, lines of several lengths. Where this reader gives a
+corpus, it is that of the strict one.
 """
 
 import re
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 SIZE = 2**23  # bytes read at a time
 WORTH = 4  # so many times that take longer to read than a worker takes to start
 LONGEST = 2**27  # bytes of a sentence
-_NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f]|\A\xef\xbb\xbf")
+_NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f]|\A\xef\xbb\xbf|\A#columns=")
 RESERVED = {"document", "sentence", "line"}  # no roles
 NEW_LINE = ord("\n")
 

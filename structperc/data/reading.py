@@ -9,6 +9,8 @@ from structperc.data.typed import check_value
 Unit = Literal["sentence", "document"]  # what one sequence is
 UNITS = get_args(Unit)
 DOCSTART = "-DOCSTART-"  # first field of the lines that open a document
+HEADER = "#columns="  # begins the first line of a file that names its columns
+PREDICTED = "predicted"  # the name of a column of predicted labels
 
 
 class Reading(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structperc.data.conll import conll_corpus, field_count
+from structperc.data.conll import conll_corpus, field_count, named_columns
 from structperc.data.conllu import read_conllu
 from structperc.data.corpus import Corpus
 from structperc.data.not_columns import check_columns
@@ -77,7 +77,7 @@ class Survey(NamedTuple):
 def survey(file: str, reading: Reading = AS_IT_IS) -> Survey:
     """Look at a file of columns, or at a treebank in CoNLL-U, and return what it holds.
 
-    Unless `reading` names the columns, the word is the first of them that is no number, and the label the last one
+    Unless `reading` or the first line of the file (see `conll.header_line`) names the columns, the word is the first of them that is no number, and the label the last one
     after it that holds labels of segments, or the very last one. Raises InputError as the readers of such files do, and
     for labels that are not of the scheme that `reading` names.
     """
@@ -86,10 +86,11 @@ def survey(file: str, reading: Reading = AS_IT_IS) -> Survey:
         return _treebank(file, reading)
     if not reading.columns:
         check_columns(lines, 1, file)
-    given = reading.columns or ["word", *(f"column{n}" for n in range(2, field_count(lines) + 1))]
+    named = reading.columns or (named_columns(lines[0]) if lines else None)
+    given = named or ["word", *(f"column{n}" for n in range(2, field_count(lines) + 1))]
     corpus = conll_corpus(lines, given, file)
-    roles = list(given) if reading.columns else _roles(corpus)
-    if not reading.columns:
+    roles = list(given) if named else _roles(corpus)
+    if not named:
         named = {role: values for role, values in zip(roles, corpus.columns.values(), strict=True) if role != "_"}
         corpus = replace(corpus, columns=named)
     return _of_corpus(file, roles, None, corpus, reading.labels)
