@@ -6,7 +6,7 @@ from structperc.data.reading import Reading
 from structperc.data.schemes import check_labels, common_scheme, in_scheme
 from structperc.errors import InputError
 from structperc.metrics import compare, compare_all
-from structperc.training.predictions import gold_column, last_column, predictions_of, short_names
+from structperc.training.predictions import gold_column, labelled_column, predicted_column, predictions_of, short_names
 
 AS_THEY_ARE = Reading()
 
@@ -22,19 +22,20 @@ def compare_predictions(
     """Return the table of `compare` for two prediction files or folders of runs, of `compare_all` for more.
 
     The label is in the last column of each file, of the gold file too; without one gold is the last column but one
-    of the prediction files, which must agree on it. `scheme` is that of the predictions, by default the
-    `common_scheme`; gold is of the scheme that `reading` names and compared as `in_scheme` gives it. The encoding is
-    that of files, not of those in folders of runs. Raises InputError for a single place, files of different texts, and
+    of the prediction files, which must agree on it. Where the first line of a file names its columns, these count.
+    `scheme` is that of the predictions, by default the `common_scheme`; gold is of the scheme that `reading` names and
+    compared as `in_scheme` gives it. The encoding is that of files, not of those in folders of runs. Raises InputError for a single place, files of different texts, and
     as `compare`, `gold_column` and these two do.
     """
     if len(places) < 2:
         raise InputError(f"compare needs two or more prediction files or folders of runs, got {' '.join(places)}")
     paths = [str(predictions_of(place, split)) for place in places]
     of = {path: reading.encoding if path == place else "utf-8" for path, place in zip(paths, places, strict=True)}
-    words, wanted = last_column(gold, reading.encoding) if gold is not None else gold_column(paths[0], of[paths[0]])
+    found_gold = gold_column(paths[0], of[paths[0]]) if gold is None else labelled_column(gold, reading.encoding)
+    words, wanted = found_gold
     predictions = {}
     for path in paths:
-        own_words, predicted = last_column(path, of[path])
+        own_words, predicted = predicted_column(path, of[path])
         if own_words != words:
             raise InputError(f"{path}: its sentences or words are not those of {gold or paths[0]}")
         if gold is None and gold_column(path, of[path])[1] != wanted:

@@ -46,7 +46,7 @@ def scores(tagger: "SequenceTagger", corpus: "Corpus") -> "Evaluation":
 
     from structperc.metrics import Evaluation
 
-    evaluation = Evaluation(tagger.labels, tagger.gamma).to(tagger.device)
+    evaluation = Evaluation(tagger.gold_labels(corpus), tagger.gamma).to(tagger.device)
     with torch.no_grad():
         for batch in tagger.batches(corpus):
             evaluation.update(tagger.decode(batch), batch.gold, batch.lengths, batch.sentences)

@@ -6,6 +6,8 @@ from functools import partial
 import torch
 
 from structperc.commands.saved_model import load_guided
+from structperc.data.conll import header_line
+from structperc.data.reading import PREDICTED
 from structperc.errors import InputError
 from structperc.inspection.tag_input import TagInput
 from structperc.inspection.tag_output import Lines, column_lines
@@ -43,6 +45,8 @@ def _ordered_lines(tagger: SequenceTagger, given: TagInput) -> Iterator[str]:
 def _candidate_lines(tagger: LatticeTagger, k: int, given: TagInput) -> Iterator[str]:
     """Yield each sequence's k best: a comment with rank, score and log-probability, then word and label per line."""
     corpus = given.corpus
+    if given.block.first == 1:
+        yield f"{header_line(['word', PREDICTED])}\n\n"
     words = [corpus.columns["word"][a:b] for a, b in zip(corpus.starts[:-1], corpus.starts[1:], strict=True)]
     step = max(1, TOGETHER // k)  # of long lists, no more than these are kept
     stretches = (corpus.stretch(a, min(a + step, len(corpus))) for a in range(0, len(corpus), step))

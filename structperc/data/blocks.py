@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from structperc.data.arriving import arriving
 from structperc.data.not_columns import filled, is_json
-from structperc.data.reading import DOCSTART
+from structperc.data.reading import DOCSTART, HEADER
 from structperc.data.text import lines_of
 from structperc.errors import InputError
 from structperc.spelling import is_blank
@@ -170,5 +170,6 @@ def _shows_something(text: str, enough: Callable[[Sequence[str]], bool]) -> bool
 
 
 def _tokens(lines: Sequence[str]) -> list[tuple[int, str]]:
-    """The lines that hold something and open no document, with their numbers."""
-    return [(number, line) for number, line in filled(lines) if line.split()[:1] not in ([], [DOCSTART])]
+    """The lines that hold something, open no document and name no columns, with their numbers."""
+    found = ((number, line) for number, line in filled(lines) if line.split()[:1] not in ([], [DOCSTART]))
+    return [(number, line) for number, line in found if number > 1 or not line.startswith(HEADER)]

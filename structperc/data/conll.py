@@ -9,7 +9,7 @@ in the first line.
 import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from structperc.data.corpus import Corpus
 from structperc.data.output import write_lines
-from structperc.data.reading import DOCSTART, LineFormat, Separator
+from structperc.data.reading import DOCSTART, HEADER, PREDICTED, LineFormat, Separator
 from structperc.data.rows import rows
 from structperc.data.text import read_lines
 from structperc.errors import InputError
@@ -26,6 +26,8 @@ from structperc.spelling import counted, is_blank, quoted
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+logger = logging.getLogger("pytorch_lightning.structperc")
 
 Columns = Sequence[str | None] | Mapping[str, int]
 
@@ -49,6 +51,7 @@ class Above(NamedTuple):
 
 
 PLAIN = LineFormat()
+SPACE, TAB = " ", "\t"
 MARK = "\ufeff"  # byte-order mark: in the middle of a file where files were joined
 _HEADER = re.compile(  # names of columns, as letters in lower case
     r"words?|tokens?|form|text|lemma|sent(ence)?|doc(ument)?|(sent|sentence|token|doc|document)?(id|idx)|index|[ux]?pos"
@@ -56,8 +59,7 @@ _HEADER = re.compile(  # names of columns, as letters in lower case
 )
 _NO_FIELD = re.compile(r"[ \t\r\n]|^$")
 _NO_TAB_FIELD = re.compile(r"[\t\r\n]|^ | $|^$")
-
-logger = logging.getLogger("pytorch_lightning.structperc")
+_NO_NAME = re.compile(r"[ \t\r\n,]|^$")
 
 
 def read_conll(
@@ -76,7 +78,8 @@ def read_conll(
     to its position, negative from the right; further fields are ignored. Lines with `docstart` as first field
     open a document and are dropped; in a file without any each sentence is its own document. With `comments`,
     lines are dropped that begin with "#" and have another number of fields than the tokens. `separator` is
-    "whitespace", or "tab" for fields that hold spaces. A first line of names of columns is dropped.
+    "whitespace", or "tab" for fields that hold spaces. A first line that names the columns is dropped, see
+    `header_row`; labels that are predictions by it are read with a warning.
 
     Raises InputError with file:line for a line with more or fewer fields than the first token line, too few for
     `columns`, an empty field, or not in the encoding; with the path for a missing or empty file.
@@ -145,6 +148,9 @@ def _read(
     if doubtful:
         _say_doubtful(name, doubtful)
     positions = _positions(columns, f"{name}:{first}", width) if width else {}
+    names = named_columns(lines[0]) if header == 1 else None
+    if names and "label" in positions and names[positions["label"]].startswith(PREDICTED):
+        logger.warning("%s: the labels are predictions by the first line of the file", name)
     flat = {role: values[i % width :: width] for role, i in positions.items()} or {"word": []}
     _check_filled(flat, numbers, name)
     return _Read(flat, sentences, documents if marked else range(len(documents)), numbers)
@@ -186,6 +192,36 @@ def field_count(lines: Sequence[str], how: LineFormat = PLAIN) -> int:
     return len(_fields(_first_token(lines, how)[1], how.separator))
 
 
+def distinct_fields(lines: Sequence[str], how: LineFormat = PLAIN) -> list[set[str]]:
+    """Return the distinct strings of each column; fields that the first line with a token lacks are left out."""
+    found: list[set[str]] = []
+    for block in _blocks(lines, how, _first_token(lines, how)[1], 1, header_row(lines, how)):
+        found = found or [set() for _ in block[0][1]] if block else found
+        for _, fields in block:
+            for distinct, field in zip(found, fields, strict=False):
+                distinct.add(field)
+    return found
+
+
+def header_line(names: Sequence[str], gap: str = " ") -> str:
+    """Return a first line of a file that names its columns, such as "#columns=word,pos,label,predicted -X- O O".
+
+    It has as many fields as the lines of tokens, with O for labels, so that programs that do not know of it, such as
+    the conlleval script, read a token outside of segments. Names that cannot stand there become "_".
+    """
+    first = HEADER + ",".join("_" if _NO_NAME.search(name) else name for name in names)
+    return gap.join([first, *("O" if name == "label" or name.startswith(PREDICTED) else "-X-" for name in names[1:])])
+
+
+def named_columns(line: str) -> list[str] | None:
+    """Return the names of columns that the first line of a file gives, see `header_line`; None for any other line."""
+    if not line.startswith(HEADER):
+        return None
+    fields = _fields(line)
+    names = fields[0].removeprefix(HEADER).split(",")
+    return names if len(names) == len(fields) else None
+
+
 def first_mark(lines: Sequence[str], docstart: str = DOCSTART) -> int | None:
     """Return the position of the first line that opens a document."""
     return next((at for at, line in enumerate(lines) if docstart in line and _fields(line)[:1] == [docstart]), None)
@@ -221,11 +257,15 @@ def write_conll(
 ) -> None:
     """Write `conll_lines` as UTF-8; the file appears under its name only when it is complete.
 
-    Fields are separated by tabs where one of them holds a space, see `separator_of`.
+    With predictions it begins with a `header_line` and an empty line. Fields are separated by tabs where one of them
+    holds a space, see `separator_of`.
     """
-    held = [role for role in corpus.columns if roles is None or role in roles]
-    spaces = any(" " in value for role in held for value in corpus.numbered(role).distinct)
-    write_lines(path, conll_lines(corpus, roles, predicted, docstart, separator="tab" if spaces else "whitespace"))
+    held = list(corpus.columns if roles is None else roles)
+    spaces = any(" " in value for role in held if role in corpus.columns for value in corpus.numbered(role).distinct)
+    lines = conll_lines(corpus, roles, predicted, docstart, separator="tab" if spaces else "whitespace")
+    if predicted is not None:
+        lines = chain([f"{header_line([*held, PREDICTED], TAB if spaces else SPACE)}\n\n"], lines)
+    write_lines(path, lines)
 
 
 def conll_lines(
@@ -243,9 +283,10 @@ def conll_lines(
     `separator` "tab", a tab. Raises InputError for a role that the corpus lacks, another number of predictions than N,
     and values that no field can hold.
     """
-    gap = "\t" if separator == "tab" else " "
+    gap = TAB if separator == "tab" else SPACE
     chosen = _chosen(corpus, corpus.columns if roles is None else roles, predicted, separator)
-    opening = gap.join([docstart, *["-X-"] * (len(chosen) - 2), "O"][: len(chosen)])
+    labels = (predicted is not None) + ("label" in (corpus.columns if roles is None else roles))
+    opening = gap.join([docstart, *["-X-"] * (len(chosen) - labels - 1), *["O"] * labels][: len(chosen)])
     tokens = list(zip(*chosen, strict=True))
     starts = _document_starts(corpus) if opened is None else opened
     for first, end in pairwise(corpus.sentences.tolist()):
@@ -298,8 +339,13 @@ def _first_token(lines: Sequence[str], how: LineFormat, first: int = 1) -> tuple
 
 
 def header_row(lines: Iterable[str], how: LineFormat = PLAIN) -> int:
-    """Return the number of the first line, from 1, if it holds names of columns, such as "word" and "label"; else 0."""
+    """Return the number of the first line, from 1, if it holds names of columns; else 0.
+
+    It may be a `header_line`, or hold usual names such as "word" and "label".
+    """
     for number, line in enumerate(lines, 1):
+        if number == 1 and named_columns(line):
+            return number
         fields = _fields(line, how.separator)
         if fields and not (how.comments and line.lstrip(MARK).startswith("#")):
             return number if is_header(fields) else 0
@@ -360,10 +406,10 @@ def comment_lines(lines: Sequence[str], how: LineFormat = PLAIN) -> list[int]:
     """Return the numbers of the lines that are comments, from 1; none where `how` has none."""
     if not how.comments:
         return []
-    token, begins, found = _first_token(lines, how)[1], True, []
+    token, begins, found, header = _first_token(lines, how)[1], True, [], header_row(lines, how)
     for number, line in enumerate(lines, 1):
         fields = _fields(line, how.separator)
-        if fields and _is_comment(line, fields, token, how, begins):
+        if fields and number != header and _is_comment(line, fields, token, how, begins):
             found.append(number)
         else:
             begins = not fields or fields[0] == how.docstart
@@ -377,7 +423,7 @@ def separator_of(lines: Iterable[str], comments: bool = False) -> Separator:
     """
     spaces = False
     for line in lines:
-        if is_blank(line) or line.startswith(DOCSTART) or (comments and line.startswith("#")):
+        if is_blank(line) or line.startswith((DOCSTART, HEADER)) or (comments and line.startswith("#")):
             continue
         text = line.strip(" \t")
         if "\t" not in text:

@@ -76,6 +76,15 @@ class LabelSet:
             advice = "change it or leave it out, or train with a sentence that has it"
             raise InputError(f"{place}: unknown label {label!r}; {known}; {advice}") from None
 
+    def extended(self, labels: Iterable[str]) -> "LabelSet":
+        """Return the label set with those of `labels` that it lacks after its own; itself where it lacks none.
+
+        Gold labels that a model has not learned get numbers of which it predicts none. Raises InputError for names that
+        the scheme does not have.
+        """
+        unknown = sorted(set(labels) - set(self.names))
+        return LabelSet((*self.names, *unknown), self.scheme) if unknown else self
+
     def decode(self, ids: "Sequence[int] | np.ndarray | Tensor") -> list[str]:
         """Return the names of n labels, given as ids (n,). Raises ValueError for ids outside 0 <= id < L."""
         numbers = np.asarray(ids, dtype=np.int64)

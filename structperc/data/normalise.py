@@ -19,6 +19,8 @@ from structperc.spelling import counted
 if TYPE_CHECKING:
     from datasets import Dataset
 
+SHOWN = 10  # unknown labels
+
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
@@ -87,6 +89,27 @@ def illegal_sentences(corpus: Corpus, scheme: str) -> np.ndarray:
     last = np.unique(corpus.sentences)[1:] - 1
     wrong[last] |= ~allowed[numbers[last], -1]
     return np.unique(np.searchsorted(corpus.sentences, np.flatnonzero(wrong), side="right") - 1)
+
+
+def check_known(corpus: Corpus, labels: LabelSet) -> None:
+    """Raise InputError with the place of a label of the corpus that the label set lacks."""
+    if "label" in corpus.columns:
+        distinct, numbers = corpus.numbered("label")
+        labels.encode(distinct, lambda i: corpus.where(int(np.flatnonzero(numbers == i)[0])))
+
+
+def warn_of_unknown(corpus: Corpus, labels: LabelSet) -> None:
+    """Say how many tokens of a corpus to evaluate on have labels that the label set lacks, and which labels."""
+    if "label" not in corpus.columns or set(labels.names).issuperset(corpus.numbered("label").distinct):
+        return
+    distinct, numbers = corpus.numbered("label")
+    counts = dict(zip(distinct, np.bincount(numbers, minlength=len(distinct)).tolist(), strict=True))
+    unknown = sorted((name for name in distinct if name not in labels.names), key=lambda name: (-counts[name], name))
+    named = ", ".join(f"{name} ({counts[name]:,})" for name in unknown[:SHOWN])
+    more = f" and {len(unknown) - SHOWN:,} more" if len(unknown) > SHOWN else ""
+    total = sum(counts[name] for name in unknown)
+    tokens = "1 token has a label" if total == 1 else f"{total:,} tokens have labels"
+    logger.warning("%s: %s that training did not have: %s%s; they count as wrong", corpus.name, tokens, named, more)
 
 
 def segment_count(corpus: Corpus) -> int:

@@ -29,16 +29,26 @@ def check_columns(lines: Sequence[str], needed: int, name: str) -> None:
     if len(line.split()) <= needed:
         return
     refuse_conllu(lines, name)
-    alone = all(a + 1 < b for (a, _), (b, _) in pairwise(filled(lines)))
-    if alone or all(ends_sentence(line) for _, line in filled(lines)):
+    if looks_like_text(lines):
         advice = "write a token per line, and an empty line after a sentence; if these are columns, set --columns"
         raise InputError(f"{name}:{first}: this looks like running text; {advice}")
 
 
-def refuse_conllu(lines: Sequence[str], name: str) -> None:
-    """Raise InputError if all lines that hold something are words of CoNLL-U or comments, and not all comments."""
+def looks_like_text(lines: Sequence[str]) -> bool:
+    """Return whether all lines stand alone, between empty ones, or all end as sentences do."""
+    alone = all(a + 1 < b for (a, _), (b, _) in pairwise(filled(lines)))
+    return alone or all(ends_sentence(line) for _, line in filled(lines))
+
+
+def is_conllu(lines: Sequence[str]) -> bool:
+    """Return whether all lines that hold something are words of CoNLL-U or comments, and not all comments."""
     kinds = [bool(_CONLLU.match(line)) for _, line in filled(lines) if not line.startswith("#")]
-    if kinds and all(kinds):
+    return bool(kinds) and all(kinds)
+
+
+def refuse_conllu(lines: Sequence[str], name: str) -> None:
+    """Raise InputError for lines that are CoNLL-U, see `is_conllu`."""
+    if is_conllu(lines):
         place = f"{name}:{next(filled(lines))[0]}"
         raise InputError(f"{place}: this is CoNLL-U, not a file of columns; give its words, column 2, one a line")
 

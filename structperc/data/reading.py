@@ -12,6 +12,8 @@ UNITS = get_args(Unit)
 Separator = Literal["whitespace", "tab"]  # what stands between the fields of a line
 SEPARATORS = get_args(Separator)
 DOCSTART = "-DOCSTART-"  # first field of the lines that open a document
+HEADER = "#columns="  # begins the first line of a file that names its columns
+PREDICTED = "predicted"  # the name of a column of predicted labels
 
 
 class LineFormat(NamedTuple):

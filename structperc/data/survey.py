@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structperc.data.conll import comment_lines, conll_corpus, field_count, header_row, line_format_of
+from structperc.data.conll import (
+    comment_lines,
+    conll_corpus,
+    field_count,
+    header_row,
+    line_format_of,
+    named_columns,
+)
 from structperc.data.conllu import read_conllu
 from structperc.data.corpus import Corpus
 from structperc.data.normalise import check_scheme_labels
@@ -133,9 +140,10 @@ class Survey(NamedTuple):
 def survey(file: str, reading: Reading = AS_IT_IS) -> Survey:
     """Look at a file of columns, or at a treebank in CoNLL-U, and return what it holds.
 
-    Unless `reading` names the columns, the word is the first of them that is no number, and the label the last one
-    after it that holds labels of segments, or the very last one. Raises InputError as the readers of such files do, and
-    for labels that are not of the scheme that `reading` names.
+    Unless `reading` or the first line of the file (see `conll.header_line`) names the columns, the word is the first of
+    them that is no number, and the label the last one after it that holds labels of segments, or the very last one; of
+    several that hold segments of the same types, the first with about the most. Raises InputError as the readers of
+    such files do, and for labels that are not of the scheme that `reading` names.
     """
     lines = read_lines(file, reading.encoding)
     if not reading.columns and _is_treebank(lines):
@@ -143,15 +151,15 @@ def survey(file: str, reading: Reading = AS_IT_IS) -> Survey:
     if not reading.columns:
         check_columns(lines, 1, file)
     how = line_format_of(lines, reading.separator, reading.comments)
-    given = reading.columns or ["word", *(f"column{n}" for n in range(2, field_count(lines, how) + 1))]
-    corpus = conll_corpus(lines, given, file, how=how)
+    given = reading.columns or (named_columns(lines[0]) if lines else None)
+    columns = given or ["word", *(f"column{n}" for n in range(2, field_count(lines, how) + 1))]
+    corpus = conll_corpus(lines, columns, file, how=how)
     fits = _fits(corpus)
-    roles = list(given) if reading.columns else _roles(corpus, fits)
-    named = dict(zip(roles, corpus.columns, strict=True)) if not reading.columns else {role: role for role in fits}
-    if not reading.columns:
-        renamed = {role: corpus.columns[old] for role, old in named.items() if role != "_"}
-        corpus = replace(corpus, columns=renamed)
-    fits = {role: fits[old] for role, old in named.items() if old in fits}
+    roles = list(given or _roles(corpus, fits))
+    if given is None:
+        own = {old: role for old, role in zip(columns, roles, strict=True) if role != "_"}
+        corpus = replace(corpus, columns={role: corpus.columns[old] for old, role in own.items()})
+        fits = {own[old]: fit for old, fit in fits.items() if old in own}
     rivals = _rivals(corpus, fits, "label") if "label" in fits else []
     found = _of_corpus(file, roles, None, corpus, reading.labels, fits.get("label"))
     return found._replace(

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from structperc.chain import Segments
 from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.metrics import Calibration, Reliability, segment_confidence, token_confidence
 from structperc.metrics.segments import opened_segments
@@ -44,10 +45,10 @@ def reliability(
     a corpus without labels, and bins < 1.
     """
     _check(tagger, corpus)
-    tokens, segments = Calibration(bins), Calibration(bins)
+    tokens, segments, labels = Calibration(bins), Calibration(bins), tagger.gold_labels(corpus)
     total = -(-len(corpus) // 64)
     for batch in bar(tagger.batches(corpus), f"scoring {name}", total, progress):
-        for metric, counted in zip((tokens, segments), _counted(tagger, batch), strict=True):
+        for metric, counted in zip((tokens, segments), _counted(tagger, batch, labels), strict=True):
             metric.update(*(part.cpu() for part in counted))
     found = None if tagger.labels.scheme == "none" else segments.compute()
     return ModelReliability(name, tokens.compute(), found)
@@ -65,15 +66,18 @@ def _check(tagger: LatticeTagger, corpus: Corpus) -> None:
 
 
 @torch.no_grad()
-def _counted(tagger: LatticeTagger, batch: Batch) -> Iterator[tuple[Tensor, Tensor]]:
-    """-> (confidence (n,), right (n,) bool) of the batch's tokens, then of its predicted segments, if there are any."""
+def _counted(tagger: LatticeTagger, batch: Batch, names: LabelSet) -> Iterator[tuple[Tensor, Tensor]]:
+    """-> (confidence (n,), right (n,) bool) of the batch's tokens, then of its predicted segments, if there are any.
+
+    names: those by which gold is numbered.
+    """
     assert batch.gold is not None
     lattice = tagger(batch)
     labels = tagger.decoder(lattice).labels[:, 0]
     real = real_tokens(batch.lengths, labels.shape[1])
     yield token_confidence(lattice, labels)[real], (labels == batch.gold)[real]
     boundaries = SentenceBoundaries(real, batch.first, batch.last)
-    found, gold = (opened_segments(ids, boundaries, tagger.labels) for ids in (labels, batch.gold))
+    found, gold = (opened_segments(ids, boundaries, names) for ids in (labels, batch.gold))
     rows, starts = (found.kind >= 0).nonzero(as_tuple=True)
     segments = Segments(rows, starts, found.end[rows, starts] + 1)
     right = (found.kind == gold.kind) & (found.end == gold.end)

@@ -60,11 +60,12 @@ def nbest_scores(tagger: LatticeTagger, corpus: Corpus, sizes: Sequence[int], pr
     Raises InputError for n' < 1, a corpus without labels, and labels without segments.
     """
     sizes = _checked(tagger, corpus, sizes)
-    counts = [_Counts(n, tagger.labels) for n in sizes]
+    labels = tagger.gold_labels(corpus)
+    counts = [_Counts(n, labels) for n in sizes]
     started, watch = time.perf_counter(), Watch(tagger.device)
     with bar(None, "searching", len(corpus), progress) as shown:
         for batch in (part for whole in tagger.batches(corpus) for part in parts(whole, sizes[-1])):
-            _count(counts, batch, searched(tagger, batch, sizes, watch), tagger.labels)
+            _count(counts, batch, searched(tagger, batch, sizes, watch), labels)
             shown.update(len(batch.rows))
     seconds = Seconds(watch.seconds[SEARCH], watch.seconds[RESCORE], time.perf_counter() - started)
     return NBestScores([one.scores(len(corpus)) for one in counts], len(corpus), seconds)

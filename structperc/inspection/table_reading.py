@@ -1,7 +1,8 @@
 """A table as the corpus that a saved tagger reads: which of its columns are what."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from structperc.data.corpus import Corpus
 from structperc.data.reading import Reading
@@ -13,6 +14,7 @@ from structperc.light import Labeller
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 TEXT, SPANS, DOCUMENT = "text", "spans", "document"
+GOLD = ("label", SPANS)
 USUAL = {  # names that columns of a role often have
     "word": ("word", "words", "token", "tokens"),
     "label": ("label", "labels", "tag", "tags", "ner_tags"),
@@ -22,33 +24,42 @@ USUAL = {  # names that columns of a role often have
 }
 
 
-def is_table(file: str, columns: Sequence[str] | None) -> bool:
-    """Return whether a file is a table by its name; CSV, which may be columns, where ROLE=COLUMN says so."""
+def is_table(tagger: Labeller, file: str, columns: Sequence[str] | None) -> bool:
+    """Return whether a file is a table by its name.
+
+    CSV, which may be columns, is one where ROLE=COLUMN says so, or the training files were tables and nothing is said.
+    """
     kind = kind_of_table(expand(file))
-    return kind is not None and (kind not in DELIMITERS or any("=" in one for one in columns or ()))
+    if kind is None or kind not in DELIMITERS:
+        return kind is not None
+    return any("=" in one for one in columns) if columns else isinstance(tagger.training_files.get("columns"), dict)
 
 
 def table_corpus(tagger: Labeller, file: str, reading: Reading) -> Corpus:
     """Return a table as a corpus of the unit and with labels in the scheme that `reading` names.
 
-    Its columns name roles as ROLE=COLUMN; without them columns are found by their usual names, which is said. Raises
-    InputError for columns that the tagger needs and nothing names, and as `data.Table` does.
+    Its columns name roles as ROLE=COLUMN; without them those of the training files are taken, if they were tables and
+    these columns are there, or columns are found by their usual names, which is said. Raises InputError for columns
+    that the tagger needs and nothing names, and as `data.Table` does.
     """
     from structperc.data.table_files import columns_of_table, read_table  # need data sets
     from structperc.data.tables import Reader
 
     assert reading.unit is not None
     assert reading.labels is not None
-    columns = (
-        _named(reading.columns, file)
-        if reading.columns
-        else _found(tagger, columns_of_table(file, reading.encoding), file)
-    )
+    trained: Mapping[str, Any] = {}
+    if reading.columns:
+        columns = _named(reading.columns, file)
+    else:
+        given = columns_of_table(file, reading.encoding)
+        trained = _as_trained(tagger, given)
+        columns = trained.get("columns") or _found(tagger, given, file)
     if TEXT in columns:
         tagger.check_words_alone()
     elif missing := [role for role in ("word", *tagger.features.columns) if role not in columns]:
         raise InputError(f"{file}: which column is {missing[0]!r}? add {missing[0]}=COLUMN to --columns")
-    rows = read_table(file, Reader(columns, scheme=reading.labels), reading.encoding)
+    reader = Reader(columns, scheme=reading.labels)._replace(**{**trained, "columns": columns})
+    rows = read_table(file, reader, reading.encoding)
     return Corpus.from_dataset(rows, reading.unit, file)
 
 
@@ -58,6 +69,16 @@ def _named(columns: Sequence[str], file: str) -> dict[str, str]:
     if wrong := [role for role, _, column in pairs if not column]:
         raise InputError(f"{file}: --columns of a table are ROLE=COLUMN, such as word=tokens, not {wrong[0]!r}")
     return {role: column for role, _, column in pairs}
+
+
+def _as_trained(tagger: Labeller, given: Sequence[str]) -> Mapping[str, Any]:
+    """The options of `Reader` for the training files, if these columns have all that was read of them but labels."""
+    options = tagger.training_files
+    named = options.get("columns")
+    if not isinstance(named, dict) or not {one for role, one in named.items() if role not in GOLD} <= set(given):
+        return {}
+    columns = {role: column for role, column in named.items() if column in given}
+    return {name: options[name] for name in ("names", "tokens", "sentences") if name in options} | {"columns": columns}
 
 
 def _found(tagger: Labeller, given: Sequence[str], file: str) -> dict[str, str]:

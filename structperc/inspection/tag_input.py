@@ -13,6 +13,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.json_lines import json_rows, strings
 from structperc.data.reading import DOCSTART
 from structperc.errors import InputError
+from structperc.inspection.reading import GOLD
 from structperc.inspection.tag_plan import Cutting, Plan
 from structperc.light import Labeller
 from structperc.text import TokenizedText, joined, placed, tokenized
@@ -72,8 +73,9 @@ def _columns(block: Block, plan: Plan) -> Corpus:
     if plan.together and not plan.above.marked and (at := first_mark(lines)) is not None:
         place = f"{plan.name}:{block.first + at}"
         raise InputError(f"{place}: a document begins here, but the file does not begin with one; add {DOCSTART} there")
+    roles = ["_" if role == GOLD else role for role in plan.columns]
     above = plan.above._replace(lines=block.first - 1)
-    return conll_part(lines, plan.columns, plan.name, plan.unit, above, plan.line_format)
+    return conll_part(lines, roles, plan.name, plan.unit, above, plan.line_format)
 
 
 def _record(

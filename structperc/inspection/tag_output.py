@@ -2,17 +2,18 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from structperc.data.conll import conll_lines, with_fields
+from structperc.data.conll import conll_lines, header_line, header_row, with_fields
 from structperc.data.json_lines import json_line
+from structperc.data.reading import PREDICTED
 from structperc.errors import InputError
 from structperc.inspection.tag_input import TEXT, TOKENS, TagInput
-from structperc.inspection.tag_plan import NEW, PREDICTED
+from structperc.inspection.tag_plan import NEW, PREFIX
 from structperc.inspection.text_page import text_page
 from structperc.light.inference import Decided, text_spans
 from structperc.text import TextSpan, TokenizedText
@@ -57,17 +58,40 @@ def probability_columns(decided: Decided, scheme: str) -> dict[str, list[str]]:
 def column_lines(given: TagInput, further: Mapping[str, Sequence[str]], labels: Sequence[str]) -> Iterator[str]:
     """Yield what was given as lines of columns with further columns of N strings and N labels.
 
-    The lines of a file of columns are otherwise kept as they are.
+    The lines of a file of columns are otherwise kept as they are. The first block begins with a line that names the
+    columns.
     """
-    corpus = given.corpus
+    corpus, block = given.corpus, given.block
     if given.plan.form != "columns":
         for role, values in further.items():
             corpus = corpus.replace_column(role, values)
-        return conll_lines(corpus, predicted=labels, opened=given.opened)
+        if block.first == 1:
+            yield f"{header_line([*corpus.columns, PREDICTED])}\n\n"
+        yield from conll_lines(corpus, predicted=labels, opened=given.opened)
+        return
     assert corpus.lines is not None
     fields = zip(*further.values(), labels, strict=True)
     added = dict(zip(corpus.lines.tolist(), fields, strict=True))
-    return with_fields(given.block.lines, added, len(further) + 1, given.block.first, given.plan.line_format)
+    lines, first, how = block.lines, block.first, given.plan.line_format
+    if first == 1:
+        gap = "\t" if "\t" in block.text or how.separator == "tab" else " "
+        yield header_line(_new_names(given.plan.names, further), gap) + "\n"
+        row = header_row(lines, how)
+        if row == 1:
+            lines, first = lines[1:], 2
+        else:
+            lines = ["" if number == row else line for number, line in enumerate(lines, 1)]
+            yield "\n"
+    yield from with_fields(lines, added, len(further) + 1, first, how)
+
+
+def _new_names(names: Sequence[str], further: Iterable[str]) -> list[str]:
+    """Names of all columns, those of predicted labels among them; several of one name are numbered from the second."""
+    found = list(names)
+    for name in (*further, PREDICTED):
+        n = sum(re.fullmatch(rf"{name}\d*", one) is not None for one in found)
+        found.append(f"{name}{n + 1}" if n else name)
+    return found
 
 
 def brat_lines(text: str, spans: Sequence[TextSpan]) -> Iterator[str]:
@@ -86,7 +110,7 @@ def _json_lines(
     """An object for each text, with what the record of it held; fields of the same names are not replaced."""
     records = given.records or [{} for _ in found]
     for record, (text, decided), own in zip(records, found, spans, strict=True):
-        prefix = given.plan.prefix if record.keys().isdisjoint(NEW) else PREDICTED
+        prefix = given.plan.prefix if record.keys().isdisjoint(NEW) else PREFIX
         row: dict[str, Any] = {TEXT: text.text, **record}
         if given.plan.form == "columns" or TOKENS in record:
             row |= {TOKENS: text.words, f"{prefix}labels": decided.labels}

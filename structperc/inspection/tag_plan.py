@@ -1,21 +1,22 @@
 """How a file that is to be labelled is read and written, from its beginning and the model: the same for all of it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from structperc.data.blocks import Ends, Opening, document_ends, line_ends, nowhere, sentence_ends
-from structperc.data.conll import Above, above
-from structperc.data.reading import LineFormat, Reading
+from structperc.data.conll import Above, above, field_count, named_columns
+from structperc.data.not_columns import filled, is_json, looks_like_text
+from structperc.data.reading import PREDICTED, LineFormat, Reading
 from structperc.data.recognition import Form, recognised
 from structperc.errors import InputError
-from structperc.inspection.reading import AS_THE_MODEL, text_columns
+from structperc.inspection.reading import AS_THE_MODEL, column_roles
 from structperc.light import Labeller
 from structperc.text import paragraph_ends
 from structperc.text.sentences import SENTENCES, Split
 from structperc.text.tokenizer import TOKENIZERS, Cut
 
-PREDICTED = "predicted_"  # begins the names of new fields of JSON lines where these are there already
+PREFIX = f"{PREDICTED}_"  # begins the names of new fields of JSON lines where these are there already
 NEW = ("labels", "probabilities", "spans")
 ENDS: dict[str, Ends] = {
     "nowhere": nowhere,
@@ -51,13 +52,14 @@ class Plan(NamedTuple):
     form: Form
     unit: str
     cutting: Cutting
-    columns: Sequence[str] | Mapping[str, int]  # of a file of columns
+    columns: Sequence[str]  # roles, of a file of columns
     line_format: LineFormat  # the same
     above: Above  # the same
     cut: str  # where it may be cut, one of ENDS
     together: bool  # whether documents are looked at, so that they must be marked as the file begins
     whole: bool  # whether the beginning was all of the file
     prefix: str  # of new fields of JSON lines
+    names: Sequence[str]  # of all columns of a file of columns
 
     @property
     def ends(self) -> Ends:
@@ -81,21 +83,35 @@ def planned(
     that cannot be told or that the model cannot read.
     """
     lines = opening.lines
-    form = cutting.form or ("columns" if of_columns(reading) else recognised(lines, len(tagger.features.columns), name))
+    form = cutting.form or ("columns" if of_columns(reading) else _form(tagger, lines, name))
     if form != "columns" and (option := of_columns(reading)):
         raise InputError(f"{name}: --{option} is for files of columns; leave it out, or set --input columns")
     if form == "text":
         tagger.check_words_alone()
-    columns: Sequence[str] | Mapping[str, int] = []
+    columns: list[str] = []
     if form == "columns":
-        columns = text_columns(tagger, lines, name, reading)
+        roles = column_roles(tagger, lines, name, reading)
+        roles.say(name)
+        columns = roles.roles
     unit, how = reading.unit or tagger.unit, reading.line_format(tagger.training_files)
     known = above(lines, how) if form == "columns" else Above()
     together = _documents_matter(tagger, form, shown, unit, cutting)
     cut = _cut(tagger, form, shown, together, known.marked)
-    return Plan(
-        name, form, unit, cutting, columns, how, known, cut, together, opening.whole or cut == "nowhere", _prefix(lines)
-    )
+    whole, names = opening.whole or cut == "nowhere", _names(lines, columns, how)
+    return Plan(name, form, unit, cutting, columns, how, known, cut, together, whole, _prefix(lines), names)
+
+
+def _form(tagger: Labeller, lines: Sequence[str], name: str) -> Form:
+    """The form of lines, for a tagger that reads more than words columns or JSON lines."""
+    if tagger.needs is not None and looks_like_text(lines) and not all(is_json(line) for _, line in filled(lines)):
+        raise InputError(f"{name}: {tagger.needs}, a token per line")
+    return recognised(lines, len(tagger.features.columns), name)
+
+
+def _names(lines: Sequence[str], columns: Sequence[str], how: LineFormat) -> list[str]:
+    """Names of all columns of a file that opens with these lines: its own, or the roles of those that are read."""
+    own = named_columns(lines[0]) if lines else None
+    return own or [*columns, *["_"] * (field_count(lines, how) - len(columns))]
 
 
 def of_columns(reading: Reading) -> str | None:
@@ -122,7 +138,7 @@ def _cut(tagger: Labeller, form: Form, shown: str | None, together: bool, marked
 
 def _prefix(lines: Sequence[str]) -> str:
     """What new fields begin with, so that they replace none of the objects on these lines."""
-    return PREDICTED if any(map(_has_new, lines)) else ""
+    return PREFIX if any(map(_has_new, lines)) else ""
 
 
 def _has_new(line: str) -> bool:

@@ -86,10 +86,18 @@ class Labeller(ABC):
 
     def check_words_alone(self) -> None:
         """Raise InputError for a tagger that reads more of a text than its words."""
-        if further := [role for role in self.features.columns if role != "word"]:
-            raise InputError(
-                f"this model reads {', '.join(further)} beside the word, which running text lacks; give columns"
-            )
+        if self.needs is not None:
+            raise InputError(self.needs)
+
+    @property
+    def needs(self) -> str | None:
+        """What new text must have for a tagger that reads more than words, as an error says it; None for others."""
+        *some, last = [role for role in self.features.columns if role != "word"] or [""]
+        if not last:
+            return None
+        further = f"{', '.join(some)} and {last}" if some else last
+        lines = " ".join(self.features.columns)
+        return f"this model reads {further} besides the word, which running text lacks; give columns: {lines}"
 
     def read(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Corpus:
         """Return sentences as a corpus.

@@ -12,6 +12,7 @@ from structperc.batching.sequence_data import SequenceData
 from structperc.chain import KBest
 from structperc.criteria import Criterion
 from structperc.data.labels import LabelSet
+from structperc.data.normalise import check_known
 from structperc.errors import InputError
 from structperc.metrics import oracle
 from structperc.nonlocal_features import NonlocalFeature
@@ -128,9 +129,8 @@ class SecondModel(LatticeTagger):
         self.check_unit(data.unit)
         corpus = data.corpus("train")
         labels = data.label_set()
-        for split in ("dev", "test"):
-            if data.has(split):
-                _check_labels(data, split, labels)
+        if data.has("dev"):
+            check_known(data.corpus("dev"), labels)
         for part in (self.criterion, *self.nonlocal_features):
             part.allocate(labels)  # what it objects to shows before anything is trained
         models = self.jackknife(self.first, data, self.search.k, **options)
@@ -218,9 +218,3 @@ def check_parts(
     if criterion.of_lattice:
         name = type(criterion).__name__
         raise InputError(f"model.criterion: {name} looks at all labellings, a re-ranker knows lists; use Margin")
-
-
-def _check_labels(data: SequenceData, split: str, labels: LabelSet) -> None:
-    corpus = data.corpus(split)
-    if "label" in corpus.columns:
-        labels.encode(corpus.columns["label"], corpus.where)

@@ -16,6 +16,8 @@ from structperc.batching.resumable import keep_unfinished, seen_before
 from structperc.batching.sampler import LengthBatches
 from structperc.batching.sequence_data import SequenceData
 from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.data.normalise import check_known, warn_of_unknown
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.light import Decided, Labeller
@@ -140,14 +142,18 @@ class SequenceTagger(SavedTagger, Labeller):
 
     # -- sizes and names -------------------------------------------------------------------------------------
 
+    def gold_labels(self, corpus: Corpus) -> LabelSet:
+        """Return the labels by which gold of a corpus is numbered: the tagger's, then those it has not learned."""
+        return self.labels.extended(corpus.numbered("label").distinct) if "label" in corpus.columns else self.labels
+
     def encode(self, corpus: Corpus) -> EncodedCorpus:
-        """Return a corpus as arrays, with the numbers of this tagger's features and labels."""
-        return EncodedCorpus(corpus, self.features, self.labels, self.inputs(corpus))
+        """Return a corpus as arrays, with the numbers of this tagger's features and `gold_labels`."""
+        return EncodedCorpus(corpus, self.features, self.gold_labels(corpus), self.inputs(corpus))
 
     def encode_split(self, corpus: Corpus) -> EncodedCorpus:
         """Return a split of the trainer's data as `encode` does; its arrays are where the data keep them."""
         data: SequenceData = self.trainer.datamodule  # type: ignore[attr-defined]
-        return EncodedCorpus(corpus, self.features, self.labels, self.inputs(corpus), data.store.arrays)
+        return EncodedCorpus(corpus, self.features, self.gold_labels(corpus), self.inputs(corpus), data.store.arrays)
 
     def setup(self, stage: str) -> None:
         """Learn vocabulary and sizes from the training data unless they are known; encode what the stage reads."""
@@ -160,7 +166,17 @@ class SequenceTagger(SavedTagger, Labeller):
         if not self.fitted:
             self.unit, self.training_files = data.unit, data.training_files()
             self.learn_sizes(data)
+        self._check_labels(data, stage)
         data.encode(self.encode_split, stage)
+
+    def _check_labels(self, data: SequenceData, stage: str) -> None:
+        """Refuse labels that training lacks where they are trained with, and name those that are evaluated on."""
+        for split in ("train", "dev") if stage == "fit" else ():
+            if data.has(split):
+                check_known(data.corpus(split), self.labels)
+        evaluated = {"fit": "test", "validate": "dev", "test": "test"}.get(stage)
+        if evaluated is not None and data.has(evaluated):
+            warn_of_unknown(data.corpus(evaluated), self.labels)
 
     def check_processes(self, trainer: pl.Trainer) -> None:
         """Raise InputError if this trainer has several processes that cannot train the tagger together."""
@@ -179,9 +195,16 @@ class SequenceTagger(SavedTagger, Labeller):
 
     def on_validation_epoch_start(self) -> None:
         """Begin a new evaluation, whose counts are zero."""
-        self.evaluation = Evaluation(self.labels, self.gamma).to(self.device)
+        self._begin_evaluation("dev")
 
-    on_test_epoch_start = on_validation_epoch_start
+    def on_test_epoch_start(self) -> None:
+        """Begin a new evaluation, whose counts are zero."""
+        self._begin_evaluation("test")
+
+    def _begin_evaluation(self, split: str) -> None:
+        data: SequenceData = self.trainer.datamodule  # type: ignore[attr-defined]
+        labels = self.gold_labels(data.corpus(split)) if data.has(split) else self.labels
+        self.evaluation = Evaluation(labels, self.gamma).to(self.device)
 
     def validation_step(self, batch: Batch, batch_idx: int = 0) -> None:
         """Label a batch and add its right and wrong labels to the counts of the evaluation."""

@@ -1,13 +1,15 @@
 """Prediction files: where runs keep them, and how they are read for a comparison.
 
-Their columns are word, other columns of the data, gold label and predicted label, as the conlleval script reads them.
+Their columns are word, other columns of the data, gold label and predicted label, as the conlleval script reads them,
+and their first line names these columns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from structperc.data.conll import conll_corpus, line_format_of, write_conll
+from structperc.data.conll import conll_corpus, line_format_of, named_columns, write_conll
 from structperc.data.corpus import Corpus
+from structperc.data.reading import PREDICTED
 from structperc.data.tags import named_type
 from structperc.data.text import read_lines
 from structperc.errors import InputError
@@ -18,7 +20,7 @@ SentenceStrings = list[list[str]]  # by sentence
 def write_predictions(run: Path, split: str, corpus: Corpus, predicted: Sequence[str]) -> Path:
     """Write RUN/predictions/SPLIT.conll and return its path.
 
-    The file has the columns of a corpus, gold last, and after them the N predicted labels.
+    The file has the columns of a corpus, gold last, and after them the N predicted labels; its first line names them.
     """
     path = run / "predictions" / f"{split}.conll"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,11 +64,20 @@ def _without_tail(parts: tuple[str, ...]) -> tuple[str, ...]:
     return parts
 
 
-def last_column(path: str, encoding: str = "utf-8") -> tuple[SentenceStrings, SentenceStrings]:
-    """Return words (first column) and labels (last column) of a file, by sentence.
+def predicted_column(path: str, encoding: str = "utf-8") -> tuple[SentenceStrings, SentenceStrings]:
+    """Return words and predicted labels of a prediction file, by sentence.
 
-    Raises InputError for a file of one column, in which these are the same.
+    They are in the columns that the first line of the file names (see `conll.header_line`), else in the first and the
+    last one. Raises InputError for a file of one column, in which these are the same.
     """
+    words, labels = _read(path, {"word": 0, PREDICTED: -1}, encoding)
+    if words == labels:
+        raise InputError(f"{path}: there are words alone; labels must stand in the last column")
+    return words, labels
+
+
+def labelled_column(path: str, encoding: str = "utf-8") -> tuple[SentenceStrings, SentenceStrings]:
+    """Return words and gold labels of a file of gold labels, as `predicted_column` does: by name, else the last one."""
     words, labels = _read(path, {"word": 0, "label": -1}, encoding)
     if words == labels:
         raise InputError(f"{path}: there are words alone; labels must stand in the last column")
@@ -74,7 +85,7 @@ def last_column(path: str, encoding: str = "utf-8") -> tuple[SentenceStrings, Se
 
 
 def gold_column(path: str, encoding: str = "utf-8") -> tuple[SentenceStrings, SentenceStrings]:
-    """Return words and gold labels (last column but one) of a prediction file, by sentence.
+    """Return words and gold labels of a prediction file, by sentence: by name, else the last column but one.
 
     Raises InputError for a file that seems to have no such column: one of words and predicted labels alone, and one
     that predicts types, none of which is in that column.
@@ -91,12 +102,20 @@ def _types(labels: SentenceStrings) -> set[str | None]:
 
 
 def read_predictions(path: str, encoding: str = "utf-8") -> tuple[SentenceStrings, SentenceStrings, SentenceStrings]:
-    """Return words (first column), gold labels (last but one) and predicted labels (last) of a file, by sentence."""
-    words, gold, predicted = _read(path, {"word": 0, "gold": -2, "label": -1}, encoding)
+    """Return words, gold labels and predicted labels of a file: by name, else the first, last but one and last one."""
+    words, gold, predicted = _read(path, {"word": 0, "label": -2, PREDICTED: -1}, encoding)
     return words, gold, predicted
 
 
-def _read(path: str, columns: dict[str, int], encoding: str) -> list[SentenceStrings]:
+def _read(path: str, places: Mapping[str, int], encoding: str) -> list[SentenceStrings]:
+    """Columns by role, each at its place unless the first line of the file names the columns."""
     lines = read_lines(path, encoding)
-    corpus = conll_corpus(lines, columns, path, how=line_format_of(lines))
-    return [corpus.sentences_of(corpus.columns[role]) for role in columns]
+    if names := named_columns(lines[0]) if lines else None:
+        if missing := [role for role in places if role not in names]:
+            advice = "; set --gold FILE" if missing[0] == "label" else ""
+            raise InputError(
+                f"{path}: no column {missing[0]} among those of its first line, {', '.join(names)}{advice}"
+            )
+        places = {role: names.index(role) for role in places}
+    corpus = conll_corpus(lines, places, path, how=line_format_of(lines))
+    return [corpus.sentences_of(corpus.columns[role]) for role in places]

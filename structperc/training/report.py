@@ -39,7 +39,8 @@ def label_split(tagger: SequenceTagger, data: SequenceData, split: str) -> Label
     The split must be encoded and have gold labels. Several processes label it together, and each gets all of the
     result.
     """
-    evaluation, parts = Evaluation(tagger.labels, tagger.gamma).to(tagger.device), []
+    labels = tagger.gold_labels(data.corpus(split))
+    evaluation, parts = Evaluation(labels, tagger.gamma).to(tagger.device), []
     clock = Clock(tagger.device)
     batches = bar(data.loader(split), f"scoring {split}", show=share().process == 0)
     with evaluating(tagger):
