@@ -91,6 +91,8 @@ class SequenceTagger(BaseEstimator):
         iterations = algorithm.iterations if self.max_iterations is None else self.max_iterations
         if iterations < 1:
             raise InputError(f"max_iterations must be >= 1, got {iterations}")
+        if all(label == "O" for own in labels for label in own):
+            warnings.warn(f"y: {NO_SEGMENT}", stacklevel=2)
         scheme, seed = self._scheme_of(labels), check_random_state(self.random_state).randint(2**31 - 1)
         rows = [{**row, LABEL: own} for row, own in zip(sentences.rows, labels, strict=True) if own]
         data = Held(rows, scheme=scheme, seed=int(seed), **algorithm.data)
@@ -203,14 +205,12 @@ class SequenceTagger(BaseEstimator):
 
 
 def _scheme_that_fits(labels: Sequence[Sequence[str]]) -> str:
-    """The scheme of all labels; warns of labels that are no segments, or taken for none, although others are."""
+    """The scheme that all labels are of; warns where most are labels of segments, but not all."""
     scheme, found = best_scheme(labels), best_fit(labels)
     if scheme == "none" and found.scheme != "none":
         odd = next(iter(found.misfits), None)
         reason = f"y: {found.remark()}, but not {odd!r}" if odd is not None else f"y has labels of {found.scheme}"
-        warnings.warn(f"{reason}; write all as B-TYPE, or they are learned token by token", stacklevel=3)
-    if found.inside == 0:
-        warnings.warn(f"y: {NO_SEGMENT}", stacklevel=3)
+        warnings.warn(f"{reason}; write all as B-TYPE, or they are learned token by token", stacklevel=4)
     return scheme
 
 

@@ -90,7 +90,7 @@ def test_training_data(X, y, message):
             "algorithm must be one of crf, averaged_perceptron, margin, passive_aggressive, or a function that makes a "
             "tagger; not 'svm'",
         ),
-        ({"scheme": "BIO"}, "scheme must be auto or one of IOB1, IOB2, IOBES, BILOU, none, got 'BIO'"),
+        ({"scheme": "BIO"}, "scheme must be auto or one of IOB1, IOB2, IOBES, BILOU, BMES, BMEWO, none, got 'BIO'"),
         ({"C": 0}, "C must be > 0, got 0"),
         ({"c1": -1}, "c1 must be >= 0, got -1"),
         ({"algorithm": "passive_aggressive", "cost": 0.0}, "Hinge: cost must be > 0, got 0.0"),

@@ -150,6 +150,19 @@ def test_schemes_are_recognised(labels, scheme):
 # -- what is said --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["B-PER", "I-PER", "O", "b-LOC"], "2 of 3 labels fit IOB2, but not 'b-LOC'"),
+        (["PER-B", "PER-I", "O", "LOC-B"], "IOB2 TYPE-B"),
+        (["O", "O", "O", "O"], "nothing but O will be learned"),
+    ],
+)
+def test_labels_from_which_no_segments_are_learned_are_named(labels, said):
+    with pytest.warns(UserWarning, match=said):
+        quick().fit([["a", "b", "c", "d"]], [labels])
+
+
 def test_scores(words):
     X, y = words
     segments, tokens = quick().fit(X[:20], y[:20]), quick(scheme="none").fit(X[:20], y[:20])
