@@ -22,10 +22,10 @@ def compare_predictions(
     """Return the table of `compare` for two prediction files or folders of runs, of `compare_all` for more.
 
     The label is in the last column of each file, of the gold file too; without one gold is the last column but one
-    of the prediction files, which must agree on it. Where the first line of a file names its columns, these count. `scheme` is that of the predictions, by default the
-    `common_scheme`; gold is of the scheme that `reading` names and compared as `in_scheme` gives it. The encoding is
-    that of files, not of those in folders of runs. Raises InputError for a single place, files of different texts, and
-    as `compare`, `gold_column` and these two do.
+    of the prediction files, which must agree on it. Where the first line of a file names its columns, these count.
+    `scheme` is that of the predictions, by default the `common_scheme`; gold is of the scheme that `reading` names and
+    compared as `in_scheme` gives it. The encoding is that of files, not of those in folders of runs. Raises InputError
+    for a single place, files of different texts, and as `compare`, `gold_column` and these two do.
     """
     if len(places) < 2:
         raise InputError(f"compare needs two or more prediction files or folders of runs, got {' '.join(places)}")

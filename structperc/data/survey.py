@@ -77,9 +77,9 @@ class Survey(NamedTuple):
 def survey(file: str, reading: Reading = AS_IT_IS) -> Survey:
     """Look at a file of columns, or at a treebank in CoNLL-U, and return what it holds.
 
-    Unless `reading` or the first line of the file (see `conll.header_line`) names the columns, the word is the first of them that is no number, and the label the last one
-    after it that holds labels of segments, or the very last one. Raises InputError as the readers of such files do, and
-    for labels that are not of the scheme that `reading` names.
+    Unless `reading` or the first line of the file (see `conll.header_line`) names the columns, the word is the first of
+    them that is no number, and the label the last one after it that holds labels of segments, or the very last one.
+    Raises InputError as the readers of such files do, and for labels that are not of the scheme that `reading` names.
     """
     lines = read_lines(file, reading.encoding)
     if not reading.columns and _is_treebank(lines):
