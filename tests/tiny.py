@@ -50,6 +50,13 @@ class Sentences(SequenceData):
         return ("sentences", self.rows) if split == "train" else None
 
 
+def without_names(text: str) -> str:
+    """Columns with predictions, without the first line, which names them."""
+    head, _, rest = text.partition("\n")
+    assert head.startswith("#columns=")
+    return rest.removeprefix("\n")
+
+
 def make_tagger(data, criterion, optimizer=torch.optim.SGD, *, k=2, edge=(), sparse_grad=False, seed=0, **options):
     """A tagger with random weights, fitted to the data."""
     features = FeatureExtractor(NODE, edge, cutoff=1, progress=False)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 SPLITS = ("train", "dev", "test")
+HALF = 0.5
 TOGETHER = 8  # sequences of a mini-batch that are learned together
 
 UNMARKED = "(-DOCSTART- or newdoc lines) in it; set data.unit: sentence"
@@ -142,11 +143,14 @@ class SequenceData(pl.LightningDataModule, ABC):
     def training_files(self) -> dict[str, Any]:
         """Return the options by which the training files are read, as plain JSON types; see `data.reading`.
 
-        A saved model keeps them, so that files of the same kind can be read for it. A source without files has the tag
-        scheme of its labels alone.
+        A saved model keeps them, so that files of the same kind can be read for it. A source without files has no more
+        than the tag scheme of its labels, and which columns hold such labels, too.
         """
         options = {} if self.in_files is None else dict(self.in_files.options)
-        return {**options, "labels": self.reading.labels}
+        corpus, labels = self.corpus("train"), self.label_set()
+        further = [role for role in corpus.columns if role not in ("word", "label")]
+        alike = [role for role in further if labels.share_known(corpus.numbered(role).distinct) > HALF]
+        return {**options, "labels": self.reading.labels, "like_labels": alike}
 
     def corpus(self, split: str) -> Corpus:
         """Return the split as a corpus of sequences with labels in `scheme`; each split is read once and kept.

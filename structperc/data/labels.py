@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from structperc.data.tags import NO_TAG, SCHEMES, Tag, check_scheme, follows, label_of, opens, read_tag
+from structperc.data.tags import NO_TAG, SCHEMES, Tag, check_scheme, follows, label_of, named_type, opens, read_tag
 from structperc.errors import InputError
 
 if TYPE_CHECKING:
@@ -84,6 +84,16 @@ class LabelSet:
         """
         unknown = sorted(set(labels) - set(self.names))
         return LabelSet((*self.names, *unknown), self.scheme) if unknown else self
+
+    def share_known(self, strings: Iterable[str]) -> float:
+        """Return the share of distinct strings that are labels of this set, or of its types in another scheme.
+
+        "O" is left out. What this is above a half of is a column of such labels.
+        """
+        found = set(strings) - {"O"}
+        types = {named_type(name) for name in self.names} if self.scheme != "none" else set()
+        known = sum(one in self._ids or ("-" in one and named_type(one) in types) for one in found)
+        return known / max(1, len(found))
 
     def decode(self, ids: "Sequence[int] | np.ndarray | Tensor") -> list[str]:
         """Return the names of n labels, given as ids (n,). Raises ValueError for ids outside 0 <= id < L."""

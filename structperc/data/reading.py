@@ -64,6 +64,7 @@ TRAINING_FILES: dict[str, Any] = {  # options of the training files, of all data
     "scheme": Scheme,
     "encoding": str,
     "labels": str,
+    "like_labels": list[str],  # roles of the columns whose strings are labels as those that are learned
 }
 
 

@@ -3,15 +3,14 @@
 import logging
 from collections.abc import Sequence, Set
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from structperc.data.conll import conll_corpus, distinct_fields, field_count, named_columns
 from structperc.data.conllu import read_conllu
 from structperc.data.corpus import Corpus
 from structperc.data.normalise import checked_corpus, illegal_sentences, warn_of_unknown
-from structperc.data.not_columns import check_columns, filled, is_conllu, looks_like_text
+from structperc.data.not_columns import check_columns, filled, is_conllu, is_json, looks_like_text
 from structperc.data.reading import Reading
-from structperc.data.tags import named_type
 from structperc.data.text import read_lines
 from structperc.errors import InputError
 from structperc.inspection.table_reading import is_table, table_corpus
@@ -69,11 +68,20 @@ def read_gold(tagger: Labeller, file: str, reading: Reading = AS_THE_MODEL) -> C
 
 def check_form(tagger: Labeller, lines: Sequence[str], file: str, reading: Reading) -> None:
     """Raise InputError for lines that are probably no columns, unless `reading` names some."""
-    if reading.columns:
+    if reading.columns or (lines and named_columns(lines[0])):
         return
-    if tagger.needs is not None and any(True for _ in filled(lines)) and looks_like_text(lines):
-        raise InputError(f"{file}: {tagger.needs}, a token per line")
+    refuse_text(tagger, lines, file)
     check_columns(lines, len(tagger.features.columns), file)
+
+
+def refuse_text(tagger: Labeller, lines: Sequence[str], file: str) -> None:
+    """Raise InputError for lines that look like running text, if the tagger reads more than words."""
+    if tagger.needs is None or field_count(lines, AS_THE_MODEL.line_format(tagger.training_files)) <= len(
+        tagger.features.columns
+    ):
+        return
+    if looks_like_text(lines) and not all(is_json(line) for _, line in filled(lines)):
+        raise InputError(f"{file}: {tagger.needs}, a token per line")
 
 
 def _treebank(tagger: Labeller, file: str, reading: Reading) -> Corpus:
@@ -109,12 +117,12 @@ def _legal(corpus: Corpus, scheme: str) -> bool:
 
 
 class Roles(NamedTuple):
-    """The role of each column of a file."""
+    """What the columns of a file are."""
 
     roles: list[str]  # in their order, "_" for columns that are not read
-    found: bool = True  # whether nobody has named them
+    names: Sequence[str]  # in their order, "_" for columns of which nothing is known
+    how: Literal["given", "named", "trained", "places"]  # by the user, the first line, the training files, or by place
     open: Sequence[int] = ()  # places of several columns that may be gold, none of which was chosen
-    names: Sequence[str] = ()  # those that the first line of the file gives
 
     def check(self, file: str) -> None:
         """Raise InputError if it is open which column is gold."""
@@ -127,12 +135,11 @@ class Roles(NamedTuple):
 
     def say(self, file: str) -> None:
         """Tell the user, on standard error, how a file is read that has columns which may be read otherwise."""
-        if self.found and {SKIPPED, GOLD} & set(self.roles):
+        if self.how != "given" and {SKIPPED, GOLD} & set(self.roles):
             gold = f", gold is column {self.roles.index(GOLD) + 1}" if GOLD in self.roles else ""
+            named = f", which its first line names {' '.join(self.names)}" if self.how == "named" else ""
             roles = " ".join(self.roles)
-            if self.names:
-                roles = f"{roles}, which the first line names {' '.join(self.names)}"
-            logger.info("%s: read as columns %s%s; --columns names them otherwise", file, roles, gold)
+            logger.info("%s: read as columns %s%s%s; --columns names them otherwise", file, roles, named, gold)
 
 
 def column_roles(tagger: Labeller, lines: Sequence[str], file: str, reading: Reading = AS_THE_MODEL) -> Roles:
@@ -143,22 +150,25 @@ def column_roles(tagger: Labeller, lines: Sequence[str], file: str, reading: Rea
     the only one of several that holds labels of the tagger. Raises InputError for files that cannot be read that way,
     and labels where the tagger reads something else.
     """
-    inputs = tagger.features.columns
+    how = reading.line_format(tagger.training_files)
+    inputs, width = tagger.features.columns, field_count(lines, how)
+    names = named_columns(lines[0]) if lines else None
     if reading.columns:
-        return Roles(list(reading.columns), found=False)
-    if lines and (names := named_columns(lines[0])):
+        skipped = [SKIPPED] * (width - len(reading.columns))
+        return Roles(list(reading.columns), names or [*reading.columns, *skipped], "given")
+    if names:
         if missing := [role for role in inputs if role not in names]:
             there = f"the columns are {', '.join(names)} by the first line, none is {missing[0]}"
             raise InputError(f"{file}: {there}, which the model reads; name them in --columns")
-        return _used(names, inputs)._replace(names=names)
-    how = reading.line_format(tagger.training_files)
-    width, trained = field_count(lines, how), tagger.training_files.get("columns")
-    trained = trained if isinstance(trained, list) else []
+        return Roles(_used(names, inputs), names, "named")
+    found = tagger.training_files.get("columns")
+    trained = found if isinstance(found, list) else []
     if width == len(trained):
-        return _used(trained, inputs)
+        _check_inputs(tagger, distinct_fields(lines, how), _used(trained, inputs), file)
+        return Roles(_used(trained, inputs), trained, "trained")
     if width < len(inputs):
         if not width or tagger.needs is None:
-            return Roles(inputs)
+            return Roles(inputs, inputs, "places")
         raise InputError(f"{file}: {width} {'column' if width == 1 else 'columns'}, but {tagger.needs}")
     if trained and trained[: len(inputs)] != inputs and width != len(inputs):
         known = f"the training files have {len(trained)} ({' '.join(trained)})"
@@ -169,35 +179,34 @@ def column_roles(tagger: Labeller, lines: Sequence[str], file: str, reading: Rea
     return _by_place(tagger, distinct_fields(lines, how), file, width)
 
 
-def _used(roles: Sequence[str], inputs: Sequence[str]) -> Roles:
-    return Roles([role if role == GOLD or role in inputs else SKIPPED for role in roles])
+def _used(roles: Sequence[str], inputs: Sequence[str]) -> list[str]:
+    return [role if role == GOLD or role in inputs else SKIPPED for role in roles]
 
 
 def _by_place(tagger: Labeller, values: Sequence[Set[str]], file: str, width: int) -> Roles:
     """Roles of columns, of some distinct strings, of which those that the tagger reads come first."""
     inputs = tagger.features.columns
-    for place, role in enumerate(inputs):
-        if tagger.labels.scheme != "none" and _share_known(tagger, values[place]) > HALF:
-            raise InputError(
-                f"{file}: column {place + 1} holds labels that the model predicts, and is not {role}; "
-                "name the columns in --columns"
-            )
     roles = [*inputs, *[SKIPPED] * (width - len(inputs))]
-    further = range(len(inputs), width)
-    gold = further if len(further) == 1 else [i for i in further if _may_be_gold(tagger, values[i])]
+    _check_inputs(tagger, values, roles, file)
+    labels = [i for i in range(len(inputs), width) if _may_be_gold(tagger, values[i])]
+    names = [GOLD if [i] == labels else role for i, role in enumerate(roles)]
+    gold = [width - 1] if width == len(inputs) + 1 else labels
     if len(gold) == 1:
         roles[gold[0]] = GOLD
-    return Roles(roles, open=gold if len(gold) > 1 else ())
+    return Roles(roles, names, "places", gold if len(gold) > 1 else ())
+
+
+def _check_inputs(tagger: Labeller, values: Sequence[Set[str]], roles: Sequence[str], file: str) -> None:
+    """Refuse labels as those of the tagger where it reads something else."""
+    usual = tagger.training_files.get("like_labels", ())
+    for place, (role, distinct) in enumerate(zip(roles, values, strict=True), 1):
+        if role in (SKIPPED, GOLD, *usual) or tagger.labels.scheme == "none":
+            continue
+        if tagger.labels.share_known(distinct) > HALF:
+            reason = f"column {place} holds labels that the model predicts, where it reads {role}"
+            raise InputError(f"{file}: {reason}; name the columns in --columns")
 
 
 def _may_be_gold(tagger: Labeller, values: Set[str]) -> bool:
     """Whether the strings of a column are labels that the tagger predicts, or all O."""
-    return values == {"O"} or _share_known(tagger, values) > HALF
-
-
-def _share_known(tagger: Labeller, values: Set[str]) -> float:
-    """The share of strings, "O" left out, that are labels of the tagger, or of its types in another scheme."""
-    own = set(tagger.labels.names)
-    types = {named_type(name) for name in own} if tagger.labels.scheme != "none" else set()
-    labels = values - {"O"}
-    return sum(one in own or ("-" in one and named_type(one) in types) for one in labels) / max(1, len(labels))
+    return values == {"O"} or tagger.labels.share_known(values) > HALF

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from structperc.data.corpus import Corpus
-from structperc.data.reading import Reading
+from structperc.data.reading import PREDICTED, Reading
 from structperc.data.table_names import DELIMITERS, kind_of_table
 from structperc.data.text import expand
 from structperc.errors import InputError
@@ -84,7 +84,8 @@ def _as_trained(tagger: Labeller, given: Sequence[str]) -> Mapping[str, Any]:
 def _found(tagger: Labeller, given: Sequence[str], file: str) -> dict[str, str]:
     """Roles and columns by their usual names; text counts only where there is no word."""
     known = {**{role: (role,) for role in tagger.features.columns}, **USUAL}
-    among = {role: [name for name in names if name in given] for role, names in known.items()}
+    predicted = {"labels", SPANS} if PREDICTED in given else ()  # see `tag_output`
+    among = {role: [name for name in names if name in given and name not in predicted] for role, names in known.items()}
     if unclear := [role for role, names in among.items() if len(names) > 1]:
         raise InputError(f"{file}: {unclear[0]} may be {' or '.join(among[unclear[0]])}; name one in --columns")
     left_out = {TEXT, SPANS} if among["word"] else known.keys() - {TEXT, SPANS, DOCUMENT}

@@ -107,7 +107,10 @@ def brat_lines(text: str, spans: Sequence[TextSpan]) -> Iterator[str]:
 def _json_lines(
     given: TagInput, found: Sequence[tuple[TokenizedText, Decided]], spans: Sequence[Sequence[TextSpan]]
 ) -> Iterator[str]:
-    """An object for each text, with what the record of it held; fields of the same names are not replaced."""
+    """An object for each text, with what the record of it held; fields of the same names are not replaced.
+
+    Where names do not say so, a field `predicted` says which fields are predictions.
+    """
     records = given.records or [{} for _ in found]
     for record, (text, decided), own in zip(records, found, spans, strict=True):
         prefix = given.plan.prefix if record.keys().isdisjoint(NEW) else PREFIX
@@ -117,6 +120,8 @@ def _json_lines(
             if decided.tokens is not None:
                 row[f"{prefix}probabilities"] = np.round(decided.tokens, 6).tolist()
         row[f"{prefix}spans"] = [_object(span, text.text) for span in own]
+        if not prefix:
+            row[PREDICTED] = [name for name in NEW if name in row]
         yield json_line(row)
 
 

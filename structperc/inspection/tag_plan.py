@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from structperc.data.blocks import Ends, Opening, document_ends, line_ends, nowhere, sentence_ends
-from structperc.data.conll import Above, above, field_count, named_columns
-from structperc.data.not_columns import filled, is_json, looks_like_text
+from structperc.data.conll import Above, above, named_columns
 from structperc.data.reading import PREDICTED, LineFormat, Reading
 from structperc.data.recognition import Form, recognised
 from structperc.errors import InputError
-from structperc.inspection.reading import AS_THE_MODEL, column_roles
+from structperc.inspection.reading import AS_THE_MODEL, column_roles, refuse_text
 from structperc.light import Labeller
 from structperc.text import paragraph_ends
 from structperc.text.sentences import SENTENCES, Split
@@ -83,35 +82,27 @@ def planned(
     that cannot be told or that the model cannot read.
     """
     lines = opening.lines
-    form = cutting.form or ("columns" if of_columns(reading) else _form(tagger, lines, name))
+    named = of_columns(reading) or (lines and named_columns(lines[0]))
+    form = cutting.form or ("columns" if named else None)
+    if form is None:
+        refuse_text(tagger, lines, name)
+        form = recognised(lines, len(tagger.features.columns), name)
     if form != "columns" and (option := of_columns(reading)):
         raise InputError(f"{name}: --{option} is for files of columns; leave it out, or set --input columns")
     if form == "text":
         tagger.check_words_alone()
-    columns: list[str] = []
+    columns: Sequence[str] = []
+    names: Sequence[str] = []
     if form == "columns":
-        roles = column_roles(tagger, lines, name, reading)
-        roles.say(name)
-        columns = roles.roles
+        found = column_roles(tagger, lines, name, reading)
+        found.say(name)
+        columns, names = found.roles, found.names
     unit, how = reading.unit or tagger.unit, reading.line_format(tagger.training_files)
     known = above(lines, how) if form == "columns" else Above()
     together = _documents_matter(tagger, form, shown, unit, cutting)
     cut = _cut(tagger, form, shown, together, known.marked)
-    whole, names = opening.whole or cut == "nowhere", _names(lines, columns, how)
+    whole = opening.whole or cut == "nowhere"
     return Plan(name, form, unit, cutting, columns, how, known, cut, together, whole, _prefix(lines), names)
-
-
-def _form(tagger: Labeller, lines: Sequence[str], name: str) -> Form:
-    """The form of lines, for a tagger that reads more than words columns or JSON lines."""
-    if tagger.needs is not None and looks_like_text(lines) and not all(is_json(line) for _, line in filled(lines)):
-        raise InputError(f"{name}: {tagger.needs}, a token per line")
-    return recognised(lines, len(tagger.features.columns), name)
-
-
-def _names(lines: Sequence[str], columns: Sequence[str], how: LineFormat) -> list[str]:
-    """Names of all columns of a file that opens with these lines: its own, or the roles of those that are read."""
-    own = named_columns(lines[0]) if lines else None
-    return own or [*columns, *["_"] * (field_count(lines, how) - len(columns))]
 
 
 def of_columns(reading: Reading) -> str | None:

@@ -1,16 +1,18 @@
 """structperc evaluate: the scores that fit prints, without its configuration."""
 
 import json
+import logging
 
 import pytest
+from tiny import without_names
 
 
 @pytest.fixture(scope="module")
 def held_out(begun_with_columns):
     """The development data of the run, as columns with gold labels in IOB2."""
-    rows = [line.split() for line in (begun_with_columns.run / "predictions" / "dev.conll").read_text().splitlines()]
+    lines = without_names((begun_with_columns.run / "predictions" / "dev.conll").read_text()).splitlines()
     path = begun_with_columns.folder / "dev.txt"
-    path.write_text("".join(" ".join(row[:-1]) + "\n" for row in rows))
+    path.write_text("".join(" ".join(line.split()[:-1]) + "\n" for line in lines))
     return path
 
 
@@ -21,7 +23,7 @@ def test_the_table_and_the_scores_are_those_of_fit(run, begun_with_columns, held
     scores = json.loads((tmp_path / "scores.json").read_text())
     assert {name: scores[name] for name in results["dev"]} == results["dev"]
     assert scores["types"] == results["types"]["dev"]
-    assert (scores["sentences"], scores["tokens"]) == (2, 7)
+    assert (scores["sentences"], scores["tokens"]) == (4, 13)
 
 
 def test_gold_in_another_scheme(run, begun_with_columns, held_out):
@@ -35,7 +37,10 @@ def test_gold_in_another_scheme(run, begun_with_columns, held_out):
     ("text", "options", "complaint"),
     [
         ("Anna NNP\n", (), "there are no gold labels"),
-        ("Anna NNP B-ORG\nsleeps VBZ O\n", (), "gold.txt:1: unknown label 'B-ORG'"),
+        ("Anna NNP x\nsleeps VBZ O\n", (), "gold.txt:1: label 'x' is not of scheme"),
+        ("Anna\nsleeps\n", (), "gold.txt: 1 column, but this model reads column2 besides the word"),
+        ("Anna NNP O O\nBo NNP B-PER O\n", (), "columns 3 and 4 hold labels; name the one that is gold"),
+        ("Anna B-PER O\nBo B-PER O\n", (), "column 2 holds labels that the model predicts"),
         ("Anna NNP O\n", ("--json", "nowhere/s.json"), "nowhere"),
         ("Anna NNP O\n", ("--lables", "IOB1"), "did you mean --labels?"),
     ],
@@ -43,3 +48,99 @@ def test_gold_in_another_scheme(run, begun_with_columns, held_out):
 def test_mistakes(fails, begun_with_columns, tmp_path, text, options, complaint):
     (tmp_path / "gold.txt").write_text(text)
     assert complaint in fails("evaluate", begun_with_columns.run / "model", tmp_path / "gold.txt", *options)
+
+
+NUMBERED = 10 * (
+    "1\tAnna\tB-PER\tO\n2\tLind\tI-PER\tO\n3\tleft\tO\tO\n\n1\tBo\tB-PER\tO\n2\tmet\tO\tO\n3\tRome\tB-LOC\tO\n\n"
+)
+
+
+@pytest.fixture(scope="module")
+def numbered(begun):
+    """A run whose training file has columns that are skipped, before the word and after the label."""
+    return begun("numbered.tsv", NUMBERED, "--columns", "_", "word", "label", "_")
+
+
+@pytest.fixture
+def said(monkeypatch):
+    """What is said on standard error, where the logger writes."""
+    lines = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    logger = logging.getLogger("pytorch_lightning.structperc")
+    monkeypatch.setattr(logger, "level", logging.INFO)
+    logger.addHandler(handler)
+    yield lines
+    logger.removeHandler(handler)
+
+
+def f1(printed):
+    return float(printed.partition("FB1:")[2].split()[0])
+
+
+def test_the_training_file_is_read_as_it_was(run, numbered, said):
+    model, file = numbered.run / "model", numbered.folder / "numbered.tsv"
+    assert f1(run("evaluate", model, file)) == 100
+    assert "gold is column 3" in said[0]
+    tagged = without_names(run("tag", model, file))
+    assert [line.split("\t")[-1] for line in tagged.splitlines()] == [
+        fields[2] if len(fields) > 1 else "" for fields in (line.split("\t") for line in NUMBERED.splitlines())
+    ]
+    words = file.with_name("words.txt")
+    words.write_text("Bo\nmet\n")
+    assert without_names(run("tag", model, words)) == "Bo B-PER\nmet O\n"
+
+
+@pytest.mark.parametrize("cells", [slice(0, 2), slice(0, 3), slice(1, 4)])
+@pytest.mark.parametrize("command", ["evaluate", "tag"])
+def test_files_of_other_columns_are_refused(fails, numbered, tmp_path, command, cells):
+    rows = [line.split("\t")[cells] for line in NUMBERED.splitlines()]
+    (tmp_path / "other.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
+    message = fails(command, numbered.run / "model", tmp_path / "other.tsv")
+    assert f"{len(rows[0])} columns, but the training files have 4 (_ word label _)" in message
+    assert "--columns" in message
+
+
+def test_gold_of_files_with_predictions_is_found(run, fails, numbered, said, tmp_path):
+    model, own, tagged, twice = numbered.run / "model", *(tmp_path / name for name in ("own", "tagged", "twice"))
+    own.write_text(NUMBERED.replace("\tBo\tB-PER", "\tBo\tB-LOC"))  # 10 of 30 segments
+    expected = run("evaluate", model, own)
+    assert f1(expected) == pytest.approx(66.67)
+    run("tag", model, own, "-o", tagged)
+    run("tag", model, tagged, "-o", twice)
+    assert tagged.read_text().startswith("#columns=_,word,label,_,predicted\t-X-\tO\t-X-\tO\n\n1\tAnna\t")
+    assert run("evaluate", model, tagged) == run("evaluate", model, twice) == expected
+    assert "predicted predicted2, gold is column 3" in said[-1]
+    for options in ([], ["--gold", tagged]):
+        assert ["F1", "66.67", "66.67", "+0.00"] in [
+            line.split() for line in run("compare", tagged, twice, *options).splitlines()
+        ]
+    kept = numbered.run / "predictions" / "dev.conll"
+    assert f1(run("evaluate", model, kept)) == 100
+    assert "gold is column 2" in said[-1]
+    assert "--gold FILE" in fails("compare", _tagged_words(run, model, tmp_path), tagged)
+
+
+def test_predictions_are_no_gold(run, fails, numbered, tmp_path):
+    words = _tagged_words(run, numbered.run / "model", tmp_path)
+    assert words.read_text() == "#columns=word,predicted O\n\nBo B-PER\nmet O\n"
+    assert "no gold labels" in fails("evaluate", numbered.run / "model", words)
+    assert "no labels to learn" in fails("init", words)
+    assert "no column of labels" in run("check", words)
+
+
+def _tagged_words(run, model, folder):
+    (folder / "words.txt").write_text("Bo\nmet\n")
+    run("tag", model, folder / "words.txt", "-o", folder / "labelled.txt")
+    return folder / "labelled.txt"
+
+
+def test_unknown_gold_labels_are_missed(run, numbered, said, tmp_path):
+    text = "1\tBo\tB-PER\tO\n2\tmet\tO\tO\n3\tIBM\tB-ORG\tO\n4\tAG\tI-ORG\tO\n\n1\tBo\tB-PER\tO\n"
+    (tmp_path / "other.tsv").write_text(text)
+    run("evaluate", numbered.run / "model", tmp_path / "other.tsv", "--json", tmp_path / "scores.json")
+    scores = json.loads((tmp_path / "scores.json").read_text())
+    assert scores["types"]["ORG"] == {"score": 0.0, "precision": 0.0, "recall": 0.0, "gold": 1}
+    assert sum(row["gold"] for row in scores["types"].values()) == 3
+    assert scores["token_accuracy"] <= 3 / 5
+    assert "2 tokens have labels that training did not have: B-ORG (1), I-ORG (1)" in said[-1]

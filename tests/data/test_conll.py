@@ -291,9 +291,7 @@ def test_what_is_written_reads_the_same(tmp_path, unit):
 
 def test_predictions_are_the_last_column(tmp_path):
     lines = "".join(conll_lines(corpus_of(tmp_path), ["word", "label"], ["1", "2", "3", "4"]))
-    assert lines == (
-        "-DOCSTART- -X- O\n\nEU I-ORG 1\nrejects O 2\n\nPeter I-PER 3\n\n-DOCSTART- -X- O\n\nU.N. I-ORG 4\n\n"
-    )
+    assert lines == ("-DOCSTART- O O\n\nEU I-ORG 1\nrejects O 2\n\nPeter I-PER 3\n\n-DOCSTART- O O\n\nU.N. I-ORG 4\n\n")
     assert "".join(conll_lines(corpus_of(tmp_path), ["word"])).startswith("-DOCSTART-\n\nEU\n")
 
 

@@ -337,15 +337,25 @@ def test_bad_input(fails, model, file, dev, tmp_path):
     assert ".xyz" in fails(model, file, "--plot", tmp_path / "n.xyz")
 
 
-def test_labels_that_are_not_known(fails, model, file, dev, tmp_path):
-    write_conll(tmp_path / "pos.txt", dev, ["word", "pos", "chunk"])
-    message = fails(model, tmp_path / "pos.txt")
-    assert "pos.txt:" in message
+def test_a_file_without_gold(fails, model, dev, tmp_path):
     write_conll(tmp_path / "bare.txt", dev, ["word", "pos"])
     assert "gold" in fails(model, tmp_path / "bare.txt")
-    other = dev.replace_column("label", [label.replace("PER", "ANIMAL") for label in dev.columns["label"]])
-    write_conll(tmp_path / "animals.txt", other)
-    assert "ANIMAL" in fails(model, tmp_path / "animals.txt")
+
+
+def test_labels_that_are_not_known_are_missed(tagger, dev):
+    """They are as wrong as labels of a type that is known and nowhere predicted."""
+    known = dev.replace_column("label", ["O" if "LOC" in label else label for label in dev.columns["label"]])
+    other = dev.replace_column("label", [label.replace("LOC", "ANIMAL") for label in dev.columns["label"]])
+    assert known.columns["label"] != other.columns["label"]
+    n_animals = sum(label == "B-ANIMAL" for label in other.columns["label"])
+    for without, with_animals in zip(
+        nbest_scores(tagger, known, [1, 7]).rows, nbest_scores(tagger, other, [1, 7]).rows, strict=True
+    ):
+        assert with_animals.chosen.types["ANIMAL"] == (0, 0, n_animals)
+        assert with_animals.chosen.total.correct == without.chosen.total.correct
+        assert with_animals.chosen.total.gold == without.chosen.total.gold + n_animals
+        assert with_animals.oracle.types["ANIMAL"] == (0, 0, n_animals)
+        assert with_animals.held <= without.held
 
 
 def test_documents_without_marks(fails, run, model, dev, tmp_path):

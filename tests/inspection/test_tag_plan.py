@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from structperc.data.blocks import opening
+from structperc.data.labels import LabelSet
 from structperc.data.reading import Reading
 from structperc.features import CaseElsewhere, FeatureExtractor, TokenMajority
 from structperc.inspection.tag_plan import Cutting, planned
@@ -19,7 +20,8 @@ MARKED, PLAIN, TEXT, OBJECTS = (
 
 def cut(text, extent="sequence", unit="sentence", shown=None, form=None, sentences="rules"):
     features = SimpleNamespace(extent=extent, columns=["word"])
-    tagger = SimpleNamespace(features=features, unit="sentence", check_words_alone=lambda: None)
+    known = {"needs": None, "training_files": {}, "labels": LabelSet(("O", "B-PER", "I-PER"))}
+    tagger = SimpleNamespace(features=features, unit="sentence", check_words_alone=lambda: None, **known)
     begun = opening(iter([text, "more"]), lambda lines: True)
     return planned(tagger, begun, "file", shown, Reading(unit=unit), Cutting(form, sentences=sentences)).cut
 

@@ -175,7 +175,7 @@ def test_probabilities_that_a_model_lacks_are_refused(light):
         (lambda tagger: tagger.tag(["Anna"]), "a list of words, not the string"),
         (lambda tagger: tagger.tag([[1]]), "a word is a string"),
         (lambda tagger: tagger.tag([["Anna"]]), "templates ask for 'tag'"),
-        (lambda tagger: tagger.annotate("Anna"), "this model reads tag beside the word"),
+        (lambda tagger: tagger.annotate("Anna"), "this model reads tag besides the word"),
     ],
     ids=["string", "number", "column", "text"],
 )

@@ -98,5 +98,5 @@ def test_a_tagger_without_probabilities_has_no_confidence():
 
 
 def test_text_for_a_tagger_of_columns():
-    with pytest.raises(InputError, match="this model reads pos beside the word, which running text lacks"):
+    with pytest.raises(InputError, match="this model reads pos besides the word, which running text lacks"):
         tagger(node=["w[0]", "pos[0]"]).annotate(TEXT)
