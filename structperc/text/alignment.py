@@ -26,7 +26,7 @@ class TextSpan(NamedTuple):
 class Misfit(NamedTuple):
     """A span that has no tokens of its own."""
 
-    kind: str  # a plural predicate for counts: "cut a token", "overlap another one", ...
+    kind: str  # "token cut", "overlap", ..., for counts
     message: str  # which span it is, and what is wrong with it
     misaligned: bool  # whether that is up to the option `misaligned`, rather than `overlaps`
 
@@ -83,7 +83,7 @@ def align(
             kept.append((first, end, span.type))
         elif rival != span:
             what = f"{_named(text, span)} overlaps {rival.start}..{rival.end} {_quoted(text, rival)}"
-            misfits.append(Misfit("overlap another one", what, False))
+            misfits.append(Misfit("overlap", what, False))
     return Alignment(sorted(kept), misfits)
 
 
@@ -144,21 +144,18 @@ class _Tokens:
         """The first token and the one after the last, or why there are none."""
         start, end = span[:2]
         if not 0 <= start < end <= len(self.text.text):
-            size = f"the text of {len(self.text.text)} characters"
-            return Misfit(
-                "lie outside of the text or are empty", f"span {start}..{end} is empty or not within {size}", True
-            )
+            beyond = f"is empty or not within the text of {len(self.text.text)} characters"
+            return Misfit("outside of the text or empty", f"span {start}..{end} {beyond}", True)
         shown = self._visible(start, end)
-        first, last = (
-            by.get(at, by.get(own)) for by, at, own in zip((self.first, self.last), span, shown, strict=False)
-        )
+        first = self.first.get(start, self.first.get(shown[0]))
+        last = self.last.get(end, self.last.get(shown[1]))
         if first is not None and last is not None and first <= last:
             return first, last + 1
         name = _named(self.text, span)
         for a, b in self._touching(span):
             if a < start < b or a < end < b:
-                return Misfit("cut a token", f"{name} cuts the token {self.text.text[a:b]!r:.60} at {a}..{b}", True)
-        return Misfit("begin or end in white space", f"{name} begins or ends in white space", True)
+                return Misfit("token cut", f"{name} cuts the token {self.text.text[a:b]!r:.60} at {a}..{b}", True)
+        return Misfit("white space at an edge", f"{name} begins or ends in white space", True)
 
     def touched(self, span: TextSpan) -> tuple[int, int] | None:
         """The first token that shares a visible character with a span and the one after the last of these."""

@@ -70,10 +70,9 @@ def _checked_offsets(text: str, given: Any) -> Iterator[Offsets]:
             continue
         if start < last[1]:
             how = "overlaps" if end > last[0] else "stands before"
+            what = f"{start}..{end} {text[start:end]!r:.40}"
             before = f"the token {last[0]}..{last[1]} {text[slice(*last)]!r:.40} returned before it"
-            raise InputError(
-                f"the tokenizer returns the token {start}..{end} {text[start:end]!r:.40}, which {how} {before}"
-            )
+            raise InputError(f"the tokenizer returns the token {what}, which {how} {before}")
         yield start, end
         last = (start, end)
 
@@ -118,9 +117,7 @@ def _checked_boundaries(given: Any, number: int) -> list[int]:
     return found
 
 
-_BOUNDARIES = (
-    "it must return the number of the first token of each sentence, in ascending order, and that of all tokens"
-)
+_BOUNDARIES = "it must return the number of the first token of each sentence, ascending, and the number of tokens"
 
 
 def joined(sentences: Sequence[Sequence[str]]) -> TokenizedText:

@@ -22,7 +22,7 @@ TEXT = "Anna Lind met Bo.\nBo left Rome"
 
 
 def naive(text, spans):
-    """Tokens of spans by looking at each pair of tokens, one of equal ones, and which of them have none or share one."""
+    """Tokens of spans by looking at each pair of tokens, and the spans that have none or share one; equal are one."""
     found, taken, misfits = [], set(), []
     for start, end, kind in sorted({span[:3] for span in spans}):
         fits = [
@@ -93,13 +93,8 @@ def test_spans_that_do_not_fit_are_named(spans, message):
 
 def test_the_longest_of_spans_that_share_a_token_is_kept():
     text = tokenized("Anna Lind of Acme Corp left")
-    marks = [
-        TextSpan(0, 4, "A"),
-        TextSpan(0, 9, "B"),
-        TextSpan(5, 17, "C"),
-        TextSpan(13, 22, "D"),
-        TextSpan(5, 17, "C"),
-    ]
+    ends = [(0, 4, "A"), (0, 9, "B"), (5, 17, "C"), (13, 22, "D"), (5, 17, "C")]
+    marks = [TextSpan(*one) for one in ends]
     found = align(text, marks, "error", "longest")
     assert found.spans == [(0, 1, "A"), (1, 4, "C")]
     assert len(found.misfits) == 2
