@@ -52,7 +52,8 @@ def align(
         text: the text with its tokens.
         spans: spans of its characters. Of equal ones one is kept.
         misaligned: what becomes of spans that do not begin and end as tokens do. "expand": they extend to all tokens
-            that they share a character with, and are left out if there are none; "skip" or "error": they are left out.
+            that they share a character with, and are left out if there are none; "skip": they are left out; "error":
+            as "expand", for a caller that refuses misfits.
         overlaps: what becomes of spans that share a token. "longest": the longest is kept, of several the first;
             "error": the first is kept.
 
@@ -64,10 +65,10 @@ def align(
     tokens = _Tokens(text)
     found, misfits = [], []
     for span in {span[:3]: span for span in spans}.values():
-        place = tokens.of(span)
+        place: tuple[int, int] | Misfit | None = tokens.of(span)
         if isinstance(place, Misfit):
             misfits.append(place)
-            place = tokens.touched(span) if misaligned == "expand" else None
+            place = None if misaligned == "skip" else tokens.touched(span)
         if place is not None:
             found.append((*place, span))
     if overlaps == "longest":

@@ -52,7 +52,8 @@ DRAWN = st.text("ab.\n ", max_size=12).flatmap(
 def test_spans_have_the_tokens_that_naive_loops_find(drawn):
     text, spans = tokenized(drawn[0], sentences=line_sentences), drawn[1]
     expected, misfits = naive(text, spans)
-    assert len(align(text, spans).misfits) == len(misfits)
+    assert len(align(text, spans, "skip").misfits) == len(misfits)
+    assert not misfits or align(text, spans).misfits
     if misfits:
         with pytest.raises(InputError, match=r"^row 1: span "):
             to_tokens(text, spans, "row 1")
@@ -98,6 +99,10 @@ def test_the_longest_of_spans_that_share_a_token_is_kept():
     found = align(text, marks, "error", "longest")
     assert found.spans == [(0, 1, "A"), (1, 4, "C")]
     assert len(found.misfits) == 2
+    assert [one.kind for one in align(text, [TextSpan(0, 6, "A"), TextSpan(0, 4, "B")]).misfits] == [
+        "token cut",
+        "overlap",
+    ]
     assert align(text, marks[3:4] * 2).spans == [(3, 5, "D")]
 
 
