@@ -10,7 +10,7 @@ from structperc.data.tags import SCHEMES
 
 def add_data_options(parser: CommandParser) -> None:
     """Add the options that say what the files are like."""
-    columns = "roles of the columns, _ skips one; default: the word comes first, the label last"
+    columns = "roles of the columns, _ skips one; default: the word comes first, the label last; of tables: ROLE=COLUMN"
     parser.add_argument("--columns", nargs="+", help=columns)
     parser.add_argument("--labels", choices=SCHEMES, help="tag scheme; default: the one that fits best")
     add_encoding(parser)

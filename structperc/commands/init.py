@@ -11,7 +11,12 @@ from structperc.commands.data_files import add_data_options, data_reading
 from structperc.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from structperc.data.annotations import SpanReport
+    from structperc.data.reading import Reading
     from structperc.data.survey import Survey
+    from structperc.text import Misfit
 
 FEW = 200  # a column with more different strings makes no features
 HELD_OUT = 10  # one of so many sentences is development data, where no file of them is named
@@ -42,7 +47,7 @@ model:
 def parser() -> CommandParser:
     """Return the parser of the command's arguments."""
     made = CommandParser("init", "Write a commented configuration to begin with, for a labelled file.")
-    made.add_argument("file", help="training data: CoNLL columns or CoNLL-U")
+    made.add_argument("file", help="training data: CoNLL columns, CoNLL-U, JSON lines, CSV, parquet or a saved folder")
     made.add_argument("--dev", metavar="FILE", help="development data; default: the last tenth of the sentences")
     made.add_argument("--test", metavar="FILE", help="test data")
     made.add_argument("-o", "--output", metavar="FILE", help="a new file; default: standard output")
@@ -55,19 +60,20 @@ def run(arguments: list[str]) -> None:
     options = parser().parse_args(arguments)
 
     from structperc.data.output import check_target, write_lines
-    from structperc.data.survey import survey
+    from structperc.data.table_survey import survey_file
 
     if options.output is not None:
         if os.path.lexists(options.output):
             raise InputError(f"{options.output}: this file is there already; name a new one")
         check_target(options.output)
     read = data_reading(options)
-    found = survey(options.file, read)
+    found = survey_file(options.file, read)
     if not found.labelled:
-        raise InputError(f"{options.file}: there are no labels to learn; name their column 'label' in --columns")
+        how = "name their column 'label' in --columns" if found.table is None else "name label= or spans= in --columns"
+        raise InputError(f"{options.file}: there are no labels to learn; {how}")
     further = {name: file for name, file in (("dev", options.dev), ("test", options.test)) if file is not None}
     for file in further.values():
-        survey(file, read if found.tags else read._replace(columns=found.roles))
+        check_split(file, found, read)
     text = configuration_text(found, further, options.encoding, options.output or "own.yaml")
     if options.output is None:
         print(text, end="")
@@ -76,9 +82,23 @@ def run(arguments: list[str]) -> None:
         print(f"{options.output}: structperc fit -c {options.output}")
 
 
+def check_split(file: str, found: "Survey", read: "Reading") -> None:
+    """Raise InputError for a file of another split that cannot be read as that of the training data is."""
+    from structperc.data.table_survey import survey_file
+
+    if found.table is not None:
+        columns = found.table.reader.columns
+        other = survey_file(file, read._replace(columns=[f"{role}={column}" for role, column in columns.items()]))
+        if other.table is None:
+            raise InputError(f"{file}: this is no table, but {found.file} is one; give files of one format")
+        return
+    if survey_file(file, read if found.tags else read._replace(columns=found.roles)).table is not None:
+        raise InputError(f"{file}: this is a table, but {found.file} is none; give files of one format")
+
+
 def configuration_text(found: "Survey", further: dict[str, str], encoding: str, own: str) -> str:
     """Return the text of a configuration for a file, with files of further splits; `own` is its name."""
-    data = data_lines(found, further, encoding)
+    data = (data_lines if found.table is None else table_lines)(found, further, encoding)
     features = [
         f"        - {{of: [{written(role)}], at: [-1, 0, 1]}}  # the column of that name\n" for role in extra(found)
     ]
@@ -111,9 +131,65 @@ def data_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[
     return [f"  class_path: structperc.data.{kind}", "  init_args:", *body]
 
 
+def table_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[str]:
+    """Return the lines of the configuration that say where the data are, for tables."""
+    assert found.table is not None
+    reader, spans, others = found.table.reader, found.table.spans, found.table.others
+    folder = Path(found.file).parent
+    files = {"train": Path(found.file).name, **{name: os.path.relpath(file, folder) for name, file in further.items()}}
+    held = 0 if "dev" in further else holdout_size(found)
+    columns = ", ".join(f"{role}: {written(column)}" for role, column in reader.columns.items())
+    names = ", ".join(map(written, reader.names.get("label", ())))
+    ends = " (an empty row ends a sentence)" if reader.columns.get("sentence") == "" else ""
+    more = f"; not read: {', '.join(others)}" if others else ""
+    own = found.scheme not in ("none", "IOB2") and spans is None
+    scheme = "none" if found.scheme == "none" else "IOB2"
+    lines = [
+        (f"path: {written(str(folder))}", "a folder; relative ones start where the command runs"),
+        (f"files: {{{', '.join(f'{name}: {written(file)}' for name, file in files.items())}}}", found.table.format),
+        (f"columns: {{{columns}}}", f"the column of each role{ends}{more}"),
+        None if reader.heading else ("heading: false", "the first row names no columns; they are called 1, 2, ..."),
+        (f"label_names: {{label: [{names}]}}", "of the labels 0, 1, ...; write their right names") if names else None,
+        (f"labels: {found.scheme}", "how the files are labelled") if own else None,
+        (f"scheme: {scheme}", "of the labels that are learned; none: they are no segments"),
+        *(span_lines(spans) if spans is not None else []),
+        ("unit: sentence", "or document, for features of whole documents") if found.documents else None,
+        (f"holdout: {held}", "the last sentences are development data; leave out with a dev file") if held else None,
+        (f"encoding: {written(encoding)}", "of the files") if encoding != "utf-8" else None,
+    ]
+    body = [f"    {line[0]:<28}  # {line[1]}" for line in lines if line is not None]
+    return ["  class_path: structperc.data.Table", "  init_args:", *body]
+
+
+def span_lines(spans: "SpanReport") -> list[tuple[str, str]]:
+    """Return the options that texts with spans need, with the reasons."""
+    cutting = spans.cutting
+    cut = [one for _, one in spans.misfits if one.misaligned]
+    shared = [one for _, one in spans.misfits if not one.misaligned]
+    lines = [
+        (f"tokens: {cutting.tokens}", "how text is cut: conll or ud"),
+        ("sentences: rules", "where they begin; lines: with each line, one: each text is one"),
+    ]
+    if cutting.offsets != "characters":
+        lines.append((f"offsets: {cutting.offsets}", "what those of spans count: characters, utf-16 or utf-8"))
+    if cut:
+        why = f"{misfit_example(spans, cut)}; skip: leave out, error: refuse"
+        lines.append(("misaligned: expand", f"to whole tokens: {why}"))
+    if shared:
+        lines.append(("overlaps: longest", f"the longest is kept: {misfit_example(spans, shared)}; error: refuse"))
+    return lines
+
+
+def misfit_example(spans: "SpanReport", some: "Sequence[Misfit]") -> str:
+    """Return how many spans do not fit, and one of them with its place, on one line."""
+    place = next(place for place, one in spans.misfits if one is some[0])
+    found = f"{len(some):,} of {spans.total:,} spans, {Path(place).name}: {some[0].message}"
+    return " ".join(found.split())
+
+
 def extra(found: "Survey") -> list[str]:
     """Return the columns before the label that can make features besides words: those of a few different strings."""
-    if found.tags:
+    if found.tags or found.table:
         return []
     named = [role for role in found.roles[: found.roles.index("label")] if role not in ("word", "_")]
     return [role for role in named if 1 < len(found.counts(role)) <= FEW]

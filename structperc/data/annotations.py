@@ -96,20 +96,20 @@ class SpanReport(NamedTuple):
         does = "does" if len(self.misfits) == 1 else "do"
         return f"{self.name}: {len(self.misfits):,} of {self.total:,} spans {does} not fit the tokens: {found}"
 
-    def better(self) -> dict[str, tuple[str, int]]:
-        """Return by option the other value with which the fewest spans do not fit, and how many those are.
+    def better(self) -> dict[str, tuple[Cutting, int]]:
+        """Return by option another value with which the fewest spans do not fit, and how many those are.
 
         Options with which no fewer do not fit are left out.
         """
         others = {
-            "offsets": {value: self.cutting._replace(offsets=value) for value in get_args(Offsets)},
-            "tokens": {value: self.cutting._replace(tokens=value) for value in TOKENIZERS},
+            "offsets": [self.cutting._replace(offsets=value) for value in get_args(Offsets)],
+            "tokens": [self.cutting._replace(tokens=value) for value in TOKENIZERS],
         }
         own = self._count(self.cutting)
         found = {}
-        for option, cuttings in others.items():
-            counts = {value: own if one == self.cutting else self._count(one) for value, one in cuttings.items()}
-            best = min(counts, key=lambda value: counts[value])
+        for option, cuttings in others.items() if own else ():
+            counts = {one: own if one == self.cutting else self._count(one) for one in cuttings}
+            best = min(counts, key=lambda one: counts[one])
             if counts[best] < own:
                 found[option] = (best, counts[best])
         return found
@@ -124,7 +124,8 @@ class SpanReport(NamedTuple):
     def advice(self) -> str:
         """Return which options make more spans fit, or leave out those that do not."""
         found = []
-        for option, (value, left) in self.better().items():
+        for option, (cutting, left) in self.better().items():
+            value = getattr(cutting, option)
             how = f"counted in {COUNTED[value]}" if option == "offsets" else f"with the tokens of {value}"
             rest = "all fit" if not left else f"only {left:,} {'does' if left == 1 else 'do'} not fit"
             found.append(f"{how} {rest}: set data.{option}: {value}")

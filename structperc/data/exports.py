@@ -25,7 +25,7 @@ def tool_of(row: Mapping[str, Any]) -> str | None:
     """
     if isinstance(row.get("data"), Mapping) and isinstance(row.get(SPANS), list):
         return "Label Studio"
-    if "annotation_id" in row and "annotator" in row:
+    if _is_minimal(row):
         return "Label Studio"
     if row.get("answer") in ANSWERS or {"_input_hash", "_task_hash"} & row.keys():
         return "Prodigy"
@@ -37,17 +37,19 @@ def tool_of(row: Mapping[str, Any]) -> str | None:
 def exported_rows(rows: Iterable[Row], name: str) -> Iterator[Row]:
     """Yield rows of a file of that name with a text and its spans in a column each.
 
-    A task of Label Studio becomes a row with the fields of its `data` and a column `annotations` of spans; of Prodigy
+    A task of Label Studio (JSON) becomes a row with the fields of its `data` and a column `annotations` of spans; of Prodigy
     only accepted texts are kept, and those without spans get an empty list. All other rows stay as they are. Rows that
     are left out are counted on standard error. Raises InputError for tasks with several annotations, and for marks
     that are no stretches of characters.
     """
+    given = list(rows)
+    regions = {name: [] for _, row in given for name, value in row.items() if _is_minimal(row) and _is_regions(value)}
     left_out = 0
-    for place, row in rows:
+    for place, row in given:
         found: Mapping[str, Any] | None = row
         tool = tool_of(row)
         if tool == "Label Studio":
-            found = _task(row, place)
+            found = {**regions, **row} if _is_minimal(row) else _task(row, place)
         elif tool == "Prodigy":
             found = {"spans": [], **row} if row.get("answer", "accept") == "accept" else None
         if found is None:
@@ -55,13 +57,22 @@ def exported_rows(rows: Iterable[Row], name: str) -> Iterator[Row]:
         else:
             yield place, found
     if left_out:
-        logger.warning("%s: %d rows are left out: not annotated, or not accepted", name, left_out)
+        what = "1 row is" if left_out == 1 else f"{left_out:,} rows are"
+        logger.warning("%s: %s left out: not annotated, or not accepted", name, what)
+
+
+def _is_minimal(row: Mapping[str, Any]) -> bool:
+    """Whether a row is of JSON-MIN, the short form of Label Studio."""
+    return "annotation_id" in row and "annotator" in row
+
+
+def _is_regions(value: Any) -> bool:
+    """Whether a value holds marks in the short form; a task without any lacks their field."""
+    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) and "start" in one for one in value)
 
 
 def _task(row: Mapping[str, Any], place: str) -> Mapping[str, Any] | None:
     """The text and spans of a task; None for one that nobody has annotated."""
-    if "data" not in row:  # JSON-MIN
-        return row
     given = [one for one in row[SPANS] if isinstance(one, Mapping) and not one.get("was_cancelled")]
     if len(given) > 1:
         raise InputError(f"{place}: this task has {len(given)} annotations; keep one of them")

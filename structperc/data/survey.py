@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from structperc.data.segments import repair, spans
 from structperc.data.tags import SEGMENT_SCHEMES
 from structperc.data.text import read_lines
 from structperc.errors import InputError
+
+if TYPE_CHECKING:
+    from structperc.data.table_survey import TableSurvey
 
 MOST_LABELS = 1000  # a column with more different strings is none of labels
 AS_IT_IS = Reading()
@@ -36,6 +39,7 @@ class Survey(NamedTuple):
     scheme: str  # that of the labels; none where they are no segments
     illegal: list[int]  # tokens whose label is illegal there
     repaired: list[str]  # labels of all tokens, legal ones
+    table: "TableSurvey | None" = None  # how it is read if it is a table
 
     @property
     def labelled(self) -> bool:
@@ -92,7 +96,7 @@ def survey(file: str, reading: Reading = AS_IT_IS) -> Survey:
     if not reading.columns:
         named = {role: values for role, values in zip(roles, corpus.columns.values(), strict=True) if role != "_"}
         corpus = replace(corpus, columns=named)
-    return _of_corpus(file, roles, None, corpus, reading.labels)
+    return of_corpus(file, roles, None, corpus, reading.labels)
 
 
 def _treebank(file: str, reading: Reading) -> Survey:
@@ -101,10 +105,11 @@ def _treebank(file: str, reading: Reading) -> Survey:
         if "label" in corpus.columns:
             break
     roles = ["_", "word", "_", "upos", "xpos", "_", "_", "_", "_", "_"]
-    return _of_corpus(file, roles, tags, corpus, reading.labels or "none")
+    return of_corpus(file, roles, tags, corpus, reading.labels or "none")
 
 
-def _of_corpus(file: str, roles: list[str], tags: str | None, corpus: Corpus, scheme: str | None) -> Survey:
+def of_corpus(file: str, roles: list[str], tags: str | None, corpus: Corpus, scheme: str | None) -> Survey:
+    """Return what a corpus holds; without a scheme it is the one that fits best."""
     if "label" not in corpus.columns:
         return Survey(file, roles, tags, corpus, "none", [], [])
     sentences = corpus.sentences_of(corpus.columns["label"])

@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,24 +31,38 @@ def read_table(path: str | Path, reader: Reader, encoding: str = "utf-8", tell: 
     path = expand(path)
     name = str(path)
     kind = kind_of_table(path)
-    if kind == FOLDER:
-        return dataset_rows(_saved(path), reader, name, tell)
-    if kind == PARQUET:
-        return dataset_rows(_parquet(path), reader, name, tell)
+    if kind in (FOLDER, PARQUET):
+        return dataset_rows(_dataset(path), reader, name, tell)
     if kind in JSON or kind in DELIMITERS:
         return table_rows(text_rows(read_whole(path, encoding), kind, name, reader.heading), reader, name, tell)
     known = f"{PARQUET}, {', '.join([*JSON, *DELIMITERS])}"
     raise InputError(f"{name}: a table is a file that ends in {known}, or a saved folder; rename it, or use Conll")
 
 
-def columns_of_table(path: str | Path, encoding: str = "utf-8") -> list[str]:
-    """Return the names of the columns of a table; of JSON lines those of the first row. Raises InputError likewise."""
+def all_rows(path: str | Path, encoding: str = "utf-8", heading: bool = True) -> Iterator[Row]:
+    """Yield the rows of a table as they are, with their places. Raises InputError as `read_table` does."""
     path = expand(path)
     kind = kind_of_table(path)
-    if kind not in (*JSON, *DELIMITERS):
-        return (_saved(path) if kind == FOLDER else _parquet(path)).column_names
-    rows = text_rows(read_whole(path, encoding), kind, str(path))
-    return [name for _, row in islice(rows, 1) for name in row if name != EMPTY_ROWS]
+    if kind in JSON or kind in DELIMITERS:
+        return text_rows(read_whole(path, encoding), kind, str(path), heading)
+    return _placed(_dataset(path), str(path))
+
+
+def class_names(path: str | Path, column: str) -> Sequence[str] | None:
+    """Return the names that a parquet file or a saved folder has for the numbers of a column; None for others."""
+    path = expand(path)
+    if kind_of_table(path) not in (PARQUET, FOLDER):
+        return None
+    return _names((_dataset(path).features or {}).get(column))
+
+
+def _dataset(path: Path) -> Dataset:
+    return _saved(path) if kind_of_table(path) == FOLDER else _parquet(path)
+
+
+def _placed(data: Any, name: str) -> Iterator[Row]:
+    """The rows of a data set, with their numbers from 1."""
+    return ((f"{name}, row {number}", row) for number, row in enumerate(data, 1))
 
 
 def text_rows(text: str, kind: str, name: str, heading: bool = True) -> Iterator[Row]:
@@ -84,8 +97,7 @@ def dataset_rows(data: Any, reader: Reader, name: str, tell: Tell = refuse_misfi
         data = data.select_columns(list(dict.fromkeys(reader.columns.values())))
     if isinstance(data, Dataset):
         data = data.with_format(None)
-    rows = ((f"{name}, row {number}", row) for number, row in enumerate(data, 1))
-    return table_rows(rows, reader._replace(names=names), name, tell)
+    return table_rows(_placed(data, name), reader._replace(names=names), name, tell)
 
 
 def _names(feature: Any) -> Sequence[str] | None:

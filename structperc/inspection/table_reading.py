@@ -1,11 +1,12 @@
 """A table as the corpus that a saved tagger reads: which of its columns are what."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from structperc.data.corpus import Corpus
 from structperc.data.reading import Reading
-from structperc.data.table_names import DELIMITERS, kind_of_table
+from structperc.data.table_names import DELIMITERS, USUAL, candidate_columns, kind_of_table, named_columns
 from structperc.data.text import expand
 from structperc.errors import InputError
 from structperc.light import Labeller
@@ -13,13 +14,6 @@ from structperc.light import Labeller
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 TEXT, SPANS, DOCUMENT = "text", "spans", "document"
-USUAL = {  # names that columns of a role often have
-    "word": ("word", "words", "token", "tokens"),
-    "label": ("label", "labels", "tag", "tags", "ner_tags"),
-    TEXT: ("text",),
-    SPANS: ("spans", "entities"),
-    DOCUMENT: ("document", "document_id", "doc_id"),
-}
 
 
 def is_table(file: str, columns: Sequence[str] | None) -> bool:
@@ -34,16 +28,15 @@ def table_corpus(tagger: Labeller, file: str, reading: Reading) -> Corpus:
     Its columns name roles as ROLE=COLUMN; without them columns are found by their usual names, which is said. Raises
     InputError for columns that the tagger needs and nothing names, and as `data.Table` does.
     """
-    from structperc.data.table_files import columns_of_table, read_table  # need data sets
+    from structperc.data.table_files import all_rows, read_table  # need data sets
     from structperc.data.tables import Reader
 
     assert reading.unit is not None
     assert reading.labels is not None
-    columns = (
-        _named(reading.columns, file)
-        if reading.columns
-        else _found(tagger, columns_of_table(file, reading.encoding), file)
-    )
+    if reading.columns:
+        columns = named_columns(reading.columns, file)
+    else:
+        columns = _found(tagger, next((row for _, row in all_rows(file, reading.encoding)), {}), file)
     if TEXT in columns:
         tagger.check_words_alone()
     elif missing := [role for role in ("word", *tagger.features.columns) if role not in columns]:
@@ -52,21 +45,14 @@ def table_corpus(tagger: Labeller, file: str, reading: Reading) -> Corpus:
     return Corpus.from_dataset(rows, reading.unit, file)
 
 
-def _named(columns: Sequence[str], file: str) -> dict[str, str]:
-    """Roles and columns that a user has named."""
-    pairs = [one.partition("=") for one in columns]
-    if wrong := [role for role, _, column in pairs if not column]:
-        raise InputError(f"{file}: --columns of a table are ROLE=COLUMN, such as word=tokens, not {wrong[0]!r}")
-    return {role: column for role, _, column in pairs}
-
-
-def _found(tagger: Labeller, given: Sequence[str], file: str) -> dict[str, str]:
-    """Roles and columns by their usual names; text counts only where there is no word."""
-    known = {**{role: (role,) for role in tagger.features.columns}, **USUAL}
-    among = {role: [name for name in names if name in given] for role, names in known.items()}
+def _found(tagger: Labeller, row: Mapping[str, Any], file: str) -> dict[str, str]:
+    """Roles and columns by their usual names in a row; text counts only where there is no word."""
+    known = dict.fromkeys([*tagger.features.columns, *(role for role in USUAL if role != "sentence")])
+    among = candidate_columns(row, known)
+    left_out = {TEXT, SPANS} if among["word"] else known.keys() - {TEXT, SPANS, DOCUMENT}
+    among = {role: names for role, names in among.items() if role not in left_out}
     if unclear := [role for role, names in among.items() if len(names) > 1]:
         raise InputError(f"{file}: {unclear[0]} may be {' or '.join(among[unclear[0]])}; name one in --columns")
-    left_out = {TEXT, SPANS} if among["word"] else known.keys() - {TEXT, SPANS, DOCUMENT}
-    found = {role: names[0] for role, names in among.items() if names and role not in left_out}
+    found = {role: names[0] for role, names in among.items() if names}
     logger.info("%s: read with --columns %s", file, " ".join(f"{role}={column}" for role, column in found.items()))
     return found
