@@ -37,10 +37,10 @@ def tool_of(row: Mapping[str, Any]) -> str | None:
 def exported_rows(rows: Iterable[Row], name: str) -> Iterator[Row]:
     """Yield rows of a file of that name with a text and its spans in a column each.
 
-    A task of Label Studio (JSON) becomes a row with the fields of its `data` and a column `annotations` of spans; of Prodigy
-    only accepted texts are kept, and those without spans get an empty list. All other rows stay as they are. Rows that
-    are left out are counted on standard error. Raises InputError for tasks with several annotations, and for marks
-    that are no stretches of characters.
+    A task of Label Studio (JSON) becomes a row with the fields of its `data` and a column `annotations` of spans; of
+    Prodigy only accepted texts are kept, and those without spans get an empty list. All other rows stay as they are.
+    Rows that are left out are counted on standard error. Raises InputError for tasks with several annotations, and for
+    marks that are no stretches of characters.
     """
     given = list(rows)
     regions = {name: [] for _, row in given for name, value in row.items() if _is_minimal(row) and _is_regions(value)}

@@ -16,6 +16,7 @@ from structperc.data.survey import AS_IT_IS, Survey, of_corpus, survey
 from structperc.data.table_names import (
     DELIMITERS,
     FOLDER,
+    JSON,
     USUAL,
     candidate_columns,
     kind_of_table,
@@ -28,7 +29,13 @@ from structperc.data.text import expand, lines_of, read_whole
 from structperc.errors import InputError
 
 LOOKED_AT = 100  # rows
-FORMATS = {FOLDER: "a folder of save_to_disk", ".parquet": "parquet", ".csv": "CSV", ".tsv": "CSV with tabs"}
+FORMATS = {
+    FOLDER: "a folder of save_to_disk",
+    ".parquet": "parquet",
+    ".csv": "CSV",
+    ".tsv": "CSV with tabs",
+    ".json": "JSON",
+}
 
 
 class TableSurvey(NamedTuple):
@@ -47,7 +54,7 @@ class TableSurvey(NamedTuple):
         columns = self.reader.columns
         holds = "a text with spans" if SPANS in columns else "a token" if "sentence" in columns else "a sentence"
         by = f" of {self.tool}" if self.tool else ""
-        return f"{FORMATS.get(self.kind, 'JSON')}{by}, {holds} in each row"
+        return f"{FORMATS.get(self.kind, 'JSON lines')}{by}, {holds} in each row"
 
 
 def survey_file(file: str, reading: Reading = AS_IT_IS) -> Survey:
