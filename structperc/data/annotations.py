@@ -4,6 +4,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from structperc.errors import InputError
@@ -15,7 +16,7 @@ from structperc.text.tokenizer import TOKENIZERS
 TYPES = ("label", "type", "entity_group", "entity", "tag", "labels")  # how records call the type of a span
 STARTS, ENDS = ("start", "start_offset"), ("end", "end_offset")
 COUNTED = {"characters": "characters", "utf-16": "UTF-16 code units, as JavaScript does,", "utf-8": "UTF-8 bytes"}
-EXAMPLES = 3  # of misfits of a kind
+EXAMPLES = 3  # of misfits
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -85,16 +86,19 @@ class SpanReport(NamedTuple):
         return sum(len(one.spans or []) for one in self.texts)
 
     def summary(self) -> str:
-        """Return how many spans do not fit, by kinds, with a few examples each."""
+        """Return how many spans do not fit, by kinds, with a few examples."""
+        number = len(self.misfits)
         kinds = Counter(misfit.kind for _, misfit in self.misfits)
-        lines = {kind: [f"{place}: {one.message}" for place, one in self.misfits if one.kind == kind] for kind in kinds}
-        examples = {kind: "; ".join(found[:EXAMPLES]) for kind, found in lines.items()}
-        if len(self.misfits) == 1:
-            found = next(iter(examples.values()))
-        else:
-            found = ", ".join(f"{kind} {count:,} ({examples[kind]})" for kind, count in kinds.items())
-        does = "does" if len(self.misfits) == 1 else "do"
-        return f"{self.name}: {len(self.misfits):,} of {self.total:,} spans {does} not fit the tokens: {found}"
+        lines: dict[str, list[str]] = {kind: [] for kind in kinds}
+        for place, one in self.misfits:
+            lines[one.kind].append(f"{Path(place).name}: {one.message}")
+        shown = {kind: "; ".join(own[: EXAMPLES if len(kinds) == 1 else 1]) for kind, own in lines.items()}
+        counts = [f"{kind} {count:,}, such as {shown[kind]}" for kind, count in kinds.items()]
+        found = ", ".join(counts) if len(kinds) > 1 else "".join(shown.values())
+        if number > EXAMPLES:
+            found += "; structperc check shows more of them"
+        does = "does" if number == 1 else "do"
+        return f"{self.name}: {number:,} of {self.total:,} spans {does} not fit the tokens: {found}"
 
     def better(self) -> dict[str, tuple[Cutting, int]]:
         """Return by option another value with which the fewest spans do not fit, and how many those are.

@@ -43,6 +43,7 @@ def exported_rows(rows: Iterable[Row], name: str) -> Iterator[Row]:
     marks that are no stretches of characters.
     """
     given = list(rows)
+    regions: dict[str, list[Any]]
     regions = {name: [] for _, row in given for name, value in row.items() if _is_minimal(row) and _is_regions(value)}
     left_out = 0
     for place, row in given:

@@ -57,6 +57,8 @@ class Plan(NamedTuple):
     together: bool  # whether documents are looked at, so that they must be marked as the file begins
     whole: bool  # whether the beginning was all of the file
     prefix: str  # of new fields of JSON lines
+    shown: str | None = None  # the format of what is written
+    mark: int = 0  # characters before the text in its file: 1 for a byte-order mark
 
     @property
     def ends(self) -> Ends:
@@ -75,9 +77,9 @@ def planned(
     """Return how to read the file `name`, of which labels are written in the format `shown` (None: as columns).
 
     A file is cut into sentences, or into documents where the model or the format wants these, JSON lines into lines and
-    running text into paragraphs; not cut are a text that is one document for the model or the format, whatever is to
-    become a page, and all that a model reads whose attributes count in all of the corpus. Raises InputError for a form
-    that cannot be told or that the model cannot read.
+    running text into paragraphs. Not cut are a text that is one document for the model or the format, whatever is to
+    become a page, columns of which no documents are marked for brat, and all that a model reads whose attributes count
+    in all of the corpus. Raises InputError for a form that cannot be told or that the model cannot read.
     """
     lines = opening.lines
     form = cutting.form or ("columns" if reading.columns else recognised(lines, len(tagger.features.columns), name))
@@ -91,9 +93,9 @@ def planned(
     unit, known = reading.unit or tagger.unit, above(lines) if form == "columns" else Above()
     together = _documents_matter(tagger, form, shown, unit, cutting)
     cut = _cut(tagger, form, shown, together, known.marked)
-    return Plan(
-        name, form, unit, cutting, columns, known, cut, together, opening.whole or cut == "nowhere", _prefix(lines)
-    )
+    whole = opening.whole or cut == "nowhere"
+    prefix, mark = _prefix(lines), int(opening.marked)
+    return Plan(name, form, unit, cutting, columns, known, cut, together, whole, prefix, shown, mark)
 
 
 def _documents_matter(tagger: Labeller, form: Form, shown: str | None, unit: str, cutting: Cutting) -> bool:
@@ -103,7 +105,8 @@ def _documents_matter(tagger: Labeller, form: Form, shown: str | None, unit: str
 
 
 def _cut(tagger: Labeller, form: Form, shown: str | None, together: bool, marked: bool) -> str:
-    if tagger.features.extent == "corpus" or shown in ("html", "brat"):
+    one = shown == "html" or (shown == "brat" and form == "columns" and not marked)
+    if tagger.features.extent == "corpus" or one:
         return "nowhere"
     if form == "jsonl":
         return "lines"
