@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from structperc.batching.sequence_data import SPLITS, InFiles, SequenceData, check_splits, split_file
+from structperc.data.annotations import Cutting, Misaligned, Offsets, Overlaps
 from structperc.data.tables import Reader
 from structperc.errors import InputError
 
@@ -22,13 +23,19 @@ class Table(SequenceData):
         path: folder; environment variables are expanded.
         files: file, or saved folder, of each split, such as {train: train.parquet, dev: dev.jsonl.gz}.
         columns: column of each role: {word: tokens, label: ner_tags} for a sentence, in lists or between spaces, in
-            each row; with `sentence`, whose value changes where a sentence begins, for a token in each row; {text:
-            text, spans: entities} for a document of running text in each row, whose spans have start, end and label.
+            each row; with `sentence`, whose value changes where a sentence begins, for a token in each row (an empty
+            name: an empty row of CSV ends a sentence); {text: text, spans: entities} for a document of running text in
+            each row, whose spans have start, end and label.
             `document` tells the rows of different documents apart.
         label_names: names of labels kept as bare numbers, by role.
         tokens: how running text is cut: "conll" or "ud", see `structperc.text`.
-        sentences: where its sentences begin: "rules", "lines" or "one".
-        encoding: of JSON lines and CSV.
+        sentences: where its sentences begin: "rules", "lines" or "one"; never inside of a span.
+        misaligned: what becomes of spans that do not begin and end as tokens do: "error" lists them, "expand" extends
+            them to whole tokens, "skip" leaves them out.
+        overlaps: what becomes of spans that share a token: "error" lists them, "longest" keeps the longest.
+        offsets: what those of spans count: "characters", "utf-16" code units, as JavaScript does, or "utf-8" bytes.
+        heading: whether the first row of CSV names the columns; else these are "1", "2", ...
+        encoding: of JSON and CSV.
         options: those of `SequenceData`.
     """
 
@@ -40,15 +47,20 @@ class Table(SequenceData):
         label_names: dict[str, list[str]] | None = None,
         tokens: str = "conll",
         sentences: str = "rules",
+        misaligned: Misaligned = "error",
+        overlaps: Overlaps = "error",
+        offsets: Offsets = "characters",
+        heading: bool = True,
         encoding: str = "utf-8",
         **options: Any,
     ) -> None:
         super().__init__(**options)
         check_splits("data.files", files)
         self.path, self.files, self.encoding = path, files, encoding
-        self.reader = Reader(columns, label_names or {}, tokens, sentences, self.reading.labels or self.scheme)
+        cutting = Cutting(tokens, sentences, misaligned, overlaps, offsets)
+        self.reader = Reader(columns, label_names or {}, cutting, self.reading.labels or self.scheme, heading)
         self.reader.check("data")
-        self.in_files = InFiles(path, files, {**self.reader._asdict(), "encoding": encoding})
+        self.in_files = InFiles(path, files, {**self.reader.options(), "encoding": encoding})
 
     def read(self, split: str) -> "tuple[str, Dataset] | None":
         """Return the file's name and the rows of the split, or None if `files` names no file for it."""
@@ -70,8 +82,7 @@ class InMemory(SequenceData):
         splits: the name in `data` of each split, such as {train: train, dev: validation}. Default: train, dev or
             validation, and test, where there are such.
         label_names: names of labels kept as bare numbers, by role; those of class labels are known.
-        tokens: how running text is cut: "conll" or "ud".
-        sentences: where its sentences begin: "rules", "lines" or "one".
+        tokens, sentences, misaligned, overlaps, offsets: how running text and its spans are read, see `Table`.
         options: those of `SequenceData`.
     """
 
@@ -83,6 +94,9 @@ class InMemory(SequenceData):
         label_names: dict[str, list[str]] | None = None,
         tokens: str = "conll",
         sentences: str = "rules",
+        misaligned: Misaligned = "error",
+        overlaps: Overlaps = "error",
+        offsets: Offsets = "characters",
         **options: Any,
     ) -> None:
         from datasets import Dataset, IterableDataset
@@ -99,7 +113,8 @@ class InMemory(SequenceData):
                 raise InputError(f"data: {name!r} is a {type(held[name]).__name__}; give a datasets.Dataset")
         self.data = {split: held[name] for split, name in splits.items()}
         self.splits = splits
-        self.reader = Reader(columns, label_names or {}, tokens, sentences, self.reading.labels or self.scheme)
+        cutting = Cutting(tokens, sentences, misaligned, overlaps, offsets)
+        self.reader = Reader(columns, label_names or {}, cutting, self.reading.labels or self.scheme)
         self.reader.check("data")
 
     def read(self, split: str) -> "tuple[str, Dataset] | None":

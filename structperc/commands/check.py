@@ -25,7 +25,8 @@ def parser() -> CommandParser:
     made = CommandParser(
         "check", "Show what stands in labelled files: columns, labels, their scheme, what is illegal or repeated."
     )
-    made.add_argument("files", nargs="+", metavar="file", help="CoNLL columns or CoNLL-U, that for training first")
+    files = "CoNLL columns, CoNLL-U, JSON lines, CSV, parquet or saved folders, that for training first"
+    made.add_argument("files", nargs="+", metavar="file", help=files)
     add_data_options(made)
     return made
 
@@ -34,9 +35,9 @@ def run(arguments: list[str]) -> None:
     """Print a report on each file, then a comparison of each with the first."""
     options = parser().parse_args(arguments)
 
-    from structperc.data.survey import survey
+    from structperc.data.table_survey import survey_file
 
-    surveys = [survey(file, data_reading(options)) for file in options.files]
+    surveys = [survey_file(file, data_reading(options)) for file in options.files]
     for number, one in enumerate(surveys):
         for line in (*file_lines(one, training=number == 0), ""):
             print(line)
@@ -50,7 +51,7 @@ def run(arguments: list[str]) -> None:
 
 def file_lines(found: "Survey", training: bool) -> Iterator[str]:
     """Yield lines about a file: its size, its columns, its labels and its repeated sentences."""
-    yield cut(f"{found.file}: {'columns' if found.tags is None else 'CoNLL-U'}")
+    yield cut(f"{found.file}: {format_name(found)}")
     yield f"  {found.size}"
     yield from map(cut, column_lines(found))
     for remark in found.remarks(training):
@@ -59,7 +60,38 @@ def file_lines(found: "Survey", training: bool) -> Iterator[str]:
         yield from label_lines(found)
     else:
         yield "  no column of labels"
+    yield from span_lines(found)
     yield from repetitions(found)
+
+
+def format_name(found: "Survey") -> str:
+    """Return what the file is."""
+    if found.table is not None:
+        return found.table.format
+    return "columns" if found.tags is None else "CoNLL-U"
+
+
+def span_lines(found: "Survey") -> Iterator[str]:
+    """Yield how many spans of characters there are, which of them do not fit the tokens, and what to set."""
+    report = found.table.spans if found.table is not None else None
+    if report is None:
+        return
+    misfits = f"{len(report.misfits):,} of them {'does' if len(report.misfits) == 1 else 'do'} not fit the tokens"
+    yield f"  spans: {report.total:,}, {misfits}"
+    for place, misfit in report.misfits[:ROWS]:
+        yield f"    {Path(place).name}: {misfit.message}"
+    if len(report.misfits) > ROWS:
+        yield f"    and {len(report.misfits) - ROWS:,} more"
+    if (unit := report.cutting.offsets) != "characters":
+        from structperc.data.annotations import COUNTED
+
+        yield f"    their offsets count {COUNTED[unit].rstrip(',')}: set data.offsets: {unit}"
+    if (tokens := report.cutting.tokens) != "conll":
+        yield f"    more of them fit the tokens of {tokens}: set data.tokens: {tokens}"
+    if report.misfits:
+        yield f"    {report.advice()}"
+    if report.joined:
+        yield f"  spans that cross the end of a sentence, in {len(report.joined):,} texts: {report.joined[0]}"
 
 
 def column_lines(found: "Survey") -> Iterator[str]:
@@ -84,7 +116,7 @@ def label_lines(found: "Survey") -> Iterator[str]:
     numbers = f"{counted(segments.total(), 'segment')}, {counted(len(found.illegal), 'label')} illegal in it"
     yield f"  labels: scheme {found.scheme}, {numbers}"
     for t in found.illegal[:SHOWN]:
-        yield cut(f"    line {found.line(t)}: {labels[t]!r} is read as {found.repaired[t]!r}")
+        yield cut(f"    {found.place} {found.line(t)}: {labels[t]!r} is read as {found.repaired[t]!r}")
     if len(found.illegal) > SHOWN:
         yield f"    and {len(found.illegal) - SHOWN:,} more"
     yield from table("type", {"segments": segments, "tokens": tokens})
@@ -109,7 +141,8 @@ def repetitions(found: "Survey") -> Iterator[str]:
     if repeated:
         further = sum(len(at) - 1 for at in repeated.values())
         yield f"  sentences that stand more than once: {len(repeated):,}, {further:,} further times"
-        yield from place_lines((f"lines {at[0]} and {at[1]}", words) for words, at in repeated.items())
+        lines = f"{found.place}s"
+        yield from place_lines((f"{lines} {at[0]} and {at[1]}", words) for words, at in repeated.items())
 
 
 # -- two files ------------------------------------------------------------------------------------------------
@@ -123,7 +156,8 @@ def comparison_lines(first: "Survey", other: "Survey") -> Iterator[str]:
     before = sentences(first)
     shared = {words: at for words, at in sentences(other).items() if words in before}
     yield f"  sentences that stand in both: {sum(map(len, shared.values())):,} of {len(other.corpus):,}"
-    yield from place_lines((f"line {at[0]}, there {before[words][0]}", words) for words, at in shared.items())
+    line = other.place
+    yield from place_lines((f"{line} {at[0]}, there {before[words][0]}", words) for words, at in shared.items())
     known = set(first.corpus.columns["word"])
     new = sum(word not in known for word in other.corpus.columns["word"])
     yield f"  words that are new: {new / other.corpus.tokens:.1%} of the tokens"

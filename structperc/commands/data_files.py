@@ -9,7 +9,7 @@ from structperc.data.reading import Reading
 
 def add_data_options(parser: CommandParser) -> None:
     """Add the options that say what the files are like."""
-    columns = "roles of the columns, _ skips one; default: the word comes first, the label last"
+    columns = "roles of the columns, _ skips one; default: the word comes first, the label last; of tables: ROLE=COLUMN"
     parser.add_argument("--columns", nargs="+", help=columns)
     add_labels(parser, "the files; default: what fits best")
     add_encoding(parser)

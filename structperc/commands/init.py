@@ -13,7 +13,12 @@ from structperc.errors import InputError
 from structperc.spelling import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from structperc.data.annotations import SpanReport
+    from structperc.data.reading import Reading
     from structperc.data.survey import Survey
+    from structperc.text import Misfit
 
 FEW = 200  # a column with more different strings makes no features
 HELD_OUT = 0.1  # share of the sentences that are development data, where no file of them is named
@@ -45,7 +50,7 @@ model:
 def parser() -> CommandParser:
     """Return the parser of the command's arguments."""
     made = CommandParser("init", "Write a commented configuration to begin with, for a labelled file.")
-    made.add_argument("file", help="training data: CoNLL columns or CoNLL-U")
+    made.add_argument("file", help="training data: CoNLL columns, CoNLL-U, JSON lines, CSV, parquet or a saved folder")
     made.add_argument("--dev", metavar="FILE", help="development data; default: a tenth of the file, drawn at random")
     made.add_argument("--test", metavar="FILE", help="test data")
     made.add_argument("-o", "--output", metavar="FILE", help="a new file; default: standard output")
@@ -60,18 +65,19 @@ def run(arguments: list[str]) -> None:
     import logging
 
     from structperc.data.output import check_target, write_lines
-    from structperc.data.survey import survey, survey_alike
+    from structperc.data.table_survey import survey_file
 
     if options.output is not None:
         if os.path.lexists(options.output):
             raise InputError(f"{options.output}: this file is there already; name a new one")
         check_target(options.output)
     read = data_reading(options)
-    found = survey(options.file, read)
+    found = survey_file(options.file, read)
     if not found.labelled:
-        raise InputError(f"{options.file}: there are no labels to learn; name their column 'label' in --columns")
+        how = "name their column 'label' in --columns" if found.table is None else "name label= or spans= in --columns"
+        raise InputError(f"{options.file}: there are no labels to learn; {how}")
     further = {name: file for name, file in (("dev", options.dev), ("test", options.test)) if file is not None}
-    found, *others = survey_alike(found, list(further.values()), read)
+    found, *others = split_surveys(found, list(further.values()), read)
     remarks = [*found.remarks(), *holdout_remarks(found, further)]
     logger = logging.getLogger("pytorch_lightning.structperc")
     for remark in remarks:
@@ -89,14 +95,35 @@ def run(arguments: list[str]) -> None:
         print(f"{options.output}: structperc fit -c {options.output}")
 
 
+def split_surveys(found: "Survey", files: "Sequence[str]", read: "Reading") -> "list[Survey]":
+    """Return surveys of the training file and of the files of other splits, which are read as it is.
+
+    Raises InputError for a file of another format than the training file.
+    """
+    from structperc.data.survey import survey_alike
+    from structperc.data.table_names import DELIMITERS, kind_of_table
+    from structperc.data.table_survey import survey_file
+    from structperc.data.text import expand
+
+    if found.table is None:
+        if tables := [file for file in files if kind_of_table(expand(file)) not in (None, *DELIMITERS)]:
+            raise InputError(f"{tables[0]}: this is a table, but {found.file} is none; give files of one format")
+        return survey_alike(found, files, read)
+    columns = [f"{role}={column}" for role, column in found.table.reader.columns.items()]
+    others = [survey_file(file, read._replace(columns=columns)) for file in files]
+    if columns_files := [one.file for one in others if one.table is None]:
+        raise InputError(f"{columns_files[0]}: this is no table, but {found.file} is one; give files of one format")
+    return [found, *others]
+
+
 def configuration_text(
-    found: "Survey", further: dict[str, str], encoding: str, own: str, remarks: Sequence[str] = ()
+    found: "Survey", further: dict[str, str], encoding: str, own: str, remarks: "Sequence[str]" = ()
 ) -> str:
     """Return the text of a configuration for a file, with files of further splits; `own` is its name.
 
     Remarks on the file become comments.
     """
-    data = data_lines(found, further, encoding)
+    data = (data_lines if found.table is None else table_lines)(found, further, encoding)
     features = [
         f"        - {{of: [{written(role)}], at: [-1, 0, 1]}}  # the column of that name\n" for role in extra(found)
     ]
@@ -109,13 +136,11 @@ def data_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[
     """Return the lines of the configuration that say where the data are and what they are like."""
     folder = Path(found.file).parent
     files = {"train": Path(found.file).name, **{name: os.path.relpath(file, folder) for name, file in further.items()}}
-    held = "dev" not in further and len(held_out_by(found)[1])
     more = "dev and test may be added" if len(files) < 3 else "relative to path"
     kept = {"word", "label", *extra(found)}
     columns = [written(role if role in kept else "_") for role in found.roles]
     roles = f"columns: [{', '.join(columns)}]", "a name for each column, _ skips one; `label` is what is learned"
     source = {"scheme": "none" if found.scheme == "none" else "IOB2"}
-    parts = "documents" if found.documents else "sentences"
     lines = [
         (f"path: {written(str(folder))}", "a folder; relative ones start where the command runs"),
         (f"files: {{{', '.join(f'{name}: {written(file)}' for name, file in files.items())}}}", more),
@@ -123,9 +148,7 @@ def data_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[
         (f"labels: {found.scheme}", "how the files are labelled") if found.scheme not in ("none", "IOB2") else None,
         (f"scheme: {source['scheme']}", "of the labels that are learned; none: they are no segments"),
         ("unit: sentence", "or document, for features of whole documents") if found.documents else None,
-        (f"holdout: {HELD_OUT}", f"share of {parts}, drawn at random, for development; not with a dev file")
-        if held
-        else None,
+        holdout_line(found, further),
         ("comments: true", "lines that begin with # and have another number of fields are no tokens")
         if found.line_format.comments
         else None,
@@ -137,9 +160,72 @@ def data_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[
     return [f"  class_path: structperc.data.{kind}", "  init_args:", *body]
 
 
+def table_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[str]:
+    """Return the lines of the configuration that say where the data are, for tables."""
+    assert found.table is not None
+    reader, spans, others = found.table.reader, found.table.spans, found.table.others
+    folder = Path(found.file).parent
+    files = {"train": Path(found.file).name, **{name: os.path.relpath(file, folder) for name, file in further.items()}}
+    columns = ", ".join(f"{role}: {written(column)}" for role, column in reader.columns.items())
+    names = ", ".join(map(written, reader.names.get("label", ())))
+    ends = " (an empty row ends a sentence)" if reader.columns.get("sentence") == "" else ""
+    more = f"; not read: {', '.join(others)}" if others else ""
+    own = found.scheme not in ("none", "IOB2") and spans is None
+    scheme = "none" if found.scheme == "none" else "IOB2"
+    lines = [
+        (f"path: {written(str(folder))}", "a folder; relative ones start where the command runs"),
+        (f"files: {{{', '.join(f'{name}: {written(file)}' for name, file in files.items())}}}", found.table.format),
+        (f"columns: {{{columns}}}", f"the column of each role{ends}{more}"),
+        None if reader.heading else ("heading: false", "the first row names no columns; they are called 1, 2, ..."),
+        (f"label_names: {{label: [{names}]}}", "of the labels 0, 1, ...; write their right names") if names else None,
+        (f"labels: {found.scheme}", "how the files are labelled") if own else None,
+        (f"scheme: {scheme}", "of the labels that are learned; none: they are no segments"),
+        *(span_lines(spans) if spans is not None else []),
+        ("unit: sentence", "or document, for features of whole documents") if found.documents else None,
+        holdout_line(found, further),
+        (f"encoding: {written(encoding)}", "of the files") if encoding != "utf-8" else None,
+    ]
+    body = [f"    {line[0]:<28}  # {line[1]}" for line in lines if line is not None]
+    return ["  class_path: structperc.data.Table", "  init_args:", *body]
+
+
+def holdout_line(found: "Survey", further: dict[str, str]) -> tuple[str, str] | None:
+    """Return the option that holds out development data, with a comment; None with a dev file or too few sentences."""
+    if "dev" in further or not held_out_by(found)[1]:
+        return None
+    parts = "documents" if found.documents else "sentences"
+    return f"holdout: {HELD_OUT}", f"share of {parts}, drawn at random, for development; not with a dev file"
+
+
+def span_lines(spans: "SpanReport") -> list[tuple[str, str]]:
+    """Return the options that texts with spans need, with the reasons."""
+    cutting = spans.cutting
+    cut = [one for _, one in spans.misfits if one.misaligned]
+    shared = [one for _, one in spans.misfits if not one.misaligned]
+    lines = [
+        (f"tokens: {cutting.tokens}", "how text is cut: conll or ud"),
+        ("sentences: rules", "where they begin; lines: with each line, one: each text is one"),
+    ]
+    if cutting.offsets != "characters":
+        lines.append((f"offsets: {cutting.offsets}", "what those of spans count: characters, utf-16 or utf-8"))
+    if cut:
+        why = f"{misfit_example(spans, cut)}; skip: leave out, error: refuse"
+        lines.append(("misaligned: expand", f"to whole tokens: {why}"))
+    if shared:
+        lines.append(("overlaps: longest", f"the longest is kept: {misfit_example(spans, shared)}; error: refuse"))
+    return lines
+
+
+def misfit_example(spans: "SpanReport", some: "Sequence[Misfit]") -> str:
+    """Return how many spans do not fit, and one of them with its place, on one line."""
+    place = next(place for place, one in spans.misfits if one is some[0])
+    found = f"{len(some):,} of {spans.total:,} spans, {Path(place).name}: {some[0].message}"
+    return " ".join(found.split())
+
+
 def extra(found: "Survey") -> list[str]:
     """Return the columns before the label that can make features besides words: those of a few different strings."""
-    if found.tags:
+    if found.tags or found.table:
         return []
     named = [role for role in found.roles[: found.roles.index("label")] if role not in ("word", "_")]
     return [role for role in named if 1 < len(found.counts(role)) <= FEW and role not in found.rivals]

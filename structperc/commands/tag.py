@@ -1,9 +1,12 @@
-"""structperc tag MODEL FILE: columns, running text or JSON lines with the labels that a model predicts."""
+"""structperc tag MODEL FILE [FILE ...]: columns, running text or JSON lines with the labels that a model predicts."""
+
+import os
 
 from structperc.commands.command import Command, CommandParser
 from structperc.commands.labelled_file import add_encoding, add_line_format, reading
 from structperc.commands.saved_model import add_model
 from structperc.data.reading import UNITS
+from structperc.errors import InputError
 from structperc.text.sentences import SENTENCES
 from structperc.text.tokenizer import TOKENIZERS
 
@@ -12,7 +15,8 @@ def parser() -> CommandParser:
     """Return the parser of the command's arguments."""
     made = CommandParser("tag", "Label a file of CoNLL columns, running text or JSON lines.")
     add_model(made)
-    made.add_argument("file", help="what to label, may be packed by gzip; - is standard input")
+    files = "what to label, may be packed by gzip; - is standard input; several files, and folders, need -o FOLDER"
+    made.add_argument("files", nargs="+", metavar="file", help=files)
     made.add_argument("--input", choices=("text", "columns", "jsonl"), help="default: what the file looks like")
     made.add_argument(
         "--format", choices=("columns", "jsonl", "brat", "html"), help="of what is written; default: that of the input"
@@ -28,7 +32,8 @@ def parser() -> CommandParser:
     made.add_argument("--unit", choices=UNITS, help="default: as the model was trained")
     add_encoding(made)
     add_line_format(made)
-    made.add_argument("-o", "--output", help="write here instead of to standard output")
+    out = "write here instead of to standard output; a folder: a file, or pairs of brat, for each file"
+    made.add_argument("-o", "--output", help=out)
     made.add_argument("-k", type=int, help="print the k best labellings with their scores instead")
     order = "write before the label in which step, from 1, a guided tagger decided the token"
     made.add_argument("--order", action="store_true", help=order)
@@ -39,16 +44,24 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Load the model and write the file with labels, or the k best labellings."""
+    """Load the model and write the files with labels, or the k best labellings."""
     options = parser().parse_args(arguments)
 
-    from structperc.commands.tagging import Shown, tag_file
+    from structperc.commands.tag_files import is_folder, tag_files
+    from structperc.commands.tagging import Labelling, Shown, tag_file
     from structperc.inspection.tag_plan import Cutting
 
     shown = Shown(options.format, options.k, options.order, options.probabilities)
     cutting = Cutting(options.input, options.tokens, options.sentences)
     own = reading(options)
-    tag_file(options.model, options.file, own, options.output, shown, cutting, options.trust, options.workers)
+    several = len(options.files) > 1 or os.path.isdir(options.files[0])
+    if several and options.output is None:
+        raise InputError("several files are labelled into a folder: set -o FOLDER")
+    if several or is_folder(options.output):
+        labelling = Labelling(options.model, shown, own, cutting, options.trust, options.workers)
+        tag_files(labelling, options.files, options.output)
+        return
+    tag_file(options.model, options.files[0], own, options.output, shown, cutting, options.trust, options.workers)
 
 
-TAG = Command("tag", "MODEL FILE", "label columns, text or JSON lines", run)
+TAG = Command("tag", "MODEL FILE [FILE ...]", "label columns, text or JSON lines", run)

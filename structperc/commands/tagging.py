@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from structperc.data.text import expand
 from structperc.errors import InputError
 from structperc.inspection.reading import AS_THE_MODEL
 from structperc.inspection.tag_input import TagInput, read_block
-from structperc.inspection.tag_output import Format, Lines, output_lines
+from structperc.inspection.tag_output import Format, Lines, MarkedText, brat_lines, marked_texts, output_lines
 from structperc.inspection.tag_plan import Cutting, Plan, of_columns, planned
 from structperc.light import Labeller
 from structperc.loading import load
@@ -55,6 +55,11 @@ class Done(NamedTuple):
     text: str
     tokens: int
     wrong: InputError | None = None
+    marked: Sequence[MarkedText] = ()  # for files of brat, in place of the text
+
+
+DoneOf = Callable[[TagInput], Done]
+Write = Callable[[Done], None]
 
 
 def tag_file(
@@ -68,7 +73,7 @@ def tag_file(
     workers: int = 1,
     piece: int = PIECE,
 ) -> None:
-    """Label a file and write it with what the model predicts, see `Shown`.
+    """Label a file and write it with what the model predicts, see `Shown`; `tag_files` labels several.
 
     Columns stay as they are, those that the model does not read among them. The file is read in pieces of so many
     bytes at most, and what of them is complete is labelled and written before the next piece is read; with several
@@ -79,44 +84,68 @@ def tag_file(
     the file lacks, and for things to be shown that the model does not know.
     """
     shown.check()
-    _check(workers, output)
-    ready = cache(partial(_ready, model, trusted, shown))  # once in this process
-    make = partial(_labelling, model, trusted, shown) if workers > 1 else lambda: partial(_labelled, *ready())
-    with (
-        at_work(Workers(workers, "set --workers 1"), make) as labelled,  # several of them start while this one loads
-        closing(arriving(expand(file), reading.encoding, piece)) as pieces,
-    ):
-        tagger, _ = ready()
-        told = cutting.form is not None or of_columns(reading) is not None
-        needed = len(tagger.features.columns)
-        begun = opening(pieces, lambda lines: told or is_recognised(lines, needed))
-        plan = planned(tagger, begun, file, shown.form, reading, cutting)
-        given = blocks(begun.pieces, nowhere if plan.whole else plan.ends)
-        done = labelled(None if block is None else Asked(plan, block) for block in given)
-        with _written(output) as write:
-            seen = _shown(done, file, output is not None or not sys.stdout.isatty())
-            tokens = _write(seen, write, _nothing if told else partial(say_form, plan.form, file))
-            if not tokens and plan.form != "jsonl":
-                raise InputError(f"{file}: there are no tokens in this file")
-
-
-def _check(workers: int, output: str | None) -> None:
-    if workers < 1:
-        raise InputError(f"--workers must be >= 1, got {workers}")
+    check_workers(workers)
     if output is not None:
         check_target(output)
     elif sys.stdout is None:
         raise InputError("standard output is closed; write to a file with -o")
+    visible = output is not None or not sys.stdout.isatty()
+    Labelling(model, shown, reading, cutting, trusted, workers, piece).label(file, partial(_one_file, output), visible)
 
 
-def _write(done: Iterable[Done], write: Callable[[str], None], say: Callable[[], None]) -> int:
+class Labelling:
+    """A saved model, loaded once, that labels one file after the other; options as those of `tag_file`."""
+
+    def __init__(
+        self,
+        model: str,
+        shown: Shown,
+        reading: Reading,
+        cutting: Cutting,
+        trusted: Sequence[str],
+        workers: int,
+        piece: int = PIECE,
+    ) -> None:
+        self.shown, self.reading, self.cutting, self.workers, self.piece = shown, reading, cutting, workers, piece
+        self._ready = cache(partial(_ready, model, trusted, shown))  # once in this process
+        several = partial(_labelling, model, trusted, shown)
+        self._make = several if workers > 1 else lambda: partial(_labelled, *self._ready())
+
+    def label(self, file: str, target: Callable[[Plan], AbstractContextManager[Write]], visible: bool) -> None:
+        """Label a file and write it block by block; `target` opens what writes, `visible` shows a bar."""
+        reading, cutting = self.reading, self.cutting
+        with (
+            at_work(Workers(self.workers, "set --workers 1"), self._make) as labelled,  # several start while this loads
+            closing(arriving(expand(file), reading.encoding, self.piece, keep_mark=True)) as pieces,
+        ):
+            tagger, _ = self._ready()
+            told = cutting.form is not None or of_columns(reading) is not None
+            needed = len(tagger.features.columns)
+            begun = opening(pieces, lambda lines: told or is_recognised(lines, needed))
+            plan = planned(tagger, begun, file, self.shown.form, reading, cutting)
+            given = blocks(begun.pieces, nowhere if plan.whole else plan.ends)
+            done = labelled(None if block is None else Asked(plan, block) for block in given)
+            with target(plan) as write:
+                seen = _shown(done, file, visible)
+                tokens = _write(seen, write, _nothing if told else partial(say_form, plan.form, file))
+                if not tokens and plan.form != "jsonl":
+                    raise InputError(f"{file}: there are no tokens in this file")
+
+
+def check_workers(workers: int) -> None:
+    """Raise InputError for a number of processes that is too small."""
+    if workers < 1:
+        raise InputError(f"--workers must be >= 1, got {workers}")
+
+
+def _write(done: Iterable[Done], write: Write, say: Callable[[], None]) -> int:
     """Write one block after the other, and return the number of tokens; `say` when the first one is labelled."""
     tokens = 0
-    for number, (text, labelled, wrong) in enumerate(done):
-        write(text)
-        tokens += labelled
-        if wrong is not None:
-            raise wrong
+    for number, one in enumerate(done):
+        write(one)
+        tokens += one.tokens
+        if one.wrong is not None:
+            raise one.wrong
         if number == 0:
             say()
     return tokens
@@ -135,20 +164,29 @@ def _nothing() -> None:
 
 
 @contextmanager
-def _written(output: str | None) -> Iterator[Callable[[str], None]]:
-    """Yield what writes text, at once where somebody may wait for it."""
+def _one_file(output: str | None, plan: Plan) -> Iterator[Write]:
+    """Yield what writes all of a file into another one, or to standard output, at once where somebody may wait for it.
+
+    Raises InputError for marks of brat of a file that may hold several texts.
+    """
+
+    def text_of(done: Done) -> str:
+        return done.text + "".join(line for one in done.marked for line in brat_lines(*one, plan.mark))
+
+    if plan.shown == "brat" and plan.form != "text":
+        raise InputError("brat has a pair of files for each text, of which there may be several; set -o FOLDER/")
     if output is None:
 
-        def show(text: str) -> None:
-            sys.stdout.write(text)
+        def show(done: Done) -> None:
+            sys.stdout.write(text_of(done))
             sys.stdout.flush()
 
         yield show
         return
     with opened(output) as file:
 
-        def write(text: str) -> None:
-            file.write(text.encode("utf-8", "surrogateescape"))
+        def write(done: Done) -> None:
+            file.write(text_of(done).encode("utf-8", "surrogateescape"))
             file.flush()
 
         yield write
@@ -159,42 +197,48 @@ def _labelling(model: str, trusted: Sequence[str], shown: Shown) -> Callable[[As
     return partial(_labelled, *_ready(model, trusted, shown))
 
 
-def _labelled(tagger: Labeller, lines: Lines, asked: Asked) -> Done:
+def _labelled(tagger: Labeller, done_of: DoneOf, asked: Asked) -> Done:
     """A block labelled; one with a mistake as far as its sentences are labelled one by one."""
     plan, block = asked
     try:
-        given = read_block(tagger, block, plan)
-        return Done("".join(lines(given)), given.corpus.tokens)
+        return done_of(read_block(tagger, block, plan))
     except InputError as error:
         parts = block.parts(plan.ends)
         if len(parts) == 1:
             return Done("", 0, error)
     alone = plan._replace(whole=False)
-    return _up_to_mistake(_labelled(tagger, lines, Asked(alone, part)) for part in parts)
+    return _up_to_mistake(_labelled(tagger, done_of, Asked(alone, part)) for part in parts)
 
 
 def _up_to_mistake(parts: Iterable[Done]) -> Done:
     """What is to be written of one part after the other, as one."""
-    texts, tokens, wrong = [], 0, None
-    for text, labelled, wrong in parts:  # that of the last one is kept
-        texts.append(text)
-        tokens += labelled
-        if wrong is not None:
+    found: list[Done] = []
+    for part in parts:
+        found.append(part)
+        if part.wrong is not None:
             break
-    return Done("".join(texts), tokens, wrong)
+    marked = [one for part in found for one in part.marked]
+    return Done("".join(part.text for part in found), sum(part.tokens for part in found), found[-1].wrong, marked)
 
 
-def _ready(model: str, trusted: Sequence[str], shown: Shown) -> tuple[Labeller, Lines]:
-    """The tagger, whole only where more than labels is shown, and what gives the lines to be written."""
+def _ready(model: str, trusted: Sequence[str], shown: Shown) -> tuple[Labeller, DoneOf]:
+    """The tagger, whole only where more than labels is shown, and what gives what is to be written."""
     if shown.k is None and not shown.order:
         tagger = load(model, trusted)
-        return tagger, partial(_decided_lines, tagger, shown)
+        return tagger, partial(_decided, tagger, shown)
     from structperc.commands.listing import candidates_of, order_of  # which need PyTorch
 
-    return order_of(model, trusted) if shown.k is None else candidates_of(model, trusted, shown.k)
+    whole, lines = order_of(model, trusted) if shown.k is None else candidates_of(model, trusted, shown.k)
+    return whole, partial(_listed, lines)
 
 
-def _decided_lines(tagger: Labeller, shown: Shown, given: TagInput) -> Iterator[str]:
+def _listed(lines: Lines, given: TagInput) -> Done:
+    return Done("".join(lines(given)), given.corpus.tokens)
+
+
+def _decided(tagger: Labeller, shown: Shown, given: TagInput) -> Done:
     form = shown.form or ("jsonl" if given.plan.form == "jsonl" else "columns")
-    decided = tagger.decided(given.corpus, shown.probabilities)
-    return output_lines(given, decided, tagger.labels.scheme, form)
+    decided, tokens = tagger.decided(given.corpus, shown.probabilities), given.corpus.tokens
+    if form == "brat":
+        return Done("", tokens, marked=marked_texts(given, decided, tagger.labels.scheme))
+    return Done("".join(output_lines(given, decided, tagger.labels.scheme, form)), tokens)

@@ -17,23 +17,26 @@ from structperc.errors import InputError
 
 PIECE = 2**17  # bytes: enough sentences at a time for speed, few enough for memory
 PATIENCE = 0.05  # seconds that a pipe may take before it counts as one that has no more for now
+MARK = "\ufeff"  # of the order of bytes, before the first character of a text
 _GZIP = b"\x1f\x8b"
 _PACKED = zlib.MAX_WBITS | 16  # a stream of gzip
 _CONTROL = re.compile(r"[\x01-\x08\x0e-\x1f]")  # in no text that is written for people
 
 
-def arriving(path: Path, encoding: str | None = None, size: int = PIECE) -> Generator[str, None, None]:
+def arriving(
+    path: Path, encoding: str | None = None, size: int = PIECE, keep_mark: bool = False
+) -> Generator[str, None, None]:
     """Yield the text of a file in pieces of at most `size` bytes, and "" before what has to be waited for.
 
-    "-" is standard input. Line ends stay as they are; a byte-order mark is dropped, gzip is unpacked. Without an
-    encoding the file must be UTF-8; messages advise to set one only where one was given.
+    "-" is standard input. Line ends stay as they are; a byte-order mark is dropped (unless `keep_mark`), gzip is
+    unpacked. Without an encoding the file must be UTF-8; messages advise to set one only where one was given.
 
     Raises InputError for a path that cannot be read, with file:line for bytes that are not in the encoding, after the
     text before them, and for files that are no text but something known, such as archives.
     """
     _check(encoding)
     with _opened(path) as file:
-        yield from _texts(path, _unpacked(path, _read(path, file, size), size), encoding)
+        yield from _texts(path, _unpacked(path, _read(path, file, size), size), encoding, keep_mark)
 
 
 def _check(encoding: str | None) -> None:
@@ -132,8 +135,8 @@ def _members(data: Iterator[bytes], size: int) -> Iterator[bytes]:
         raise EOFError("Compressed file ended before the end-of-stream marker was reached")
 
 
-def _texts(path: Path, data: Iterator[bytes], encoding: str | None) -> Iterator[str]:
-    """The same as text, without a byte-order mark."""
+def _texts(path: Path, data: Iterator[bytes], encoding: str | None, keep_mark: bool) -> Iterator[str]:
+    """The same as text, perhaps without a byte-order mark."""
     decoder = codecs.getincrementaldecoder("utf-8" if encoding is None else encoding)()
     head, lines, begun = b"", _Lines(), False
     for piece in chain(data, [None]):
@@ -148,7 +151,7 @@ def _texts(path: Path, data: Iterator[bytes], encoding: str | None) -> Iterator[
             _refuse_known(path, head, encoding)
         lines.add(text)
         if text:
-            yield text if begun else text.removeprefix("\ufeff")
+            yield text if begun or keep_mark else text.removeprefix(MARK)
             begun = True
         if wrong:
             next(data, None)  # a damaged packed file unpacks to no text before it is seen to be damaged

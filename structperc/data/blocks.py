@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from structperc.data.arriving import arriving
+from structperc.data.arriving import MARK, arriving
 from structperc.data.not_columns import filled, is_json
 from structperc.data.reading import DOCSTART, HEADER
 from structperc.data.text import lines_of
@@ -49,6 +49,7 @@ class Opening(NamedTuple):
     text: str
     whole: bool  # whether this is all of the file
     pieces: Iterator[str]  # of all of the file, that beginning included
+    marked: bool = False  # whether a byte-order mark, which is left out, stands before it
 
     @property
     def lines(self) -> list[str]:
@@ -63,15 +64,16 @@ def opening(pieces: Iterator[str], enough: Callable[[Sequence[str]], bool]) -> O
     It shows at least one complete sentence, or an object of JSON, in lines that are `enough`, unless that takes more
     than most. A mistake after it is raised where the pieces are taken.
     """
-    text = ""
+    text, marked = "", False
     for piece in pieces:
-        text += piece
+        marked = marked or (not text and piece.startswith(MARK))
+        text += piece.removeprefix(MARK) if not text else piece
         if piece and _shows_something(text, enough):
             break
     following = _next(pieces)
     if following is None:
-        return Opening(text, True, iter([text]))
-    return Opening(text, False, chain([text], following, pieces))
+        return Opening(text, True, iter([text]), marked)
+    return Opening(text, False, chain([text], following, pieces), marked)
 
 
 def first_lines(path: Path, encoding: str | None = None) -> list[str]:

@@ -1,10 +1,19 @@
-"""JSON lines: a file of objects, one on each line."""
+"""JSON: a file of objects, one on each line, or an array of objects."""
 
+import ast
 import json
-from collections.abc import Iterable
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NoReturn
 
+from structperc.data.text import lines_of
 from structperc.errors import InputError
+
+ON_LINES = "write one object on each line"
+_OPENS = re.compile(r"""\s*(\{\s*["']|\[\s*\{|\[\s*["'].*["']\s*,\s*\{)""")
+_ALONE = re.compile(r"\s*[\[{]\s*")  # a line of pretty-printed JSON
+_INSIDE = re.compile(r"""\s*(["'].*|[\[{]\s*)""")  # the line after it
+_EXTRA_COMMA = re.compile(r",(\s*[}\]])")
 
 
 def json_rows(lines: Iterable[str], name: str, first: int = 1) -> list[tuple[str, dict[str, Any]]]:
@@ -20,15 +29,130 @@ def json_rows(lines: Iterable[str], name: str, first: int = 1) -> list[tuple[str
             continue
         place = f"{name}:{number}"
         try:
-            row = json.loads(line)
+            row = json.loads(line, parse_constant=_no_constant)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{place}: this is no JSON ({error}); write one object on each line") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{place}: this is JSON, but no object; write one {{...}} on each line")
-        if "\\u" in line and not _is_text(row):
-            raise InputError(f"{place}: an escape stands for half a character; write the characters themselves")
-        found.append((place, row))
+            raise InputError(f"{place}: {_fault(line, error)}") from None
+        found.append((place, _checked(row, line, place)))
     return found
+
+
+def json_table(text: str, name: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return (place, object) for each object of a text, which holds JSON lines or one array; see `json_rows`."""
+    if not text.lstrip().startswith("["):
+        return json_rows(lines_of(text), name)
+    return list(_elements(text, name))
+
+
+def opens_json(lines: Sequence[str]) -> bool:
+    """Return whether lines that hold something begin as JSON does, whatever is wrong with it.
+
+    Example:
+        >>> opens_json(['{"text": "Anna left",}']), opens_json(["{ O", "} O"])
+        (True, False)
+    """
+    if not lines:
+        return False
+    printed = len(lines) > 1 and _ALONE.fullmatch(lines[0]) and _INSIDE.fullmatch(lines[1])
+    return bool(_OPENS.match(lines[0]) or printed)
+
+
+def _elements(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of an array, with the lines on which they begin."""
+    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    at, line, counted = text.index("[") + 1, 1, 0
+    while True:
+        at = _after_blank(text, at)
+        line, counted = line + text.count("\n", counted, at), at
+        place = f"{name}:{line}"
+        if text[at : at + 1] == "]":
+            break
+        try:
+            row, end = decoder.raw_decode(text, at)
+        except _ConstantError as error:
+            raise InputError(f"{place}: {_fault('', error)}") from None
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{place}: this element of the array is no JSON ({_short(error)}); correct it") from None
+        yield place, _checked(row, text[at:end], place)
+        at = _after_blank(text, end)
+        if text[at : at + 1] == ",":
+            at = _after_blank(text, at + 1)
+            if text[at : at + 1] == "]":
+                raise InputError(f"{place}: there is a comma after the last element of the array; leave it out")
+        elif text[at : at + 1] != "]":
+            raise InputError(f"{place}: no comma or ] after this element of the array; correct it, or {ON_LINES}")
+    if text[at + 1 :].strip():
+        raise InputError(f"{place}: something follows the end of the array; {ON_LINES}, without an array")
+
+
+def _after_blank(text: str, at: int) -> int:
+    match = re.compile(r"\s*").match(text, at)
+    assert match is not None
+    return match.end()
+
+
+def _checked(row: Any, line: str, place: str) -> dict[str, Any]:
+    if not isinstance(row, dict):
+        what = "an array; " + _from_array() if isinstance(row, list) else "no object; write one {...} on each line"
+        raise InputError(f"{place}: this is JSON, but {what}")
+    if "\\u" in line and not _is_text(row):
+        raise InputError(f"{place}: an escape stands for half a character; write the characters themselves")
+    return row
+
+
+def _from_array() -> str:
+    return f"{ON_LINES}, without [ ] around them and commas between them (jq -c '.[]' FILE)"
+
+
+def _fault(line: str, error: Exception) -> str:
+    """Why a line is no JSON, and what to change."""
+    line = line.strip()
+    if isinstance(error, _ConstantError):
+        return f"{error} is no JSON; write null or a number, or leave out the field"
+    if isinstance(error, json.JSONDecodeError) and error.msg.startswith("Invalid control character"):
+        return f"a string holds a tab or another control character ({_short(error)}); write it as \\t, \\u...."
+    if line.startswith("[") and (len(line) < 3 or line.endswith(("{", ","))):
+        return f"an array begins here; {_from_array()}"
+    if line.endswith(",") and _is_json(line[:-1]):
+        return "there is a comma after the object; leave it out"
+    if _is_json(_EXTRA_COMMA.sub(r"\1", line)):
+        return "there is a comma before } or ], after the last element; leave it out"
+    if line.startswith(("{", "[")) and _is_python(line):
+        return "this is a Python dictionary, not JSON; write it by json.dumps, which puts names in double quotes"
+    at_end = isinstance(error, json.JSONDecodeError) and error.pos >= len(line)
+    if line.startswith("{") and (at_end or line == "{"):
+        return f"an object begins here that does not end on this line; {ON_LINES} (jq -c . FILE)"
+    return f"this is no JSON ({_short(error)}); {ON_LINES}"
+
+
+def _short(error: Exception) -> str:
+    """What is wrong, without the line number, which is that of a part of the file."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at character {error.colno}"
+    return "too deeply nested" if isinstance(error, RecursionError) else str(error)
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _is_python(line: str) -> bool:
+    """Whether a line is a dictionary or list of Python, made of constants; nothing of it is run."""
+    try:
+        return isinstance(ast.literal_eval(line.rstrip(",")), dict | list | tuple)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return False
+
+
+class _ConstantError(ValueError):
+    """NaN or Infinity."""
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _ConstantError(name)
 
 
 def _is_text(row: dict[str, Any]) -> bool:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
+from structperc.data.json_lines import opens_json
 from structperc.errors import InputError
 from structperc.spelling import is_blank
 
@@ -24,8 +25,10 @@ def check_columns(lines: Sequence[str], needed: int, name: str) -> None:
     if not head:
         return
     first, line = head[0]
-    if all(is_json(line) for _, line in head):
-        raise InputError(f"{name}:{first}: this is JSON; write a token per line, and an empty line after a sentence")
+    if all(is_json(line) for _, line in head) or opens_json([line for _, line in head]):
+        raise InputError(
+            f"{name}:{first}: this is JSON; call the file .jsonl to have it read as a table, or write a token per line"
+        )
     if len(line.split()) <= needed:
         return
     refuse_conllu(lines, name)

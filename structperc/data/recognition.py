@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal, get_args
 
+from structperc.data.json_lines import opens_json
 from structperc.data.not_columns import check_columns, ends_sentence, filled, is_json, refuse_conllu
 from structperc.data.reading import DOCSTART
 from structperc.errors import InputError
@@ -20,16 +21,13 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 def recognised(lines: Sequence[str], needed: int, name: str) -> Form:
     """Return the form of the lines of the file `name`, in which columns would need so many fields.
 
-    A model that needs several columns reads columns alone. JSON lines are objects that hold something, in all of the
-    lines. Columns have -DOCSTART- lines, no more fields than are needed, or the same number of fields in more than half
-    of the lines, unless these stand alone, between empty lines, or all end as sentences do. Everything else is running
-    text if a line ends as a sentence does. Raises InputError for CoNLL-U and lists in JSON, and for what could be text
-    and columns.
+    A model that needs several columns reads columns alone. JSON lines begin as an object does. Columns have -DOCSTART-
+    lines, no more fields than are needed, or the same number of fields in more than half of the lines, unless these
+    stand alone, between empty lines, or all end as sentences do. Everything else is running text if a line ends as a
+    sentence does. Raises InputError for CoNLL-U, and for what could be text and columns.
     """
     found = [line for _, line in filled(lines)]
-    if found and all(map(is_json, found)):
-        if found[0].lstrip().startswith("["):
-            raise InputError(f"{name}: this is JSON, but no JSON lines; write one object on each line")
+    if found and (all(map(is_json, found)) or opens_json(found)):
         return "jsonl"
     refuse_conllu(lines, name)
     if needed > 1:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from structperc.data.segments import repair, spans
 from structperc.data.tags import meant_label, notation, read_tag
 from structperc.data.text import read_lines
 from structperc.spelling import counted, quoted
+
+if TYPE_CHECKING:
+    from structperc.data.table_survey import TableSurvey
 
 MOST_LABELS = 1000  # a column with more different strings is none of labels
 SHOWN = 5  # labels that are not of the scheme, in a remark
@@ -51,6 +54,7 @@ class Survey(NamedTuple):
     rivals: Sequence[str] = ()  # further columns with labels of the same types, which give the label away
     comments: Sequence[int] = ()  # lines
     header: int = 0  # line of names of columns; 0: there is none
+    table: "TableSurvey | None" = None  # how it is read if it is a table
 
     @property
     def labelled(self) -> bool:
@@ -69,8 +73,13 @@ class Survey(NamedTuple):
         documents = f"{self.documents:,}" if self.documents else "not marked"
         return f"sentences: {len(self.corpus):,}, tokens: {self.corpus.tokens:,}, documents: {documents}"
 
+    @property
+    def place(self) -> str:
+        """What the places of tokens are: lines, or rows of a table without lines."""
+        return "line" if self.table is None else self.table.row
+
     def line(self, token: int) -> int:
-        """Return the line of the file on which a token stands."""
+        """Return the line of the file, or the row of a table, in which a token stands."""
         assert self.corpus.lines is not None
         return int(self.corpus.lines[token])
 
@@ -113,7 +122,7 @@ class Survey(NamedTuple):
         if self.scheme == "none":
             at = next((t for t, label in enumerate(labels) if label[1:2] == "-"), None)
             if at is not None:
-                yield f"line {self.line(at)} has {quoted(labels[at])}"
+                yield f"{self.place} {self.line(at)} has {quoted(labels[at])}"
             return
         for label, n in self.fit.misfits.items():
             at = labels.index(label)
@@ -123,7 +132,7 @@ class Survey(NamedTuple):
                 found.append(f"perhaps {meant} is meant")
             elif at == 0:
                 found.append("perhaps this is a line of names of columns")
-            yield f"line {self.line(at)} has {quoted(label)}{''.join(f', {more}' for more in found)}"
+            yield f"{self.place} {self.line(at)} has {quoted(label)}{''.join(f', {more}' for more in found)}"
 
     def _outside(self) -> str:
         return notation(self.scheme).outside
@@ -161,7 +170,7 @@ def survey(file: str, reading: Reading = AS_IT_IS) -> Survey:
         corpus = replace(corpus, columns={role: corpus.columns[old] for old, role in own.items()})
         fits = {own[old]: fit for old, fit in fits.items() if old in own}
     rivals = _rivals(corpus, fits, "label") if "label" in fits else []
-    found = _of_corpus(file, roles, None, corpus, reading.labels, fits.get("label"))
+    found = of_corpus(file, roles, None, corpus, reading.labels, fits.get("label"))
     return found._replace(
         line_format=how, rivals=rivals, comments=comment_lines(lines, how), header=header_row(lines, how)
     )
@@ -192,12 +201,13 @@ def _treebank(file: str, reading: Reading) -> Survey:
         if "label" in corpus.columns:
             break
     roles = ["_", "word", "_", "upos", "xpos", "_", "_", "_", "_", "_"]
-    return _of_corpus(file, roles, tags, corpus, reading.labels or "none")
+    return of_corpus(file, roles, tags, corpus, reading.labels or "none")
 
 
-def _of_corpus(
+def of_corpus(
     file: str, roles: list[str], tags: str | None, corpus: Corpus, scheme: str | None, fit: Fit | None = None
 ) -> Survey:
+    """Return what a corpus holds; without a scheme it is the one that fits best."""
     if "label" not in corpus.columns:
         return Survey(file, roles, tags, corpus, "none", [], [])
     sentences = corpus.sentences_of(corpus.columns["label"])

@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,49 +10,79 @@ import pyarrow as pa
 import pyarrow.parquet
 from datasets import Dataset
 
-from structperc.data.json_lines import json_rows
+from structperc.data.annotations import TYPES, Tell, refuse_misfits
+from structperc.data.exports import Row, exported_rows
+from structperc.data.json_lines import json_table
 from structperc.data.table_names import DELIMITERS, FOLDER, JSON, PARQUET, kind_of_table
-from structperc.data.tables import TYPES, Reader, Row, table_rows
+from structperc.data.tables import EMPTY_ROWS, Reader, table_rows
 from structperc.data.text import expand, lines_of, read_whole
 from structperc.errors import InputError
 
 
-def read_table(path: str | Path, reader: Reader, encoding: str = "utf-8") -> Dataset:
+def read_table(path: str | Path, reader: Reader, encoding: str = "utf-8", tell: Tell = refuse_misfits) -> Dataset:
     """Return a table as rows of sentences, see `tables.table_rows`.
 
     The form of the table is that of its name: .parquet, .jsonl (.ndjson, .json), .csv (.tsv), the last two also packed,
-    as .jsonl.gz, or a folder that `save_to_disk` has written. Raises InputError for other names and what is no such
-    table, and as `table_rows` does.
+    as .jsonl.gz, or a folder that `save_to_disk` has written. JSON is an object on each line or an array of objects,
+    also as annotation tools export them (see `exports`). Fields of CSV are between commas, those of .csv whose first
+    line has none between its semicolons or tabs. Raises InputError for other names and what is no such table, and as
+    `table_rows` does.
     """
     path = expand(path)
     name = str(path)
     kind = kind_of_table(path)
-    if kind == FOLDER:
-        return dataset_rows(_saved(path), reader, name)
-    if kind == PARQUET:
-        return dataset_rows(_parquet(path), reader, name)
-    if kind in JSON:
-        return table_rows(json_rows(lines_of(read_whole(path, encoding)), name), reader, name)
-    if kind in DELIMITERS:
-        return table_rows(_csv_rows(read_whole(path, encoding), DELIMITERS[kind], name), reader, name)
+    if kind in (FOLDER, PARQUET):
+        return dataset_rows(_dataset(path), reader, name, tell)
+    if kind in JSON or kind in DELIMITERS:
+        return table_rows(text_rows(read_whole(path, encoding), kind, name, reader.heading), reader, name, tell)
     known = f"{PARQUET}, {', '.join([*JSON, *DELIMITERS])}"
     raise InputError(f"{name}: a table is a file that ends in {known}, or a saved folder; rename it, or use Conll")
 
 
-def columns_of_table(path: str | Path, encoding: str = "utf-8") -> list[str]:
-    """Return the names of the columns of a table; of JSON lines those of the first row. Raises InputError likewise."""
+def all_rows(path: str | Path, encoding: str = "utf-8", heading: bool = True) -> Iterator[Row]:
+    """Yield the rows of a table as they are, with their places. Raises InputError as `read_table` does."""
     path = expand(path)
     kind = kind_of_table(path)
-    if kind not in (*JSON, *DELIMITERS):
-        return (_saved(path) if kind == FOLDER else _parquet(path)).column_names
-    text = read_whole(path, encoding)
-    rows: Iterator[Row] = iter(json_rows(lines_of(text), str(path)))
-    if kind in DELIMITERS:
-        rows = _csv_rows(text, DELIMITERS[kind], str(path))
-    return [name for _, row in islice(rows, 1) for name in row]
+    if kind in JSON or kind in DELIMITERS:
+        return text_rows(read_whole(path, encoding), kind, str(path), heading)
+    return _placed(_dataset(path), str(path))
 
 
-def dataset_rows(data: Any, reader: Reader, name: str) -> Dataset:
+def class_names(path: str | Path, column: str) -> Sequence[str] | None:
+    """Return the names that a parquet file or a saved folder has for the numbers of a column; None for others."""
+    path = expand(path)
+    if kind_of_table(path) not in (PARQUET, FOLDER):
+        return None
+    return _names((_dataset(path).features or {}).get(column))
+
+
+def _dataset(path: Path) -> Dataset:
+    return _saved(path) if kind_of_table(path) == FOLDER else _parquet(path)
+
+
+def _placed(data: Any, name: str) -> Iterator[Row]:
+    """The rows of a data set, with their numbers from 1."""
+    return ((f"{name}, row {number}", row) for number, row in enumerate(data, 1))
+
+
+def text_rows(text: str, kind: str, name: str, heading: bool = True) -> Iterator[Row]:
+    """Yield the rows of a table in a text of JSON or CSV, with their places, see `read_table`.
+
+    The column `EMPTY_ROWS` of CSV, unless the heading names one so, counts empty rows before a row.
+    """
+    if kind in JSON:
+        return exported_rows(json_table(text, name), name)
+    return _csv_rows(text, delimiter_of(text, kind), name, heading)
+
+
+def delimiter_of(text: str, kind: str) -> str:
+    """Return what separates the fields of CSV, see `read_table`."""
+    first = next((line for line in lines_of(text) if line.strip()), "")
+    usual = DELIMITERS[kind]
+    return usual if usual in first else next((one for one in (";", "\t") if one in first), usual)
+
+
+def dataset_rows(data: Any, reader: Reader, name: str, tell: Tell = refuse_misfits) -> Dataset:
     """Return a `datasets.Dataset`, or an `IterableDataset`, which is read to its end, as rows of sentences.
 
     Numbers of labels become the names that `reader`, or else the features of the data, give them. Raises InputError for
@@ -68,8 +97,7 @@ def dataset_rows(data: Any, reader: Reader, name: str) -> Dataset:
         data = data.select_columns(list(dict.fromkeys(reader.columns.values())))
     if isinstance(data, Dataset):
         data = data.with_format(None)
-    rows = ((f"{name}, row {number}", row) for number, row in enumerate(data, 1))
-    return table_rows(rows, reader._replace(names=names), name)
+    return table_rows(_placed(data, name), reader._replace(names=names), name, tell)
 
 
 def _names(feature: Any) -> Sequence[str] | None:
@@ -99,24 +127,32 @@ def _parquet(path: Path) -> Dataset:
         raise InputError(f"{path}: not a parquet file ({' '.join(str(error).split()):.200}); write it again") from None
 
 
-def _csv_rows(text: str, delimiter: str, name: str) -> Iterator[Row]:
+def _csv_rows(text: str, delimiter: str, name: str, heading: bool) -> Iterator[Row]:
     """The rows after the heading, as strings; a place is the line on which a row ends."""
     whole = (f"{line}\n" for line in lines_of(text.rstrip("\r\n")))
     lines = csv.reader(whole, delimiter=delimiter, strict=True)
     try:
-        heading: list[str] | None = None
+        names: list[str] | None = None
+        empty = 0
         for fields in lines:
             place = f"{name}:{lines.line_num}"
-            if not fields or (heading is None and not any(fields)):
+            if not any(field.strip() for field in fields):
+                empty += 1
                 continue
-            if heading is None:
-                heading = fields
-                if len(set(fields)) < len(fields):
-                    raise InputError(f"{place}: the heading names a column twice; rename one")
-            elif len(fields) != len(heading):
-                raise InputError(f"{place}: {len(fields)} fields, but the heading has {len(heading)}; correct it")
-            else:
-                row: Mapping[str, Any] = dict(zip(heading, fields, strict=True))
-                yield place, row
+            if names is None:
+                names = _heading(fields, place) if heading else [str(n) for n in range(1, len(fields) + 1)]
+                if heading:
+                    continue
+            if len(fields) != len(names):
+                first = "the heading has" if heading else "the first row has"
+                raise InputError(f"{place}: {len(fields)} fields, but {first} {len(names)}; correct it")
+            yield place, {EMPTY_ROWS: str(empty), **dict(zip(names, fields, strict=True))}
     except csv.Error as error:
         raise InputError(f"{name}:{lines.line_num}: not readable as CSV ({error}); correct it") from None
+
+
+def _heading(fields: list[str], place: str) -> list[str]:
+    names = [field.strip() for field in fields]
+    if len(set(names)) < len(names):
+        raise InputError(f"{place}: the heading names a column twice; rename one")
+    return names

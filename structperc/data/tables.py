@@ -6,23 +6,31 @@ sentence, with lists or with strings that are split at white space.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from structperc.data.annotations import (
+    Annotated,
+    Cutting,
+    Labelled,
+    Tell,
+    label_texts,
+    read_spans,
+    refuse_misfits,
+)
+from structperc.data.exports import Row
 from structperc.data.rows import rows
 from structperc.data.segments import convert
 from structperc.data.tags import label_of
 from structperc.errors import InputError
-from structperc.text import TextSpan, TokenizedText, to_tokens, tokenized
-from structperc.text.sentences import SENTENCES
-from structperc.text.tokenizer import TOKENIZERS
+from structperc.text import TextSpan
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
 TEXT, SPANS, SENTENCE, DOCUMENT = "text", "spans", "sentence", "document"  # roles that are no columns of tokens
-TYPES = ("label", "type", "entity_group")  # how records call the type of a span
-Row = tuple[str, Mapping[str, Any]]  # its place, for messages, and its values by the names of its columns
+EMPTY_ROWS = ""  # the column of sentences of CSV whose sentences end with an empty row
 
 
 class Reader(NamedTuple):
@@ -31,16 +39,21 @@ class Reader(NamedTuple):
     Args:
         columns: the column of each role.
         names: the names of labels kept as numbers, by role.
-        tokens: how running text is cut, a name of `text.tokenizer.TOKENIZERS`.
-        sentences: where its sentences begin, a name of `text.sentences.SENTENCES`.
+        cutting: how running text becomes tokens, and its spans labels.
         scheme: in which spans become labels.
+        heading: whether the first row of CSV names its columns; else these are called "1", "2", ...
     """
 
     columns: Mapping[str, str]
     names: Mapping[str, Sequence[str]] = {}
-    tokens: str = "conll"
-    sentences: str = "rules"
+    cutting: Cutting = Cutting()
     scheme: str = "IOB2"
+    heading: bool = True
+
+    def options(self) -> dict[str, Any]:
+        """Return all options by name, those of the cutting among them."""
+        own = self._asdict()
+        return {**own.pop("cutting")._asdict(), **own}
 
     def check(self, name: str) -> None:
         """Raise InputError for roles that cannot be read together, and unknown ways to cut a text."""
@@ -49,9 +62,7 @@ class Reader(NamedTuple):
             raise InputError(f"{name}: columns name text and {sorted(given - {TEXT, SPANS, DOCUMENT})}; leave out one")
         if not given & {TEXT, "word"} or "line" in given or (SPANS in given and TEXT not in given):
             raise InputError(f"{name}: columns must name word, or text and spans, and no line; not {sorted(given)}")
-        for option, value, known in (("tokens", self.tokens, TOKENIZERS), ("sentences", self.sentences, SENTENCES)):
-            if value not in known:
-                raise InputError(f"{option} must be one of {', '.join(known)}, not {value!r}")
+        self.cutting.check()
         if SPANS in given and self.scheme == "none":
             raise InputError(f"{name}: spans are segments; set scheme to IOB2, IOBES, ...")
 
@@ -62,21 +73,25 @@ class Sentence(NamedTuple):
     place: str
     document: Any  # what tells its document from others; None: it is one by itself
     columns: dict[str, list[str]]  # by role
+    lines: list[int]  # those of its tokens, for tables in text files; else empty
 
 
-def table_rows(found: Iterable[Row], reader: Reader, name: str) -> "Dataset":
+def table_rows(found: Iterable[Row], reader: Reader, name: str, tell: Tell = refuse_misfits) -> "Dataset":
     """Return the rows of the table `name` as rows of sentences, see `rows.rows`.
 
-    Raises InputError with the place of a row for columns that it lacks, values that are no words or labels, columns of
-    different lengths, spans that do not fit the tokens, and documents that are not in one piece; for a table without
-    tokens it begins with the name.
+    `tell` is called with what is found about spans that do not fit the tokens. Raises InputError with the place of a
+    row for columns that it lacks, values that are no words or labels, columns of different lengths, spans that do not
+    fit the tokens, and documents that are not in one piece; for a table without tokens it begins with the name.
     """
     reader.check(name)
-    read = _texts if TEXT in reader.columns else _tokens if SENTENCE in reader.columns else _sentences
+    if TEXT in reader.columns:
+        sentences = _texts(found, reader, name, tell)
+    else:
+        sentences = (_tokens if SENTENCE in reader.columns else _sentences)(found, reader)
     flat: dict[str, list[str]] = {}
-    boundaries, documents = [0], []
+    boundaries, documents, numbers = [0], [], []
     seen: dict[tuple[str, Any], int] = {}
-    for number, (place, document, columns) in enumerate(read(found, reader)):
+    for number, (place, document, columns, lines) in enumerate(sentences):
         for role, values in columns.items():
             if len(values) != len(columns["word"]):
                 raise InputError(f"{place}: {len(columns['word'])} words, but {len(values)} of {role!r}; correct it")
@@ -88,9 +103,10 @@ def table_rows(found: Iterable[Row], reader: Reader, name: str) -> "Dataset":
             )
         documents.append(seen[key])
         boundaries.append(len(flat["word"]))
+        numbers += lines
     if not flat.get("word"):
         raise InputError(f"{name}: there are no tokens in it")
-    return rows(flat, boundaries, documents)
+    return rows(flat, boundaries, documents, numbers if len(numbers) == len(flat["word"]) else None)
 
 
 def _sentences(found: Iterable[Row], reader: Reader) -> Iterator[Sentence]:
@@ -103,7 +119,7 @@ def _sentences(found: Iterable[Row], reader: Reader) -> Iterator[Sentence]:
             if not isinstance(values, Sequence):
                 raise InputError(f"{place}: column {column!r} holds {value!r:.40}, no list of strings; change columns")
             columns[role] = [_string(one, role, column, place, reader) for one in values]
-        yield Sentence(place, _document(row, place, reader), columns)
+        yield Sentence(place, _document(row, place, reader), columns, _line(place) * len(columns["word"]))
 
 
 def _tokens(found: Iterable[Row], reader: Reader) -> Iterator[Sentence]:
@@ -111,58 +127,69 @@ def _tokens(found: Iterable[Row], reader: Reader) -> Iterator[Sentence]:
     current: Sentence | None = None
     last = None
     for place, row in found:
-        told = row.get(reader.columns[SENTENCE])
+        told = _sentence(row, place, reader)
         if current is None or (told not in (None, "") and told != last):
             if current is not None:
                 yield current
-            current, last = Sentence(place, _document(row, place, reader), {r: [] for r, _ in _of_tokens(reader)}), told
+            document, last = _document(row, place, reader), told
+            current = Sentence(place, document, {role: [] for role, _ in _of_tokens(reader)}, [])
         for role, column in _of_tokens(reader):
             current.columns[role].append(_string(_value(row, column, place), role, column, place, reader))
+        current.lines.extend(_line(place))
     if current is not None:
         yield current
 
 
-def _texts(found: Iterable[Row], reader: Reader) -> Iterator[Sentence]:
+def _sentence(row: Mapping[str, Any], place: str, reader: Reader) -> Any:
+    """What tells the sentence of a token from others."""
+    column = reader.columns[SENTENCE]
+    if column not in row:
+        if column == EMPTY_ROWS:
+            raise InputError(f"{place}: sentence: '' is for CSV, where sentences end with an empty row; name a column")
+        raise _missing(row, column, place)
+    return row[column]
+
+
+def _line(place: str) -> list[int]:
+    """The line that a place names, "file:line", in a list; an empty one for places of another kind."""
+    _, colon, line = place.rpartition(":")
+    return [int(line)] if colon and line.isdecimal() else []
+
+
+def _texts(found: Iterable[Row], reader: Reader, name: str, tell: Tell) -> Iterator[Sentence]:
     """A text in each row, which is a document unless rows say otherwise."""
+    texts, documents = [], []
     for number, (place, row) in enumerate(found):
-        value = _value(row, reader.columns[TEXT], place)
+        column = reader.columns[TEXT]
+        value = _value(row, column, place)
         if not isinstance(value, str):
-            raise InputError(f"{place}: column {reader.columns[TEXT]!r} holds {value!r:.40}, no text; change columns")
-        text = tokenized(value, TOKENIZERS[reader.tokens], SENTENCES[reader.sentences])
+            raise InputError(f"{place}: column {column!r} holds {value!r:.40}, no text; change columns")
+        documents.append(_document(row, place, reader) if DOCUMENT in reader.columns else number)
+        texts.append(Annotated(place, value, _spans(row, place, reader) if SPANS in reader.columns else None))
+    labelled = label_texts(texts, reader.cutting, name, tell)
+    for (place, _, spans), document, (text, found_spans) in zip(texts, documents, labelled, strict=True):
         words = text.words
-        labels = _labels(text, _spans(row, place, reader), place) if SPANS in reader.columns else None
-        document = _document(row, place, reader) if DOCUMENT in reader.columns else number
+        labels = None if spans is None else _labels(Labelled(text, found_spans))
         for a, b in pairwise(text.sentences):
             own = {} if labels is None else {"label": convert(labels[a:b], "IOB2", reader.scheme)}
-            yield Sentence(place, document, {"word": words[a:b], **own})
+            yield Sentence(place, document, {"word": words[a:b], **own}, _line(place) * (b - a))
 
 
-def _labels(text: TokenizedText, spans: Iterable[TextSpan], place: str) -> list[str]:
+def _labels(found: Labelled) -> list[str]:
     """Labels of the tokens of a text in IOB2."""
-    labels = ["O"] * len(text.tokens)
-    for first, end, kind in to_tokens(text, spans, place):
+    labels = ["O"] * len(found.text.tokens)
+    for first, end, kind in found.spans:
         labels[first:end] = [label_of("B", kind), *[label_of("I", kind)] * (end - first - 1)]
     return labels
 
 
-def _spans(row: Mapping[str, Any], place: str, reader: Reader) -> Iterator[TextSpan]:
-    """Spans as records with start, end and label (or type), as lists of these three, or as a record of lists."""
+def _spans(row: Mapping[str, Any], place: str, reader: Reader) -> list[TextSpan]:
+    """The spans of a row."""
     column = reader.columns[SPANS]
-    value = _value(row, column, place)
-    if isinstance(value, Mapping) and all(isinstance(one, Sequence) for one in value.values()):
-        value = [dict(zip(value, one, strict=False)) for one in zip(*value.values(), strict=False)]
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        raise InputError(f"{place}: column {column!r} holds {value!r:.40}, no list of spans; change columns")
-    for i, one in enumerate(value):
-        parts = list(one) if isinstance(one, Sequence) and not isinstance(one, str) else []
-        if isinstance(one, Mapping):
-            kind = next((one[key] for key in TYPES if one.get(key) is not None), None)
-            parts = [one.get("start"), one.get("end"), kind]
-        if len(parts) == 3 and isinstance(parts[2], int):
-            parts[2] = _string(parts[2], SPANS, column, place, reader)
-        if [type(part) for part in parts] != [int, int, str] or not parts[2] or parts[2].split() != [parts[2]]:
-            raise InputError(f"{place}: {column}[{i}] must have start, end and label, without spaces; not {one!r:.80}")
-        yield TextSpan(*parts)
+    if column in row and row[column] is None:
+        raise InputError(f"{place}: column {column!r} holds nothing; write [] for no spans, or leave out the row")
+    named = partial(_string, role=SPANS, column=column, place=place, reader=reader)
+    return read_spans(_value(row, column, place), column, place, named)
 
 
 def _of_tokens(reader: Reader) -> list[tuple[str, str]]:
@@ -171,10 +198,15 @@ def _of_tokens(reader: Reader) -> list[tuple[str, str]]:
 
 def _value(row: Mapping[str, Any], column: str, place: str) -> Any:
     if column not in row:
-        raise InputError(f"{place}: no column {column!r} among {list(row)}; change columns")
+        raise _missing(row, column, place)
     if row[column] is None:
         raise InputError(f"{place}: column {column!r} holds nothing; fill it in, or leave out the row")
     return row[column]
+
+
+def _missing(row: Mapping[str, Any], column: str, place: str) -> InputError:
+    there = [name for name in row if name != EMPTY_ROWS]
+    return InputError(f"{place}: no column {column!r} among {there}; change columns")
 
 
 def _document(row: Mapping[str, Any], place: str, reader: Reader) -> Any:

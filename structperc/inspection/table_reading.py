@@ -4,9 +4,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from structperc.data.annotations import Cutting
 from structperc.data.corpus import Corpus
 from structperc.data.reading import PREDICTED, Reading
-from structperc.data.table_names import DELIMITERS, kind_of_table
+from structperc.data.table_names import DELIMITERS, USUAL, candidate_columns, kind_of_table, named_columns
 from structperc.data.text import expand
 from structperc.errors import InputError
 from structperc.light import Labeller
@@ -15,13 +16,6 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 TEXT, SPANS, DOCUMENT = "text", "spans", "document"
 GOLD = ("label", SPANS)
-USUAL = {  # names that columns of a role often have
-    "word": ("word", "words", "token", "tokens"),
-    "label": ("label", "labels", "tag", "tags", "ner_tags"),
-    TEXT: ("text",),
-    SPANS: ("spans", "entities"),
-    DOCUMENT: ("document", "document_id", "doc_id"),
-}
 
 
 def is_table(tagger: Labeller, file: str, columns: Sequence[str] | None) -> bool:
@@ -42,18 +36,18 @@ def table_corpus(tagger: Labeller, file: str, reading: Reading) -> Corpus:
     these columns are there, or columns are found by their usual names, which is said. Raises InputError for columns
     that the tagger needs and nothing names, and as `data.Table` does.
     """
-    from structperc.data.table_files import columns_of_table, read_table  # need data sets
+    from structperc.data.table_files import all_rows, read_table  # need data sets
     from structperc.data.tables import Reader
 
     assert reading.unit is not None
     assert reading.labels is not None
     trained: Mapping[str, Any] = {}
     if reading.columns:
-        columns = _named(reading.columns, file)
+        columns = named_columns(reading.columns, file)
     else:
-        given = columns_of_table(file, reading.encoding)
-        trained = _as_trained(tagger, given)
-        columns = trained.get("columns") or _found(tagger, given, file)
+        row = next((row for _, row in all_rows(file, reading.encoding)), {})
+        trained = _as_trained(tagger, list(row))
+        columns = trained.get("columns") or _found(tagger, row, file)
     if TEXT in columns:
         tagger.check_words_alone()
     elif missing := [role for role in ("word", *tagger.features.columns) if role not in columns]:
@@ -63,14 +57,6 @@ def table_corpus(tagger: Labeller, file: str, reading: Reading) -> Corpus:
     return Corpus.from_dataset(rows, reading.unit, file)
 
 
-def _named(columns: Sequence[str], file: str) -> dict[str, str]:
-    """Roles and columns that a user has named."""
-    pairs = [one.partition("=") for one in columns]
-    if wrong := [role for role, _, column in pairs if not column]:
-        raise InputError(f"{file}: --columns of a table are ROLE=COLUMN, such as word=tokens, not {wrong[0]!r}")
-    return {role: column for role, _, column in pairs}
-
-
 def _as_trained(tagger: Labeller, given: Sequence[str]) -> Mapping[str, Any]:
     """The options of `Reader` for the training files, if these columns have all that was read of them but labels."""
     options = tagger.training_files
@@ -78,17 +64,19 @@ def _as_trained(tagger: Labeller, given: Sequence[str]) -> Mapping[str, Any]:
     if not isinstance(named, dict) or not {one for role, one in named.items() if role not in GOLD} <= set(given):
         return {}
     columns = {role: column for role, column in named.items() if column in given}
-    return {name: options[name] for name in ("names", "tokens", "sentences") if name in options} | {"columns": columns}
+    cutting = Cutting(**{name: options[name] for name in Cutting._fields if name in options})
+    return {"columns": columns, "names": options.get("names", {}), "cutting": cutting}
 
 
-def _found(tagger: Labeller, given: Sequence[str], file: str) -> dict[str, str]:
-    """Roles and columns by their usual names; text counts only where there is no word."""
-    known = {**{role: (role,) for role in tagger.features.columns}, **USUAL}
-    predicted = {"labels", SPANS} if PREDICTED in given else ()  # see `tag_output`
-    among = {role: [name for name in names if name in given and name not in predicted] for role, names in known.items()}
+def _found(tagger: Labeller, row: Mapping[str, Any], file: str) -> dict[str, str]:
+    """Roles and columns by their usual names in a row; text counts only where there is no word."""
+    known = dict.fromkeys([*tagger.features.columns, *(role for role in USUAL if role != "sentence")])
+    predicted = {"labels", SPANS} if PREDICTED in row else ()  # see `tag_output`
+    among = candidate_columns({name: value for name, value in row.items() if name not in predicted}, known)
+    left_out = {TEXT, SPANS} if among["word"] else known.keys() - {TEXT, SPANS, DOCUMENT}
+    among = {role: names for role, names in among.items() if role not in left_out}
     if unclear := [role for role, names in among.items() if len(names) > 1]:
         raise InputError(f"{file}: {unclear[0]} may be {' or '.join(among[unclear[0]])}; name one in --columns")
-    left_out = {TEXT, SPANS} if among["word"] else known.keys() - {TEXT, SPANS, DOCUMENT}
-    found = {role: names[0] for role, names in among.items() if names and role not in left_out}
+    found = {role: names[0] for role, names in among.items() if names}
     logger.info("%s: read with --columns %s", file, " ".join(f"{role}={column}" for role, column in found.items()))
     return found

@@ -83,6 +83,8 @@ def _record(
 ) -> tuple[dict[str, list[str]], TokenizedText]:
     """Further columns and the text of an object."""
     text = record.get(TEXT)
+    if text is None and TEXT in record and TOKENS not in record:
+        raise InputError(f"{place}: field {TEXT!r} is null; write a string, or leave out the line")
     if text is not None and not isinstance(text, str):
         raise InputError(f"{place}: field {TEXT!r} must be a string, not {type(text).__name__}")
     if TOKENS not in record:

@@ -1,22 +1,21 @@
-"""What a tagger decided about columns or texts, as lines of a file: columns, JSON lines, brat's stand-off, a page."""
+"""What a tagger decided about columns or texts, as files: columns, JSON lines, brat's stand-off, a page."""
 
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from structperc.data.conll import conll_lines, header_line, header_row, with_fields
 from structperc.data.json_lines import json_line
 from structperc.data.reading import PREDICTED
-from structperc.errors import InputError
 from structperc.inspection.tag_input import TEXT, TOKENS, TagInput
 from structperc.inspection.tag_plan import NEW, PREFIX
 from structperc.inspection.text_page import text_page
 from structperc.light.inference import Decided, text_spans
-from structperc.text import TextSpan, TokenizedText
+from structperc.text import TextSpan, TokenizedText, joined
 
 Format = Literal["columns", "jsonl", "brat", "html"]
 FORMATS = get_args(Format)
@@ -24,12 +23,27 @@ Lines = Callable[[TagInput], Iterator[str]]  # what was read -> what is written
 NOTHING = "_"  # the segment's probability where there is no segment
 
 
+class MarkedText(NamedTuple):
+    """A text and the spans found in it, for a pair of files of brat."""
+
+    text: str
+    spans: list[TextSpan]
+
+
+def marked_texts(given: TagInput, decided: Decided, scheme: str) -> list[MarkedText]:
+    """Return each document with its spans; a file of columns that marks no documents is one."""
+    texts = given.texts
+    if given.plan.form == "columns" and not given.plan.above.marked:
+        texts = [joined(given.corpus.sentences_of(given.corpus.columns["word"]))]
+    found = zip(texts, _cut(texts, decided), strict=True)
+    return [MarkedText(text.text, text_spans(text, part, scheme)) for text, part in found]
+
+
 def output_lines(given: TagInput, decided: Decided, scheme: str, form: Format) -> Iterator[str]:
     """Return lines, with their ends, that show what was decided.
 
     Columns: everything that was given, then probabilities where they are known (of the label, and of the segment the
-    token is in, unless the scheme is "none"), last the label. Raises InputError for brat where
-    the input is no running text, whose file brat shows.
+    token is in, unless the scheme is "none"), last the label. For brat see `marked_texts`.
     """
     if form == "columns":
         return column_lines(given, probability_columns(decided, scheme), decided.labels)
@@ -38,11 +52,7 @@ def output_lines(given: TagInput, decided: Decided, scheme: str, form: Format) -
     spans = [text_spans(text, part, scheme) for text, part in found]
     if form == "jsonl":
         return _json_lines(given, found, spans)
-    if form == "html":
-        return text_page(texts, spans, given.corpus.name)
-    if given.plan.form != "text":
-        raise InputError("brat shows marks in a file of running text; give such a file, or another --format")
-    return brat_lines(texts[0].text, spans[0])
+    return text_page(texts, spans, given.corpus.name)
 
 
 def probability_columns(decided: Decided, scheme: str) -> dict[str, list[str]]:
@@ -94,11 +104,14 @@ def _new_names(names: Sequence[str], further: Iterable[str]) -> list[str]:
     return found
 
 
-def brat_lines(text: str, spans: Sequence[TextSpan]) -> Iterator[str]:
-    """Yield the lines of a brat .ann file about a text; a span over several lines has a part for each of them."""
+def brat_lines(text: str, spans: Sequence[TextSpan], before: int = 0) -> Iterator[str]:
+    """Yield the lines of a brat .ann file about a text; a span over several lines has a part for each of them.
+
+    So many characters stand `before` the text in its file.
+    """
     for number, (start, end, kind, confidence) in enumerate(spans, 1):
         parts = [part.span() for part in re.compile(r"[^\n\r]+").finditer(text, start, end)]
-        where = ";".join(f"{a} {b}" for a, b in parts)
+        where = ";".join(f"{a + before} {b + before}" for a, b in parts)
         yield f"T{number}\t{kind} {where}\t{' '.join(text[a:b] for a, b in parts)}\n"
         if confidence is not None:
             yield f"#{number}\tAnnotatorNotes T{number}\tconfidence {confidence:.4f}\n"

@@ -59,6 +59,8 @@ class Plan(NamedTuple):
     whole: bool  # whether the beginning was all of the file
     prefix: str  # of new fields of JSON lines
     names: Sequence[str]  # of all columns of a file of columns
+    shown: str | None = None  # the format of what is written
+    mark: int = 0  # characters before the text in its file: 1 for a byte-order mark
 
     @property
     def ends(self) -> Ends:
@@ -77,9 +79,9 @@ def planned(
     """Return how to read the file `name`, of which labels are written in the format `shown` (None: as columns).
 
     A file is cut into sentences, or into documents where the model or the format wants these, JSON lines into lines and
-    running text into paragraphs; not cut are a text that is one document for the model or the format, whatever is to
-    become a page, and all that a model reads whose attributes count in all of the corpus. Raises InputError for a form
-    that cannot be told or that the model cannot read.
+    running text into paragraphs. Not cut are a text that is one document for the model or the format, whatever is to
+    become a page, columns of which no documents are marked for brat, and all that a model reads whose attributes count
+    in all of the corpus. Raises InputError for a form that cannot be told or that the model cannot read.
     """
     lines = opening.lines
     named = of_columns(reading) or (lines and named_columns(lines[0]))
@@ -102,7 +104,8 @@ def planned(
     together = _documents_matter(tagger, form, shown, unit, cutting)
     cut = _cut(tagger, form, shown, together, known.marked)
     whole = opening.whole or cut == "nowhere"
-    return Plan(name, form, unit, cutting, columns, how, known, cut, together, whole, _prefix(lines), names)
+    prefix, mark = _prefix(lines), int(opening.marked)
+    return Plan(name, form, unit, cutting, columns, how, known, cut, together, whole, prefix, names, shown, mark)
 
 
 def of_columns(reading: Reading) -> str | None:
@@ -118,7 +121,8 @@ def _documents_matter(tagger: Labeller, form: Form, shown: str | None, unit: str
 
 
 def _cut(tagger: Labeller, form: Form, shown: str | None, together: bool, marked: bool) -> str:
-    if tagger.features.extent == "corpus" or shown in ("html", "brat"):
+    one = shown == "html" or (shown == "brat" and form == "columns" and not marked)
+    if tagger.features.extent == "corpus" or one:
         return "nowhere"
     if form == "jsonl":
         return "lines"

@@ -5,9 +5,19 @@ sentences.py    where sentences begin among the tokens
 paragraphs.py   where a text can be cut so that its parts have the same tokens and sentences
 tokenized.py    `TokenizedText`: a text, its tokens and sentences; words joined to a text
 alignment.py    `TextSpan`: a typed stretch of characters; which tokens it has
+invisible.py    characters that show nothing by themselves and stay with the one beside them
 """
 
-from structperc.text.alignment import TextSpan, placed, to_tokens
+from structperc.text.alignment import (
+    Alignment,
+    Misfit,
+    TextSpan,
+    align,
+    in_characters,
+    joined_sentences,
+    placed,
+    to_tokens,
+)
 from structperc.text.paragraphs import paragraph_ends
 from structperc.text.sentences import line_sentences, one_sentence, rule_sentences
 from structperc.text.tokenized import TokenizedText, joined, tokenized
@@ -25,6 +35,11 @@ __all__ = [
     "tokenized",
     "joined",
     "TextSpan",
+    "align",
+    "Alignment",
+    "Misfit",
+    "joined_sentences",
+    "in_characters",
     "to_tokens",
     "placed",
 ]

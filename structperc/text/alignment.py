@@ -1,11 +1,17 @@
 """Spans of characters against tokens: what annotators mark, and what taggers label."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from itertools import accumulate
+from typing import Literal, NamedTuple
 
 from structperc.errors import InputError
+from structperc.text.invisible import invisible_characters
 from structperc.text.tokenized import TokenizedText
+
+Misaligned = Literal["error", "expand", "skip"]
+Overlaps = Literal["error", "longest"]
+Offsets = Literal["characters", "utf-16", "utf-8"]  # what the offsets of spans count
 
 
 class TextSpan(NamedTuple):
@@ -17,49 +23,183 @@ class TextSpan(NamedTuple):
     confidence: float | None = None
 
 
+class Misfit(NamedTuple):
+    """A span that has no tokens of its own."""
+
+    kind: str  # "token cut", "overlap", ..., for counts
+    message: str  # which span it is, and what is wrong with it
+    misaligned: bool  # whether that is up to the option `misaligned`, rather than `overlaps`
+
+
+class Alignment(NamedTuple):
+    """The spans of a text as tokens, and those that do not fit."""
+
+    spans: list[tuple[int, int, str]]  # (first token, token after the last, type) in the order of the text
+    misfits: list[Misfit]
+
+
+def align(
+    text: TokenizedText,
+    spans: Iterable[TextSpan],
+    misaligned: Misaligned = "error",
+    overlaps: Overlaps = "error",
+) -> Alignment:
+    """Return the tokens of spans, and the misfits among them, which are corrected as the options say.
+
+    White space and invisible characters at the edges of tokens do not matter. Nor do sentences, see `joined_sentences`.
+
+    Args:
+        text: the text with its tokens.
+        spans: spans of its characters. Of equal ones one is kept.
+        misaligned: what becomes of spans that do not begin and end as tokens do. "expand": they extend to all tokens
+            that they share a character with, and are left out if there are none; "skip": they are left out; "error":
+            as "expand", for a caller that refuses misfits.
+        overlaps: what becomes of spans that share a token. "longest": the longest is kept, of several the first;
+            "error": the first is kept.
+
+    Example:
+        >>> from structperc.text import tokenized
+        >>> align(tokenized("Anna Lind left"), [TextSpan(0, 8, "PER")], "expand").spans
+        [(0, 2, 'PER')]
+    """
+    tokens = _Tokens(text)
+    found, misfits = [], []
+    for span in {span[:3]: span for span in spans}.values():
+        place: tuple[int, int] | Misfit | None = tokens.of(span)
+        if isinstance(place, Misfit):
+            misfits.append(place)
+            place = None if misaligned == "skip" else tokens.touched(span)
+        if place is not None:
+            found.append((*place, span))
+    if overlaps == "longest":
+        found.sort(key=lambda one: (one[0] - one[1], one[0]))  # the longest one first
+    else:
+        found.sort(key=lambda one: one[:2])
+    taken: dict[int, TextSpan] = {}
+    kept = []
+    for first, end, span in found:
+        rival = next((taken[t] for t in range(first, end) if t in taken), None)
+        if rival is None:
+            taken.update(dict.fromkeys(range(first, end), span))
+            kept.append((first, end, span.type))
+        elif rival != span:
+            what = f"{_named(text, span)} overlaps {rival.start}..{rival.end} {_quoted(text, rival)}"
+            misfits.append(Misfit("overlap", what, False))
+    return Alignment(sorted(kept), misfits)
+
+
 def to_tokens(text: TokenizedText, spans: Iterable[TextSpan], place: str) -> list[tuple[int, int, str]]:
     """Return (first token, token after the last, type) for each span, in the order of the text.
 
-    Raises InputError, which begins with `place`, for spans that are empty or outside of the text, that cut a token or
-    begin or end in white space, that cross the end of a sentence, and that share a token with another one.
+    Raises InputError, which begins with `place`, for the first span that does not fit the tokens, see `align`.
     """
-    begins, ends = ([offsets[i] for offsets in text.tokens] for i in (0, 1))
-    found: list[tuple[int, int, str]] = []
-    for span in sorted(spans, key=lambda span: span[:2]):
-        start, end, kind = span[:3]
-        what = f"{place}: span {start}..{end}"
-        if not 0 <= start < end <= len(text.text):
-            raise InputError(f"{what} is empty or not within the text of {len(text.text)} characters; correct it")
-        what += f" {text.text[start:end]!r:.60}"
-        first, last = bisect_left(begins, start), bisect_left(ends, end)
-        if begins[first : first + 1] != [start] or ends[last : last + 1] != [end]:
-            raise InputError(f"{what} {_misfit(text, start, end)}; move it, or choose another tokenizer")
-        if bisect_left(text.sentences, first + 1) != bisect_left(text.sentences, last + 1):
-            raise InputError(f"{what} crosses the end of a sentence; choose another sentence splitter")
-        if found and found[-1][1] > first:
-            raise InputError(f"{what} overlaps the span before it; keep one of them")
-        found.append((first, last + 1, kind))
-    return found
+    found = align(text, spans)
+    if found.misfits:
+        raise InputError(f"{place}: {found.misfits[0].message}; correct it, or choose another tokenizer")
+    return found.spans
 
 
-def _misfit(text: TokenizedText, start: int, end: int) -> str:
-    """Which token a span cuts, or that it begins or ends between tokens."""
-    for a, b in text.tokens:
-        if a < start < b or a < end < b:
-            return f"cuts the token {text.text[a:b]!r:.60} at {a}..{b}"
-    return "begins or ends in white space"
+def joined_sentences(text: TokenizedText, spans: Iterable[tuple[int, int, str]]) -> TokenizedText:
+    """Return the text without the boundaries of sentences inside of spans of tokens.
+
+    Example:
+        >>> from structperc.text import tokenized
+        >>> text = tokenized("Our firm Yahoo! Inc. grew.")
+        >>> text.sentences, joined_sentences(text, [(2, 5, "ORG")]).sentences
+        ([0, 4, 7], [0, 7])
+    """
+    inside = {t for first, end, _ in spans for t in range(first + 1, end)}
+    return text._replace(sentences=[t for t in text.sentences if t not in inside])
+
+
+def in_characters(text: str, spans: Iterable[TextSpan], unit: Offsets) -> list[TextSpan]:
+    """Return spans whose offsets count code units of UTF-16 or bytes of UTF-8 as spans of characters.
+
+    An offset beyond the text, or inside of a character, becomes one beyond the text.
+
+    Example:
+        >>> in_characters("\\U0001f600 Anna", [TextSpan(3, 7, "PER")], "utf-16")
+        [TextSpan(start=2, end=6, type='PER', confidence=None)]
+    """
+    if unit == "characters" or text.isascii():
+        return list(spans)
+    sizes = [len(char.encode(f"{unit}-le" if unit == "utf-16" else unit, "surrogatepass")) for char in text]
+    width = 2 if unit == "utf-16" else 1
+    places = {at: i for i, at in enumerate(accumulate((size // width for size in sizes), initial=0))}
+    beyond = len(text) + 1
+    return [span._replace(start=places.get(span.start, beyond), end=places.get(span.end, beyond)) for span in spans]
+
+
+class _Tokens:
+    """The tokens of a text by the places where they begin and end."""
+
+    def __init__(self, text: TokenizedText) -> None:
+        self.text = text
+        self.hidden = invisible_characters(text.text)
+        edges = [self._visible(start, end) for start, end in text.tokens]
+        self.starts, self.ends = [start for start, _ in edges], [end for _, end in edges]
+        self.first = {start: t for t, (start, _) in enumerate(text.tokens)} | {a: t for t, a in enumerate(self.starts)}
+        self.last = {end: t for t, (_, end) in enumerate(text.tokens)} | {b: t for t, b in enumerate(self.ends)}
+
+    def of(self, span: TextSpan) -> tuple[int, int] | Misfit:
+        """The first token and the one after the last, or why there are none."""
+        start, end = span[:2]
+        if not 0 <= start < end <= len(self.text.text):
+            beyond = f"is empty or not within the text of {len(self.text.text)} characters"
+            return Misfit("outside of the text or empty", f"span {start}..{end} {beyond}", True)
+        shown = self._visible(start, end)
+        first = self.first.get(start, self.first.get(shown[0]))
+        last = self.last.get(end, self.last.get(shown[1]))
+        if first is not None and last is not None and first <= last:
+            return first, last + 1
+        name = _named(self.text, span)
+        for a, b in self._touching(span):
+            if a < start < b or a < end < b:
+                return Misfit("token cut", f"{name} cuts the token {self.text.text[a:b]!r:.60} at {a}..{b}", True)
+        return Misfit("white space at an edge", f"{name} begins or ends in white space", True)
+
+    def touched(self, span: TextSpan) -> tuple[int, int] | None:
+        """The first token that shares a visible character with a span and the one after the last of these."""
+        first, end = bisect_right(self.ends, span.start), bisect_left(self.starts, span.end)
+        within = 0 <= span.start < span.end <= len(self.text.text)
+        return (first, end) if first < end and within else None
+
+    def _touching(self, span: TextSpan) -> Sequence[tuple[int, int]]:
+        first = bisect_right(self.ends, span.start)
+        return self.text.tokens[max(0, first - 1) : bisect_left(self.starts, span.end) + 1]
+
+    def _visible(self, start: int, end: int) -> tuple[int, int]:
+        """A stretch without invisible characters at its edges."""
+        while start < end and self.text.text[start] in self.hidden:
+            start += 1
+        while start < end and self.text.text[end - 1] in self.hidden:
+            end -= 1
+        return start, end
+
+
+def _named(text: TokenizedText, span: TextSpan) -> str:
+    return f"span {span.start}..{span.end} {_quoted(text, span)}"
+
+
+def _quoted(text: TokenizedText, span: TextSpan) -> str:
+    return f"{text.text[span.start : span.end]!r:.60}"
 
 
 def placed(words: Sequence[Sequence[str]], text: str, place: str) -> TokenizedText:
-    """Return a text with the given words of sentences, which nothing but white space separates.
+    """Return a text with the given words of sentences, which nothing visible separates.
 
     Raises InputError, which begins with `place`, for words that the text does not have in this order.
     """
+    blank = set(invisible_characters(text))
     tokens: list[tuple[int, int]] = []
     at, boundaries = 0, [0]
     for sentence in words:
         for word in sentence:
-            start = len(text) - len(text[at:].lstrip())
+            start = at
+            while not text.startswith(word or " ", start) and start < len(text):
+                if not text[start].isspace() and text[start] not in blank:
+                    break
+                start += 1
             if not word or not text.startswith(word, start):
                 raise InputError(f"{place}: the text has no word {word!r:.60} next after character {at}; correct it")
             at = start + len(word)

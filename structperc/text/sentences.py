@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from structperc.text.invisible import invisible_characters
 from structperc.text.tokenizer import TITLES, Offsets
 
 Split = Callable[[str, Sequence[Offsets]], list[int]]  # -> R + 1 boundaries among N tokens, 0 and N among them
@@ -27,10 +28,11 @@ def rule_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
     A sentence ends at an empty line, and after . ! ? ... with what closes there, if white space and then no small
     letter follows. After an abbreviation it ends only before words such as The, after titles and initials never.
     """
-    words = [text[start:end] for start, end in tokens]
+    hidden = dict.fromkeys(map(ord, invisible_characters(text)))
+    words = [text[start:end].translate(hidden) for start, end in tokens]
     found = [0]
     for t in range(1, len(tokens)):
-        gap = text[tokens[t - 1][1] : tokens[t][0]]
+        gap = text[tokens[t - 1][1] : tokens[t][0]].translate(hidden)
         if gap and (_BLANK_LINE.search(gap) or _ended(words, found[-1], t)):
             found.append(t)
     return [*found, len(tokens)] if tokens else [0]

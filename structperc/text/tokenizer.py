@@ -6,17 +6,17 @@ quarter are three, though e-mail is one. Words of languages that put no spaces b
 """
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import final
+
+from structperc.text.invisible import condense
 
 Offsets = tuple[int, int]  # the token is text[start:end]
 Cut = Callable[[str], Iterable[Offsets]]  # what may be given wherever a tokenizer is due
 
 _BACK = re.compile(r"\\(\d)")
-_JOINERS = "\u00ad\u200c\u200d\u2060"  # soft hyphen and its like are inside of words
-_SAME = str.maketrans({"\u2019": "'", "\u02bc": "'", "\u2010": "-", "\u2011": "-", **dict.fromkeys(_JOINERS, "a")})
+_SAME = str.maketrans({"\u2019": "'", "\u02bc": "'", "\u2010": "-", "\u2011": "-"})
 
 _MONTHS = "Jan|Feb|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec"
 _STATES = "Ala|Ariz|Ark|Calif|Colo|Conn|Del|Fla|Ga|Ill|Ind|Kan|Ky|La|Mass|Md|Mich|Minn|Mo|Mont|Neb|Nev|Okla|Ore|Pa|"
@@ -40,7 +40,7 @@ ABBREVIATION = rf"{_AT}(?:{_MONTHS}|{_STATES}|{_TITLES}|{_NAMES}|ST|MR|DR)\.(?!\
 INITIAL = rf"{_AT}[^\W\d_]\.(?=\s+[^\W\d_])(?<=[^a-z]\.)"
 SHORTENED = rf"'(?:em|til|cause|tis|twas)\b|{_AT}'\d0s\b"
 MONEY = rf"{_AT}(?:US|C|A|HK|NZ|S)\$(?=\s*\d)"
-OTHER = r"\S"
+OTHER = r"[\U0001f1e6-\U0001f1ff]{2}|\S"  # two letters of a flag are one character
 
 LISTED = r"(?m:^)\d{1,2}\.(?=\s+\S)"
 HYPHENATED = rf"(?:{_INITIALS}|{_CORE})(?:(?:{_JOINED}|\.?-)[^\W_]+)*"
@@ -63,8 +63,8 @@ class RuleTokenizer:
     between tokens. English clitics ('s, n't, ...) are tokens of their own.
 
     Args:
-        patterns: tried in this order at each place; they see typographic apostrophes and hyphens as plain ones,
-            and marks of Unicode, such as vowel signs, as letters.
+        patterns: tried in this order at each place; they see typographic apostrophes and hyphens as plain ones, and
+            no invisible characters (see `text.invisible`), which stay with the character beside them.
         divided: tokens that match it as a whole, in upper or lower case, are two: the last group and what is before.
     """
 
@@ -78,9 +78,20 @@ class RuleTokenizer:
         self._token = re.compile("|".join(own))
 
     def __call__(self, text: str) -> list[Offsets]:
-        """Return the offsets (start, end) of the tokens of a text, in their order; no token holds white space."""
+        """Return the offsets (start, end) of the tokens of a text, in their order.
+
+        No token holds white space or consists of invisible characters.
+        """
+        condensed = condense(text)
+        if condensed is None:
+            return self._cut(text)
+        visible, starts, ends = condensed
+        return [(starts[first], ends[last - 1]) for first, last in self._cut(visible)]
+
+    def _cut(self, text: str) -> list[Offsets]:
+        """The tokens of a text without invisible characters."""
         found: list[Offsets] = []
-        for match in self._token.finditer(_plain(text)):
+        for match in self._token.finditer(text if text.isascii() else text.translate(_SAME)):
             start, end = match.span()
             inside = self._divided.fullmatch(match[0])
             if inside is not None and inside.lastindex is not None:
@@ -94,14 +105,6 @@ class RuleTokenizer:
 def _later(shift: int, reference: re.Match[str]) -> str:
     """A reference to a group of a pattern that stands after others, which have so many groups."""
     return f"\\{int(reference[1]) + shift}"
-
-
-def _plain(text: str) -> str:
-    """The text as the patterns see it, of the same length."""
-    if text.isascii():
-        return text
-    marks = {ord(c): "a" for c in set(text) if unicodedata.category(c).startswith("M")}
-    return text.translate(_SAME).translate(marks)
 
 
 _CONLL = RuleTokenizer([WEB, SMILEY, LISTED, SHORTENED, ABBREVIATION, INITIAL, MONEY, HYPHENATED, DASHES, OTHER])

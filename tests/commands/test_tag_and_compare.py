@@ -69,7 +69,7 @@ def test_tag_refuses_what_is_no_column_file(fails, run, file, model):
     for text, message in (
         ("\nAngela Merkel visited Stromburg\n\n\nShe left it\n", "text.txt: this may be running text or columns; set"),
         ('{"a":1}\n{"b":[]}\n', "text.txt:1: there is neither a field 'tokens' nor 'text' among ['a']"),
-        ('[{"a":1}]', "text.txt: this is JSON, but no JSON lines; write one object on each line"),
+        ('[{"a":1}]', "text.txt:1: this is JSON, but an array; write one object on each line"),
     ):
         assert message in fails("tag", model, file(text))
     for text in ("Angela Merkel visited Stromburg .\n", "She left.\nHe stayed!\n"):

@@ -168,7 +168,7 @@ BAD = {"tokens": ["Bo"], "ner": ["O"]}
         ("a.jsonl", lines([{**BAD, "ner": [None]}]), {}, "a.jsonl:1: column 'ner' holds None where a word or label"),
         ("a.jsonl", lines([{**BAD, "ner": None}]), {}, "a.jsonl:1: column 'ner' holds nothing; fill it in"),
         ("a.jsonl", lines([{**BAD, "tokens": 5}]), {}, "a.jsonl:1: column 'tokens' holds 5, no list of strings"),
-        ("a.jsonl", "{\n", {}, "a.jsonl:1: this is no JSON"),
+        ("a.jsonl", "{\n", {}, "a.jsonl:1: an object begins here"),
         ("a.jsonl", "\n", {}, "a.jsonl: there are no tokens in it"),
         ("a.csv", "tokens,ner\na b,O\n", {}, "a.csv:2: 2 words, but 1 of 'label'"),
         ("a.csv", "tokens,ner\na,O,O\n", {}, "a.csv:2: 3 fields, but the heading has 2"),

@@ -18,7 +18,8 @@ def test_bad_outputs_of_commands_are_refused_before_work_begins(fails, tmp_path)
             assert "folder.png: this is a folder" in fails(*command, option, tmp_path / "folder.png")
             assert "no name for a file" in fails(*command, option, "")
     for command in (["tag", "-o"], ["explain", "--html"], ["decisions", "--html"]):
-        assert "folder: this is a folder" in fails(command[0], model, "file", command[1], tmp_path / "folder")
+        if command[0] != "tag":  # which writes into folders
+            assert "folder: this is a folder" in fails(command[0], model, "file", command[1], tmp_path / "folder")
         assert "no name for a file" in fails(command[0], model, "file", command[1], "")
 
 

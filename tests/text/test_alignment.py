@@ -1,60 +1,89 @@
 """Spans of characters against tokens, by naive loops."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structperc.errors import InputError
-from structperc.text import TextSpan, line_sentences, placed, to_tokens, tokenized
+from structperc.text import (
+    TextSpan,
+    align,
+    in_characters,
+    joined_sentences,
+    line_sentences,
+    placed,
+    to_tokens,
+    tokenized,
+)
 
 TEXT = "Anna Lind met Bo.\nBo left Rome"
 
 
 def naive(text, spans):
-    """Token spans by looking at each pair of tokens; None where a span has none or one overlaps."""
-    found, taken = [], set()
-    for start, end, kind in sorted(span[:3] for span in spans):
+    """Tokens of spans by looking at each pair of tokens, and the spans that have none or share one; equal are one."""
+    found, taken, misfits = [], set(), []
+    for start, end, kind in sorted({span[:3] for span in spans}):
         fits = [
             (i, j + 1, kind)
-            for a, b in zip(text.sentences[:-1], text.sentences[1:], strict=True)
-            for i in range(a, b)
-            for j in range(i, b)
+            for i in range(len(text.tokens))
+            for j in range(i, len(text.tokens))
             if text.tokens[i][0] == start and text.tokens[j][1] == end
         ]
         if not fits or taken & set(range(*fits[0][:2])):
-            return None
+            misfits.append((start, end, kind))
+            continue
         taken |= set(range(*fits[0][:2]))
         found += fits
-    return found
+    return found, misfits
+
+
+DRAWN = st.text("ab.\n ", max_size=12).flatmap(
+    lambda text: st.tuples(
+        st.just(text),
+        st.lists(st.builds(TextSpan, *[st.integers(-1, len(text) + 1)] * 2, st.sampled_from("XY")), max_size=3),
+    )
+)
 
 
 @settings(max_examples=60)
-@given(
-    st.text("ab.\n ", max_size=12).flatmap(
-        lambda text: st.tuples(
-            st.just(text),
-            st.lists(st.builds(TextSpan, *[st.integers(-1, len(text) + 1)] * 2, st.sampled_from("XY")), max_size=3),
-        )
-    )
-)
+@given(DRAWN)
 def test_spans_have_the_tokens_that_naive_loops_find(drawn):
     text, spans = tokenized(drawn[0], sentences=line_sentences), drawn[1]
-    expected = naive(text, spans)
-    if expected is None:
+    expected, misfits = naive(text, spans)
+    assert len(align(text, spans, "skip").misfits) == len(misfits)
+    assert not misfits or align(text, spans).misfits
+    if misfits:
         with pytest.raises(InputError, match=r"^row 1: span "):
             to_tokens(text, spans, "row 1")
     else:
         assert to_tokens(text, spans, "row 1") == expected
 
 
+@settings(max_examples=60)
+@given(DRAWN)
+def test_spans_are_expanded_to_all_tokens_that_they_touch(drawn):
+    text, spans = tokenized(drawn[0]), drawn[1]
+    for start, end, kind in {span[:3] for span in spans}:
+        touched = [t for t, (a, b) in enumerate(text.tokens) if a < end and start < b]
+        inside = 0 <= start < end <= len(drawn[0])
+        expected = [(touched[0], touched[-1] + 1, kind)] if touched and inside else []
+        assert align(text, [TextSpan(start, end, kind)], "expand").spans == expected
+    kept = align(text, spans, "expand", "longest").spans
+    assert all(before[1] <= after[0] for before, after in pairwise(kept))
+    assert {one for one, *_ in align(text, spans, "skip", "longest").misfits} >= {
+        one for one, _, misaligned in align(text, spans).misfits if misaligned
+    }
+
+
 @pytest.mark.parametrize(
     ("spans", "message"),
     [
-        ([(0, 7)], "row 7: span 0..7 'Anna Li' cuts the token 'Lind' at 5..9; move it"),
+        ([(0, 7)], "row 7: span 0..7 'Anna Li' cuts the token 'Lind' at 5..9; correct it"),
         ([(0, 5)], "row 7: span 0..5 'Anna ' begins or ends in white space"),
         ([(3, 3)], "row 7: span 3..3 is empty or not within the text of 30 characters"),
-        ([(14, 20)], "row 7: span 14..20 'Bo.\\nBo' crosses the end of a sentence"),
-        ([(5, 9), (0, 9)], "row 7: span 5..9 'Lind' overlaps the span before it"),
+        ([(5, 9), (0, 9)], "row 7: span 5..9 'Lind' overlaps 0..9 'Anna Lind'"),
     ],
 )
 def test_spans_that_do_not_fit_are_named(spans, message):
@@ -63,10 +92,53 @@ def test_spans_that_do_not_fit_are_named(spans, message):
     assert str(error.value).startswith(message)
 
 
+def test_the_longest_of_spans_that_share_a_token_is_kept():
+    text = tokenized("Anna Lind of Acme Corp left")
+    ends = [(0, 4, "A"), (0, 9, "B"), (5, 17, "C"), (13, 22, "D"), (5, 17, "C")]
+    marks = [TextSpan(*one) for one in ends]
+    found = align(text, marks, "error", "longest")
+    assert found.spans == [(0, 1, "A"), (1, 4, "C")]
+    assert len(found.misfits) == 2
+    assert [one.kind for one in align(text, [TextSpan(0, 6, "A"), TextSpan(0, 4, "B")]).misfits] == [
+        "token cut",
+        "overlap",
+    ]
+    assert align(text, marks[3:4] * 2).spans == [(3, 5, "D")]
+
+
+def test_invisible_characters_at_edges_do_not_matter():
+    text = tokenized("\ufeffAnna\u200b \u2066Lind\u2069 left")
+    assert text.words[1] == "\u2066Lind\u2069"
+    for start in (0, 1):
+        for end in (12, 13):
+            assert align(text, [TextSpan(start, end, "PER")]).spans == [(0, 2, "PER")]
+    assert align(text, [TextSpan(1, 5, "PER")]).spans == [(0, 1, "PER")]
+
+
+@settings(max_examples=40)
+@given(st.text("aé\u20ac\U0001f600 ", max_size=8), st.sampled_from(["utf-16", "utf-8"]), st.data())
+def test_offsets_in_code_units(text, unit, data):
+    start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
+    codec, width = ("utf-16-le", 2) if unit == "utf-16" else ("utf-8", 1)
+    given = [len(text[:at].encode(codec)) // width for at in (start, end)]
+    assert in_characters(text, [TextSpan(*given, "X")], unit) == [TextSpan(start, end, "X")]
+    if unit == "utf-16" and "\U0001f600" in text:
+        inside = len(text[: text.index("\U0001f600")].encode(codec)) // width + 1
+        assert in_characters(text, [TextSpan(0, inside, "X")], unit)[0].end > len(text)
+
+
+def test_no_sentence_ends_inside_of_a_span():
+    text = tokenized("Our firm Yahoo! Inc. grew. It is big.")
+    assert list(text.sentences) == [0, 4, 7, 11]
+    assert list(joined_sentences(text, [(2, 5, "ORG")]).sentences) == [0, 7, 11]
+    assert list(joined_sentences(text, [(4, 7, "ORG")]).sentences) == [0, 4, 7, 11]
+
+
 def test_words_are_found_in_their_text():
     text = placed([["Anna", "Lind"], [], ["met"]], "Anna  Lind\tmet", "row 1")
     assert text.words == ["Anna", "Lind", "met"]
     assert list(text.sentences) == [0, 2, 3]
+    assert placed([["Anna", "Lind"]], "Anna\u200b Lind", "row 1").tokens == [(0, 4), (6, 10)]
     for words in (["Lind"], ["Anna", "met"], ["Anna", ""], ["Anna", "Lind", "met", "met"]):
         with pytest.raises(InputError, match="row 1: the text has no word"):
             placed([words], "Anna  Lind\tmet", "row 1")

@@ -25,8 +25,9 @@ PARTS = [
     "é.",
     "x_B.",
     "3.5",
+    "\u200b",
 ]
-GAPS = [" ", " ", "\n", "\n\n", "\n \n", "\r\n\r\n", "\n\t\n\n", " \n\n ", ""]
+GAPS = [" ", " ", "\n", "\n\n", "\n \n", "\r\n\r\n", "\n\t\n\n", " \n\n ", "", "\u2069\n\n"]
 
 
 def words_of(text, tokenizer, sentences):

@@ -18,14 +18,60 @@ from structperc.text import (
     tokenized,
     ud_tokens,
 )
+from structperc.text.invisible import without_invisible
 
 PIECES = st.sampled_from(
     ["Anna", "U.S.", "n't", "'s", "’s", "-", ".", "...", "can", "not", "http://a.b/c?d", "a@b.c", "5", "1,000", ":-)"]
 ) | st.sampled_from(
     ['"', "(", ")", " ", "\n", "\r\n", "\u2028", "\u00a0", "é", "e\u0301", "\u0928\u093f", "\U0001f600", "$", "!?"]
 )
+HIDDEN = [*"\u200b\u200d\u200e\u2066\u2069\ufe0f\ufeff\u00ad\u0301\u0903\u20e3\x07\x80\u3164\U0001f3fd\U000e0067"]
+HIDING = (
+    st.lists(PIECES | st.sampled_from(HIDDEN), max_size=25)
+    .map("".join)  # a joiner makes one picture of two
+    .map(lambda text: text.replace("\U0001f600", "") if "\u200d" in text else text)
+)
 TEXTS = st.one_of(st.text(max_size=40), st.lists(PIECES, max_size=25).map("".join))
 SPLITS = (rule_sentences, line_sentences, one_sentence)
+
+
+def visible(text):
+    return "".join(char for char in text if char not in HIDDEN and not char.isspace())
+
+
+@settings(max_examples=60)
+@given(HIDING)
+def test_invisible_characters_stay_with_what_is_visible(text):
+    for cut in (conll_tokens, ud_tokens):
+        found = tokenized(text, cut)
+        at = 0
+        for start, end in found.tokens:
+            assert at <= start < end <= len(text)
+            assert visible(text[start:end])
+            left = text[at:start]
+            assert not visible(left)
+            assert not left[-1:] or left[-1].isspace()  # what is hidden is with the token beside it
+            at = end
+        assert not visible(text[at:])
+        assert not text[at:] or text[at].isspace() or not found.tokens
+        shown = "".join(char for char in text if char not in HIDDEN)
+        assert [visible(word) for word in found.words] == tokenized(shown, cut).words
+        assert list(found.sentences) == list(tokenized(shown, cut).sentences)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("\ufeffAnna\u200b met\u2066 Bo\u2069.", ["\ufeffAnna\u200b", "met\u2066", "Bo\u2069", "."]),
+        ("co\u00adop \u200b it\u200d's", ["co\u00adop", "it\u200d", "'s"]),
+        ("\u2764\ufe0f\U0001f44d\U0001f3fd 1\ufe0f\u20e3", ["\u2764\ufe0f", "\U0001f44d\U0001f3fd", "1\ufe0f\u20e3"]),
+        ("\U0001f469\U0001f3fd\u200d\U0001f680\U0001f44d", ["\U0001f469\U0001f3fd\u200d\U0001f680", "\U0001f44d"]),
+        ("\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", ["\U0001f1e9\U0001f1ea", "\U0001f1eb\U0001f1f7"]),
+        ("\u200b \ufeff\n", []),
+    ],
+)
+def test_tokens_of_characters_that_are_several(text, words):
+    assert both(text) == [words] * 2
 
 
 @settings(max_examples=40)
@@ -34,7 +80,7 @@ def test_tokens_are_the_text_without_its_white_space(text):
     for cut in (conll_tokens, ud_tokens):
         for sentences in SPLITS:
             found = tokenized(text, cut, sentences)  # checks their order
-            assert "".join(found.words) == "".join(text.split())
+            assert without_invisible("".join(found.words)) == without_invisible("".join(text.split()))
             assert not any(word.split() != [word] for word in found.words)
             assert list(chain.from_iterable(found.word_lists)) == found.words
             assert all(found.word_lists)
@@ -103,14 +149,53 @@ def test_a_tokenizer_of_ones_own():
     assert RuleTokenizer([r"\d", r"\w+"])("12 ab!") == [(0, 1), (1, 2), (3, 5)]
     assert RuleTokenizer([r"(a)\1", r"(b)\1", r"\w"])("aabba") == [(0, 2), (2, 4), (4, 5)]
     assert tokenized("a b", lambda text: [(0, 3)]).words == ["a b"]
-    for wrong in ([(0, 0)], [(1, 2), (0, 1)], [(0, 4)], [(-1, 1)]):
-        with pytest.raises(InputError, match="the tokenizer gives the token"):
-            tokenized("a b", lambda text, wrong=wrong: wrong)
-    for boundaries in ([], [0], [1, 2], [0, 2, 2], [0, 1]):
-        with pytest.raises(InputError, match="the sentence splitter gives"):
+    for boundaries in ([], [0], [1, 2], [0, 2, 2], [0, 1], None, ["0"]):
+        with pytest.raises(InputError, match="the sentence splitter returns"):
             tokenized("a b", sentences=lambda *_, found=boundaries: found)
     with pytest.raises(InputError, match="a text is a string, not"):
         tokenized(["a"])
+
+
+@pytest.mark.parametrize(
+    ("offsets", "words"),
+    [
+        ([(0, 4), (4, 9), (9, 14)], ["Anna", "Lind", "left"]),  # byte-level: a word with the space before it
+        ([(0, 5), (5, 10), (10, 15)], ["Anna", "Lind", "left"]),
+        ([(0, 4), (4, 5), (5, 9), (9, 10), (10, 15)], ["Anna", "Lind", "left"]),
+        ([[0, 4], (5, 9)], ["Anna", "Lind"]),
+        ([], []),
+    ],
+)
+def test_blanks_are_no_part_of_tokens(offsets, words):
+    assert tokenized("Anna Lind left ", lambda text: offsets).words == words
+
+
+def test_tokens_of_which_nothing_is_visible_are_left_out():
+    assert tokenized("a \u200b b", lambda text: [(0, 1), (2, 3), (4, 5)]).words == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "named"),
+    [
+        (["a", "b"], "the string 'a'"),
+        ("a b", "'a b'"),
+        ([("a", (0, 1))], "('a', (0, 1))"),
+        (None, "None"),
+        ([(0.0, 1.0)], "(0.0, 1.0)"),
+        ([(0, 1, 2)], "(0, 1, 2)"),
+        ([(0, 0)], "empty token 0..0"),
+        ([(2, 3), (0, 1)], "0..1 'a', which stands before the token 2..3"),
+        ([(0, 2), (0, 1)], "0..1 'a', which overlaps the token 0..1"),
+        ([(0, 4)], "0..4, which is not within the text of 3"),
+        ([(-1, 1)], "-1..1"),
+        ([(2, 1)], "2..1"),
+    ],
+)
+def test_offsets_that_cannot_be(offsets, named):
+    with pytest.raises(InputError, match="the tokenizer returns") as error:
+        tokenized("a b", lambda text: offsets)
+    assert named in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_long_runs_of_a_letter_take_no_time():

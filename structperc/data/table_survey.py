@@ -1,0 +1,253 @@
+"""What a labelled file holds, found by looking at it, whatever its format is: columns, CoNLL-U or a table."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from structperc.data.annotations import Cutting, SpanReport
+from structperc.data.corpus import Corpus
+from structperc.data.exports import SPANS as MARKS
+from structperc.data.exports import tool_of
+from structperc.data.reading import Reading
+from structperc.data.survey import AS_IT_IS, Survey, of_corpus, survey
+from structperc.data.table_names import (
+    DELIMITERS,
+    FOLDER,
+    JSON,
+    USUAL,
+    candidate_columns,
+    kind_of_table,
+    named_columns,
+    usual_columns,
+)
+from structperc.data.tables import EMPTY_ROWS, SPANS, Reader
+from structperc.data.tags import SEGMENT_SCHEMES, read_tag
+from structperc.data.text import expand, lines_of, read_whole
+from structperc.errors import InputError
+
+LOOKED_AT = 100  # rows
+FORMATS = {
+    FOLDER: "a folder of save_to_disk",
+    ".parquet": "parquet",
+    ".csv": "CSV",
+    ".tsv": "CSV with tabs",
+    ".json": "JSON",
+}
+
+
+class TableSurvey(NamedTuple):
+    """How a table is read."""
+
+    kind: str  # of its name, see `kind_of_table`
+    reader: Reader
+    tool: str | None  # that has exported it, where that shows
+    row: str  # "line" or "row": what places in it are
+    spans: SpanReport | None  # for texts with spans
+    others: list[str]  # columns without a role
+
+    @property
+    def format(self) -> str:
+        """What the file is, and what a row of it holds."""
+        columns = self.reader.columns
+        holds = "a text with spans" if SPANS in columns else "a token" if "sentence" in columns else "a sentence"
+        by = f" of {self.tool}" if self.tool else ""
+        return f"{FORMATS.get(self.kind, 'JSON lines')}{by}, {holds} in each row"
+
+
+def survey_file(file: str, reading: Reading = AS_IT_IS) -> Survey:
+    """Look at a labelled file and return what it holds, see `survey` for columns and treebanks.
+
+    Tables are told by their names. Their columns are found by usual names unless `reading` names them as ROLE=COLUMN.
+    Spans are expanded to whole tokens, and read with the units of offsets and the tokens with which most of them fit.
+    Raises InputError for files of brat, and for tables whose columns no name tells.
+    """
+    path = expand(file)
+    if path.suffix == ".ann":
+        raise InputError(f"{file}: these are marks of brat; {_FROM_BRAT}")
+    kind = kind_of_table(path)
+    named = any("=" in one for one in reading.columns or ())
+    if kind is None or (kind in DELIMITERS and not named and (reading.columns or not _is_csv(file, kind, reading))):
+        return survey(file, reading)
+    return _survey_table(file, kind, reading)
+
+
+_FROM_BRAT = 'write each text with its spans as a line of JSON, {"text": ..., "spans": [[start, end, label], ...]}'
+
+
+def _survey_table(file: str, kind: str, reading: Reading) -> Survey:
+    from structperc.data.table_files import all_rows, read_table  # need `datasets`
+
+    heading = kind not in DELIMITERS or bool(reading.columns) or _has_heading(_cells(file, kind, reading))
+    rows = list(all_rows(file, reading.encoding, heading))
+    if not rows:
+        raise InputError(f"{file}: there are no rows in this table")
+    first = next((row for _, row in rows if any(row.values())), {})
+    columns = named_columns(reading.columns, file) if reading.columns else _columns(file, kind, rows)
+    reader = Reader(columns, _label_names(file, columns, rows), heading=heading)
+    reports: list[SpanReport] = []
+    lenient = Cutting(misaligned="expand", overlaps="longest")
+    scheme = reading.labels if reading.labels not in (None, "none") else reader.scheme
+    reader = reader._replace(cutting=lenient, scheme=scheme)
+    data = read_table(file, reader, reading.encoding, reports.append)
+    while reports and (better := reports[-1].better()):
+        reader = reader._replace(cutting=min(better.values(), key=lambda one: one[1])[0])
+        data = read_table(file, reader, reading.encoding, reports.append)
+    corpus = Corpus.from_dataset(data, "sentence", file)
+    placed = "line"
+    if corpus.lines is None:
+        placed = "row"
+        corpus = replace(corpus, lines=_row_numbers(corpus))
+    roles = list(corpus.columns)
+    others = [name for name in first if name not in columns.values() and name != EMPTY_ROWS]
+    tool = tool_of(first) or ("Label Studio" if columns.get(SPANS) == MARKS and kind in JSON else None)
+    table = TableSurvey(kind, reader, tool, placed, reports[-1] if reports else None, others)
+    given = scheme if SPANS in columns else reading.labels
+    return of_corpus(file, roles, None, corpus, given)._replace(table=table)
+
+
+def _row_numbers(corpus: Corpus) -> np.ndarray:
+    """The number of the sentence of each token."""
+    return np.repeat(np.arange(1, len(corpus.sentences)), np.diff(corpus.sentences))
+
+
+# -- columns --------------------------------------------------------------------------------------------------
+
+
+def _columns(file: str, kind: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
+    """The columns of roles, by their names and what the first rows hold."""
+    some = [row for _, row in rows[:LOOKED_AT]]
+    row = next((one for one in some if all(value not in (None, [], "") for value in one.values())), some[0])
+    row = {name: value for name, value in row.items() if name != EMPTY_ROWS}
+    among = candidate_columns(row, USUAL)
+    if kind in DELIMITERS and not (among["word"] and among["label"]) and not (among["text"] and among["spans"]):
+        among |= _by_content(row, some)
+    of_words = bool(among["word"] and (among["label"] or not among["spans"]))
+    roles = ("word", "label", "sentence", "document") if of_words else ("text", "spans", "document")
+    if of_words and kind in DELIMITERS and not among["sentence"] and not _holds_sentences(some, among["word"][0]):
+        among["sentence"] = [EMPTY_ROWS]
+    if not of_words or isinstance(row.get(among["word"][0]), list):
+        among["sentence"] = []
+    if unclear := next((role for role in roles if len(among[role]) > 1), None):
+        raise InputError(f"{file}: {unclear} may be {' or '.join(among[unclear])}; {_name_it(unclear)}")
+    found = {role: among[role][0] for role in roles if among[role]}
+    if not {"word", "text"} & found.keys():
+        there = ", ".join(row)
+        raise InputError(f"{file}: which of the columns {there} are what? name them: --columns word=... label=...")
+    if "document" in found and not _in_one_piece([one.get(found["document"]) for _, one in rows]):
+        del found["document"]
+    return found
+
+
+def _name_it(role: str) -> str:
+    return f"name one in --columns {role}=... (with those of the other roles)"
+
+
+def _by_content(row: Mapping[str, Any], some: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Word and label of CSV whose columns have no usual names: the first that is no number, the last of labels."""
+    names = list(row)
+    word = next((name for name in names if not all(str(one[name]).isdecimal() for one in some)), names[0])
+    later = names[names.index(word) + 1 :]
+    tagged = [name for name in later if _are_segments([one[name] for one in some])]
+    return {"word": [word], "label": tagged[-1:] or later[-1:], "sentence": []}
+
+
+def _are_segments(cells: Iterable[str]) -> bool:
+    labels = {label for cell in cells for label in cell.split()}
+    return bool(labels - {"O"}) and any(all(_is_tag(label, scheme) for label in labels) for scheme in SEGMENT_SCHEMES)
+
+
+def _is_tag(label: str, scheme: str) -> bool:
+    try:
+        read_tag(label, scheme)
+    except InputError:
+        return False
+    return True
+
+
+def _holds_sentences(some: Sequence[Mapping[str, Any]], column: str) -> bool:
+    """Whether most cells hold several words."""
+    return 2 * sum(len(str(row[column]).split()) > 1 for row in some) > len(some)
+
+
+def _in_one_piece(values: Sequence[Any]) -> bool:
+    """Whether rows of a document are next to each other, and each has one."""
+    if not all(isinstance(value, str | int) and value != "" for value in values):
+        return False
+    return len(set(values)) == 1 + sum(a != b for a, b in pairwise(values))
+
+
+# -- CSV ------------------------------------------------------------------------------------------------------
+
+
+def _cells(file: str, kind: str, reading: Reading) -> list[list[str]]:
+    """The first rows of CSV, the heading among them."""
+    from structperc.data.table_files import all_rows
+
+    rows = all_rows(file, reading.encoding, heading=False)
+    return [[value for name, value in row.items() if name != EMPTY_ROWS] for _, row in islice(rows, LOOKED_AT)]
+
+
+def _has_heading(cells: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row names the columns: by usual names, or as it has no label although all others do."""
+    if any(usual_columns(role, cells[0]) for role in ("word", "text")):
+        return True
+    columns = list(zip(*cells[1:], strict=False))
+    tagged = [number for number, values in enumerate(columns) if number and _are_segments(values)]
+    return bool(tagged) and not _are_segments([cells[0][tagged[-1]]]) and cells[0][tagged[-1]] != "O"
+
+
+def _is_csv(file: str, kind: str, reading: Reading) -> bool:
+    """Whether a file named .csv or .tsv is a table, not a file of columns.
+
+    With tabs it is only if a heading names a column of sentences or of texts, or cells hold whole sentences.
+    """
+    from structperc.data.table_files import delimiter_of
+
+    text = read_whole(file, reading.encoding)
+    first = next((line for line in lines_of(text) if line.strip()), "")
+    if delimiter_of(text, kind) != "\t":
+        return delimiter_of(text, kind) in first
+    names = first.split("\t")
+    among = {role: usual_columns(role, names) for role in USUAL}
+    if among["text"] or (among["word"] and among["sentence"]):
+        return True
+    rows = [line.split("\t") for line in lines_of(text)[1:LOOKED_AT] if line.strip()]
+    return bool(among["word"] and among["label"]) and all(
+        len(row) == len(names) and len(row[names.index(among["word"][0])].split()) > 1 for row in rows
+    )
+
+
+# -- labels that are numbers ----------------------------------------------------------------------------------
+
+
+def _label_names(
+    file: str, columns: Mapping[str, str], rows: Sequence[tuple[str, Mapping[str, Any]]]
+) -> dict[str, list[str]]:
+    """Names for labels that are numbers without names: B and I in turn where that is legal everywhere."""
+    from structperc.data.table_files import class_names
+
+    column = columns.get("label")
+    if column is None or class_names(file, column):
+        return {}
+    values = [value for _, row in rows if (value := row.get(column)) is not None]
+    lists = values if all(isinstance(value, list) for value in values) else [values]
+    if not lists or not all(isinstance(one, int) and one >= 0 for labels in lists for one in labels):
+        return {}
+    size = 1 + max((one for labels in lists for one in labels), default=0)
+    if _alternate(lists, size):
+        names = ["O", *(f"{'BI'[n % 2]}-{n // 2 + 1}" for n in range(size - 1 + (size - 1) % 2))]
+    else:
+        names = [str(n) for n in range(size)]
+    return {"label": names}
+
+
+def _alternate(lists: Iterable[Sequence[int]], size: int) -> bool:
+    """Whether numbers can be O, B-1, I-1, B-2, I-2, ...: even ones above 0 follow themselves or the one before.
+
+    There must be some.
+    """
+    pairs = [(before, one) for labels in lists for before, one in pairwise([0, *labels]) if one and one % 2 == 0]
+    return bool(pairs) and all(before in (one, one - 1) for before, one in pairs)
