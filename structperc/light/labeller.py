@@ -17,6 +17,11 @@ from structperc.text.tokenizer import Cut
 GROUP = 2**12  # tokens that `tag_iter` reads at a time
 
 
+def no_probabilities(how: str) -> InputError:
+    """Return the error for a tagger whose scores are not log-probabilities, because of how it was trained."""
+    return InputError(f"a tagger {how} has scores, not probabilities; train local features with Likelihood")
+
+
 class Labeller(ABC):
     """Base of what gives one label to each token of new text.
 
