@@ -41,6 +41,11 @@ class Labeller(ABC):
     def probabilistic(self) -> bool:
         """Whether what the tagger decides has probabilities."""
 
+    @property
+    def reads_documents(self) -> bool:
+        """Whether the labels of a sentence depend on the other sentences of its document."""
+        return self.unit == "document" or self.features.extent != "sequence"
+
     @abstractmethod
     def decided(self, corpus: Corpus, confident: bool = False) -> Decided:
         """Return the labels of all tokens of a corpus, in its order; `confident` adds their probabilities.
