@@ -47,8 +47,7 @@ def load(path: str | Path, trusted: Iterable[str] = ()) -> Labeller:
 
     A `Tagger` of sparse and local features, trained by `Perceptron`, `Margin`, `Hinge` or `Likelihood`, is given as a
     `LightTagger`, which needs neither PyTorch nor Lightning: same labels, a fraction of the time and memory to load.
-    Probabilities of such a model (`annotate` gives them where there are any) are those of the whole tagger, which is
-    made when they are first asked for. Every other model, and one whose model.json was changed by hand, is given whole.
+    Every other model, and one whose model.json was changed by hand, is given whole.
 
     This runs no code but that of this library and of `trusted`, names of modules with parts of one's own, and reads
     nothing but the two files of the folder. Raises InputError as `SavedTagger.load` does.
@@ -107,10 +106,9 @@ def _light(config: dict[str, Any], arrays: Arrays) -> LightTagger | None:
         return None
     criterion = config["criterion"]
     apart = criterion[OPTIONS].get("unit") == "sentence"
-    probabilistic = criterion[CLASS] in PROBABILISTIC
     files = check_training_files(config.get(KEPT, {}))
-    whole = _Whole(config, arrays)
-    return LightTagger(features, labels, config["unit"], files, weights, apart, probabilistic, whole)
+    name, probabilistic = criterion[CLASS].rpartition(".")[2], criterion[CLASS] in PROBABILISTIC
+    return LightTagger(features, labels, config["unit"], files, weights, apart, name, probabilistic)
 
 
 def _tables(config: dict[str, Any], features: FeatureExtractor, L: int, arrays: Arrays) -> Tables | None:
@@ -125,24 +123,3 @@ def _tables(config: dict[str, Any], features: FeatureExtractor, L: int, arrays: 
     if any(array.dtype != np.float32 for array in given.values()):
         return None
     return Tables(*(given.get(f"scorer.{name}", np.empty(shape, np.float32)) for name, shape in due.items()))
-
-
-class _Whole:
-    """Makes the whole tagger of a model, once; it can be pickled, without what it has made."""
-
-    def __init__(self, config: dict[str, Any], arrays: Arrays) -> None:
-        self._config, self._arrays = config, arrays
-        self._made: Labeller | None = None
-
-    def __call__(self) -> Labeller:
-        import torch
-
-        from structperc.taggers.sequence_tagger import SequenceTagger
-
-        if self._made is None:
-            tensors = {name: torch.from_numpy(array) for name, array in self._arrays.items()}
-            self._made = SequenceTagger.from_state(self._config, tensors, Builder())
-        return self._made
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Whole, (self._config, self._arrays)

@@ -1,16 +1,20 @@
 """What serve does: the application of a saved model, run by uvicorn until the process is asked to stop."""
 
 import argparse
+import asyncio
+import os
 import socket
 import sys
 from contextlib import suppress
 
 import uvicorn
+from starlette.applications import Starlette
 
 from structperc.errors import InputError
 from structperc.light import Labeller
 from structperc.loading import load
 from structperc.serving import Limits, application
+from structperc.serving.app import Requests
 from structperc.serving.questions import SentencesQuestion, answers
 from structperc.text.sentences import SENTENCES
 from structperc.text.tokenizer import TOKENIZERS
@@ -19,11 +23,13 @@ BACKLOG = 2048  # connections that the system keeps for the process
 
 
 def serve(options: argparse.Namespace) -> None:
-    """Answer requests until SIGTERM or Ctrl-C; those that are open then are answered before the end.
+    """Answer requests until SIGTERM or Ctrl-C; those that are open then are answered as far as the time allows.
 
     Raises InputError for a model that cannot be loaded, and for an address that cannot be listened at.
     """
-    limits = Limits(options.max_body, options.max_waiting, options.max_together)
+    limits = Limits(
+        options.max_body, options.max_waiting, options.max_together, options.max_tokens, options.max_seconds
+    )
     limits.check()
     tagger = load(options.model, options.trust)
     _warm(tagger)
@@ -31,9 +37,37 @@ def serve(options: argparse.Namespace) -> None:
     with _listening(options.host, options.port) as listener:
         host, port = listener.getsockname()[:2]
         print(f"{options.model} answers at http://{host}:{port}; Ctrl-C ends it", file=sys.stderr, flush=True)
-        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=options.grace)
         with suppress(KeyboardInterrupt):  # which uvicorn raises again when all is answered
-            uvicorn.Server(config).run([listener])
+            Server(app, app.state.requests, options.grace).run([listener])
+    _end(app.state.requests, options.grace)
+
+
+class Server(uvicorn.Server):
+    """uvicorn, which refuses what is not answered shortly before the time is over.
+
+    Args:
+        app: the application.
+        requests: those that are open.
+        grace: seconds from the signal to the end.
+    """
+
+    def __init__(self, app: Starlette, requests: Requests, grace: int) -> None:
+        super().__init__(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=grace))
+        self._requests, self._rest = requests, grace - min(1.0, grace / 2)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more connections, and wait for the open ones."""
+        asyncio.get_running_loop().call_later(self._rest, self._requests.refuse)
+        await super().shutdown(sockets)
+
+
+def _end(requests: Requests, grace: int) -> None:
+    """Say what was refused, and end though a thread may be at work on it."""
+    if requests.refused:
+        count = f"{requests.refused} request{'' if requests.refused == 1 else 's'}"
+        print(f"{count} could not be answered within --grace {grace} and got 503", file=sys.stderr, flush=True)
+    if requests.busy:
+        os._exit(0)  # compiled code that is at work when the interpreter is taken apart may crash
 
 
 def _warm(tagger: Labeller) -> None:

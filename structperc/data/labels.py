@@ -22,6 +22,13 @@ class Allowed(NamedTuple):
     end: np.ndarray  # (L,) bool, whether each label may be the last of a sentence
 
 
+class Segmentation(NamedTuple):
+    """How labels make segments, as arrays."""
+
+    types: np.ndarray  # (L,) int64, the position of each label's type in `type_names`, -1 outside of segments
+    opening: np.ndarray  # (L, L) bool, whether the label of the column begins a segment after that of the row
+
+
 @dataclass(frozen=True)
 class LabelSet:
     """The labels of a task, their ids (positions in `names`) and what their scheme allows.
@@ -113,6 +120,15 @@ class LabelSet:
         )
 
     @cached_property
+    def segmentation(self) -> Segmentation:
+        """The masks `types` and `opening` as arrays; to ask for them does not import PyTorch."""
+        position = {kind: i for i, kind in enumerate(self.type_names)}
+        return Segmentation(
+            np.array([-1 if tag.type is None else position[tag.type] for tag in self._tags], np.int64),
+            np.array([[opens(before, tag) for tag in self._tags] for before in self._tags]),
+        )
+
+    @cached_property
     def start(self) -> "Tensor":
         """Mask (L,) bool: whether each label may be the first of a sentence."""
         return _tensor(self.allowed.start)
@@ -140,13 +156,12 @@ class LabelSet:
     @cached_property
     def types(self) -> "Tensor":
         """The position of each label's type in `type_names`, (L,) int64, -1 outside of segments."""
-        position = {kind: i for i, kind in enumerate(self.type_names)}
-        return _tensor([-1 if tag.type is None else position[tag.type] for tag in self._tags])
+        return _tensor(self.segmentation.types)
 
     @cached_property
     def opening(self) -> "Tensor":
         """Mask (L, L) bool: whether the label of the column begins a segment after that of the row, legally or not."""
-        return _tensor([[opens(p, tag) for tag in self._tags] for p in self._tags])
+        return _tensor(self.segmentation.opening)
 
     @cached_property
     def _objects(self) -> np.ndarray:

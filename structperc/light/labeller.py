@@ -18,6 +18,11 @@ from structperc.text.tokenizer import Cut
 GROUP = 2**12  # tokens that `tag_iter` reads at a time
 
 
+def no_probabilities(how: str) -> InputError:
+    """Return the error for a tagger whose scores are not log-probabilities, because of how it was trained."""
+    return InputError(f"a tagger {how} has scores, not probabilities; train local features with Likelihood")
+
+
 class Labeller(ABC):
     """Base of what gives one label to each token of new text.
 
@@ -37,6 +42,11 @@ class Labeller(ABC):
     @abstractmethod
     def probabilistic(self) -> bool:
         """Whether what the tagger decides has probabilities."""
+
+    @property
+    def reads_documents(self) -> bool:
+        """Whether the labels of a sentence depend on the other sentences of its document."""
+        return self.unit == "document" or self.features.extent != "sequence"
 
     @abstractmethod
     def decided(self, corpus: Corpus, confident: bool = False) -> Decided:

@@ -1,6 +1,6 @@
 """A saved tagger of sparse features that labels without PyTorch."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,14 @@ from structperc.features import FeatureExtractor
 from structperc.features.id_lists import IdLists
 from structperc.kernels.arrays import Features, Scheme, Tables
 from structperc.light.inference import Decided
-from structperc.light.labeller import Labeller
+from structperc.light.labeller import Labeller, no_probabilities
 
 
 class LightTagger(Labeller):
     """Labels as a `Tagger` whose scorer is `SparseLinear` and whose features are local, bit for bit.
 
-    It has no batches: all sequences of a corpus are decided in one compiled call, by one thread. Probabilities, which
-    take more than that, are those of the whole tagger, which is made when they are first asked for.
+    It has no batches: all sequences of a corpus are decided in one compiled call, by one thread. Probabilities are
+    those of a conditional random field, to the precision of their sums.
 
     Args:
         features: templates and resources, with their index.
@@ -28,8 +28,8 @@ class LightTagger(Labeller):
         training_files: how the training files were read, see `data.reading`.
         weights: float32, `transition` may be without rows.
         apart: whether the sentences of a document have nothing to do with one another.
-        probabilistic: whether the whole tagger has probabilities.
-        whole: makes the whole tagger.
+        criterion: the name of the class by which it was trained.
+        probabilistic: whether this makes the scores log-probabilities up to a constant.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class LightTagger(Labeller):
         training_files: Mapping[str, Any],
         weights: Tables,
         apart: bool,
+        criterion: str,
         probabilistic: bool,
-        whole: Callable[[], Labeller],
     ) -> None:
         self.features, self.labels, self.unit = features, labels, unit
         self.training_files = training_files
-        self._weights, self._apart, self._probabilistic, self._make_whole = weights, apart, probabilistic, whole
+        self._weights, self._apart, self._criterion, self._probabilistic = weights, apart, criterion, probabilistic
 
     @property
     def probabilistic(self) -> bool:
@@ -58,25 +58,30 @@ class LightTagger(Labeller):
         Raises InputError for a missing column, for weights whose sums are infinite, and where probabilities are asked
         for that the tagger does not have.
         """
-        if confident:
-            return self._make_whole().decided(corpus, confident)
-        return Decided(self.labels.decode(self._best(corpus)), None, None)
+        if confident and not self.probabilistic:
+            raise no_probabilities(f"trained with {self._criterion}")
+        best, tokens, segments = self._search(corpus, confident)
+        names = self.labels.decode(best)
+        return Decided(names, tokens, segments) if confident else Decided(names, None, None)
 
-    def _best(self, corpus: Corpus) -> np.ndarray:
-        """The ids (N,) int64 of the best labels."""
-        best = np.zeros(corpus.tokens, np.int64)
+    def _search(self, corpus: Corpus, confident: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The ids (N,) int64 of the best labels and, if confident, their probabilities and those of segments (N,)."""
+        best, tokens, segments = np.zeros(corpus.tokens, np.int64), np.zeros(corpus.tokens), np.zeros(corpus.tokens)
         if not corpus.tokens:
-            return best
-        from structperc.light.search import Stretches, best_labels  # which needs a compiler
+            return best, tokens, segments
+        from structperc.light.search import Stretches, best_labels, label_probabilities  # which need a compiler
 
         bounds = np.unique(corpus.sentences)  # of an empty sentence there is no token
         first, last = np.zeros(corpus.tokens, bool), np.zeros(corpus.tokens, bool)
         first[bounds[:-1]], last[bounds[1:] - 1] = True, True
         stretches, scheme = Stretches(corpus.starts, first, last), Scheme(*self.labels.allowed)
-        infinite = best_labels(stretches, self._features(corpus), self._weights, scheme, self._apart, best)
+        scores = stretches, self._features(corpus), self._weights, scheme, self._apart
+        infinite = best_labels(*scores, best)
         if infinite >= 0:
             raise InfiniteScore(f"scores: there is +inf at {corpus.where(infinite)}; weights are too large")
-        return best
+        if confident:
+            label_probabilities(*scores, self.labels.segmentation, best, tokens, segments)
+        return best, tokens, segments
 
     def _features(self, corpus: Corpus) -> Features:
         nodes, edges = self.features.ids(corpus)

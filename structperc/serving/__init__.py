@@ -1,10 +1,11 @@
 """A saved tagger behind HTTP: running text -> spans of its characters, sentences -> labels.
 
-questions.py   what is asked: a text, or sentences of a document, and what of the tagger's answer is given back
-batcher.py     questions that wait together are labelled together
-body_limit.py  bodies that are too large, refused before they are read
-counters.py    what has been asked and how long it took, for Prometheus
-app.py         the application of FastAPI
+bodies.py      bodies of requests, checked, with messages that say what to send
+questions.py   texts, or sentences of a document, and the answers of a tagger as JSON
+scheduler.py   the order in which questions are answered: short ones together, long ones in pieces that take turns
+limits.py      limits of a service, and refusals
+counters.py    requests and their times, for Prometheus
+app.py         the application of Starlette
 
 It needs the extra `serve`. The command `structperc serve` runs the application by uvicorn.
 """

@@ -1,43 +1,33 @@
-"""The service as an application of FastAPI."""
+"""The service as an application of Starlette."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
-from pydantic import BaseModel, ConfigDict
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from structperc.errors import InputError
-from structperc.light import Labeller
-from structperc.serving.batcher import Batcher, TooMany
-from structperc.serving.body_limit import BodyLimit
+from structperc.light import Labeller, LightTagger
+from structperc.serving.bodies import SENTENCES, TEXT, sentences_of, text_of
 from structperc.serving.counters import Counters
-from structperc.serving.limits import Limits
-from structperc.serving.questions import Question, SentencesQuestion, TextQuestion, answers
+from structperc.serving.limits import Limits, Refusal, unavailable
+from structperc.serving.questions import Question, SentencesQuestion, TextQuestion, answer_in_pieces, answers
+from structperc.serving.scheduler import Scheduler
 from structperc.text import conll_tokens, rule_sentences, tokenized
 from structperc.text.sentences import Split
 from structperc.text.tokenizer import Cut
 from structperc.version import __version__
 
-
-class Text(BaseModel):
-    """Running text, a document."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    text: str
-
-
-class Sentences(BaseModel):
-    """Sentences of a document: words, or {column: strings} for a tagger that reads more than words."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    sentences: list[list[str] | dict[str, list[str]]]
+PATHS = {"/annotate": f"POST {TEXT}", "/tag": f"POST {SENTENCES}", "/health": "GET", "/metrics": "GET"}
+LEFT = 499  # the client has gone before its answer; nobody but the counters gets this status
 
 
 def application(
@@ -45,7 +35,7 @@ def application(
     limits: Limits = Limits(),  # noqa: B008  # immutable
     tokenizer: Cut = conll_tokens,
     sentences: Split = rule_sentences,
-) -> FastAPI:
+) -> Starlette:
     """Return an ASGI application that labels with a tagger.
 
     POST /annotate  {"text": ...}       -> {"spans": [{"start", "end", "type", "text", "confidence"}, ...]}
@@ -53,96 +43,180 @@ def application(
     GET  /health                        -> {"status", "version", "columns", "labels", "scheme"}
     GET  /metrics                       -> counters and times, as Prometheus reads them
 
-    Confidences and probabilities are there where the tagger has them. Requests that wait together are labelled
-    together. Mistakes of a client are answered by 422 and {"detail": one line}, bodies that are too large by 413, and
-    by 503 what comes while as many wait as may. Raises InputError for limits below 1.
+    Confidences and probabilities are there where the tagger has them. Short requests that wait together are labelled
+    together; long ones are labelled in pieces that take turns. Requests that are not answered get a status and
+    {"detail": one line}: 422 for mistakes, 413 for bodies that are too large, 503 for what cannot be answered in time.
+    Raises InputError for limits below 1.
 
     Args:
         tagger: from `structperc.load`.
-        limits: of bodies, waiting requests and batches.
+        limits: of bodies, tokens, seconds, waiting requests and batches.
         tokenizer: gives the offsets (start, end) of the tokens of a text.
         sentences: gives the boundaries of sentences among them.
     """
     limits.check()
+    _evaluate(tagger)
+    cut = partial(tokenized, tokenizer=tokenizer, sentences=sentences)
 
-    def ask(questions: Sequence[Question]) -> list[dict[str, Any] | InputError]:
+    def together(questions: Sequence[Question]) -> list[str | Exception]:
         counters.labelled(len(questions))
-        return answers(tagger, questions)
+        return answers(tagger, questions, limits.tokens)
 
-    batcher: Batcher[Question, dict[str, Any] | InputError] = Batcher(ask, limits.together, limits.waiting)
-    counters = Counters(lambda: len(batcher))
-    app = FastAPI(title="structperc", version=__version__, lifespan=partial(_answering, batcher))
-    app.add_middleware(BodyLimit, most=limits.body)
-    app.middleware("http")(partial(_counted, counters))
-    app.exception_handler(RequestValidationError)(_not_valid)
-    app.exception_handler(InputError)(_wrong)
-    app.exception_handler(TooMany)(_busy)
+    scheduler = Scheduler(together, lambda question: answer_in_pieces(tagger, question, limits.tokens), limits)
+    counters = Counters(lambda: len(scheduler))
 
-    async def answered(question: Question) -> dict[str, Any]:
-        found = await batcher.answer(question)
-        if isinstance(found, InputError):
-            raise found
-        return found
-
-    @app.post("/annotate")
-    async def annotate(body: Text) -> dict[str, Any]:
-        """Return the spans of a text."""
+    async def annotate(request: Request) -> Response:
         tagger.check_words_alone()
-        return await answered(TextQuestion(body.text, partial(tokenized, tokenizer=tokenizer, sentences=sentences)))
+        text = await text_of(request, limits)
+        return await _answered(
+            request, TextQuestion(text, partial(tokenized, tokenizer=tokenizer, sentences=sentences))
+        )
 
-    @app.post("/tag")
-    async def tag(body: Sentences) -> dict[str, Any]:
-        """Return the labels of sentences."""
-        return await answered(SentencesQuestion(body.sentences, ["word", *tagger.features.columns]))
+    async def tag(request: Request) -> Response:
+        columns = list(dict.fromkeys(["word", *tagger.features.columns]))
+        return await _answered(request, SentencesQuestion(await sentences_of(request, limits), columns))
 
-    @app.get("/health")
-    async def health() -> dict[str, Any]:
-        """Tell that the service answers, and what it labels."""
+    async def _answered(request: Request, question: Question) -> Response:
+        return Response(await _unless_gone(request, scheduler.answer(question)), media_type="application/json")
+
+    async def health(request: Request) -> Response:
         own = {"labels": list(tagger.labels.names), "scheme": tagger.labels.scheme}
-        return {"status": "ok", "version": __version__, "columns": tagger.features.columns, **own}
+        return JSONResponse({"status": "ok", "version": __version__, "columns": tagger.features.columns, **own})
 
-    @app.get("/metrics")
-    async def metrics() -> Response:
-        """Return counters and times."""
+    async def metrics(request: Request) -> Response:
         return Response(counters.text(), media_type=CONTENT_TYPE_LATEST)
 
+    endpoints = {"/annotate": annotate, "/tag": tag, "/health": health, "/metrics": metrics}
+    routes = [Route(path, endpoints[path], methods=[form.split()[0]]) for path, form in PATHS.items()]
+    handlers = {Refusal: _refused, InputError: _wrong, HTTPException: _unknown, ClientDisconnect: _left}
+    app = Starlette(routes=routes, exception_handlers={**handlers, Exception: _failed})
+    app.router.redirect_slashes = False
+    app.state.requests = Requests(scheduler)
+    app.add_middleware(_Front, counters=counters, requests=app.state.requests)
     return app
 
 
-@asynccontextmanager
-async def _answering(batcher: Batcher[Any, Any], app: FastAPI) -> AsyncIterator[None]:
-    """Answer questions as long as the application runs."""
-    task = asyncio.create_task(batcher.run())
+class Requests:
+    """The open requests of an application, which may be refused when it is to end."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self.refusing, self.refused = False, 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread labels, although nobody may wait for it any more."""
+        return self._scheduler.busy
+
+    def refuse(self) -> None:
+        """Answer every open request, and those that still come, by 503."""
+        self.refusing = True
+        for task in self.tasks:
+            task.cancel()
+
+
+class _Front:
+    """What each request passes first and last: it is counted, and refused where the service ends.
+
+    Args:
+        app: the application behind.
+        counters: those of the service.
+        requests: the open ones.
+    """
+
+    def __init__(self, app: ASGIApp, counters: Counters, requests: Requests) -> None:
+        self._app, self._counters, self._requests = app, counters, requests
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        begin, status, task = time.perf_counter(), 0, asyncio.current_task()
+        assert task is not None
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        self._requests.tasks.add(task)
+        try:
+            if self._requests.refusing:
+                await self._refuse(scope, receive, noted)
+            else:
+                await self._app(scope, receive, noted)
+        except asyncio.CancelledError:
+            if not self._requests.refusing:
+                raise
+            task.uncancel()
+            if not status:
+                await self._refuse(scope, receive, noted)
+        finally:
+            self._requests.tasks.discard(task)
+            path = scope["path"] if scope["path"] in PATHS else "other"  # anybody may invent paths
+            self._counters.answered(path, status or 500, time.perf_counter() - begin)
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._requests.refused += 1
+        await _refusal(unavailable("the service ends; ask again later", seconds=5))(scope, receive, send)
+
+
+async def _unless_gone(request: Request, answer: Coroutine[Any, Any, str]) -> str:
+    """Return the answer to a request, whose body is read. Cancels it and raises ClientDisconnect if the client goes."""
+    work, gone = asyncio.ensure_future(answer), asyncio.ensure_future(_gone(request))
     try:
-        yield
+        await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            raise ClientDisconnect
+        return work.result()
     finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        work.cancel()
+        gone.cancel()
 
 
-async def _counted(counters: Counters, request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
-    """Count a request by its path; unknown paths count as one, since anybody may invent them."""
-    begin = time.perf_counter()
-    response = await answer(request)
-    route = request.scope.get("route")
-    counters.answered("other" if route is None else route.path, response.status_code, time.perf_counter() - begin)
-    return response
+async def _gone(request: Request) -> None:
+    """Wait until the client has gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
-async def _not_valid(request: Request, error: Exception) -> JSONResponse:
-    """Tell in one line what a body lacks, or has wrong."""
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        return JSONResponse({"detail": f"the body is no JSON ({first['ctx']['error']})"}, 422)
-    where = ".".join(str(part) for part in first["loc"] if part != "body")
-    return JSONResponse({"detail": f"{where}: {first['msg']}" if where else first["msg"]}, 422)
+def _refusal(error: Refusal) -> JSONResponse:
+    return JSONResponse({"detail": error.detail}, error.status, error.headers)
+
+
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Refusal)
+    return _refusal(error)
 
 
 async def _wrong(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": str(error)}, 422)
 
 
-async def _busy(request: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"detail": "too many requests wait; come back later"}, 503, {"Retry-After": "1"})
+async def _left(request: Request, error: Exception) -> Response:
+    return Response(status_code=LEFT)
+
+
+async def _unknown(request: Request, error: Exception) -> JSONResponse:
+    """Name the paths that there are, or the method of this one."""
+    assert isinstance(error, HTTPException)
+    path = request.url.path
+    if error.status_code == 405:
+        detail = f"{request.method} {path} is not offered; send {PATHS[path]}"
+    else:
+        known = ", ".join(f"{form.split()[0]} {one}" for one, form in PATHS.items())
+        detail = f"there is no {path[:80]!a}; there are {known}"
+    return JSONResponse({"detail": detail}, error.status_code, error.headers)
+
+
+async def _failed(request: Request, error: Exception) -> JSONResponse:
+    """Answer what should not happen; the server logs it."""
+    return JSONResponse({"detail": "unexpected failure; the log of the service has it"}, 500)
+
+
+def _evaluate(tagger: Labeller) -> None:
+    """Leave a whole tagger in evaluation mode: of its two threads none may end what the other needs."""
+    if not isinstance(tagger, LightTagger):
+        tagger.eval()  # type: ignore[attr-defined]  # a module of PyTorch

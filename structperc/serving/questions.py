@@ -1,9 +1,10 @@
-"""What is asked of a tagger, and the answers as plain JSON types."""
+"""Questions to a tagger, and the answers as JSON."""
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,33 +12,51 @@ from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.light import Labeller
 from structperc.light.inference import Decided, text_spans
+from structperc.serving.limits import too_large
 from structperc.text import TokenizedText
 
 Rows = list[Mapping[str, list[str]]]
 Cutting = Callable[[str], TokenizedText]
+PIECE = 2**14  # characters of a short question, and those that are labelled at a time of a long one
+
+
+class Part(NamedTuple):
+    """Sentences first, ..., stop - 1 of a question, with what was decided about their tokens."""
+
+    first: int
+    stop: int
+    decided: Decided
 
 
 class Question(ABC):
-    """A document that is to be labelled."""
+    """A document that is to be labelled.
+
+    Args:
+        size: its number of characters.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
 
     @abstractmethod
     def sentences(self) -> Rows:
-        """Return its sentences, {column: strings} each; none where there is no token."""
+        """Return its sentences, {column: strings} each. Raises InputError for what is wrong with them."""
 
     @abstractmethod
-    def answer(self, decided: Decided, scheme: str) -> dict[str, Any]:
-        """Return what was decided about its tokens."""
+    def written(self, part: Part, scheme: str) -> Mapping[str, str]:
+        """Return what was decided about a part of it: for each field of the answer the JSON of its items."""
 
 
 class TextQuestion(Question):
-    """Which spans a text has.
+    """The spans of a text.
 
     Args:
         text: any string.
-        cut: gives its tokens and sentences.
+        cut: returns its tokens and sentences.
     """
 
     def __init__(self, text: str, cut: Cutting) -> None:
+        super().__init__(len(text))
         self.text, self._cut = text, cut
 
     def sentences(self) -> Rows:
@@ -45,17 +64,20 @@ class TextQuestion(Question):
         self._found = self._cut(self.text)
         return [{"word": words} for words in self._found.word_lists]
 
-    def answer(self, decided: Decided, scheme: str) -> dict[str, Any]:
+    def written(self, part: Part, scheme: str) -> Mapping[str, str]:
         """Return spans with start, end, type, text and, from taggers with probabilities, confidence."""
+        bounds = self._found.sentences[part.first : part.stop + 1]
+        a, b = (bounds[0], bounds[-1]) if len(bounds) else (0, 0)
+        own = TokenizedText(self.text, self._found.tokens[a:b], [bound - a for bound in bounds])
         found = []
-        for start, end, kind, confidence in text_spans(self._found, decided, scheme):
+        for start, end, kind, confidence in text_spans(own, part.decided, scheme):
             sure = {} if confidence is None else {"confidence": confidence}
             found.append({"start": start, "end": end, "type": kind, "text": self.text[start:end], **sure})
-        return {"spans": found}
+        return {"spans": _items(found)}
 
 
 class SentencesQuestion(Question):
-    """Which labels the tokens of some sentences have, which are one document.
+    """The labels of the tokens of some sentences, which are one document.
 
     Args:
         sentences: words, or {column: strings}, of each sentence.
@@ -65,9 +87,10 @@ class SentencesQuestion(Question):
     def __init__(self, sentences: Sequence[list[str] | Mapping[str, list[str]]], columns: Sequence[str]) -> None:
         self._sentences = [one if isinstance(one, Mapping) else {"word": one} for one in sentences]
         self._columns = columns
+        super().__init__(sum(len(word) + 1 for one in self._sentences for word in one.get("word", ())))
 
     def sentences(self) -> Rows:
-        """Return the columns of each sentence that the tagger reads; sentences without tokens are left out.
+        """Return the columns of each sentence that the tagger reads.
 
         Raises InputError for columns that are missing or of different lengths, and for empty strings.
         """
@@ -76,36 +99,60 @@ class SentencesQuestion(Question):
                 raise InputError(f"sentences[{number}]: there is no {missing[0]!r}, which this model reads")
             for role in self._columns:
                 if len(sentence[role]) != len(sentence["word"]):
-                    lengths = f"{len(sentence[role])} strings for {len(sentence['word'])} words"
+                    lengths = f"{_count(sentence[role], 'string')} for {_count(sentence['word'], 'word')}"
                     raise InputError(f"sentences[{number}]: {role!r} has {lengths}")
             if "" in sentence["word"]:
                 raise InputError(f"sentences[{number}]: word {sentence['word'].index('')} is empty; leave it out")
-        return [{role: one[role] for role in self._columns} for one in self._sentences if one["word"]]
+        return [{role: one[role] for role in self._columns} for one in self._sentences]
 
-    def answer(self, decided: Decided, scheme: str) -> dict[str, Any]:
+    def written(self, part: Part, scheme: str) -> Mapping[str, str]:
         """Return the labels of each sentence and, from taggers with probabilities, those of the labels."""
-        ends = np.cumsum([0, *(len(one["word"]) for one in self._sentences)]).tolist()
-        answer: dict[str, Any] = {"labels": [decided.labels[a:b] for a, b in pairwise(ends)]}
-        if decided.tokens is not None:
-            answer["probabilities"] = [decided.tokens[a:b].tolist() for a, b in pairwise(ends)]
-        return answer
+        words = (len(one["word"]) for one in self._sentences[part.first : part.stop])
+        bounds = list(pairwise(accumulate(words, initial=0)))
+        found = {"labels": _items([part.decided.labels[a:b] for a, b in bounds])}
+        if part.decided.tokens is not None:
+            found["probabilities"] = _items([part.decided.tokens[a:b].tolist() for a, b in bounds])
+        return found
 
 
-def answers(tagger: Labeller, questions: Sequence[Question]) -> list[dict[str, Any] | InputError]:
-    """Return the answer to each question, or what is wrong with it; all are labelled together."""
-    read: list[Rows | InputError] = []
-    for question in questions:
-        try:
-            read.append(question.sentences())
-        except InputError as error:
-            read.append(error)
-    rows = [(number, row) for number, found in enumerate(read) if not isinstance(found, InputError) for row in found]
+def answers(tagger: Labeller, questions: Sequence[Question], tokens: int = 2**62) -> list[str | Exception]:
+    """Return the answer to each question, or what is wrong with it; all are labelled together.
+
+    Args:
+        tagger: what labels.
+        questions: any number.
+        tokens: the most that a question may have; the answer to one with more is a Refusal.
+    """
+    if tagger.features.extent == "corpus" and len(questions) > 1:  # whose texts would look at one another
+        return [answer for question in questions for answer in answers(tagger, [question], tokens)]
+    read = [_read(question, tokens) for question in questions]
+    rows = [(number, row) for number, found in enumerate(read) if isinstance(found, list) for row in found]
     corpus = Corpus.from_sentences([row for _, row in rows], [number for number, _ in rows], tagger.unit)
     decided = iter_decided(tagger.decided(corpus, tagger.probabilistic), [_tokens(found) for found in read])
     return [
-        found if isinstance(found, InputError) else question.answer(own, tagger.labels.scheme)
+        _joined([question.written(Part(0, len(found), own), tagger.labels.scheme)])
+        if isinstance(found, list)
+        else found
         for question, found, own in zip(questions, read, decided, strict=True)
     ]
+
+
+def answer_in_pieces(tagger: Labeller, question: Question, tokens: int = 2**62) -> Iterator[str | None]:
+    """Yield None after each piece of work on a question, and then its answer, that of `answers`.
+
+    Its sentences are labelled in pieces where they do not depend on one another, else all of them are one piece. Raises
+    InputError for what is wrong with it, Refusal for more tokens than it may have.
+    """
+    rows = _read(question, tokens)
+    if not isinstance(rows, list):
+        raise rows
+    found = []
+    for first, stop in pairwise(_bounds(rows, tagger)):
+        yield None
+        corpus = Corpus.from_sentences(rows[first:stop], [0] * (stop - first), tagger.unit)
+        decided = tagger.decided(corpus, tagger.probabilistic)
+        found.append(question.written(Part(first, stop, decided), tagger.labels.scheme))
+    yield _joined(found)
 
 
 def iter_decided(decided: Decided, tokens: Sequence[int]) -> list[Decided]:
@@ -117,5 +164,42 @@ def iter_decided(decided: Decided, tokens: Sequence[int]) -> list[Decided]:
     ]
 
 
-def _tokens(found: Rows | InputError) -> int:
-    return 0 if isinstance(found, InputError) else sum(len(row["word"]) for row in found)
+def _read(question: Question, most: int) -> Rows | Exception:
+    """The sentences of a question, or what is wrong with it."""
+    try:
+        rows = question.sentences()
+    except InputError as error:
+        return error
+    return rows if _tokens(rows) <= most else too_large(most, "tokens")
+
+
+def _bounds(rows: Rows, tagger: Labeller) -> list[int]:
+    """Where pieces begin and end among sentences; there is one piece at least."""
+    if tagger.reads_documents:
+        return [0, len(rows)]
+    bounds, size = [0], 0
+    for number, row in enumerate(rows):
+        size += sum(map(len, row["word"]))
+        if size > PIECE:
+            bounds.append(number + 1)
+            size = 0
+    return bounds if len(bounds) > 1 and bounds[-1] == len(rows) else [*bounds, len(rows)]
+
+
+def _joined(parts: Sequence[Mapping[str, str]]) -> str:
+    """The JSON of an answer, whose fields are lists."""
+    fields = (f'"{name}":[{",".join(filter(None, (part[name] for part in parts)))}]' for name in parts[0])
+    return f"{{{','.join(fields)}}}"
+
+
+def _items(values: Sequence[Any]) -> str:
+    """The JSON of a list, without its brackets."""
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))[1:-1]
+
+
+def _tokens(found: Rows | Exception) -> int:
+    return sum(len(row["word"]) for row in found) if isinstance(found, list) else 0
+
+
+def _count(values: Sequence[str], noun: str) -> str:
+    return f"{len(values)} {noun}{'' if len(values) == 1 else 's'}"

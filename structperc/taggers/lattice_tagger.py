@@ -15,6 +15,7 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.light.inference import Sentence
+from structperc.light.labeller import no_probabilities
 from structperc.metrics import token_confidence
 from structperc.metrics.confidence import confidence_within
 from structperc.metrics.sentences import sentence_boundaries
@@ -210,7 +211,7 @@ class LatticeTagger(SequenceTagger):
         if not self.probabilistic:
             name = type(self.criterion).__name__
             why = "with non-local features" if self.criterion.probabilistic else f"trained with {name}"
-            raise InputError(f"a tagger {why} has scores, not probabilities; train local features with Likelihood")
+            raise no_probabilities(why)
 
     # -- sizes and names -------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 import random
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import torch
 
@@ -85,6 +86,19 @@ CASES = {
 }
 
 
+LIKELY = {  # those with probabilities; large weights leave nothing to products of probabilities
+    name: case._replace(criterion=Likelihood)
+    for name, case in {
+        **{name: CASES[name] for name in ("transitions", "edge features", "no scheme", "IOB1", "documents")},
+        "ties of some labels": CASES["ties of some labels"],
+        "documents of one table": CASES["documents of one table"],
+        "resources": CASES["resources"],
+        "large weights": Case(scheme="BILOU", weights=(0.0, 40.0, -90.0, 300.0), unit="document"),
+        "large weights of edges": Case({"node": NODE, "edge": EDGE}, weights=(0.0, 90.0, -400.0), unit="document"),
+    }.items()
+}
+
+
 def corpus_of(case: Case, seed: int, count: int = 40) -> Corpus:
     """Random sentences, some without a token, in documents of up to three; words of seed 0 are those of training."""
     draw = random.Random(seed)
@@ -156,11 +170,29 @@ def test_text_is_annotated_alike(folder, light):
     assert {span.confidence for span in spans} == {None}
 
 
-def test_probabilities_are_those_of_the_whole_tagger(folder):
-    likely, text = structperc.load(folder / "likely"), "Anna Bo saw Rome. The ROME in 1996."
-    assert isinstance(likely, LightTagger)
-    spans = likely.annotate(text)
-    assert spans == Tagger.load(folder / "likely").annotate(text)
+@pytest.mark.parametrize("case", LIKELY.values(), ids=list(LIKELY))
+def test_probabilities_are_those_of_the_whole_tagger(case, tmp_path):
+    tagger = tagger_of(case)
+    tagger.save(tmp_path / "model")
+    light = structperc.load(tmp_path / "model")
+    assert isinstance(light, LightTagger)
+    for seed in (0, 1):
+        corpus = corpus_of(case, seed)
+        labels, tokens, segments = light.decided(corpus, confident=True)
+        expected = tagger.double().decided(corpus, confident=True)
+        assert labels == expected.labels
+        np.testing.assert_allclose(tokens, expected.tokens, rtol=1e-5, atol=1e-12)
+        np.testing.assert_allclose(segments, expected.segments, rtol=1e-5, atol=1e-12)
+        assert np.isnan(segments).all() == (case.scheme == "none" or set(labels) == {"O"})
+    nothing = light.decided(corpus_of(case, 5, count=0), confident=True)
+    assert (nothing.labels, nothing.tokens.tolist(), nothing.segments.tolist()) == ([], [], [])
+
+
+def test_confidences_of_a_text_are_those_of_the_whole_tagger(folder):
+    text = "Anna Bo saw Rome. The ROME in 1996."
+    spans, expected = (load(folder / "likely").annotate(text) for load in (structperc.load, Tagger.load))
+    assert [span[:3] for span in spans] == [span[:3] for span in expected]
+    assert [span.confidence for span in spans] == pytest.approx([span.confidence for span in expected], rel=1e-5)
     assert all(0 < span.confidence < 1 for span in spans)
 
 

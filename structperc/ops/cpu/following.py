@@ -4,9 +4,9 @@ import numpy as np
 from torch import Tensor
 
 from structperc.kernels.compiled import kernel, kernel_part
+from structperc.kernels.exponential import exp
+from structperc.kernels.log_sums import log_sum
 from structperc.ops.cpu.checks import check_lengths
-from structperc.ops.cpu.exponential import exp
-from structperc.ops.cpu.log_sums import log_sum
 from structperc.ops.cpu.threads import over_sequences, take
 
 

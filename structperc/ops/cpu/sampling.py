@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 
 from structperc.kernels.compiled import kernel_part
+from structperc.kernels.exponential import exp
+from structperc.kernels.log_sums import completions, largest, levelled
 from structperc.ops.cpu.checks import check_scores, unfit_edges, unfit_sequence
-from structperc.ops.cpu.exponential import exp
-from structperc.ops.cpu.log_sums import completions, largest, levelled
 from structperc.ops.cpu.threads import over_sequences, take
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from structperc.kernels.compiled import kernel_part
+from structperc.kernels.exponential import exp
 from structperc.kernels.lanes import WIDTH, larger, largest, like, load_some, spread, store, where_above
 from structperc.kernels.onward import level_of
-from structperc.ops.cpu.exponential import exp
 
 SPREAD = 150.0  # nats from the highest to the lowest possible score of a token, or of the edges into it
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from structperc.kernels.compiled import ORDERED, kernel, kernel_part
-from structperc.ops.cpu.exponential import exp
+from structperc.kernels.exponential import exp
 
 
 @kernel_part
@@ -13,10 +13,11 @@ def expect_by_logs(unary, edge, length, nodes, pairs):  # type: ignore[no-untype
     unary is (T, L), edge (T or 1, L, L), length at least 1. Nodes and pairs are 0 before.
     """
     T, L = unary.shape
-    own, after, before = np.empty((T, L)), np.zeros((T, L)), np.zeros(L)
+    own, after, before = np.empty((T, L)), np.zeros((T, L)), np.zeros((T, L))
     level = levelled(unary, length, own)
+    arrivals(own, edge, length, before)
     completions(own, edge, length, after)
-    scores, terms = np.empty((L, L)), np.empty(L)
+    scores = np.empty((L, L))
     total = 0.0
     for t in range(length):
         if t > 0:
@@ -24,11 +25,11 @@ def expect_by_logs(unary, edge, length, nodes, pairs):  # type: ignore[no-untype
             if len(pairs):
                 for i in range(L):
                     for j in range(L):
-                        scores[i, j] = (before[i] + own[t - 1, i]) + step[i, j] + (own[t, j] + after[t, j])
+                        left = before[t - 1, i] + own[t - 1, i]
+                        scores[i, j] = left + step[i, j] + (own[t, j] + after[t, j])
                 _add_shares(scores, pairs[0 if len(pairs) == 1 else t])
-            before = _arriving(before + own[t - 1], step, terms)
         for j in range(L):
-            scores[0, j] = before[j] + own[t, j] + after[t, j]
+            scores[0, j] = before[t, j] + own[t, j] + after[t, j]
         if t == 0:
             total = log_sum(scores[0])
         _add_shares(scores[:1], nodes[t : t + 1])
@@ -64,6 +65,21 @@ def completions(own, edge, length, after):  # type: ignore[no-untyped-def]
             after[t - 1, i] = log_sum(terms)
 
 
+@kernel
+def arrivals(own, edge, length, before):  # type: ignore[no-untyped-def]
+    """Fill before (T, L) with log-sums over all that may precede each label; 0 at the first token."""
+    _, L = own.shape
+    terms = np.empty(L)
+    for j in range(L):
+        before[0, j] = 0.0
+    for t in range(1, length):
+        step = edge[0 if len(edge) == 1 else t]
+        for j in range(L):
+            for i in range(L):
+                terms[i] = (before[t - 1, i] + own[t - 1, i]) + step[i, j]
+            before[t, j] = log_sum(terms)
+
+
 @kernel(fastmath=ORDERED)
 def largest(scores):  # type: ignore[no-untyped-def]
     """Return the highest of scores (L,)."""
@@ -71,17 +87,6 @@ def largest(scores):  # type: ignore[no-untyped-def]
     for j in range(1, len(scores)):
         highest = scores[j] if scores[j] > highest else highest
     return highest
-
-
-@kernel
-def _arriving(states, step, terms):  # type: ignore[no-untyped-def]
-    """-> (L,) log-sums over all before each label, from states (L,) one token before."""
-    found = np.empty(len(states))
-    for j in range(len(states)):
-        for i in range(len(states)):
-            terms[i] = states[i] + step[i, j]
-        found[j] = log_sum(terms)
-    return found
 
 
 @kernel(fastmath=ORDERED)

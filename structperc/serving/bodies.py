@@ -1,0 +1,140 @@
+"""Bodies of requests: read up to a limit, parsed as JSON and checked, with messages that say what to send."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from starlette.requests import Request
+
+from structperc.serving.limits import Limits, Refusal, invalid, too_large
+
+Sentence = list[str] | dict[str, list[str]]
+TEXT = '{"text": "..."}'
+SENTENCES = '{"sentences": [["Anna", "left"], ...]}'
+
+
+async def text_of(request: Request, limits: Limits) -> str:
+    """Return the text that a request asks about. Raises Refusal."""
+    text = (await _fields(request, limits, "text", TEXT))["text"]
+    if not isinstance(text, str):
+        raise invalid(f"text is {_kind(text)}; send a string: {TEXT}")
+    _check_characters(text, "text")
+    return text
+
+
+async def sentences_of(request: Request, limits: Limits) -> list[Sentence]:
+    """Return the sentences that a request asks about, words or {column: strings} each. Raises Refusal."""
+    sentences = (await _fields(request, limits, "sentences", SENTENCES))["sentences"]
+    if not isinstance(sentences, list):
+        raise invalid(f"sentences is {_kind(sentences)}; send a list of sentences: {SENTENCES}")
+    for number, sentence in enumerate(sentences):
+        where = f"sentences[{number}]"
+        if isinstance(sentence, dict):
+            for role, values in sentence.items():
+                _check_characters(role, f"{where}: the name of a column")
+                _check_strings(values, f"{where}.{role}")
+        elif isinstance(sentence, list):
+            _check_strings(sentence, where)
+        else:
+            raise invalid(f'{where} is {_kind(sentence)}; send a list of words, or {{"word": [...], "pos": [...]}}')
+    return sentences
+
+
+def _check_strings(values: Any, where: str) -> None:
+    if not isinstance(values, list):
+        raise invalid(f"{where} is {_kind(values)}; send a list of strings")
+    for place, value in enumerate(values):
+        if not isinstance(value, str):
+            raise invalid(f"{where}[{place}] is {_kind(value)}; send a string")
+        if not value.isascii():
+            _check_characters(value, f"{where}[{place}]")
+
+
+def _check_characters(text: str, where: str) -> None:
+    """Refuse half a surrogate pair: no encoding of an answer has it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(text[error.start]):04x}"
+        raise invalid(f"{where}: character {error.start} is {half}, half of a pair; send whole characters") from None
+
+
+async def _fields(request: Request, limits: Limits, name: str, example: str) -> dict[str, Any]:
+    """Return the object of a body that has one field and no other."""
+    found = _parsed(await _read(request, limits), example)
+    if not isinstance(found, dict):
+        raise invalid(f"the body is {_kind(found)}; send an object: {example}")
+    if unknown := [field for field in found if field != name]:
+        raise invalid(f"unknown field {unknown[0][:40]!a}; send {example}")
+    if name not in found:
+        raise invalid(f"the field {name!r} is missing; send {example}")
+    return found
+
+
+async def _read(request: Request, limits: Limits) -> bytes:
+    """Return the body of a request, of which no more is read than may be sent."""
+    declared = request.headers.get("content-length", "0")
+    if declared.isdigit() and int(declared) > limits.body:
+        raise too_large(limits.body, "bytes")
+    coding = request.headers.get("content-encoding", "identity")
+    if coding != "identity":
+        raise Refusal(415, f"the body is compressed ({coding[:40]!a}); send it as it is, without content-encoding")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(limits.seconds):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > limits.body:
+                    raise too_large(limits.body, "bytes")
+    except TimeoutError:
+        late = f"the body has not arrived within {limits.seconds} seconds; send it at once"
+        raise Refusal(408, late, {"Connection": "close"}) from None
+    return bytes(body)
+
+
+def _parsed(body: bytes, example: str) -> Any:
+    """Return the JSON value of a body, whatever its content type is."""
+    send = f"send {example}"
+    if not body.strip():
+        raise invalid(f"the body is empty; {send}")
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        at = f"byte {error.start} is 0x{body[error.start]:02x}"
+        raise invalid(f"the body is not UTF-8 ({at}); {send}, encoded as UTF-8") from None
+    try:
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_distinct)
+    except RecursionError:
+        raise invalid(f"the body is nested too deeply; {send}") from None
+    except json.JSONDecodeError as error:
+        place = f"{error.msg}, line {error.lineno}, column {error.colno}"
+        raise invalid(f"the body is not JSON ({place}); {send}") from None
+    except ValueError:  # an integer of thousands of digits
+        raise invalid(f"the body has a number of too many digits; {send}") from None
+
+
+def _no_constant(name: str) -> Any:
+    raise invalid(f"the body is not JSON ({name} is not a value of JSON); send strings")
+
+
+def _distinct(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object, whose fields have different names."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise invalid(f"the field {name[:40]!a} is given twice; send it once")
+        found[name] = value
+    return found
+
+
+def _kind(value: Any) -> str:
+    """Return the name of a type of JSON, with its article."""
+    kinds: Sequence[tuple[Any, str]] = (
+        (type(None), "null"),
+        (bool, "true or false"),
+        (str, "a string"),
+        (list, "a list"),
+        (dict, "an object"),
+    )
+    return next((name for kind, name in kinds if isinstance(value, kind)), "a number")
