@@ -7,7 +7,7 @@ import numpy as np
 from structperc.kernels.compiled import kernel
 from structperc.kernels.follow import follow
 from structperc.kernels.lanes import padded
-from structperc.kernels.onward import columns, highest, onward_scores
+from structperc.kernels.onward import any_invalid, columns, onward_scores
 from structperc.kernels.scores import score_in_order
 from structperc.kernels.sequences import longest
 
@@ -41,9 +41,9 @@ def best_labels(stretches, features, weights, scheme, apart, labels):  # type: i
         for t in range(length):
             if apart and t and stretches.first[start + t]:
                 edges[t] = 0
-            if highest(unary, t * L, (t + 1) * L) == np.inf:
+            if any_invalid(unary, t * L, (t + 1) * L):
                 return start + t
-            if t and each > 1 and highest(edges, t * L * L, (t + 1) * L * L) == np.inf:
+            if t and each > 1 and any_invalid(edges, t * L * L, (t + 1) * L * L):
                 return start + t
         onward_scores(unary, edges, columns(edges, unary), length, onward, best)
         follow(unary, edges, length, onward, best, labels[start : start + length])

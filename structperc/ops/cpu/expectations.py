@@ -13,7 +13,6 @@ Rows of L labels are filled up with zeros to W, as many as whole `lanes` have.
 """
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from structperc.kernels.compiled import kernel, kernel_part
@@ -29,7 +28,7 @@ from structperc.kernels.lanes import (
     sum_of,
     where_above,
 )
-from structperc.ops.cpu.checks import beyond, check_lengths
+from structperc.ops.cpu.checks import beyond, check_lengths, unfit_sequence
 from structperc.ops.cpu.factors import factors_of_edges, factors_of_tokens
 from structperc.ops.cpu.log_sums import expect_by_logs
 from structperc.ops.cpu.threads import over_sequences, take
@@ -47,7 +46,6 @@ def expectations(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool)
     work = 4 * T * (2 * WIDTH + L * L // WIDTH)
     if over_sequences(_expect, B, work, unary, edge, lengths, totals, nodes, pairs):
         check_lengths(lengths, T)
-        totals.fill_(torch.nan)  # of a training that has diverged, as it is soon told
     return totals, nodes, pairs if with_pairs else pairs.view(0)
 
 
@@ -58,7 +56,7 @@ def _expect(side, turns, unary, edge, lengths, totals, nodes, pairs):  # type: i
     scales = np.empty(T)
     own, before, after = padded(T, L, scales, 0.0), padded(T + 1, L, scales, 0.0), padded(1, L, scales, 0.0)
     steps, back = padded(M * L + 1, L, scales, 0.0), padded(L + 1 if M == 1 else 0, L, scales, 0.0)
-    level, small, known, diverged = 0.0, False, False, False
+    level, small, known = 0.0, False, False
     for _ in range(len(unary)):
         b = take(side, turns)
         if b < 0:
@@ -84,12 +82,15 @@ def _expect(side, turns, unary, edge, lengths, totals, nodes, pairs):  # type: i
                 into[:1], into[length:] = 0, 0
             continue
         nodes[b], into[:] = 0, 0
-        if total == -np.inf or levels + level == np.inf:
+        if total == -np.inf:
             totals[b] = total
+        elif unfit_sequence(b, unary, edge, lengths, True):
+            totals[b], nodes[b, :length] = np.nan, np.nan
+            if length > 1:
+                into[min(M - 1, 1) : length] = np.nan
         else:
             totals[b] = expect_by_logs(unary[b], edges, length, nodes[b], into)
-        diverged |= np.isnan(totals[b])
-    return diverged
+    return False
 
 
 @kernel_part(forceinline=True)
