@@ -31,7 +31,7 @@ def check_scores(unary: Tensor, edge: Tensor, lengths: Tensor) -> None:
         b, t, i, j = map(int, np.unravel_index(pair, edges.shape))
         token = "all tokens" if edges.shape[1] == 1 else f"token {t}"
         sequence = "all sequences" if len(edges) == 1 else f"sequence {b}"
-        found, where = edges[b, t, i, j], f"into {token} of {sequence}, label {i} followed by label {j}"
+        found, where = edges[b, t, i, j], f"at {token} of {sequence}, label {i} before label {j}"
     else:
         return
     name = "NaN" if np.isnan(found) else "+inf"
