@@ -13,5 +13,5 @@ class InputError(ValueError):
         super().__init__(visible(message) if isinstance(message, str) else message, *further)
 
 
-class InfiniteScore(InputError):  # noqa: N818 - a state, not a mistake
-    """A score is +inf, so that no labelling is the best. In training it is a sign that weights have diverged."""
+class InvalidScore(InputError):  # noqa: N818 - a state, not a mistake
+    """A score is +inf or NaN, so that no path is the best. In training it is a sign that weights have diverged."""

@@ -7,14 +7,15 @@ from torch import Tensor
 
 from structperc.chain.lattices import checked, doubled, live
 from structperc.errors import InputError
+from structperc.ops import any_invalid
 from structperc.structures import Lattice
 
 
 def entropy(lattice: Lattice) -> Tensor:
     """Return the entropy H(y | x) in nats (B,), a sum of conditional entropies and so no difference of large numbers.
 
-    It is 0 for an empty sequence and for one without any legal labelling. Differentiable. Memory for the pairs of one
-    token is enough; with gradients, for those of all.
+    It is 0 for an empty sequence and for one without any legal labelling, NaN where a score is +inf or NaN.
+    Differentiable. Memory for the pairs of one token is enough; with gradients, for those of all.
     """
     return _expected(lattice, lattice, lambda own, _: -own)
 
@@ -44,12 +45,17 @@ def _expected(lattice: Lattice, other: Lattice, share: Callable[[Tensor, Tensor]
     steps = ((x, x) for x in _steps(lattice)) if other is lattice else zip(_steps(lattice), _steps(other), strict=True)
     unary = checked(lattice).unary
     following = unary.new_zeros(len(unary), 1, dtype=doubled(checked(lattice)).unary.dtype)
+    invalid = any_invalid(*_constant(lattice)) | any_invalid(*_constant(other))
     for own, others in steps:
         p = own.exp()
         shares = (share(own, others) + following.unsqueeze(1)).where(p > 0, 0)  # no probability adds nothing
         finite = shares < torch.inf  # what is not has no gradient, nor has it one where it cannot be reached
         following = (p * shares.where(finite, 0)).sum(2).where(finite.all(2), torch.inf)
-    return following[:, 0].to(unary.dtype)
+    return following[:, 0].to(unary.dtype).masked_fill(invalid, torch.nan)
+
+
+def _constant(lattice: Lattice) -> Lattice:
+    return Lattice(*(x.detach() for x in checked(lattice)))
 
 
 def _steps(lattice: Lattice) -> Iterator[Tensor]:

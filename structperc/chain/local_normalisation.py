@@ -31,5 +31,5 @@ def locally_normalised(lattice: Lattice) -> Lattice:
 
 def _log_sum(scores: Tensor) -> Tensor:
     """torch.logsumexp along the last dimension; +inf, without a gradient, where all are impossible."""
-    possible = scores.amax(-1) > -torch.inf
+    possible = scores.amax(-1) != -torch.inf
     return torch.where(possible, torch.where(possible.unsqueeze(-1), scores, 0).logsumexp(-1), torch.inf)

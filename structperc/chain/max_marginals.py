@@ -15,12 +15,12 @@ def max_marginals(lattice: Lattice) -> Tensor:
     t, and the second best labelling scores max over t and y != v_t of m[b, t, y], v being the best labelling.
 
     The gradient of an entry is that of the score of its labelling, the lowest labels among equals from token t
-    outwards; 0 where there is none.
+    outwards; 0 where there is none. A score of +inf or NaN makes all entries of its sequence NaN.
     """
     lattice = checked(lattice)
     before, after = best_scores(*lattice)
     scores = (before + lattice.unary + after).where(live(lattice).unsqueeze(2), -torch.inf)
-    return scores.where(scores > -torch.inf, -torch.inf)
+    return scores.where(scores != -torch.inf, -torch.inf)
 
 
 def best_before_and_after(lattice: Lattice) -> tuple[Tensor, Tensor]:

@@ -10,6 +10,7 @@ from torch.nn.functional import pad
 
 from structperc.chain.lattices import checked, doubled, live
 from structperc.chain.marginals import marginals, marginals_of_pairs
+from structperc.ops import any_invalid
 from structperc.structures import Lattice
 
 MOST = 1 << 23  # pairs in a table
@@ -19,13 +20,14 @@ MOST = 1 << 23  # pairs in a table
 def next_marginals(lattice: Lattice, labels: Tensor) -> Tensor:
     """Return p(y_{t+1} = j | y_t = label, x) as (B, T, L), in double precision, for labels (B, T) int64.
 
-    It is 0 at last tokens, in the padding, whose labels are any, and where the label is impossible.
+    It is 0 at last tokens, in the padding, whose labels are any, and where the label is impossible; NaN at all tokens
+    of a sequence with a score that is +inf or NaN.
     """
     lattice = doubled(checked(lattice))
     if _has_small_tables(lattice):
         nodes, pairs = marginals_of_pairs(lattice)
         both = pad(_at(pairs[:, 1:], labels[:, :-1]), (0, 0, 0, 1))
-        return _share(both, _at(nodes.unsqueeze(3), labels))
+        return _of_valid(_share(both, _at(nodes.unsqueeze(3), labels)), lattice)
     unary, real, found = lattice.unary, live(lattice), torch.zeros_like(lattice.unary)
     after = torch.zeros_like(unary[:, 0])
     for t in range(unary.shape[1] - 2, -1, -1):
@@ -41,7 +43,7 @@ def previous_marginals(lattice: Lattice, labels: Tensor) -> Tensor:
     lattice = doubled(checked(lattice))
     if _has_small_tables(lattice):
         nodes, pairs = marginals_of_pairs(lattice)
-        return _share(_at(pairs.transpose(2, 3), labels), _at(nodes.unsqueeze(3), labels))
+        return _of_valid(_share(_at(pairs.transpose(2, 3), labels), _at(nodes.unsqueeze(3), labels)), lattice)
     unary, real, found = lattice.unary, live(lattice), torch.zeros_like(lattice.unary)
     before = unary[:, 0]
     for t in range(1, unary.shape[1]):
@@ -72,7 +74,12 @@ def _levelled(sums: Tensor) -> Tensor:
 
 
 def _of_possible(shares: Tensor, lattice: Lattice, labels: Tensor) -> Tensor:
-    return shares.where(_at(marginals(lattice).unsqueeze(3), labels) > 0, 0)
+    return _of_valid(shares.where(_at(marginals(lattice).unsqueeze(3), labels) > 0, 0), lattice)
+
+
+def _of_valid(shares: Tensor, lattice: Lattice) -> Tensor:
+    """Shares (B, T, L), NaN at the tokens of sequences with a score that is +inf or NaN."""
+    return shares.masked_fill((any_invalid(*lattice).unsqueeze(1) & live(lattice)).unsqueeze(2), torch.nan)
 
 
 def _share(both: Tensor, given: Tensor) -> Tensor:

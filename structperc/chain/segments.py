@@ -45,7 +45,7 @@ def score_with(
     into = _entries(before, _nodes(lattice, rows, starts, labels[rows, starts]))
     out = _entries(after, _nodes(lattice, rows, ends - 1, labels[rows, ends - 1]))
     scores = inner + (into + out)
-    return scores.where(scores > -torch.inf, -torch.inf)
+    return scores.where(scores != -torch.inf, -torch.inf)
 
 
 def score_without(
@@ -60,7 +60,7 @@ def score_without(
     best, starts, others = _pivots(lattice, before, after, labels, segments)
     nodes = _nodes(lattice, segments.rows, starts, others)
     scores = _entries(before, nodes) + _entries(lattice.unary, nodes) + _entries(after, nodes)
-    return scores.where(best > -torch.inf, -torch.inf)
+    return scores.where(best != -torch.inf, -torch.inf)
 
 
 @torch.no_grad()

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
+from structperc.chain import log_partition
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.structures import Lattice, Scored
@@ -41,7 +42,9 @@ class Criterion(nn.Module, ABC):
     """Base of criteria: forward(scored) -> losses (B,), one per sequence; the tagger sums them.
 
     Losses are differentiable through the scores of chosen paths only, never through a maximum: ties would
-    split the gradient. A sequence that asks for no update still gives an attached zero.
+    split the gradient. A sequence that asks for no update still gives an attached zero. So does one without any legal
+    path, such as one with a token at which every label is -inf: its loss is 0, and so is its gradient. Where gold alone
+    is impossible, the loss may be infinite. Scores of +inf or NaN make the loss of their sequence NaN.
     """
 
     rivals_needed = 1  # candidates the search must deliver per sequence
@@ -137,6 +140,15 @@ def check_candidates(criterion: Criterion, scored: Scored) -> None:
     if criterion.rivals_needed > K:
         name, k = type(criterion).__name__, criterion.rivals_needed
         raise ValueError(f"{name} needs a rival: search gave K={K}; set search.k >= {k}")
+
+
+def without_path(scored: Scored) -> Tensor:
+    """Return (B,) bool, True for sequences of whose label sequences none is legal."""
+    impossible = scored.gold_scores.detach() == -torch.inf
+    if impossible.device.type == "cpu" and not torch.compiler.is_compiling() and not bool(impossible.any()):
+        return impossible  # no need to sum over all of them
+    with torch.no_grad():
+        return impossible & (log_partition(scored.lattice) == -torch.inf)
 
 
 def is_gold(scored: Scored) -> Tensor:

@@ -18,6 +18,7 @@ class Likelihood(Criterion):
     rivals_needed = 0
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return losses (B,) >= 0; every sequence changes weights."""
-        losses = log_partition(scored.lattice) - scored.gold_scores
+        """Return losses (B,) >= 0; every sequence changes weights, but for one without any legal path."""
+        log_z = log_partition(scored.lattice)
+        losses = (log_z - scored.gold_scores).where(log_z != -torch.inf, 0)
         return losses, torch.ones_like(losses, dtype=torch.bool)

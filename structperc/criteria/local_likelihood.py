@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from structperc.chain import locally_normalised
-from structperc.criteria.base import Criterion
+from structperc.criteria.base import Criterion, without_path
 from structperc.structures import Lattice, Scored
 
 
@@ -28,6 +28,6 @@ class LocalLikelihood(Criterion):
         return locally_normalised(lattice)
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return losses (B,) >= 0; every sequence changes weights."""
-        losses = -scored.gold_scores
+        """Return losses (B,) >= 0; every sequence changes weights, but for one without any legal path."""
+        losses = (-scored.gold_scores).where(~without_path(scored), 0)
         return losses, torch.ones_like(losses, dtype=torch.bool)

@@ -122,9 +122,13 @@ class MCEF(CorpusCriterion):
         return bool(totals[0] + totals[1] > 0)
 
     def _units(self, scored: Scored) -> tuple[Segments, Segments]:
-        """-> units of gold, and those of the best labellings but gold that gold has not, each once."""
+        """-> units of gold, and those of the best labellings but gold that gold has not, each once.
+
+        A sequence without any legal path has none.
+        """
         real, starts = live(scored.lattice), _starts(scored)
-        gold, kinds = self.units(scored.gold, real, starts, self.labels)
+        legal = scored.candidates.valid.any(1, keepdim=True)
+        gold, kinds = self.units(scored.gold, real & legal, starts, self.labels)
         known = self._keys(gold, kinds, real)
         others = scored.candidates.valid & ~is_gold(scored)
         new = [Segments(*(part[:0] for part in gold))]

@@ -116,9 +116,7 @@ class PowerRatio(PowerMeasure):
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return d (B,) for the power ratio of the rivals, and whether gold has a rival (B,) bool."""
         leads, exists = _leads(scored)
-        most = math.log(torch.finfo(leads.dtype).max) / 2
-        log = _log_mean(leads.clamp(max=most), self.psi)  # beside illegal gold all leads are infinite
-        return torch.where(exists, log.clamp(max=most).exp(), 0.0), exists
+        return torch.where(exists, _log_mean(leads, self.psi).clamp(max=_most(leads)).exp(), 0.0), exists
 
 
 def _leads(scored: Scored) -> tuple[Tensor, Tensor]:
@@ -128,7 +126,13 @@ def _leads(scored: Scored) -> tuple[Tensor, Tensor]:
     leads = scored.candidate_scores + scored.candidate_nonlocal - gold.unsqueeze(1)
     exists = rivals.any(1)
     # 0 in rows without any: the logarithm of an empty sum has no gradient
-    return leads.where(rivals, torch.where(exists, -torch.inf, 0.0).unsqueeze(1)), exists
+    leads = leads.where(rivals, torch.where(exists, -torch.inf, 0.0).unsqueeze(1))
+    return leads.clamp(max=_most(leads)), exists  # those over impossible gold are infinite
+
+
+def _most(leads: Tensor) -> float:
+    """The logarithm of the root of the largest float."""
+    return math.log(torch.finfo(leads.dtype).max) / 2
 
 
 def _log_mean(leads: Tensor, psi: float) -> Tensor:

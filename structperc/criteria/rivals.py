@@ -15,18 +15,21 @@ from structperc.structures import Lattice
 
 
 def log_rivals(lattice: Lattice, gold: Tensor, psi: float) -> Tensor:
-    """Return the log (B,) of the sum over y != y* of exp(psi (s(y) - s(y*))), gold (B, T) int64 and legal.
+    """Return the log (B,) of the sum over y != y* of exp(psi (s(y) - s(y*))), gold (B, T) int64.
 
-    Differentiable once. It is -inf, without a gradient, where gold is the only legal labelling, and for empty
-    sequences.
+    Differentiable once. It is -inf, without a gradient, where gold is the only legal labelling or none is, and for
+    empty sequences; +inf, without a gradient, where gold is impossible and others are not.
     """
     lattice, gold = narrowed(lattice), gold.where(live(lattice), 0)
     if not is_stationary(lattice.edge):  # edges may be the same for all tokens of a sequence, or for all sequences
         lattice = lattice._replace(edge=every_edge(lattice))
     scaled = lattice._replace(unary=psi * full_precision(lattice.unary), edge=psi * full_precision(lattice.edge))
-    scaled = scaled._replace(unary=_leads(scaled, gold))
+    leads, possible = _leads(scaled, gold)
+    scaled = scaled._replace(unary=leads)
     rivals = _departures(scaled, gold) if is_stationary(scaled.edge) else _detours(scaled, gold)
     total = log_partition(rivals)
+    infinite = torch.where(total.detach() > -torch.inf, torch.inf, -torch.inf)
+    total = total.where(possible | total.detach().isnan(), infinite)
     return total.where(lattice.lengths.to(total.device) > 0, -torch.inf)
 
 
@@ -45,16 +48,20 @@ def _free(scores: Tensor) -> Tensor:
     return torch.zeros_like(scores, dtype=torch.float64).masked_fill(scores == -torch.inf, -torch.inf)
 
 
-def _leads(lattice: Lattice, gold: Tensor) -> Tensor:
-    """-> (B, T, L) unary scores less what gold's own step to the token scores: paths sum to their lead over gold."""
+def _leads(lattice: Lattice, gold: Tensor) -> tuple[Tensor, Tensor]:
+    """-> (B, T, L) unary scores less what gold's own step to the token scores: paths sum to their lead over gold.
+
+    Whether gold is possible (B,); where it is not, it counts as 0.
+    """
     steps = torch.arange(gold.shape[1], device=gold.device)
     before = gold.roll(1, 1)
     if is_stationary(lattice.edge):
         along = lattice.edge[0, 0][before, gold]
     else:
         along = lattice.edge[torch.arange(len(gold), device=gold.device).unsqueeze(1), steps, before, gold]
-    along = along.masked_fill(steps == 0, 0).unsqueeze(2)
-    return lattice.unary - lattice.unary.gather(2, gold.unsqueeze(2)) - along
+    own = lattice.unary.gather(2, gold.unsqueeze(2)) + along.masked_fill(steps == 0, 0).unsqueeze(2)
+    possible = (own.squeeze(2).detach() != -torch.inf) | ~live(lattice)
+    return lattice.unary - own.where(possible.unsqueeze(2), 0), possible.all(1)
 
 
 def _places(lattice: Lattice, gold: Tensor) -> tuple[Tensor, Tensor, Tensor]:

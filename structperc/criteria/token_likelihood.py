@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn.functional import log_softmax
 
 from structperc.chain.lattices import full_precision
-from structperc.criteria.base import Criterion
+from structperc.criteria.base import Criterion, without_path
 from structperc.structures import Lattice, Scored
 
 
@@ -25,10 +25,12 @@ class TokenLikelihood(Criterion):
 
     def reads(self, lattice: Lattice) -> Lattice:
         """Return the lattice whose path scores are log-probabilities; what is impossible at a token stays so."""
-        unary = log_softmax(full_precision(lattice.unary), 2)
+        scores = full_precision(lattice.unary)
+        possible = scores.detach().amax(2, keepdim=True) != -torch.inf  # else the softmax is NaN, and so its gradient
+        unary = log_softmax(scores.where(possible, 0), 2).where(possible, -torch.inf)
         return lattice._replace(unary=unary, edge=unary.new_zeros(1, 1, *lattice.edge.shape[2:]))
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return losses (B,) >= 0; every sequence changes weights."""
-        losses = -scored.gold_scores
+        """Return losses (B,) >= 0; every sequence changes weights, but for one without any legal path."""
+        losses = (-scored.gold_scores).where(~without_path(scored), 0)
         return losses, torch.ones_like(losses, dtype=torch.bool)

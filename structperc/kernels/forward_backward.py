@@ -29,6 +29,7 @@ from structperc.kernels.lanes import (
     where_above,
 )
 from structperc.kernels.log_sums import arrivals, completions, expect_by_logs, levelled
+from structperc.kernels.onward import any_invalid
 
 SMALLEST = 1e-140  # of the positive sums
 LOW, HIGH = 1e-10, 1e10  # sums over a token's labels are scaled to 1 when they leave this range
@@ -41,7 +42,7 @@ def expect(unary, edges, length, own, steps, back, level, small, before, after, 
     unary is (T, L), edges (T or 1, L, L), length at least 1; steps, back, level and small are those of
     `factors_of_edges`. What follows the last token is not written where products serve, 0 where logarithms do.
     -> the log-partition, -inf where nothing is possible, and whether products serve: then `before` has the sums up to
-    each label and `own` those from it on, each up to a factor of its token.
+    each label and `own` those from it on, each up to a factor of its token. All are NaN where a score is +inf or NaN.
     """
     L, M = unary.shape[1], len(edges)
     levels, fine = factors_of_tokens(unary, length, own)
@@ -51,9 +52,22 @@ def expect(unary, edges, length, own, steps, back, level, small, before, after, 
     if total > -np.inf and _backwards(own, steps, back, L, length, before, after, scales, nodes, pairs):
         return total + levels + level * (length - 1 if M == 1 else 1), True
     nodes[:], pairs[:] = 0, 0
-    if total == -np.inf or levels + level == np.inf:
+    if total == -np.inf:
         return total, False
+    if _invalid(unary, edges, length):
+        nodes[:length] = np.nan
+        if length > 1:
+            pairs[min(M - 1, 1) : length] = np.nan
+        return np.nan, False
     return expect_by_logs(unary, edges, length, nodes, pairs), False
+
+
+@kernel_part
+def _invalid(unary, edges, length):  # type: ignore[no-untyped-def]
+    """Whether a score of the sequence, or an edge into one of its tokens, is +inf or NaN."""
+    L = unary.shape[1]
+    first, last = (0, 1) if len(edges) == 1 else (1, length)
+    return any_invalid(unary, 0, length * L) or (length > 1 and any_invalid(edges, first * L * L, last * L * L))
 
 
 @kernel_part

@@ -3,7 +3,19 @@
 import numpy as np
 
 from structperc.kernels.compiled import inner_kernel, kernel, kernel_part
-from structperc.kernels.lanes import WIDTH, larger, largest, like, load, load_one, load_some, padded, spread, store
+from structperc.kernels.lanes import (
+    WIDTH,
+    larger,
+    largest,
+    like,
+    load,
+    load_one,
+    load_some,
+    padded,
+    spread,
+    store,
+    where_above,
+)
 
 ROWS = 4  # labels that follow, of which the best is found before it is compared with the best so far
 
@@ -57,12 +69,13 @@ def level_of(rows, start, stop):  # type: ignore[no-untyped-def]
 
 
 @inner_kernel
-def highest(scores, start, stop):  # type: ignore[no-untyped-def]
-    """Return the highest of an array's scores from place start to stop; -inf where there are none."""
-    best = spread(scores.dtype.type(-np.inf))
-    for place in range(start, stop, WIDTH):
-        best = larger(load_some(scores, place, stop - place), best)
-    return largest(best)
+def any_invalid(scores, start, stop):  # type: ignore[no-untyped-def]
+    """Return whether any of an array's scores from place start to stop is +inf or NaN."""
+    infinite = scores.dtype.type(np.inf)
+    worst = spread(-infinite)
+    for place in range(start, stop, WIDTH):  # NaN is above nothing, and nothing is above NaN
+        worst = where_above(infinite, load_some(scores, place, stop - place), worst, infinite)
+    return largest(worst) == np.inf
 
 
 @kernel_part(forceinline=True)

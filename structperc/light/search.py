@@ -9,7 +9,7 @@ from structperc.kernels.follow import follow
 from structperc.kernels.forward_backward import expect_with_sums
 from structperc.kernels.lanes import padded
 from structperc.kernels.log_sums import log_sum
-from structperc.kernels.onward import columns, highest, onward_scores
+from structperc.kernels.onward import any_invalid, columns, onward_scores
 from structperc.kernels.scores import score_in_order
 from structperc.kernels.sequences import longest
 
@@ -40,9 +40,9 @@ def best_labels(stretches, features, weights, scheme, apart, labels):  # type: i
             continue
         _score(start, length, stretches, features, weights, scheme, apart, unary, edges)
         for t in range(length):
-            if highest(unary, t * L, (t + 1) * L) == np.inf:
+            if any_invalid(unary, t * L, (t + 1) * L):
                 return start + t
-            if t and each > 1 and highest(edges, t * L * L, (t + 1) * L * L) == np.inf:
+            if t and each > 1 and any_invalid(edges, t * L * L, (t + 1) * L * L):
                 return start + t
         onward_scores(unary, edges, columns(edges, unary), length, onward, best)
         follow(unary, edges, length, onward, best, labels[start : start + length])

@@ -7,7 +7,7 @@ import numpy as np
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.errors import InfiniteScore
+from structperc.errors import InvalidScore
 from structperc.features import FeatureExtractor
 from structperc.features.id_lists import IdLists
 from structperc.kernels.arrays import Features, Scheme, Tables
@@ -76,9 +76,9 @@ class LightTagger(Labeller):
         first[bounds[:-1]], last[bounds[1:] - 1] = True, True
         stretches, scheme = Stretches(corpus.starts, first, last), Scheme(*self.labels.allowed)
         scores = stretches, self._features(corpus), self._weights, scheme, self._apart
-        infinite = best_labels(*scores, best)
-        if infinite >= 0:
-            raise InfiniteScore(f"scores: there is +inf at {corpus.where(infinite)}; weights are too large")
+        invalid = best_labels(*scores, best)
+        if invalid >= 0:
+            raise InvalidScore(f"scores: there is +inf or NaN at {corpus.where(invalid)}; weights are too large")
         if confident:
             label_probabilities(*scores, self.labels.segmentation, best, tokens, segments)
         return best, tokens, segments

@@ -5,11 +5,12 @@ crf.py          the same under the names of pytorch-crf
 places.py       which positions of a row are tokens of its chain, and back
 text.py         the words of these tokens, which non-local features compare
 checks.py       what is wrong with scores, masks and gold, in one line
-pieces.py       which pieces of words are the first ones
+label_names.py  names of labels: read, saved, compared
+pieces.py       which pieces of words are the first ones, rows for a model, mini-batches
 """
 
 from structperc.nn.chain_head import ChainHead, Confidence
 from structperc.nn.crf import CRF
-from structperc.nn.pieces import first_pieces
+from structperc.nn.pieces import TokenCollator, first_pieces, word_rows
 
-__all__ = ["ChainHead", "Confidence", "CRF", "first_pieces"]
+__all__ = ["ChainHead", "Confidence", "CRF", "first_pieces", "word_rows", "TokenCollator"]

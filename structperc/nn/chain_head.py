@@ -1,7 +1,7 @@
 """A chain of labels on top of any network."""
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from structperc.chain import (
     Constraints,
     KBest,
+    exportable_marginals,
     exportable_viterbi,
     kbest,
     log_partition,
@@ -20,18 +21,20 @@ from structperc.chain import (
 from structperc.chain.lattices import full_precision as upcast
 from structperc.criteria import Criterion, Likelihood, compared, full_precision, no_candidates
 from structperc.data.labels import LabelSet
-from structperc.errors import InputError
-from structperc.nn.checks import check_gold, check_legal, check_shapes
+from structperc.errors import InputError, InvalidScore
+from structperc.nn.checks import check_gold, check_legal, check_logits, check_shapes
+from structperc.nn.label_names import check_state, label_set, to_state
 from structperc.nn.places import SKIPPED, Places
 from structperc.nn.text import Text, batch_of
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature, nonlocal_scores
 from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
 
 Reduction = Literal["mean", "sum", "none"]
+Found = TypeVar("Found")
 
 
 class Confidence(NamedTuple):
-    """The best labelling of each row, and how probable it is."""
+    """The best labelling of each row, and how probable it is; 0 where the row has no legal one."""
 
     labels: Tensor  # (B, T) int64, -100 where there is no token
     tokens: Tensor  # (B, T) p(y_t = label | x), 0 where there is no token
@@ -47,10 +50,18 @@ class ChainHead(nn.Module):
     Tokens are the positions that `mask` keeps and whose gold label is not -100. A chain goes from token to token
     wherever they stand: past padding on either side, special tokens and further pieces of words. At prediction there is
     no gold, so that `mask` must then mark the same positions, see `first_pieces`. What is computed from logits of half
-    precision, also under autocast, is float32. A row without tokens has loss 0 and no labels.
+    precision, also under autocast, is float32. A row without tokens has loss 0 and no labels. So has a row without any
+    legal labelling loss 0, without a gradient; its labels are 0, its probabilities 0, its score -inf.
+
+    Logits that are +inf or NaN at a token make the loss of their row NaN, and its probabilities in `marginals`. What
+    searches for labels refuses them on a CPU; on other devices, which would be waited for, the labels of the row are 0,
+    its scores NaN.
+
+    The names of the labels are part of the state: `load_state_dict` refuses a state with other names or another order.
 
     Args:
-        labels: a LabelSet, or names of labels in the order of the logits, which are of `scheme`.
+        labels: a LabelSet, or names of labels in the order of the logits, or a mapping of numbers to names (id2label),
+            which are of `scheme`.
         criterion: what is learned by; by default Likelihood, a conditional random field.
         nonlocal_features: what is counted in whole labellings; they read `words`, and `sentences` of documents.
         search: Lattice -> Candidates for training; by default as many as needed, or 20 with non-local features.
@@ -64,7 +75,7 @@ class ChainHead(nn.Module):
 
     def __init__(
         self,
-        labels: LabelSet | Sequence[str],
+        labels: LabelSet | Sequence[str] | Mapping[int, str] | Mapping[str, str],
         criterion: Criterion | None = None,
         nonlocal_features: Sequence[NonlocalFeature] = (),
         search: KBest | None = None,
@@ -73,7 +84,7 @@ class ChainHead(nn.Module):
         scheme: str = "IOB2",
     ) -> None:
         super().__init__()
-        self.labels = labels if isinstance(labels, LabelSet) else LabelSet(tuple(labels), scheme)
+        self.labels = label_set(labels, scheme)
         self.criterion = criterion or Likelihood()
         self.nonlocal_features = nn.ModuleList(nonlocal_features)
         needed = max(1, self.criterion.rivals_needed)
@@ -98,6 +109,14 @@ class ChainHead(nn.Module):
     def probabilistic(self) -> bool:
         """Whether exp(score - log Z) is a probability: true if learned by likelihood, without non-local features."""
         return self.criterion.probabilistic and not self.nonlocal_features
+
+    def get_extra_state(self) -> Tensor:
+        """Return the names of the labels and their scheme, (n,) uint8, for `state_dict`."""
+        return to_state(self.labels)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Compare the labels of a state with those of the head. Raises InputError, with the first difference."""
+        check_state(state, self.labels)
 
     # -- learning --------------------------------------------------------------------------------------------
 
@@ -186,11 +205,10 @@ class ChainHead(nn.Module):
 
         Where the head is exported, so is this, in operations that torch has without this library.
         """
+        places, batch, lattice = self._read(logits, mask, words, sentences)
         if self.nonlocal_features:
-            return self.kbest(logits, 1, mask, words=words, sentences=sentences).labels[:, 0]
-        places, _, lattice = self._read(logits, mask, words, sentences)
-        search = exportable_viterbi if torch.compiler.is_exporting() else viterbi
-        return places.back(search(lattice)[1])
+            return places.back(self._ranked(logits, places, batch, lattice, 1).labels[:, 0])
+        return places.back(self._search(_best, logits, places, lattice)[1])
 
     @torch.no_grad()
     def kbest(
@@ -208,14 +226,27 @@ class ChainHead(nn.Module):
         local score where that is more.
         """
         places, batch, lattice = self._read(logits, mask, words, sentences)
-        found = kbest(lattice, max(k, self.decoder.k) if self.nonlocal_features else k)
-        labels, scores, valid = found
+        labels, scores, valid = self._ranked(logits, places, batch, lattice, k)
+        return Candidates(places.back(labels).where(valid[:, :, None], SKIPPED), scores, valid)
+
+    def _ranked(self, logits: Tensor, places: Places, batch: Batch, lattice: Lattice, k: int) -> Candidates:
+        """The k best labellings of the chains, by total score."""
+        several = max(k, self.decoder.k) if self.nonlocal_features else k
+        labels, scores, valid = self._search(lambda lattice: kbest(lattice, several), logits, places, lattice)
         if self.nonlocal_features:
             more = self._nonlocal(batch, labels, valid)
             scores, best = (scores + more).sort(dim=1, descending=True, stable=True)
             labels, valid = labels.gather(1, best[:, :, None].expand_as(labels)), valid.gather(1, best)
             labels, scores, valid = labels[:, :k], scores[:, :k], valid[:, :k]
-        return Candidates(places.back(labels).where(valid[:, :, None], SKIPPED), scores, valid)
+        return Candidates(labels, scores, valid)
+
+    def _search(self, search: Callable[[Lattice], Found], logits: Tensor, places: Places, lattice: Lattice) -> Found:
+        """What a search finds; where it refuses scores, the error says which logits of which position they are."""
+        try:
+            return search(lattice)
+        except InvalidScore:
+            check_logits(logits, places)
+            raise
 
     def marginals(self, logits: Tensor, mask: Tensor | None = None, *, sentences: Tensor | None = None) -> Tensor:
         """Return p(y_t = y | x) as (B, T, L), 0 where there is no token. Differentiable.
@@ -236,9 +267,14 @@ class ChainHead(nn.Module):
         """
         self._check_probabilistic()
         places, _, lattice = self._read(logits, mask, None, sentences)
-        scores, labels = viterbi(lattice)
-        sure = marginals(lattice).gather(2, labels[:, :, None]).squeeze(2)
-        return Confidence(places.back(labels), places.back(sure, 0), (scores - log_partition(lattice)).exp())
+        scores, labels = self._search(_best, logits, places, lattice)
+        if torch.compiler.is_exporting():
+            log_z, table = exportable_marginals(lattice)
+        else:
+            log_z, table = log_partition(lattice), marginals(lattice)
+        sure = table.gather(2, labels[:, :, None]).squeeze(2)
+        rows = (scores - log_z).exp().where(scores != -torch.inf, 0)
+        return Confidence(places.back(labels), places.back(sure, 0), rows)
 
     # -- how it is done --------------------------------------------------------------------------------------
 
@@ -292,3 +328,8 @@ class ChainHead(nn.Module):
             name = type(self.criterion).__name__
             why = "with non-local features" if self.criterion.probabilistic else f"that learns by {name}"
             raise InputError(f"a head {why} has scores, not probabilities; learn local scores by Likelihood")
+
+
+def _best(lattice: Lattice) -> tuple[Tensor, Tensor]:
+    """`viterbi`, in an exported program without operators of this library."""
+    return (exportable_viterbi if torch.compiler.is_exporting() else viterbi)(lattice)

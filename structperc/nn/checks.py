@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from structperc.data.labels import LabelSet
-from structperc.errors import InputError
+from structperc.errors import InputError, InvalidScore
 from structperc.nn.places import SKIPPED, Places
 from structperc.structures import Batch
 
@@ -23,6 +23,17 @@ def check_shapes(logits: Tensor, mask: Tensor | None, gold: Tensor | None, L: in
             raise InputError(f"{name}: the shape is {tuple(tensor.shape)}, expected {wanted}, that of logits")
     if gold is not None and (gold.is_floating_point() or gold.dtype == torch.bool):
         raise InputError(f"gold: labels are integers, got {gold.dtype}")
+
+
+def check_logits(logits: Tensor, places: Places) -> None:
+    """Raise InvalidScore for the first score (B, T, L) at a token that is +inf or NaN."""
+    at = torch.zeros_like(places.order, dtype=torch.bool).scatter(1, places.order, places.real)
+    wrong = at.unsqueeze(2) & ~(logits < torch.inf)
+    if bool(wrong.any()):
+        row, position, label = wrong.nonzero()[0].tolist()
+        found = "NaN" if bool(logits[row, position, label].isnan()) else "+inf"
+        advice = "scores are finite, or -inf for what is impossible; after training, the learning rate is too high"
+        raise InvalidScore(f"logits: there is {found} at row {row}, position {position}, label {label}; {advice}")
 
 
 def check_gold(gold: Tensor, kept: Tensor, labels: LabelSet) -> None:

@@ -49,7 +49,7 @@ class CRF(nn.Module):
         return f"{type(self).__name__}(num_tags={self.num_tags})"
 
     def forward(self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, reduction: str = "sum") -> Tensor:
-        """Return log p(tags | emissions): (B,) with reduction none, else ().
+        """Return log p(tags | emissions): (B,) with reduction none, else (); 0 where all sequences of tags are -inf.
 
         Args:
             emissions: (B, T, L), or (T, B, L) unless batch_first.
@@ -65,7 +65,8 @@ class CRF(nn.Module):
             raise InputError(f"invalid reduction: {reduction}")
         places, lattice = self._lattice(emissions, mask)
         gold = places.chain(self._rows(tags)).where(places.real, 0)
-        found = path_score(lattice, gold) - log_partition(lattice)
+        log_z = log_partition(lattice)
+        found = (path_score(lattice, gold) - log_z).where(log_z != -torch.inf, 0)
         if reduction == "none":
             return found
         if reduction == "token_mean":

@@ -22,7 +22,10 @@ class Places(NamedTuple):
     @classmethod
     def of(cls, kept: Tensor) -> "Places":
         """Find the tokens that kept (B, T) bool marks."""
-        return cls((~kept).to(torch.uint8).argsort(dim=1, stable=True), kept.sum(1))
+        lengths = kept.sum(1)
+        place = (kept.cumsum(1) - 1).where(kept, lengths[:, None] + (~kept).cumsum(1) - 1)  # in the chain
+        positions = torch.arange(kept.shape[1], device=kept.device).expand_as(place)
+        return cls(torch.zeros_like(place).scatter(1, place, positions), lengths)  # ONNX has no stable sort
 
     @property
     def real(self) -> Tensor:

@@ -21,6 +21,7 @@ from structperc.ops.following import following_shares, log_following
 from structperc.ops.kbest import kbest
 from structperc.ops.paths import path_counts, path_score
 from structperc.ops.sampling import sample
+from structperc.ops.tensors.scans import any_invalid
 from structperc.ops.viterbi import viterbi
 
 __all__ = [
@@ -34,5 +35,6 @@ __all__ = [
     "path_counts",
     "log_following",
     "following_shares",
+    "any_invalid",
     "implementation",
 ]

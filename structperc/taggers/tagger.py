@@ -13,7 +13,7 @@ from structperc.batching.processes import share
 from structperc.batching.sequence_data import SequenceData
 from structperc.chain import KBest, sentences
 from structperc.criteria import Criterion, Prior, compared, no_candidates, some_of
-from structperc.errors import InfiniteScore, InputError
+from structperc.errors import InputError, InvalidScore
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import NonlocalFeature
 from structperc.online import SequenceLearner
@@ -116,12 +116,12 @@ class Tagger(LossTagger):
         return self.score(batch, lattice, candidates)
 
     def _searched_for(self, lattice: Lattice) -> Candidates:
-        """Return what the criterion is given: no candidate where scores are infinite, so that its loss tells."""
+        """Return what the criterion is given: no candidate where scores are invalid, so that its loss tells."""
         if not self.criterion.rivals_needed:
             return no_candidates(lattice)
         try:
             return self.search(lattice)
-        except InfiniteScore:
+        except InvalidScore:
             B, T, _ = lattice.unary.shape
             k = self.search.k
             nothing = lattice.unary.new_full((B, k), -torch.inf)

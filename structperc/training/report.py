@@ -83,8 +83,24 @@ def outcome_lines(labelled: dict[str, Labelled], results: dict[str, dict[str, fl
     """Yield the full table of each split, and the table of all."""
     for split, one in labelled.items():
         yield f"{split}:\n{one.evaluation.table()}\n"
+        if advice := advice_for_no_prediction(one.evaluation):
+            yield f"{split}: {advice}\n"
     if results:
         yield results_table(results)
+
+
+def advice_for_no_prediction(evaluation: Evaluation) -> str:
+    """Return what to try, in one line, where gold has segments and not one is predicted; else an empty string."""
+    if "segments" not in evaluation:
+        return ""
+    found = evaluation["segments"].compute().total
+    if found.found or not found.gold:
+        return ""
+    gold = f"{found.gold} segments" if found.gold > 1 else "1 segment"
+    return (
+        f"nothing is predicted, and gold has {gold}: train longer (trainer.max_epochs) or with a higher learning rate "
+        "(model.optimizer.init_args.lr; for a transformer on a few hundred sentences 3e-4 rather than 3e-5)"
+    )
 
 
 def write_json(path: Path, results: dict[str, Any]) -> None:

@@ -268,6 +268,48 @@ def test_an_empty_sequence_asks_for_nothing(criterion):
     assert not gradient[0].any()
 
 
+def without_a_path():
+    """Three lattices of five sequences, of which sequence 1, of three tokens, has no legal path."""
+    for kind in ("token", "pair", "dead end"):
+        lattice = random_lattice(8)
+        if kind == "token":
+            lattice.unary[1, 1] = -torch.inf
+        elif kind == "pair":
+            lattice.edge[1, 2] = -torch.inf
+        else:  # each label is possible at its token, and may be followed: what follows leads nowhere
+            lattice.edge[1, 1, :, 1:] = -torch.inf
+            lattice.edge[1, 2, 0] = -torch.inf
+        yield kind, lattice
+
+
+@pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
+def test_a_sequence_without_any_legal_path_has_no_loss_and_spoils_no_other(criterion):
+    for kind, lattice in without_a_path():
+        gold, k = random_gold(lattice), max(1, criterion.rivals_needed)
+        unary, edge = lattice.unary.requires_grad_(), lattice.edge.requires_grad_()
+        losses = criterion(scored_of(lattice, gold, criterion, k))
+        gradients = torch.autograd.grad(losses.sum(), (unary, edge))
+        assert losses[1] == 0, kind
+        assert not any(gradient[1].any() for gradient in gradients), kind
+        for b in (0, 2, 3, 4):
+            alone = criterion(scored_of(row(lattice, b), gold[b : b + 1], criterion, k))
+            torch.testing.assert_close(losses[b : b + 1], alone)
+            for whole, own in zip(gradients, torch.autograd.grad(alone.sum(), (unary, edge)), strict=True):
+                torch.testing.assert_close(whole[b], own[b])
+
+
+@pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
+def test_gradients_are_finite_where_gold_alone_is_impossible(criterion):
+    lattice = random_lattice(9)
+    gold = random_gold(lattice)
+    lattice.unary[1, 1, gold[1, 1]] = -torch.inf
+    unary, edge = lattice.unary.requires_grad_(), lattice.edge.requires_grad_()
+    losses = criterion(scored_of(lattice, gold, criterion, max(1, criterion.rivals_needed)))
+    assert not losses.isnan().any()
+    assert losses[1] != 0 or isinstance(criterion, MCEF)
+    assert all(gradient.isfinite().all() for gradient in torch.autograd.grad(losses.sum(), (unary, edge)))
+
+
 @pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
 def test_survives_a_description_in_json(criterion):
     again = Builder().part(json.loads(json.dumps(describe(criterion))), Criterion, "criterion")

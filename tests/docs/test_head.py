@@ -4,15 +4,15 @@ import pytest
 import torch
 from written import blocks
 
-EXAMPLES = {"BiLSTM": 0, "transformers": 1, "Lightning": 2, "pytorch-crf": 3}
+EXAMPLES = {"BiLSTM": 0, "transformers": 1, "new text": 2, "Lightning": 3, "pytorch-crf": 4}
 
 
 def example(name):
     return blocks("head", "python")[EXAMPLES[name]]
 
 
-def run(name):
-    names = {"__name__": name}
+def run(name, names=None):
+    names = {"__name__": name} if names is None else names
     torch.manual_seed(0)
     exec(compile(example(name), f"head.md, {name}", "exec"), names)
     return names
@@ -33,12 +33,17 @@ def test_lightning():
     assert torch.equal(names["predicted"], names["gold"])
 
 
-def test_a_transformer_under_its_own_trainer(tmp_path, monkeypatch):
+def test_a_transformer_under_its_own_trainer(tmp_path, monkeypatch, capsys):
     pytest.importorskip("transformers", reason="transformers is not installed: pip install structperc[neural]")
     pytest.importorskip("accelerate", reason="the Trainer of transformers needs accelerate: pip install accelerate")
     monkeypatch.chdir(tmp_path)
     names = run("transformers")
-    assert names["predicted"].tolist() == names["labels"].tolist()
+    assert names["predicted"].tolist() == names["collate"](names["rows"])["labels"].tolist()
+    names["trainer"].save_model(tmp_path / "saved")
+    assert (tmp_path / "saved" / "model.safetensors").is_file()
+    capsys.readouterr()
+    run("new text", names)
+    assert str([(0, 4, "PER"), (9, 11, "PER")]) in capsys.readouterr().out
 
 
 def test_pytorch_crf():

@@ -222,5 +222,5 @@ def test_infinite_scores_are_refused(tmp_path):
     tagger.save(tmp_path / "model")
     light = structperc.load(tmp_path / "model")
     for one in (tagger, light):
-        with pytest.raises(InputError, match="there is \\+inf at"):
+        with pytest.raises(InputError, match=r"\+inf.* at "):
             one.tag([["in"], ["Anna", "Bo"]])

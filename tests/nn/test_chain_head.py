@@ -19,8 +19,8 @@ from structperc.criteria import (
     Perceptron,
     TokenLikelihood,
 )
-from structperc.errors import InputError
-from structperc.nn import ChainHead, first_pieces
+from structperc.errors import InputError, InvalidScore
+from structperc.nn import ChainHead
 from structperc.nonlocal_features import PhraseConsistency, WholeEntity
 
 LABELS = LabelSet(("O", "B-X", "I-X"), "IOB2")
@@ -213,36 +213,179 @@ def test_half_precision_is_rounded_once(dtype):
 def test_weights_are_saved_and_loaded(tmp_path):
     head = some_head()
     torch.save(head.state_dict(), tmp_path / "head.pt")
-    other = ChainHead(LABELS.names)
+    other = ChainHead(dict(enumerate(LABELS.names)))
     other.load_state_dict(torch.load(tmp_path / "head.pt", weights_only=True))
     assert torch.equal(other.decode(some_logits(), KEPT), head.decode(some_logits(), KEPT))
     assert not any(p.requires_grad for p in ChainHead(LABELS, transitions=False).parameters())
 
 
+def test_labels_are_names_in_order_or_by_number():
+    names = ("O", "B-X", "I-X")
+    for labels in (names, list(names), dict(enumerate(names)), {"2": "I-X", "0": "O", "1": "B-X"}, LABELS):
+        assert ChainHead(labels).labels == LABELS
+
+
+@pytest.mark.parametrize(
+    ("labels", "complaint"),
+    [
+        (9, "labels: got 9; give a LabelSet, the names"),
+        ("O", "labels: got 'O'"),
+        (["O", 1], "label 1 is 1, which is not a name"),
+        ({0: "O", 2: "B-X"}, "there is no label 1, but 2 labels up to 2"),
+        ({"O": 0, "B-X": 1}, "'O' is not a label's number .label2id"),
+        ({0: "O", "0": "B-X"}, "number 0 is there twice"),
+        ({0: "O", 1: None}, "label 1 is None"),
+    ],
+)
+def test_labels_that_are_not_names_are_refused(labels, complaint):
+    with pytest.raises(InputError, match=complaint):
+        ChainHead(labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "scheme", "complaint"),
+    [
+        (("O", "B-Y", "I-Y"), "IOB2", "label 1 is B-X in the saved state, but B-Y"),
+        (("O", "I-X", "B-X"), "IOB2", "label 1 is B-X in the saved state, but I-X"),
+        (("O", "B-X"), "IOB2", "label 2 is I-X in the saved state, but missing"),
+        (("O", "B-X", "I-X", "B-Y"), "IOB2", "label 3 is missing in the saved state, but B-Y"),
+        (("O", "B-X", "I-X"), "none", "scheme of the saved labels is IOB2, that of this head none"),
+    ],
+)
+def test_a_state_with_other_labels_is_refused(labels, scheme, complaint):
+    model = torch.nn.ModuleDict({"head": ChainHead(labels, scheme=scheme)})
+    for strict in (True, False):
+        with pytest.raises(InputError, match=complaint):
+            model.load_state_dict({f"head.{name}": part for name, part in some_head().state_dict().items()}, strict)
+
+
+def test_states_with_names_go_wherever_tensors_go(tmp_path):
+    import copy
+
+    labels = ("O", "B-Ödland", "I-Ödland")
+    head = ChainHead(labels)
+    state = head.state_dict()
+    assert all(isinstance(part, torch.Tensor) for part in state.values())
+    torch.save(state, tmp_path / "head.pt")
+    assert torch.load(tmp_path / "head.pt", weights_only=True).keys() == state.keys()
+    safetensors = pytest.importorskip("safetensors.torch")
+    safetensors.save_file(state, tmp_path / "head.safetensors")
+    for found in (state, safetensors.load_file(tmp_path / "head.safetensors"), copy.deepcopy(head).state_dict()):
+        assert ChainHead(labels).load_state_dict(found).missing_keys == []
+    without = {name: part for name, part in state.items() if name != "_extra_state"}
+    assert ChainHead(labels).load_state_dict(without, strict=False).missing_keys == ["_extra_state"]
+    with pytest.raises(InputError, match="names of the labels cannot be read"):
+        ChainHead(labels).load_state_dict({**state, "_extra_state": torch.tensor([1], dtype=torch.uint8)})
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_logits_that_are_no_scores_are_named_by_their_place(number):
+    head, logits = some_head(), some_logits()
+    logits[1, 4, 2] = number
+    for search in (
+        lambda: head.decode(logits, KEPT),
+        lambda: head.kbest(logits, 2, KEPT),
+        lambda: head.confidence(logits, KEPT),
+    ):
+        with pytest.raises(InvalidScore, match=r"(NaN|\+inf) at row 1, position 4, label 2"):
+            search()
+    others = torch.arange(len(KEPT)) != 1
+    losses, table = head(logits, LABELLED, reduction="none"), head.marginals(logits, KEPT)
+    assert losses[1].isnan()
+    assert losses[others].equal(head(some_logits(), LABELLED, reduction="none")[others])
+    assert table[1][KEPT[1]].isnan().all()
+    assert table[others].equal(head.marginals(some_logits(), KEPT)[others])
+    assert not torch.isnan(table[1][~KEPT[1]]).any()
+
+
+@pytest.mark.parametrize("criterion", CRITERIA, ids=lambda one: f"{type(one).__name__}-{one.unit}")
+def test_a_row_without_any_legal_labelling_teaches_nothing(criterion):
+    head, logits = some_head(criterion).eval(), some_logits()
+    logits[0, 1] = -math.inf
+    logits.requires_grad_()
+    losses = head(logits, LABELLED, reduction="none")
+    losses.sum().backward()
+    assert losses[0] == 0
+    assert not logits.grad[0].any()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in head.parameters())
+    rest = head(some_logits()[1:], LABELLED[1:], reduction="none")
+    torch.testing.assert_close(losses[1:], rest) if not criterion.corpus_level else None
+    logits = logits.detach()
+    assert head.decode(logits, KEPT)[0].tolist() == [0, 0, 0, 0, -100, -100]
+    lists = head.kbest(logits, 2, KEPT)
+    assert not lists.valid[0].any()
+    assert (lists.labels[0] == -100).all()
+    assert (lists.scores[0] == -math.inf).all()
+    if head.probabilistic:
+        assert not head.marginals(logits, KEPT)[0].any()
+        sure = head.confidence(logits, KEPT)
+        assert sure.rows[0] == 0
+        assert not sure.tokens[0].any()
+        assert (sure.rows[1:] > 0).all()
+
+
+def test_with_non_local_features_such_a_row_has_the_same_labels():
+    head, logits = some_head(LocalAndNonlocal(C=1), nonlocal_features=[PhraseConsistency()]), some_logits()
+    logits[0, 1] = -math.inf
+    assert head.decode(logits, KEPT, words=WORDS)[0].tolist() == [0, 0, 0, 0, -100, -100]
+
+
 class Labeller(torch.nn.Module):
+    """Labels, and how sure they are."""
+
     def __init__(self) -> None:
         super().__init__()
         self.head = some_head()
 
     def forward(self, logits, mask):
-        return self.head.decode(logits, mask)
+        return self.head.decode(logits, mask), *self.head.confidence(logits, mask)[1:]
+
+
+def exported():
+    B, length = torch.export.Dim("B", min=1), torch.export.Dim("T", min=1)
+    return torch.export.export(Labeller(), (some_logits(), KEPT), dynamic_shapes=({0: B, 1: length}, {0: B, 1: length}))
+
+
+def same_for_masks_of_any_form(run):
+    torch.manual_seed(0)
+    for B, length in ((7, 11), (1, 1), (2, 30)):
+        logits, mask = torch.randn(B, length, L), torch.rand(B, length) < 0.6
+        mask[0] = False
+        logits[~mask] = math.nan
+        for found, expected in zip(run(logits, mask), Labeller()(logits, mask), strict=True):
+            torch.testing.assert_close(found, expected)
 
 
 def test_decode_is_exported_without_the_library():
-    B, length = torch.export.Dim("B", min=1), torch.export.Dim("T", min=1)
-    program = torch.export.export(
-        Labeller(), (some_logits(), KEPT), dynamic_shapes=({0: B, 1: length}, {0: B, 1: length})
-    )
+    program = exported()
     assert not [node for node in program.graph.nodes if "structperc" in str(node.target)]
-    logits, mask = torch.randn(7, 11, L), torch.rand(7, 11) < 0.6
-    assert torch.equal(program.module()(logits, mask), Labeller().head.decode(logits, mask))
+    same_for_masks_of_any_form(program.module())
+    broken = torch.full((1, 3, L), math.nan)
+    labels, tokens, rows = program.module()(broken, torch.tensor([[True, True, False]]))
+    assert labels.tolist() == [[0, 0, -100]]
+    assert tokens[0, :2].isnan().all()
+    assert rows.isnan().all()
 
 
-def test_first_pieces_are_the_tokens():
-    found = first_pieces([[None, 0, 0, 1, None], [None, 0, 1, 2, 2]])
-    assert found.tolist() == [[False, True, False, True, False], [False, True, True, True, False]]
-    with pytest.raises(InputError, match=r"rows have \[1, 2\] positions; pad them"):
-        first_pieces([[0], [0, 1]])
+def test_an_exported_head_sorts_nothing():
+    """ONNX has no stable sort; what is left is what torch's exporter can write, see docs/export_and_devices.md."""
+    program = exported().run_decompositions()
+    modules = [program.graph_module, *program.graph_module.modules()]
+    used = {str(node.target) for module in modules for node in module.graph.nodes if node.op == "call_function"}
+    assert "aten.scatter.src" in used
+    assert not [name for name in used if "sort" in name or "topk" in name or "nonzero" in name]
+
+
+def test_a_head_as_onnx_answers_alike(tmp_path):
+    pytest.importorskip("onnxscript", reason="torch.onnx.export needs onnxscript")
+    runtime = pytest.importorskip("onnxruntime", reason="ONNX files are run by onnxruntime")
+    torch.onnx.export(exported(), dynamo=True, input_names=["logits", "mask"]).save(tmp_path / "head.onnx")
+    session = runtime.InferenceSession(tmp_path / "head.onnx")
+
+    def run(logits, mask):
+        return map(torch.from_numpy, session.run(None, {"logits": logits.numpy(), "mask": mask.numpy()}))
+
+    same_for_masks_of_any_form(run)
 
 
 X = torch.zeros(2, 3, L)

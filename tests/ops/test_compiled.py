@@ -15,7 +15,7 @@ import torch
 from lattices import make
 
 from structperc import ops
-from structperc.errors import InputError
+from structperc.errors import InputError, InvalidScore
 from structperc.kernels import compiled
 from structperc.ops.cpu import threads as sharing
 
@@ -161,14 +161,13 @@ def test_views_whose_memory_holds_the_negative_are_read_as_what_they_are() -> No
 def test_scores_and_lengths_that_are_none_are_refused_in_one_line() -> None:
     unary, edge, lengths = make("dense", 3, 4, torch.float32, 0)
     edge[3, 2, 1, 0], lengths[3] = torch.inf, 4
-    with pytest.raises(
-        InputError, match=r"^scores: there is \+inf at token 2 of sequence 3; scores are finite, or -inf"
-    ):
+    with pytest.raises(InvalidScore, match=r"\+inf at token 2 of sequence 3, label 1 before label 0;"):
         ops.viterbi(unary, edge, lengths)
     edge[3, 2, 1, 0], unary[5, 0, 2], lengths[5] = 0, torch.inf, 1
-    with pytest.raises(InputError, match=r"^scores: there is \+inf at token 0 of sequence 5;"):
+    with pytest.raises(InputError, match=r"^scores: there is \+inf at token 0 of sequence 5, label 2;"):
         ops.kbest(unary, edge, lengths, 3)
-    assert ops.expectations(unary, edge, lengths, False)[0].isnan().all()  # a loss that a training stops at
+    wrong = ops.expectations(unary, edge, lengths, False)[0].isnan()  # a loss that a training stops at
+    assert wrong.nonzero().tolist() == [[5]]
     unary[5, 0, 2], lengths[7] = 0, 5
     with pytest.raises(InputError, match=r"^lengths: sequence 7 of 24 has 5 tokens, expected 0\.\.4$"):
         ops.expectations(unary, edge, lengths, False)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from structperc.errors import InvalidScore
 from structperc.ops.declare import implementation
 
 Tables = tuple[Tensor, Tensor, Tensor]
@@ -117,13 +118,16 @@ def test_outliers_leave_the_bound_close(device: str, dtype: torch.dtype) -> None
 
 
 def test_what_is_no_score_does_no_harm(device: str, dtype: torch.dtype) -> None:
-    """Any answer will do, but memory must not be touched; on a CPU +inf is refused."""
-    for value in (torch.nan, torch.inf)[: 1 if device == "cpu" else 2]:
+    for value in (torch.nan, torch.inf):
         for k in (3, 300):
             unary, edge, lengths = clear(3, 40, dtype, 2)
             unary[torch.rand(unary.shape) < 0.2] = value
-            labels = search[device](unary, edge, lengths, k)[0]
-            assert ((labels >= 0) & (labels < 3)).all()
+            with pytest.raises(InvalidScore):
+                search[device](unary, edge, lengths, k)
+            labels, scores, valid = search["tensors"](unary, edge, lengths, k)
+            assert not labels.any()
+            assert scores.isnan().all()
+            assert not valid.any()
 
 
 def test_any_number_of_threads(dtype: torch.dtype) -> None:

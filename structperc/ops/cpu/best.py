@@ -7,7 +7,7 @@ from torch import Tensor
 from structperc.kernels.compiled import kernel, kernel_part
 from structperc.kernels.lanes import WIDTH, larger, like, load, load_one, load_some, padded, spread, store
 from structperc.kernels.onward import best_by_columns, best_by_rows, columns
-from structperc.ops.cpu.checks import check_lengths, unfit_edges, unfit_sequence
+from structperc.ops.cpu.checks import beyond, check_lengths, unfit_edges, unfit_sequence
 from structperc.ops.cpu.threads import over_sequences, take
 
 
@@ -17,7 +17,6 @@ def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple
     before, after = unary.new_zeros(B, T, L), unary.new_zeros(B, T, L)
     if over_sequences(_find, B, 4 * T * (WIDTH + L * L // WIDTH), unary, edge, lengths, before, after):
         check_lengths(lengths, T)
-        return before.fill_(torch.nan), after.fill_(torch.nan)  # of a training that has diverged, as it is soon told
     return before, after
 
 
@@ -34,15 +33,18 @@ def push_back(
 
 @kernel_part
 def _find(side, turns, unary, edge, lengths, before, after):  # type: ignore[no-untyped-def]
-    unfit, (_, T, L) = unfit_edges(unary, edge), unary.shape
+    shared, (_, T, L) = unfit_edges(unary, edge), unary.shape
     states, here = _room(T, L)
     for _ in range(len(unary)):
         b = take(side, turns)
         if b < 0:
             break
-        if unfit or unfit_sequence(b, unary, edge, lengths):
+        if beyond(lengths[b], T):
             return True
         length = lengths[b]
+        if unfit_sequence(b, unary, edge, lengths, shared):
+            before[b, :length], after[b, :length] = np.nan, np.nan
+            continue
         _both_ways(unary[b], edge[0 if len(edge) == 1 else b], length, states, here)
         for t in range(length):
             for j in range(L):

@@ -3,9 +3,9 @@
 import numpy as np
 from torch import Tensor
 
-from structperc.errors import InfiniteScore, InputError
+from structperc.errors import InputError, InvalidScore
 from structperc.kernels.compiled import inner_kernel, kernel, kernel_part
-from structperc.kernels.onward import highest
+from structperc.kernels.onward import any_invalid
 from structperc.ops.cpu.arrays import arrays
 
 
@@ -17,17 +17,25 @@ def check_lengths(lengths: Tensor, T: int) -> None:
 
 
 def check_scores(unary: Tensor, edge: Tensor, lengths: Tensor) -> None:
-    """InputError for a length outside 0..T, InfiniteScore for a score of a real token or an edge into one that is +inf.
+    """InputError for a length outside 0..T, InvalidScore for a score of a real token or an edge into one: +inf or NaN.
 
-    For searches: of labellings that score +inf none is the best.
+    For searches: among paths that score +inf or NaN none is the best.
     """
     check_lengths(lengths, unary.shape[1])
-    wrong = _first_infinite(*arrays(unary, edge, lengths))
-    if wrong >= 0:
-        b, t = divmod(wrong, unary.shape[1])
-        raise InfiniteScore(
-            f"scores: there is +inf at token {t} of sequence {b}; scores are finite, or -inf for what is impossible"
-        )
+    scores, edges, ends = arrays(unary, edge, lengths)
+    place, pair = _first_invalid(scores, edges, ends)
+    if place >= 0:
+        b, t, j = map(int, np.unravel_index(place, scores.shape))
+        found, where = scores[b, t, j], f"at token {t} of sequence {b}, label {j}"
+    elif pair >= 0:
+        b, t, i, j = map(int, np.unravel_index(pair, edges.shape))
+        token = "all tokens" if edges.shape[1] == 1 else f"token {t}"
+        sequence = "all sequences" if len(edges) == 1 else f"sequence {b}"
+        found, where = edges[b, t, i, j], f"at {token} of {sequence}, label {i} before label {j}"
+    else:
+        return
+    name = "NaN" if np.isnan(found) else "+inf"
+    raise InvalidScore(f"scores: there is {name} {where}; scores are finite, or -inf for what is impossible")
 
 
 def check_labels(labels: Tensor, lengths: Tensor, rows: Tensor, L: int) -> None:
@@ -53,18 +61,24 @@ def beyond(length, T):  # type: ignore[no-untyped-def]
 
 @inner_kernel
 def unfit_edges(unary, edge):  # type: ignore[no-untyped-def]
-    """Return whether `check_scores` refuses edges that all sequences share."""
+    """Return whether +inf or NaN is among edges that all sequences share, be they read or not."""
     T = unary.shape[1]
-    return len(edge) == 1 and T > 1 and highest(edge, *_edges_of(edge, 0, T)) == np.inf
+    return len(edge) == 1 and T > 1 and any_invalid(edge, *_edges_of(edge, 0, T))
 
 
 @inner_kernel
-def unfit_sequence(b, unary, edge, lengths):  # type: ignore[no-untyped-def]
-    """Return whether `check_scores` refuses the length of sequence b, its scores or its own edges."""
+def unfit_sequence(b, unary, edge, lengths, shared):  # type: ignore[no-untyped-def]
+    """Return whether +inf or NaN is among the scores of sequence b, or its edges; `shared`: see `unfit_edges`.
+
+    Its length is not `beyond` T.
+    """
     (_, T, L), length = unary.shape, lengths[b]
-    if beyond(length, T) or highest(unary, b * T * L, (b * T + length) * L) == np.inf:
+    if any_invalid(unary, b * T * L, (b * T + length) * L):
         return True
-    return len(edge) > 1 and T > 1 and highest(edge, *_edges_of(edge, b, length)) == np.inf
+    if length < 2 or not (shared or len(edge) > 1):
+        return False
+    start, stop = _edges_of(edge, min(b, len(edge) - 1), length)
+    return any_invalid(edge, start, stop)
 
 
 @kernel
@@ -82,19 +96,20 @@ def _any_nan(numbers):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _first_infinite(unary, edge, lengths):  # type: ignore[no-untyped-def]
-    """Return sequence * T + token of the first +inf among the scores; -1 where there is none."""
+def _first_invalid(unary, edge, lengths):  # type: ignore[no-untyped-def]
+    """Return the places of the first +inf or NaN among the scores and among the edges; -1 where there is none."""
     B, T, L = unary.shape
     for b in range(B):
-        at = _infinite(unary.reshape(-1), b * T * L, (b * T + lengths[b]) * L)
+        at = _invalid(unary.reshape(-1), b * T * L, (b * T + lengths[b]) * L)
         if at >= 0:
-            return at // L
-    for b in range(len(edge) if T > 1 else 0):
-        start, stop = _edges_of(edge, b, lengths[b] if len(edge) > 1 else T)
-        at = _infinite(edge.reshape(-1), start, stop)
-        if at >= 0:
-            return b * T + at // (L * L) % edge.shape[1]
-    return -1
+            return at, -1
+    for b in range(B):
+        if lengths[b] > 1:
+            start, stop = _edges_of(edge, min(b, len(edge) - 1), lengths[b])
+            at = _invalid(edge.reshape(-1), start, stop)
+            if at >= 0:
+                return -1, at
+    return -1, -1
 
 
 @inner_kernel
@@ -106,12 +121,11 @@ def _edges_of(edge, b, length):  # type: ignore[no-untyped-def]
 
 
 @kernel_part
-def _infinite(scores, start, stop):  # type: ignore[no-untyped-def]
-    """Return the first place from start to stop where scores (N,) are +inf; -1 where none is."""
-    if highest(scores, start, stop) == np.inf:
-        for place in range(start, stop):
-            if scores[place] == np.inf:
-                return place
+def _invalid(scores, start, stop):  # type: ignore[no-untyped-def]
+    """Return the first place from start to stop where scores (N,) are +inf or NaN; -1 where none is."""
+    for place in range(start, stop):
+        if not scores[place] < np.inf:
+            return place
     return -1
 
 

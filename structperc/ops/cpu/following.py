@@ -39,8 +39,8 @@ def _sum(side, turns, unary, edge, lengths, sums):  # type: ignore[no-untyped-de
         for t in range(1, lengths[b]):
             for i in range(L):
                 _terms(unary[b, t], edges[0 if len(edges) == 1 else t, i], scores)
-                total = log_sum(scores)
-                sums[b, t - 1, i] = total if total > -np.inf else np.inf
+                total = log_sum(scores) if scores.sum() < np.inf else np.nan  # +inf and NaN are no scores
+                sums[b, t - 1, i] = np.inf if total == -np.inf else total
 
 
 @kernel_part

@@ -16,7 +16,7 @@ from torch import Tensor
 from structperc.kernels.compiled import kernel, kernel_part
 from structperc.kernels.lanes import padded
 from structperc.kernels.onward import columns, onward_scores
-from structperc.ops.cpu.checks import check_scores, unfit_edges, unfit_sequence
+from structperc.ops.cpu.checks import beyond, check_scores, unfit_edges, unfit_sequence
 from structperc.ops.cpu.kbest_bound import loss_bound, losses_after, smallest
 from structperc.ops.cpu.threads import over_sequences, take
 
@@ -53,7 +53,7 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
 
 @kernel_part
 def _search(side, turns, unary, edge, lengths, k, labels, scores):  # type: ignore[no-untyped-def]
-    unfit, (B, T, L) = unfit_edges(unary, edge), unary.shape
+    shared, (B, T, L) = unfit_edges(unary, edge), unary.shape
     into, onward, best = columns(edge[0], unary), padded(T, L, unary), padded(T, L, unary)
     losses, totals = np.empty((2, k * L), unary.dtype), np.empty((2, k))
     origin, label = np.empty(1 + (T + L) * k, np.int32), np.empty(1 + (T + L) * k, np.int16)
@@ -70,7 +70,7 @@ def _search(side, turns, unary, edge, lengths, k, labels, scores):  # type: igno
         b = take(side, turns)
         if b < 0:
             break
-        if unfit or unfit_sequence(b, unary, edge, lengths):
+        if beyond(lengths[b], T) or unfit_sequence(b, unary, edge, lengths, shared):
             return True
         length, edges = lengths[b], edge[0 if edge.shape[0] == 1 else b]
         if len(edge) > 1:

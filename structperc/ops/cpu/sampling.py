@@ -7,7 +7,7 @@ from torch import Tensor
 from structperc.kernels.compiled import kernel_part
 from structperc.kernels.exponential import exp
 from structperc.kernels.log_sums import completions, largest, levelled
-from structperc.ops.cpu.checks import check_scores, unfit_edges, unfit_sequence
+from structperc.ops.cpu.checks import beyond, check_scores, unfit_edges, unfit_sequence
 from structperc.ops.cpu.threads import over_sequences, take
 
 
@@ -22,14 +22,14 @@ def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tenso
 
 @kernel_part
 def _draw(side, turns, unary, edge, lengths, noise, labels):  # type: ignore[no-untyped-def]
-    unfit = unfit_edges(unary, edge)
+    shared = unfit_edges(unary, edge)
     _, T, L = unary.shape
     own, after, below = np.empty((T, L)), np.empty((T, L)), np.empty(L)
     for _ in range(len(unary)):
         b = take(side, turns)
         if b < 0:
             break
-        if unfit or unfit_sequence(b, unary, edge, lengths):
+        if beyond(lengths[b], T) or unfit_sequence(b, unary, edge, lengths, shared):
             return True
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
         if length == 0:

@@ -6,7 +6,7 @@ from structperc.kernels.compiled import kernel_part
 from structperc.kernels.follow import follow
 from structperc.kernels.lanes import WIDTH, padded
 from structperc.kernels.onward import columns, onward_scores
-from structperc.ops.cpu.checks import check_scores, unfit_edges, unfit_sequence
+from structperc.ops.cpu.checks import beyond, check_scores, unfit_edges, unfit_sequence
 from structperc.ops.cpu.threads import over_sequences, take
 
 
@@ -21,14 +21,14 @@ def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
 
 @kernel_part
 def _search(side, turns, unary, edge, lengths, scores, labels):  # type: ignore[no-untyped-def]
-    unfit = unfit_edges(unary, edge)
+    shared = unfit_edges(unary, edge)
     _, T, L = unary.shape
     into, onward, best = columns(edge[0], unary), padded(T, L, unary), padded(T, L, unary)
     for _ in range(len(unary)):
         b = take(side, turns)
         if b < 0:
             break
-        if unfit or unfit_sequence(b, unary, edge, lengths):
+        if beyond(lengths[b], T) or unfit_sequence(b, unary, edge, lengths, shared):
             return True
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
         if len(edge) > 1:

@@ -21,6 +21,7 @@ from triton.language import constexpr
 from structperc.ops.cuda.blocks import (
     SHAPES,
     Lattice,
+    any_invalid,
     edges_at,
     follows_another,
     on_device_of,
@@ -74,17 +75,21 @@ def _one_way(  # type: ignore[no-untyped-def]
     b, length, longest = sequences(lengths, B, T, N)
     j = tl.arange(0, P)
     carry = tl.zeros((N, P), tl.float64)
+    invalid = tl.zeros((N,), tl.int32)
     if STATIONARY and ROWS == P:
         table = edges_at(edge, b, 0, length > 0, j, j, eb, et, ei, ej, L).to(tl.float64)
+        invalid = any_invalid(table, length > 1)
     for turn in tl.range(0, longest, num_stages=STAGES):
         t = longest - 1 - turn if onwards else turn
         into = t + 1 if onwards else t
         real = t < length
         joined = follows_another(into, length)
         own = rows_at(unary, b, t, real, L, P, T, -float("inf")).to(tl.float64)
+        invalid |= any_invalid(own, real)
         if ROWS == P:
             if not STATIONARY:
                 table = edges_at(edge, b, into, joined, j, j, eb, et, ei, ej, L).to(tl.float64)
+                invalid |= any_invalid(table, joined)
             best = tl.max(table + carry[:, None, :], 2) if onwards else tl.max(table + carry[:, :, None], 1)
             best = tl.where(joined[:, None], best, 0.0)
             put_rows(found, best, b, t, real, L, P, T)
@@ -94,9 +99,11 @@ def _one_way(  # type: ignore[no-untyped-def]
                 i = first + tl.arange(0, ROWS)
                 if onwards:
                     slab = edges_at(edge, b, into, joined, i, j, eb, et, ei, ej, L).to(tl.float64)
+                    invalid |= any_invalid(slab, joined)
                     best_i = tl.max(slab + carry[:, None, :], 2)
                 else:
                     slab = edges_at(edge, b, into, joined, j, i, eb, et, ei, ej, L).to(tl.float64)
+                    invalid |= any_invalid(slab, joined)
                     best_i = tl.max(slab + carry[:, :, None], 1)
                 best_i = tl.where(joined[:, None], best_i, 0.0)
                 mine = real[:, None] & (i < L)[None, :]
@@ -105,6 +112,10 @@ def _one_way(  # type: ignore[no-untyped-def]
                 tl.store(carried + (b * 2 + t % 2)[:, None] * L + i[None, :], best_i, mask=mine)
             tl.debug_barrier()
             carry = rows_at(carried, b, t % 2, real, L, P, 2, -float("inf")) + own
+    if tl.max(invalid, 0) > 0:
+        tl.debug_barrier()
+        for t in range(0, longest):
+            put_rows(found, tl.full((N, P), float("nan"), tl.float64), b, t, (invalid > 0) & (t < length), L, P, T)
     for t in range(padding_from(b, length, B, T), T):
         put_rows(found, tl.zeros((N, P), tl.float64), b, t, (b < B) & (t >= length), L, P, T)
 

@@ -151,11 +151,20 @@ def finite_or_zero(x):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
+def any_invalid(scores, real):  # type: ignore[no-untyped-def]
+    """-> (N,) int32, 1 where one of the scores (N, P) or (N, I, J) of a real token or pair is +inf or NaN."""
+    found = tl.max((scores < float("inf")).to(tl.int32) ^ 1, 1)
+    if len(scores.shape) == 3:
+        found = tl.max(found, 1)
+    return tl.where(real, found, 0)
+
+
+@triton.jit
 def log_sum(x, axis: constexpr):  # type: ignore[no-untyped-def]
-    """Log of the sum of exponentials along an axis, -inf where nothing is possible."""
+    """Log of the sum of exponentials along an axis, -inf where nothing is possible, NaN where one is +inf or NaN."""
     highest = finite_or_zero(tl.max(x, axis))
     total = tl.sum(tl.exp(x - tl.expand_dims(highest, axis)), axis)
-    return tl.where(total > 0, tl.log(tl.where(total > 0, total, 1.0)) + highest, -float("inf"))
+    return tl.where(total == 0, -float("inf"), tl.log(tl.where(total == 0, 1.0, total)) + highest)
 
 
 @triton.jit

@@ -30,6 +30,7 @@ from structperc.ops.cuda.blocks import (
     SHAPES,
     WHOLE,
     Lattice,
+    any_invalid,
     edges_at,
     finite_or_zero,
     follows_another,
@@ -76,16 +77,21 @@ def _both_passes(  # type: ignore[no-untyped-def]
     if STATIONARY and ROWS == P:
         table = edges_at(edge, b, 0, length > 0, j, j, eb, et, ei, ej, L)
     carry = tl.zeros((N, P), work)
+    invalid = tl.zeros((N,), tl.int32)
+    if STATIONARY and ROWS == P:
+        invalid = any_invalid(table, length > 1)
     taken_off = tl.zeros((N,), tl.float64)
     for t in tl.range(0, longest, num_stages=STAGES):
         real, joined = t < length, follows_another(t, length)
         own = rows_at(unary, b, t, real, L, P, T, -float("inf"))
+        invalid |= any_invalid(own, real)
         level = finite_or_zero(tl.max(own, 1))
         highest = finite_or_zero(tl.max(carry, 1))  # of the token before: ready when it is needed
         taken_off += tl.where(real, level.to(tl.float64) + highest.to(tl.float64), 0.0)
         if ROWS == P:
             if not STATIONARY:
                 table = edges_at(edge, b, t, joined, j, j, eb, et, ei, ej, L)
+                invalid |= any_invalid(table, joined)
             before = tl.where(joined[:, None], log_sum(table + carry[:, :, None], 1), 0.0)
             carry = tl.where(real[:, None], before - highest[:, None] + (own - level[:, None]), carry)
             put_rows(nodes, carry, b, t, real, L, P, T)
@@ -93,6 +99,7 @@ def _both_passes(  # type: ignore[no-untyped-def]
             for first in tl.range(0, P, ROWS, num_stages=3):
                 i = first + tl.arange(0, ROWS)
                 slab = edges_at(edge, b, t, joined, j, i, eb, et, ei, ej, L)
+                invalid |= any_invalid(slab, joined)
                 before_i = tl.where(joined[:, None], log_sum(slab + carry[:, :, None], 1), 0.0)
                 place, mine = (b * T + t)[:, None] * L + i[None, :], real[:, None] & (i < L)[None, :]
                 own_i = tl.load(unary + place, mask=mine, other=-float("inf"))
@@ -100,6 +107,7 @@ def _both_passes(  # type: ignore[no-untyped-def]
             tl.debug_barrier()
             carry = rows_at(nodes, b, t, real, L, P, T, -float("inf"))
     log_z = tl.where(length > 0, log_sum(carry, 1).to(tl.float64) + taken_off, 0.0)
+    log_z = tl.where(invalid > 0, float("nan"), log_z)
     tl.store(total + b, log_z.to(total.dtype.element_ty), mask=b < B)
 
     if PAIRS and STATIONARY:
@@ -164,6 +172,23 @@ def _both_passes(  # type: ignore[no-untyped-def]
                         put_pairs(pairs, slab, b, t + 1, followed, i, j, T, L)
         carry = tl.where(real[:, None], after - highest[:, None] + own, carry)
 
+    if PAIRS and STATIONARY and ROWS == P:
+        sums = tl.where(((invalid > 0) & (length > 1))[:, None, None], float("nan"), sums)
+    if tl.max(invalid, 0) > 0:
+        tl.debug_barrier()
+        for t in range(0, longest):
+            spoilt = (invalid > 0) & (t < length)
+            put_rows(nodes, tl.full((N, P), float("nan"), work), b, t, spoilt, L, P, T)
+            if PAIRS and not (STATIONARY and ROWS == P):
+                spoilt &= t > 0
+                for first in range(0, P, ROWS):
+                    i = first + tl.arange(0, ROWS)
+                    unknown = tl.full((N, ROWS, P), float("nan"), work)
+                    if STATIONARY:
+                        put_pairs(pairs, unknown, b, 0, spoilt, i, j, 1, L)
+                    else:
+                        put_pairs(pairs, unknown, b, t, spoilt, i, j, T, L)
+        tl.debug_barrier()
     nothing = tl.zeros((N, P), work)
     for t in range(padding_from(b, length, B, T), T):
         put_rows(nodes, nothing, b, t, (b < B) & (t >= length), L, P, T)

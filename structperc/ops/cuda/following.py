@@ -77,7 +77,7 @@ def _sums(  # type: ignore[no-untyped-def]
         i = first + tl.arange(0, ROWS)
         slab = edges_at(edge, b, t + 1, followed, i, j, eb, et, ei, ej, L)
         sums = log_sum(slab + following[:, None, :], 2)
-        sums = tl.where(followed[:, None], tl.where(sums > -float("inf"), sums, float("inf")), 0.0)
+        sums = tl.where(followed[:, None], tl.where(sums == -float("inf"), float("inf"), sums), 0.0)
         tl.store(found + row[:, None] * L + i[None, :], sums, mask=listed[:, None] & (i < L)[None, :])
 
 

@@ -24,6 +24,7 @@ from structperc.ops.cuda.blocks import (
     INTERPRETED,
     SHAPES,
     Lattice,
+    any_invalid,
     finite_or_zero,
     follows_another,
     on_device_of,
@@ -55,7 +56,8 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
     valid = losses < torch.inf
     rows = torch.arange(B, device=device).repeat_interleave(k)
     scores = path_score(unary, edge, lattice.lengths, labels.flatten(0, 1), rows).view(B, k)
-    scores, order = torch.where(valid, scores, -torch.inf).sort(dim=1, descending=True, stable=True)
+    scores = torch.where(valid, scores, -torch.inf).masked_fill(losses.isnan(), torch.nan)
+    scores, order = scores.sort(dim=1, descending=True, stable=True)
     return labels.gather(1, order.unsqueeze(2).expand(-1, -1, T)), scores, valid.gather(1, order)
 
 
@@ -107,7 +109,8 @@ def _list(  # type: ignore[no-untyped-def]
     slot, j = tl.arange(0, K), tl.arange(0, P)
     pick = tl.arange(0, K * P)[None, :]
     begin = rows_at(onward, b, 0, length > 0, L, P, T, -float("inf"))
-    legal = (tl.max(begin, 1) > -float("inf")) | ((length <= 0) & (b < B))
+    invalid = any_invalid(begin, length > 0)
+    legal = ((tl.max(begin, 1) > -float("inf")) & (invalid == 0)) | ((length <= 0) & (b < B))
     loss = tl.where(legal[:, None] & (slot == 0)[None, :], 0.0, float("inf")).to(work)
     label = tl.zeros((N, K), tl.int64)
     for t in range(0, longest):
@@ -134,6 +137,7 @@ def _list(  # type: ignore[no-untyped-def]
         loss_then = tl.load(kept + ((b * 2 + t % 2) * k)[:, None] + slot[None, :], mask=mine, other=float("inf"))
         loss = tl.where(real[:, None], loss_then, loss)
         label = tl.where(real[:, None], (picked % P).to(tl.int64), label)
+    loss = tl.where((invalid > 0)[:, None], float("nan"), loss)
     tl.store(losses + (b * k)[:, None] + slot[None, :], loss, mask=(b < B)[:, None] & (slot < k)[None, :])
     listed = loss < float("inf")
     prefix = tl.zeros((N, K), tl.int32) + slot[None, :]

@@ -14,6 +14,7 @@ from triton.language import constexpr
 from structperc.ops.cuda.blocks import (
     SHAPES,
     Lattice,
+    any_invalid,
     edges_at,
     finite_or_zero,
     log_sum,
@@ -25,7 +26,10 @@ from structperc.ops.cuda.blocks import (
 
 
 def onward_scores(lattice: Lattice, dtype: torch.dtype, summed: bool) -> Tensor:
-    """-> (B, T, L) of that type, in which it is computed: scores levelled at each token; the padding is not filled."""
+    """-> (B, T, L) of that type, in which it is computed: scores levelled at each token; the padding is not filled.
+
+    Where a score of a sequence is +inf or NaN, those of its first token are NaN.
+    """
     onward, blocks = lattice.scratch(*lattice.unary.shape, dtype=dtype), lattice.blocks(dtype)
     with on_device_of(lattice.unary):
         _fill[(lattice.programs(blocks),)](*lattice.tables, onward, SUMMED=summed, **blocks)
@@ -47,16 +51,20 @@ def _fill(  # type: ignore[no-untyped-def]
     b, length, longest = sequences(lengths, B, T, N)
     j = tl.arange(0, P)
     after = tl.zeros((N, P), work)
+    invalid = tl.zeros((N,), tl.int32)
     if STATIONARY and ROWS == P:
         table = edges_at(edge, b, 0, length > 0, j, j, eb, et, ei, ej, L).to(work)
+        invalid = any_invalid(table, length > 1)
     for back in tl.range(0, longest, num_stages=STAGES):
         t = longest - 1 - back
         real, followed = t < length, t + 1 < length
         own = rows_at(unary, b, t, real, L, P, T, -float("inf"))
+        invalid |= any_invalid(own, real)
         level = finite_or_zero(tl.max(own, 1))[:, None]
         if ROWS == P:
             if not STATIONARY:
                 table = edges_at(edge, b, t + 1, followed, j, j, eb, et, ei, ej, L).to(work)
+                invalid |= any_invalid(table, followed)
             joined = tl.where(followed[:, None], _joined(table + after[:, None, :], SUMMED), 0.0)
             after = tl.where(real[:, None], (own - level).to(work) + joined, after)
             put_rows(onward, after, b, t, real, L, P, T)
@@ -64,9 +72,12 @@ def _fill(  # type: ignore[no-untyped-def]
             for first in tl.range(0, P, ROWS, num_stages=3):
                 i = first + tl.arange(0, ROWS)
                 slab = edges_at(edge, b, t + 1, followed, i, j, eb, et, ei, ej, L).to(work)
+                invalid |= any_invalid(slab, followed)
                 joined_i = tl.where(followed[:, None], _joined(slab + after[:, None, :], SUMMED), 0.0)
                 place, mine = (b * T + t)[:, None] * L + i[None, :], real[:, None] & (i < L)[None, :]
                 own_i = tl.load(unary + place, mask=mine, other=-float("inf")) - level
                 tl.store(onward + place, own_i.to(work) + joined_i, mask=mine)
             tl.debug_barrier()
             after = rows_at(onward, b, t, real, L, P, T, -float("inf"))
+    tl.debug_barrier()
+    put_rows(onward, tl.full((N, P), float("nan"), work), b, 0, invalid > 0, L, P, T)

@@ -24,6 +24,7 @@ from structperc.ops.cuda.blocks import (
     SHAPES,
     SOME_TOKENS,
     Lattice,
+    any_invalid,
     edges_at,
     finite_or_zero,
     on_device_of,
@@ -60,16 +61,20 @@ def _search(  # type: ignore[no-untyped-def]
     b, length, longest = sequences(lengths, B, T, N)
     j = tl.arange(0, P)
     after = tl.zeros((N, P), unary.dtype.element_ty)
+    invalid = tl.zeros((N,), tl.int32)
     if STATIONARY and ROWS == P:
         table = edges_at(edge, b, 0, length > 0, j, j, eb, et, ei, ej, L)
+        invalid = any_invalid(table, length > 1)
     for back in tl.range(0, longest, num_stages=STAGES):
         t = longest - 1 - back
         real, followed = t < length, t + 1 < length
         own = rows_at(unary, b, t, real, L, P, T, -float("inf"))
+        invalid |= any_invalid(own, real)
         level = finite_or_zero(tl.max(own, 1))[:, None]
         if ROWS == P:
             if not STATIONARY:
                 table = edges_at(edge, b, t + 1, followed, j, j, eb, et, ei, ej, L)
+                invalid |= any_invalid(table, followed)
             best, choice = tl.max(table + after[:, None, :], 2, return_indices=True)
             onward = tl.where(followed[:, None], (own - level) + best, own - level)
             put_rows(following, choice, b, t, followed, L, P, T)
@@ -78,6 +83,7 @@ def _search(  # type: ignore[no-untyped-def]
             for first in tl.range(0, P, ROWS, num_stages=3):
                 i = first + tl.arange(0, ROWS)
                 slab = edges_at(edge, b, t + 1, followed, i, j, eb, et, ei, ej, L)
+                invalid |= any_invalid(slab, followed)
                 best, choice = tl.max(slab + after[:, None, :], 2, return_indices=True)
                 mine = real[:, None] & (i < L)[None, :]
                 place = (b * T + t)[:, None] * L + i[None, :]
@@ -87,7 +93,7 @@ def _search(  # type: ignore[no-untyped-def]
                 tl.store(carried + row, tl.where(followed[:, None], own_i + best, own_i), mask=mine)
             tl.debug_barrier()
             after = rows_at(carried, b, t % 2, real, L, P, 2, -float("inf"))
-    legal = (tl.max(after, 1) > -float("inf")) | (length <= 0)
+    legal = ((tl.max(after, 1) > -float("inf")) | (length <= 0)) & (invalid == 0)
     label = tl.where(legal, tl.argmax(after, 1), 0).to(tl.int64)
     tl.store(labels + b * T, label, mask=length > 0)
     tl.debug_barrier()
@@ -96,7 +102,8 @@ def _search(  # type: ignore[no-untyped-def]
         tl.store(labels + b * T + t, label, mask=t < length)
     tl.debug_barrier()
     total = path_totals(unary, edge, labels, b, b, length, longest, T, eb, et, ei, ej, L, N, TOKENS)
-    tl.store(scores + b, tl.where(legal, total, -float("inf")).to(scores.dtype.element_ty), mask=b < B)
+    total = tl.where(invalid > 0, float("nan"), tl.where(legal, total, -float("inf")))
+    tl.store(scores + b, total.to(scores.dtype.element_ty), mask=b < B)
     for first in range(0, T, TOKENS):
         tokens = first + tl.arange(0, TOKENS)
         padding = (b < B)[:, None] & (tokens < T)[None, :] & (tokens[None, :] >= length[:, None])

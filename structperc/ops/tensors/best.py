@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from structperc.ops.tensors.scans import Rows, as_long_as, edges_into, high_precision, scan
+from structperc.ops.tensors.scans import Rows, any_invalid, as_long_as, edges_into, high_precision, scan
 from structperc.structures import real_tokens
 
 
@@ -30,7 +30,9 @@ def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple
     before = scan(forwards, nothing, (own, into, later)).transpose(0, 1)
     flipped = tuple(x.flip(0) for x in (own, into.roll(-1, 0), followed))
     after = scan(backwards, nothing, flipped).flip(0).transpose(0, 1)
-    return before.to(dtype), after.to(dtype)
+    invalid = real & any_invalid(unary.detach(), edge.detach(), lengths).unsqueeze(1)
+    before, after = (x.masked_fill(invalid.unsqueeze(2), torch.nan).to(dtype) for x in (before, after))
+    return before, after
 
 
 def push_back(

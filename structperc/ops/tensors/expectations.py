@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from structperc.ops.tensors.scans import Rows, as_long_as, edges_into, high_precision, scan
+from structperc.ops.tensors.scans import Rows, any_invalid, as_long_as, edges_into, high_precision, scan
 from structperc.structures import real_tokens
 
 
@@ -20,12 +20,16 @@ def expectations(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool)
     through = before + own + after
     nodes = _shares(through, real)
     total = log_sum(through[:, 0]) + levels.sum(1) if T else levels.sum(1)
-    total = torch.where(lengths > 0, total, 0)
+    invalid = any_invalid(unary.detach(), edge.detach(), lengths)
+    total = torch.where(lengths > 0, total, 0).masked_fill(invalid, torch.nan)
+    nodes = nodes.masked_fill((real & invalid.unsqueeze(1)).unsqueeze(2), torch.nan)
     if not with_pairs:
         return total.to(dtype), nodes.to(dtype), nodes.new_empty(0, dtype=dtype)
     left = torch.cat([own.new_zeros(B, min(T, 1), L), (before + own)[:, :-1]], 1)
     into = left.unsqueeze(3) + (own + after).unsqueeze(2)
-    pairs = _shares((into + table).flatten(2), real & (steps > 0)).view(B, T, L, L)
+    later = real & (steps > 0)
+    pairs = _shares((into + table).flatten(2), later).view(B, T, L, L)
+    pairs = pairs.masked_fill((later & invalid.unsqueeze(1))[:, :, None, None], torch.nan)
     if edge.shape[1] == 1 and T != 1:
         pairs = pairs.sum(1, keepdim=True)
     return total.to(dtype), nodes.to(dtype), pairs.to(dtype)
@@ -77,7 +81,7 @@ def log_sum(scores: Tensor) -> Tensor:
     highest = scores.detach().amax(-1, keepdim=True)
     highest = torch.where(highest > -torch.inf, highest, 0)
     total = (scores - highest).exp().sum(-1)
-    possible = total > 0
+    possible = total != 0  # NaN stays NaN
     return torch.where(possible, torch.where(possible, total, 1).log() + highest.squeeze(-1), -torch.inf)
 
 

@@ -17,7 +17,7 @@ def log_following(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
     edge = edge.expand(-1, T, -1, -1)[:, 1:]
     scores = torch.where(followed, unary[:, 1:], 0).unsqueeze(2) + torch.where(followed.unsqueeze(3), edge, 0)
     sums = log_sum(high_precision(scores))
-    sums = torch.where(followed, torch.where(sums > -torch.inf, sums, torch.inf), 0)
+    sums = torch.where(followed, torch.where(sums != -torch.inf, sums, torch.inf), 0)
     return torch.nn.functional.pad(sums.to(unary.dtype), (0, 0, 0, 1))
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from structperc.ops.tensors.paths import path_score
-from structperc.ops.tensors.scans import as_long_as, edges_into
+from structperc.ops.tensors.scans import any_invalid, as_long_as, edges_into
 from structperc.ops.tensors.viterbi import best_onward
 from structperc.structures import real_tokens
 
@@ -32,11 +32,13 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
         last = pick % unary.shape[2]
         picks.append(pick)
     labels = _traced(picks, last, unary.shape[2])
-    valid = losses < torch.inf
+    invalid = any_invalid(unary, edge, lengths).unsqueeze(1)
+    valid = (losses < torch.inf) & ~invalid
     labels = torch.where(real_tokens(lengths, unary.shape[1]).unsqueeze(1) & valid.unsqueeze(2), labels, 0)
     rows = torch.arange(B, device=device).repeat_interleave(k)
     scores = path_score(unary, edge, lengths, labels.flatten(0, 1), rows).view(B, k)
-    scores, order = torch.where(valid, scores, -torch.inf).sort(dim=1, descending=True, stable=True)
+    scores = torch.where(valid, scores, -torch.inf).masked_fill(invalid, torch.nan)
+    scores, order = scores.sort(dim=1, descending=True, stable=True)
     return labels.gather(1, order.unsqueeze(2).expand(-1, -1, T)), scores, valid.gather(1, order)
 
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from structperc.ops.tensors.expectations import completions
-from structperc.ops.tensors.scans import Rows, as_long_as, edges_into, high_precision, levelled, scan
+from structperc.ops.tensors.scans import Rows, any_invalid, as_long_as, edges_into, high_precision, levelled, scan
 from structperc.structures import real_tokens
 
 
@@ -31,5 +31,5 @@ def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tenso
 
     first = torch.zeros(B, n, dtype=torch.int64, device=unary.device)
     labels = scan(step, first, (steps, onward.transpose(0, 1), into, noise.permute(2, 0, 1))).permute(1, 2, 0)
-    possible = (onward[:, 0].amax(1) > -torch.inf).view(-1, 1, 1)
-    return torch.where(real_tokens(lengths, unary.shape[1]).unsqueeze(1) & possible, labels, 0)
+    possible = (onward[:, 0].amax(1) > -torch.inf) & ~any_invalid(unary, edge, lengths)
+    return torch.where(real_tokens(lengths, unary.shape[1]).unsqueeze(1) & possible.view(-1, 1, 1), labels, 0)

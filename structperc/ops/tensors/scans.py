@@ -41,6 +41,13 @@ def levelled(unary: Tensor) -> Tensor:
     return unary - torch.where(highest > -torch.inf, highest, 0)
 
 
+def any_invalid(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
+    """Return for each sequence (B,) bool whether a score of a token, or of an edge into one, is +inf or NaN."""
+    steps, lengths = as_long_as(lengths, unary)
+    own, into = (~(unary < torch.inf)).any(2), (~(edge < torch.inf)).flatten(2).any(2)
+    return ((own | (into & (steps > 0))) & (steps < lengths.unsqueeze(1))).any(1)
+
+
 def as_long_as(lengths: Tensor, unary: Tensor) -> tuple[Tensor, Tensor]:
     """Return steps (T,) and lengths (B,), both on the device of the scores."""
     return torch.arange(unary.shape[1], device=unary.device), lengths.to(unary.device, non_blocking=True)

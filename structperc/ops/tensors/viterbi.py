@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from structperc.ops.tensors.paths import path_score
-from structperc.ops.tensors.scans import Rows, as_long_as, edges_into, levelled, scan
+from structperc.ops.tensors.scans import Rows, any_invalid, as_long_as, edges_into, levelled, scan
 from structperc.structures import real_tokens
 
 
@@ -13,11 +13,11 @@ def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
     unary, edge = unary.detach(), edge.detach()
     steps, lengths = as_long_as(lengths, unary)
     onward, legal = best_onward(unary, edge, lengths)
-    labels = _follow(onward, edge, steps, lengths)
-    labels = torch.where(real_tokens(lengths, unary.shape[1]) & legal.unsqueeze(1), labels, 0)
+    invalid, labels = any_invalid(unary, edge, lengths), _follow(onward, edge, steps, lengths)
+    labels = torch.where(real_tokens(lengths, unary.shape[1]) & (legal & ~invalid).unsqueeze(1), labels, 0)
     rows = torch.arange(unary.shape[0], device=unary.device)
     scores = path_score(unary, edge, lengths, labels, rows)
-    return torch.where(legal, scores, -torch.inf), labels
+    return torch.where(legal, scores, -torch.inf).masked_fill(invalid, torch.nan), labels
 
 
 def best_onward(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

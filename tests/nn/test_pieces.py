@@ -1,0 +1,130 @@
+"""Words as pieces: rows that hold every word, and mini-batches of them."""
+
+import pytest
+import torch
+
+from structperc.errors import InputError
+from structperc.nn import TokenCollator, first_pieces, word_rows
+
+
+class Encoded(dict):
+    """As a BatchEncoding: lists by name, and the word of each position."""
+
+    def __init__(self, ids):
+        super().__init__(input_ids=[[0 if i is None else i + 5 for i in row] for row in ids])
+        self["attention_mask"] = [[1] * len(row) for row in ids]
+        self.ids = ids
+
+    def word_ids(self, row):
+        return self.ids[row]
+
+
+class Tokenizer:
+    """Cuts words into pieces of two characters; blanks have none."""
+
+    is_fast, model_max_length = True, 8
+
+    def __call__(self, sentences, is_split_into_words, truncation, **_):
+        assert is_split_into_words
+        assert not truncation
+        return Encoded(
+            [[None, *(i for i, w in enumerate(s) for _ in range(0, len(w.strip()), 2)), None] for s in sentences]
+        )
+
+
+SENTENCES = [["Anna", "met", "Bo"], ["Hi"]]
+
+
+def test_rows_have_each_word_once_and_labels_at_first_pieces():
+    first, second = word_rows(Tokenizer(), SENTENCES, [[1, 0, 3], [0]])
+    assert first["words"] == [False, True, False, True, False, True, False]
+    assert first["labels"] == [-100, 1, -100, 0, -100, 3, -100]
+    assert second == {"input_ids": [0, 5, 0], "attention_mask": [1] * 3, "words": [False, True, False]} | {
+        "labels": [-100, 0, -100]
+    }
+    assert "labels" not in word_rows(Tokenizer(), SENTENCES)[0]
+    assert word_rows(Tokenizer(), []) == []
+
+
+@pytest.mark.parametrize(
+    ("sentences", "labels", "complaint"),
+    [
+        ([["a"], ["ab"] * 7], None, "sentence 1: its 7 words have 9 pieces, and the model takes 8"),
+        ([["a", " ", "b"]], None, "row 0: word 1 has no piece"),
+        ([["a", " "]], None, "row 0: only 1 of 2 words"),
+        (["Anna met Bo"], None, "got text, expected a list of words"),
+        ([["a", "b"]], [[0]], "sentence 0 has 2 words, but 1 label"),
+        ([["a"]], [], "1 sentences, but labels of 0"),
+    ],
+)
+def test_words_that_would_be_lost_are_refused(sentences, labels, complaint):
+    with pytest.raises(InputError, match=complaint):
+        word_rows(Tokenizer(), sentences, labels)
+
+
+def test_a_tokenizer_must_know_the_words_of_its_pieces():
+    slow = Tokenizer()
+    slow.is_fast = False
+    with pytest.raises(InputError, match="fast"):
+        word_rows(slow, SENTENCES)
+
+
+def test_first_pieces_are_the_tokens():
+    ids = [[None, 0, 0, 1, None], [None, 0, 1, 2, 2]]
+    expected = [[False, True, False, True, False], [False, True, True, True, False]]
+    assert first_pieces(ids).tolist() == first_pieces(ids, counts=[2, 3]).tolist() == expected
+    assert first_pieces([[3, 3, 4]]).tolist() == [[True, False, True]]  # a window further on
+
+
+@pytest.mark.parametrize(
+    ("ids", "counts", "complaint"),
+    [
+        ([[0], [0, 1]], None, r"rows have \[1, 2\] positions"),
+        ([[0, 1], [0, 1]], [2, 700], "row 1: only 2 of 700 words"),
+        ([[0, 2]], None, "row 0: word 1 has no piece"),
+        ([[1, 2]], [3], "row 0: word 0 has no piece"),
+        ([[0]], [1, 1], "numbers of words of 2 rows"),
+    ],
+)
+def test_missing_words_are_found(ids, counts, complaint):
+    with pytest.raises(InputError, match=complaint):
+        first_pieces(ids, counts)
+
+
+def test_mini_batches_are_padded():
+    rows = word_rows(Tokenizer(), SENTENCES, [[1, 0, 3], [0]])
+    batch = TokenCollator(pad_token_id=9)(rows)
+    assert batch["input_ids"][1].tolist() == [0, 5, 0, 9, 9, 9, 9]
+    assert batch["attention_mask"].sum(1).tolist() == [7, 3]
+    assert batch["words"].dtype == torch.bool
+    assert batch["words"].sum(1).tolist() == [3, 1]
+    assert batch["labels"][1].tolist() == [-100, 0, -100, -100, -100, -100, -100]
+    left = TokenCollator(9, side="left", fillers={"weight": 0.5})(
+        [{**row, "weight": [1.0] * len(row["words"])} for row in rows]
+    )
+    assert left["input_ids"][1].tolist() == [9, 9, 9, 9, 0, 5, 0]
+    assert left["weight"][1].tolist() == [0.5] * 4 + [1.0] * 3
+    given = [{name: torch.tensor(values) for name, values in row.items()} for row in rows]
+    assert all(TokenCollator(9)(given)[name].equal(batch[name]) for name in batch)
+    assert TokenCollator()([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        ([{"input_ids": [1], "speaker": [2]}], "no padding for speaker"),
+        (
+            [{"input_ids": [1], "labels": [2]}, {"input_ids": [1]}],
+            "row 1 of the mini-batch: only some rows have labels",
+        ),
+        ([{"input_ids": [1, 2], "labels": [2]}], "row 0 of the mini-batch: .*input_ids 2, labels 1"),
+    ],
+)
+def test_rows_that_do_not_go_together_are_named(rows, complaint):
+    with pytest.raises(InputError, match=complaint):
+        TokenCollator()(rows)
+
+
+def test_an_unknown_side_is_refused():
+    with pytest.raises(InputError, match="side must be right or left, got 'top'"):
+        TokenCollator(side="top")

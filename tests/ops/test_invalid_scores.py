@@ -1,0 +1,95 @@
+"""+inf and NaN are no scores: what every operator makes of them, on every device, and of nothing in the padding."""
+
+import importlib.util
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from structperc.errors import InvalidScore
+from structperc.ops.declare import implementation
+
+T, L = 4, 3
+LENGTHS = torch.tensor([T, 3, 2, 0])
+SHAPES = [(1, 1), (4, 1), (1, T), (4, T)]  # of the edges
+NUMBERS = [math.nan, -math.nan, math.inf]
+SEARCHES: list[tuple[str, str, tuple[Any, ...]]] = [
+    ("viterbi", "viterbi", ()),
+    ("kbest", "kbest", (3,)),
+    ("sampling", "sample", (torch.full((4, 2, T), 0.5, dtype=torch.float64),)),
+]
+SUMS: list[tuple[str, str, tuple[Any, ...]]] = [
+    ("expectations", "expectations", (True,)),
+    ("best", "best_before_and_after", ()),
+]
+
+
+@pytest.fixture(params=["tensors", "cpu", "cuda"])
+def device(request: pytest.FixtureRequest) -> str:
+    if request.param == "cuda" and (importlib.util.find_spec("triton") is None or torch.cuda.is_available()):
+        pytest.skip("kernels are interpreted on a CPU")
+    return request.param
+
+
+def spoilt(kind: str) -> Iterator[tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...], list[bool]]]:
+    """A lattice, the same with an invalid score, and which sequences read it."""
+    for turn, shape in enumerate(SHAPES):
+        generator = torch.Generator().manual_seed(turn)
+        unary = torch.randn(4, T, L, generator=generator, dtype=torch.float64)
+        edge = torch.randn(*shape, L, L, generator=generator, dtype=torch.float64)
+        for number in NUMBERS:
+            own, steps = unary.clone(), edge.clone()
+            if kind == "unary":
+                own[1, 2, 2], wrong = number, [False, True, False, False]
+            elif kind == "edge":
+                steps[min(1, shape[0] - 1), min(2, shape[1] - 1), 0, 1] = number
+                wrong = [shape[0] == 1, True, shape == (1, 1), False]
+            else:
+                own[1, 3], own[3], wrong = number, number, [False] * 4
+                if shape[1] > 1:
+                    steps[:, 0] = number
+                    steps[min(1, shape[0] - 1), 3] = steps[0, 3] if shape[0] == 1 else number
+            yield (unary, edge, LENGTHS), (own, steps, LENGTHS), wrong
+
+
+def results(found: Any) -> tuple[torch.Tensor, ...]:
+    return found if isinstance(found, tuple) else (found,)
+
+
+@pytest.mark.parametrize("kind", ["unary", "edge", "padding"])
+def test_searches_refuse_them_or_have_a_defined_answer(device: str, kind: str) -> None:
+    for module, name, more in SEARCHES:
+        search: Callable[..., Any] = implementation(device, module, name)
+        for good, bad, wrong in spoilt(kind):
+            if device == "cpu" and any(wrong):
+                with pytest.raises(InvalidScore, match=r"(NaN|inf).*token.* of .*sequence.*label [012]"):
+                    search(*bad, *more)
+                continue
+            rows = torch.tensor(wrong)
+            for x, y in zip(results(search(*bad, *more)), results(search(*good, *more)), strict=True):
+                torch.testing.assert_close(x[~rows], y[~rows])
+                assert x[rows].isnan().all() if x.is_floating_point() else not x[rows].any()
+
+
+@pytest.mark.parametrize("kind", ["unary", "edge", "padding"])
+def test_sums_of_their_sequence_are_nan_and_of_others_what_they_are(device: str, kind: str) -> None:
+    for module, name, more in SUMS:
+        add = implementation(device, module, name)
+        for good, bad, wrong in spoilt(kind):
+            rows = torch.tensor(wrong)
+            for x, y in zip(results(add(*bad, *more)), results(add(*good, *more)), strict=True):
+                torch.testing.assert_close(x[~rows], y[~rows])
+                inside = torch.arange(x.shape[1]) < LENGTHS[rows, None] if x.dim() == 3 else ...
+                assert x[rows][inside].isnan().all() if x.dim() < 4 else x[rows].isnan().any((1, 2, 3)).all()
+                assert x.dim() != 3 or not x[rows][~inside].any()
+
+
+def test_local_sums_are_nan_where_one_is_a_term(device: str) -> None:
+    unary, edge = torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2)
+    for number in NUMBERS:
+        unary[0, 2, 1] = number
+        found = implementation(device, "following", "log_following")(unary, edge, torch.tensor([3]))
+        torch.testing.assert_close(found[0, 0], torch.full((2,), math.log(2)))
+        assert found[0, 1].isnan().all()
