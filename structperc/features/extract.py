@@ -132,6 +132,18 @@ class FeatureExtractor:
         """
         self._fit(corpus, workers)
 
+    def start(self, corpus: Corpus) -> None:
+        """Prepare features that were fitted before for a training on a corpus.
+
+        Raises InputError for a document attribute that cannot be read for these training data.
+        """
+        for name, attribute in self.documents.items():
+            try:
+                self.documents[name] = attribute.start(corpus)
+            except InputError as error:
+                raise InputError(f"features.documents.{name}: {error}") from None
+        self._sources = self._sources_of(self._sources.names)
+
     def ids(self, corpus: Corpus) -> FeatureIds:
         """Return the feature ids of a corpus as arrays, without PyTorch. Raises InputError for a missing column."""
         self._known.index("node")  # before anything is read

@@ -50,9 +50,12 @@ class DocumentAttribute(ABC):
         """Return this attribute as it is after a training corpus; it is read after that. Most learn nothing."""
         return self
 
-    def check_start(self) -> None:
-        """Raise InputError where a training cannot start from a saved model that has this attribute."""
-        return
+    def start(self, corpus: Corpus) -> Self:
+        """Return this attribute of a saved model for a training that starts from that model and learns from a corpus.
+
+        Raises InputError where the values of the corpus would not be those of training data.
+        """
+        return self
 
     def to_json(self) -> dict[str, Any]:
         """Return class and options as plain JSON types: {"class_path": ..., "init_args": {...}}.
