@@ -1,6 +1,6 @@
 """`load`: a saved model as what labels text, light where that is enough."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,8 +11,8 @@ from structperc.data.typed import conforms
 from structperc.features import FeatureExtractor
 from structperc.kernels.arrays import Tables
 from structperc.light import Labeller, LightTagger
-from structperc.public_names import CLASS, LEARNED, OPTIONS
-from structperc.taggers.builder import Builder
+from structperc.public_names import CLASS, LABELLING, LEARNED, OPTIONS
+from structperc.taggers.builder import LABELLING_FIELDS, Builder
 from structperc.taggers.model_files import (
     FEATURES,
     arrays_of_features,
@@ -33,7 +33,6 @@ CRITERIA: dict[str, dict[str, Any]] = {  # after which the best labelling of the
 PROBABILISTIC = ("structperc.criteria.Likelihood",)
 PARTS: dict[str, dict[str, dict[str, Any]]] = {  # of a light model: class, options and their types
     "scorer": {"structperc.scorers.SparseLinear": {"transitions": bool, "sparse_grad": bool}},
-    "criterion": CRITERIA,
     "search": {"structperc.chain.KBest": {"k": int}},
     "decoder": {"structperc.chain.KBest": {"k": int}},
 }
@@ -43,10 +42,11 @@ Arrays = Mapping[str, np.ndarray]
 def load(path: str | Path, trusted: Iterable[str] = ()) -> Labeller:
     """Return a saved model, ready to label new text: `tag`, `annotate` and the rest of `light.Labeller`.
 
-    A `Tagger` of sparse and local features, trained by `Perceptron`, `Margin`, `Hinge` or `Likelihood`, is given as a
-    `LightTagger`, which needs neither PyTorch nor Lightning: same labels, a fraction of the time and memory to load.
-    Probabilities of such a model (`annotate` gives them where there are any) are those of the whole tagger, which is
-    made when they are first asked for. Every other model, and one whose model.json was changed by hand, is given whole.
+    A `Tagger` of sparse and local features, trained by `Perceptron`, `Margin`, `Hinge`, `Likelihood` or a criterion of
+    one's own that leaves the scores of labels as they are, is given as a `LightTagger`, which needs neither PyTorch nor
+    Lightning: same labels, a fraction of the time and memory to load. Probabilities of such a model (`annotate` gives
+    them where there are any) are those of the whole tagger, which is made when they are first asked for. Every other
+    model, and one whose model.json was changed by hand, is given whole.
 
     This runs no code but that of this library and of `trusted`, names of modules with parts of one's own, and reads
     nothing but the two files of the folder. Raises InputError as `SavedTagger.load` does.
@@ -55,7 +55,7 @@ def load(path: str | Path, trusted: Iterable[str] = ()) -> Labeller:
     with readable(folder):
         config = read_configuration(folder)
         plain = config.sealed and _is_plain(config.entries)
-        light = _light(config.entries, widened(config.entries, read_arrays(folder))) if plain else None
+        light = _light(config.entries, widened(config.entries, read_arrays(folder)), modules) if plain else None
     if light is not None:
         return light
     from structperc.taggers.sequence_tagger import SequenceTagger  # needs PyTorch, Lightning and data sets
@@ -69,6 +69,7 @@ def _is_plain(config: dict[str, Any]) -> bool:
         config.get("class") == "structperc.taggers.Tagger"
         and config.get("nonlocal_features") == []
         and all(_known(config.get(name), classes) for name, classes in PARTS.items())
+        and (_known(config.get("criterion"), CRITERIA) or _is_own_criterion(config.get("criterion")))
         and _reads_text_alone(config.get("features"))
     )
 
@@ -79,6 +80,15 @@ def _known(part: Any, classes: Mapping[str, Mapping[str, Any]]) -> bool:
         return False
     types, given = classes[part[CLASS]], part[OPTIONS]
     return conforms(given, dict[str, Any]) and types.keys() == given.keys() and _of_types(given, types)
+
+
+def _is_own_criterion(part: Any) -> bool:
+    """Whether a part is a criterion of a user's own that says what labelling needs of it, and needs no more."""
+    fields = {CLASS: str, OPTIONS: dict[str, Any], LABELLING: dict[str, Any]}
+    if not conforms(part, dict[str, Any]) or part.keys() != fields.keys() or not _of_types(part, fields):
+        return False
+    own = part[LABELLING]
+    return own.keys() == LABELLING_FIELDS.keys() and _of_types(own, LABELLING_FIELDS)
 
 
 def _of_types(given: Mapping[str, Any], types: Mapping[str, Any]) -> bool:
@@ -95,18 +105,25 @@ def _reads_text_alone(features: Any) -> bool:
     return all(LEARNED not in one and str(one.get(CLASS)).startswith("structperc.features.") for one in attributes)
 
 
-def _light(config: dict[str, Any], arrays: Arrays) -> LightTagger | None:
-    """The light tagger of a plain configuration; None where its weights are not those that are due."""
+def _light(config: dict[str, Any], arrays: Arrays, trusted: Sequence[str]) -> LightTagger | None:
+    """The light tagger of a plain configuration; None where its weights are not those that are due.
+
+    trusted: the modules of functions of a user's own.
+    """
     check_entries(config)
-    features = FeatureExtractor.from_state(config["features"], arrays_of_features(arrays), Builder())
+    features = FeatureExtractor.from_state(config["features"], arrays_of_features(arrays), Builder(trusted))
     labels = LabelSet(tuple(config["labels"]), config["scheme"])
     weights = _tables(config, features, len(labels), arrays)
     if weights is None:
         return None
     criterion = config["criterion"]
-    apart = criterion[OPTIONS].get("unit") == "sentence"
-    probabilistic = criterion[CLASS] in PROBABILISTIC
-    return LightTagger(features, labels, config["unit"], weights, apart, probabilistic, _Whole(config, arrays))
+    plain = {
+        "separate": criterion[OPTIONS].get("unit") == "sentence",
+        "probabilistic": criterion[CLASS] in PROBABILISTIC,
+    }
+    own = criterion.get(LABELLING, plain)
+    whole = _Whole(config, arrays, trusted)
+    return LightTagger(features, labels, config["unit"], weights, own["separate"], own["probabilistic"], whole)
 
 
 def _tables(config: dict[str, Any], features: FeatureExtractor, L: int, arrays: Arrays) -> Tables | None:
@@ -126,8 +143,8 @@ def _tables(config: dict[str, Any], features: FeatureExtractor, L: int, arrays: 
 class _Whole:
     """Makes the whole tagger of a model, once; it can be pickled, without what it has made."""
 
-    def __init__(self, config: dict[str, Any], arrays: Arrays) -> None:
-        self._config, self._arrays = config, arrays
+    def __init__(self, config: dict[str, Any], arrays: Arrays, trusted: Sequence[str]) -> None:
+        self._config, self._arrays, self._trusted = config, arrays, trusted
         self._made: Labeller | None = None
 
     def __call__(self) -> Labeller:
@@ -137,8 +154,8 @@ class _Whole:
 
         if self._made is None:
             tensors = {name: torch.from_numpy(array) for name, array in self._arrays.items()}
-            self._made = SequenceTagger.from_state(self._config, tensors, Builder())
+            self._made = SequenceTagger.from_state(self._config, tensors, Builder(self._trusted))
         return self._made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Whole, (self._config, self._arrays)
+        return _Whole, (self._config, self._arrays, self._trusted)

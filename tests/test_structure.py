@@ -22,6 +22,7 @@ ROOMS = (
         "former_names",
         "public_names",
         "on_first_use",
+        "own_parts",
         "termination",
         "log_levels",
         "parcels",

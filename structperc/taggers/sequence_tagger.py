@@ -25,6 +25,7 @@ from structperc.ragged import Ragged
 from structperc.structures import Batch
 from structperc.taggers.averaging import AveragedWeights
 from structperc.taggers.checkpoints import check_vocabulary, serve_checkpoint
+from structperc.taggers.first_calls import check_first_calls, check_options
 from structperc.taggers.inference import at_once, flat_labels, flat_numbers
 from structperc.taggers.mixing import Mixing
 from structperc.taggers.modes import evaluating
@@ -157,9 +158,13 @@ class SequenceTagger(SavedTagger, Labeller):
             self.check_processes(self.trainer)
             self.card = None  # what it says of scores will not hold
         self.check_unit(data.unit)
+        if stage == "fit":
+            check_options(self, self.features)
         if not self.fitted:
             self.unit = data.unit
             self.learn_sizes(data)
+        if stage == "fit":
+            check_first_calls(self, len(self.labels))
         data.encode(self.encode_split, stage)
 
     def check_processes(self, trainer: pl.Trainer) -> None:

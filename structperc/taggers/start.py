@@ -19,7 +19,7 @@ def start_from(tagger: LatticeTagger, folder: str, data: SequenceData) -> None:
     have, or has labels of a first model for other training data. A model of sentences whose templates look no farther
     is good for documents, too.
     """
-    known_parts = Builder.like(tagger, *tagger.features.documents.values())
+    known_parts = Builder.like(tagger, *tagger.features.foreign)
     try:
         saved = type(tagger).load(folder, trusted=known_parts.trusted)
     except InputError as error:
