@@ -6,6 +6,8 @@ Their columns are word, other columns of the data, gold label and predicted labe
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from structperc.data.conll import read_conll, write_conll
 from structperc.data.corpus import Corpus
 from structperc.data.tags import named_type
@@ -93,6 +95,11 @@ def read_predictions(path: str, encoding: str = "utf-8") -> tuple[SentenceString
     """Return words (first column), gold labels (last but one) and predicted labels (last) of a file, by sentence."""
     words, gold, predicted = _read(path, {"word": 0, "gold": -2, "label": -1}, encoding)
     return words, gold, predicted
+
+
+def document_numbers(path: str, encoding: str = "utf-8") -> np.ndarray:
+    """Return the number of each sentence's document in a prediction file, (R,) int64; without marks 0, 1, 2, ..."""
+    return Corpus.from_dataset(read_conll(path, {"word": 0}, encoding=encoding), "sentence", path).documents
 
 
 def _read(path: str, columns: dict[str, int], encoding: str) -> list[SentenceStrings]:
