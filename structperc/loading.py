@@ -1,6 +1,6 @@
 """`load`: a saved model as what labels text, light where that is enough."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,8 +12,8 @@ from structperc.data.typed import conforms
 from structperc.features import FeatureExtractor
 from structperc.kernels.arrays import Tables
 from structperc.light import Labeller, LightTagger
-from structperc.public_names import CLASS, LEARNED, OPTIONS
-from structperc.taggers.builder import Builder
+from structperc.public_names import CLASS, LABELLING, LEARNED, OPTIONS
+from structperc.taggers.builder import LABELLING_FIELDS, Builder
 from structperc.taggers.model_files import (
     FEATURES,
     KEPT,
@@ -35,7 +35,6 @@ CRITERIA: dict[str, dict[str, Any]] = {  # after which the best labelling of the
 PROBABILISTIC = ("structperc.criteria.Likelihood",)
 PARTS: dict[str, dict[str, dict[str, Any]]] = {  # of a light model: class, options and their types
     "scorer": {"structperc.scorers.SparseLinear": {"transitions": bool, "sparse_grad": bool}},
-    "criterion": CRITERIA,
     "search": {"structperc.chain.KBest": {"k": int}},
     "decoder": {"structperc.chain.KBest": {"k": int}},
 }
@@ -45,9 +44,10 @@ Arrays = Mapping[str, np.ndarray]
 def load(path: str | Path, trusted: Iterable[str] = ()) -> Labeller:
     """Return a saved model, ready to label new text: `tag`, `annotate` and the rest of `light.Labeller`.
 
-    A `Tagger` of sparse and local features, trained by `Perceptron`, `Margin`, `Hinge` or `Likelihood`, is given as a
-    `LightTagger`, which needs neither PyTorch nor Lightning: same labels, a fraction of the time and memory to load.
-    Every other model, and one whose model.json was changed by hand, is given whole.
+    A `Tagger` of sparse and local features, trained by `Perceptron`, `Margin`, `Hinge`, `Likelihood` or a criterion of
+    one's own that leaves the scores of labels as they are, is given as a `LightTagger`, which needs neither PyTorch nor
+    Lightning: same labels, a fraction of the time and memory to load. Every other model, and one whose model.json was
+    changed by hand, is given whole.
 
     This runs no code but that of this library and of `trusted`, names of modules with parts of one's own, and reads
     nothing but the two files of the folder. Raises InputError as `SavedTagger.load` does.
@@ -56,7 +56,7 @@ def load(path: str | Path, trusted: Iterable[str] = ()) -> Labeller:
     with readable(folder):
         config = read_configuration(folder)
         plain = config.sealed and _is_plain(config.entries)
-        light = _light(config.entries, widened(config.entries, read_arrays(folder))) if plain else None
+        light = _light(config.entries, widened(config.entries, read_arrays(folder)), modules) if plain else None
     if light is not None:
         return light
     from structperc.taggers.sequence_tagger import SequenceTagger  # needs PyTorch, Lightning and data sets
@@ -70,6 +70,7 @@ def _is_plain(config: dict[str, Any]) -> bool:
         config.get("class") == "structperc.taggers.Tagger"
         and config.get("nonlocal_features") == []
         and all(_known(config.get(name), classes) for name, classes in PARTS.items())
+        and (_known(config.get("criterion"), CRITERIA) or _is_own_criterion(config.get("criterion")))
         and _reads_text_alone(config.get("features"))
     )
 
@@ -80,6 +81,15 @@ def _known(part: Any, classes: Mapping[str, Mapping[str, Any]]) -> bool:
         return False
     types, given = classes[part[CLASS]], part[OPTIONS]
     return conforms(given, dict[str, Any]) and types.keys() == given.keys() and _of_types(given, types)
+
+
+def _is_own_criterion(part: Any) -> bool:
+    """Whether a part is a criterion of a user's own that says what labelling needs of it, and needs no more."""
+    fields = {CLASS: str, OPTIONS: dict[str, Any], LABELLING: dict[str, Any]}
+    if not conforms(part, dict[str, Any]) or part.keys() != fields.keys() or not _of_types(part, fields):
+        return False
+    own = part[LABELLING]
+    return own.keys() == LABELLING_FIELDS.keys() and _of_types(own, LABELLING_FIELDS)
 
 
 def _of_types(given: Mapping[str, Any], types: Mapping[str, Any]) -> bool:
@@ -96,19 +106,25 @@ def _reads_text_alone(features: Any) -> bool:
     return all(LEARNED not in one and str(one.get(CLASS)).startswith("structperc.features.") for one in attributes)
 
 
-def _light(config: dict[str, Any], arrays: Arrays) -> LightTagger | None:
-    """The light tagger of a plain configuration; None where its weights are not those that are due."""
+def _light(config: dict[str, Any], arrays: Arrays, trusted: Sequence[str]) -> LightTagger | None:
+    """The light tagger of a plain configuration; None where its weights are not those that are due.
+
+    trusted: the modules of functions of a user's own.
+    """
     check_entries(config)
-    features = FeatureExtractor.from_state(config["features"], arrays_of_features(arrays), Builder())
+    features = FeatureExtractor.from_state(config["features"], arrays_of_features(arrays), Builder(trusted))
     labels = LabelSet(tuple(config["labels"]), config["scheme"])
     weights = _tables(config, features, len(labels), arrays)
     if weights is None:
         return None
     criterion = config["criterion"]
-    apart = criterion[OPTIONS].get("unit") == "sentence"
-    files = check_training_files(config.get(KEPT, {}))
-    name, probabilistic = criterion[CLASS].rpartition(".")[2], criterion[CLASS] in PROBABILISTIC
-    return LightTagger(features, labels, config["unit"], files, weights, apart, name, probabilistic)
+    plain = {
+        "separate": criterion[OPTIONS].get("unit") == "sentence",
+        "probabilistic": criterion[CLASS] in PROBABILISTIC,
+    }
+    own = criterion.get(LABELLING, plain)
+    files, name = check_training_files(config.get(KEPT, {})), criterion[CLASS].rpartition(".")[2]
+    return LightTagger(features, labels, config["unit"], files, weights, own["separate"], name, own["probabilistic"])
 
 
 def _tables(config: dict[str, Any], features: FeatureExtractor, L: int, arrays: Arrays) -> Tables | None:

@@ -4,6 +4,7 @@ import sys
 
 CLASS, OPTIONS = "class_path", "init_args"
 LEARNED = "learned"  # beside them, what a part of a saved model has taken from its training data
+LABELLING = "labelling"  # beside them, all that new text needs of a criterion of a user's own
 
 
 def path_of(cls: type) -> str:

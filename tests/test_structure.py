@@ -29,6 +29,7 @@ ROOMS = (
         "progress",
         "version",
     ),
+    ("own_parts",),
     ("workers",),
     ("packaged",),
     ("ops",),

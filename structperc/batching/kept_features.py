@@ -7,6 +7,7 @@ from typing import Any
 import xxhash
 
 from structperc.data.array_folder import ArrayFolder, ArrayWriter
+from structperc.errors import InputError
 from structperc.features import DocumentAttribute, FeatureExtractor
 from structperc.public_names import path_of
 
@@ -28,14 +29,18 @@ class _Given:
         """Return the one that a place names."""
         return self._attributes[place.removeprefix(PLACE)]
 
+    def function(self, path: Any, place: str) -> Any:
+        """Refuse: features with functions of a user's own are not kept."""
+        raise InputError(f"{place}: {path} is not kept")
+
 
 def can_be_kept(features: FeatureExtractor) -> bool:
     """Return whether the state of features, a corpus and the version of the library decide all ids.
 
     Attributes of documents that learn, such as the labels of first models, and those of other packages may look at
-    anything else.
+    anything else; so may functions of a user's own.
     """
-    return all(
+    return not features.attributes and all(
         type(one).learn is DocumentAttribute.learn and path_of(type(one)).partition(".")[0] == LIBRARY
         for one in features.documents.values()
     )

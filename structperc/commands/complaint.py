@@ -8,6 +8,7 @@ import sys
 from functools import partial
 
 from structperc.errors import InputError
+from structperc.own_parts import place_of_failure
 from structperc.spelling import visible
 
 UNEXPECTED = 70  # exit status of failures that are no mistake of the user
@@ -30,7 +31,8 @@ def complain(error: BaseException, command: str = "") -> int:
         print("; ".join(["structperc: interrupted", *map(str, error.args)]), file=sys.stderr)
         return 1
     print(f"structperc: error: {shortened(printable(with_own_options(message(error), command)))}", file=sys.stderr)
-    return 2 if isinstance(error, InputError | OSError) or lacks_memory(error) else UNEXPECTED
+    known = isinstance(error, InputError | OSError) or lacks_memory(error)
+    return 2 if known or place_of_failure(error) else UNEXPECTED
 
 
 def message(error: BaseException) -> str:
@@ -42,7 +44,10 @@ def message(error: BaseException) -> str:
         return f"{place}{error.strerror or error}"
     if lacks_memory(error):
         return "there is not enough memory for this; ask for fewer candidates, or smaller batch sizes under data"
-    return f"unexpected failure ({type(error).__name__}: {error}); --debug shows the traceback"
+    reason = f"{type(error).__name__}: {error}"
+    if place := place_of_failure(error):
+        return f"{place}: {reason} (--debug shows the traceback)"
+    return f"unexpected failure ({reason}); --debug shows the traceback"
 
 
 def with_own_options(text: str, command: str) -> str:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
@@ -90,6 +90,29 @@ class Criterion(nn.Module, ABC):
     def forward(self, scored: Scored) -> Tensor:
         """Return the losses (B,) of the sequences."""
         return self.judge(scored)[0]
+
+
+class SavedCriterion(Criterion):
+    """A criterion of a saved model whose module is not loaded: new text is labelled without it, as it was with it.
+
+    Args:
+        path: dotted path of its class.
+        probabilistic: whether exp(score - log Z) is a probability.
+        separate: whether sentences of a sequence are independent of one another.
+        description: what is said of it in the saved model.
+    """
+
+    rivals_needed = 0
+
+    def __init__(self, path: str, probabilistic: bool, separate: bool, description: dict[str, Any]) -> None:
+        super().__init__()
+        self.path, self.description = path, description
+        self.probabilistic, self.separate = probabilistic, separate
+
+    def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """Raise InputError: the class itself is needed for training."""
+        module = self.path.rpartition(".")[0]
+        raise InputError(f"{self.path} is needed for training; load the model with its module, trusted=[{module!r}]")
 
 
 class RivalCriterion(Criterion):

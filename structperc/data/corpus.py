@@ -151,6 +151,12 @@ class Corpus:
         """Return values of all N tokens, cut at the boundaries of sentences."""
         return [list(flat[a:b]) for a, b in pairwise(self.sentences.tolist())]
 
+    def by_sentence(self) -> "Corpus":
+        """Return the corpus with each sentence as a sequence, of the document that it was in."""
+        sequence = np.searchsorted(self.starts[1:-1], self.sentences[:-1], side="right")
+        documents = self.documents[sequence] if len(self) else self.documents
+        return replace(self, starts=self.sentences, documents=documents)
+
     def stretch(self, first: int, stop: int) -> "Corpus":
         """Return the sequences first, ..., stop - 1, at least one, as a corpus of the same name."""
         a, b = int(self.starts[first]), int(self.starts[stop])

@@ -74,7 +74,7 @@ class Means(Experiment):
     def keep(self, done: Sequence[Run]) -> None:
         """Write the tables and the record of the runs so far."""
         plan = self.plan
-        lines = self.lines = lines_of(done, plan.split, self.significance(done))
+        lines = self.lines = lines_of(done, plan.split, self.significance(done), self.significance.rows(done))
         write_means(str(self.root / MEANS), lines)
         write_runs(str(self.root / RUNS), lines)
         write_lines(self.root / TEXT, [markdown(lines, *self.shown)])

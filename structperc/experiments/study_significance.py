@@ -1,14 +1,17 @@
-"""McNemar's tests of the runs of a study against those of its baseline."""
+"""Tests of the rows of a study against its baseline: of single runs, over seeds, and over documents."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from structperc.data.segments import in_iob2
+import numpy as np
+
+from structperc.data.segments import in_iob2, spans
 from structperc.errors import InputError
 from structperc.experiments.experiment import Run
+from structperc.metrics.significance import paired_bootstrap, paired_t_test
 from structperc.metrics.systems import System, judged
-from structperc.training.predictions import SentenceStrings, read_predictions
+from structperc.training.predictions import SentenceStrings, document_numbers, read_predictions
 
 
 class Judged(NamedTuple):
@@ -23,6 +26,7 @@ class JudgedRun(NamedTuple):
 
     own: Judged
     iob2: Judged  # the same as `own` where labels are no segments
+    counts: np.ndarray  # (D, 3) int64, right, predicted and gold segments of each document; of tokens without segments
 
 
 class Significance:
@@ -47,6 +51,35 @@ class Significance:
         own = [run for run in runs if run.row.name == self.baseline]
         return [{} if run in own else self._test(run, partner(run, own)) for run in runs]
 
+    def rows(self, runs: Sequence[Run]) -> dict[str, dict[str, float]]:
+        """For each row but the baseline its difference to that, and tests of it over seeds and over documents.
+
+        By name: `difference`, `difference_low`, `difference_high` (95 %, over documents), `p_seeds`, `p_documents`, as
+        far as there are runs for them.
+        """
+        own = [run for run in runs if run.row.name == self.baseline]
+        names = dict.fromkeys(run.row.name for run in runs if run.row.name != self.baseline)
+        return {name: self._row([run for run in runs if run.row.name == name], own) for name in names}
+
+    def _row(self, runs: Sequence[Run], baseline: Sequence[Run]) -> dict[str, float]:
+        pairs = [(a, b) for a, b in pairs_of(runs, baseline) if a.training.results and b.training.results]
+        if not pairs:
+            return {}
+        p_seeds = paired_t_test([self._score(run) - self._score(other) for run, other in pairs])
+        found = {} if p_seeds is None else {"p_seeds": p_seeds}
+        judged = [(self._judged(run), self._judged(other)) for run, other in pairs]
+        counts = [(a.counts, b.counts) for a, b in judged if a is not None and b is not None]
+        if len(counts) < len(pairs) or any(a.shape != b.shape for a, b in counts):
+            return found
+        ours, theirs = (np.stack(each) for each in zip(*counts, strict=True))
+        test = paired_bootstrap(theirs, ours)
+        interval = {"difference": test.difference, "difference_low": test.low, "difference_high": test.high}
+        return {**interval, **found, "p_documents": test.p}
+
+    def _score(self, run: Run) -> float:
+        assert run.training.results is not None
+        return float(run.training.results[self.split]["score"])
+
     def _test(self, run: Run, other: Run | None) -> dict[str, float]:
         ours, theirs = self._judged(run), self._judged(other)
         if ours is None or theirs is None:
@@ -69,20 +102,39 @@ class Significance:
         if path not in self._known:
             if not path.is_file():
                 return None
-            self._known[path] = _judged(run.training.run, *read_predictions(str(path)))
+            self._known[path] = _judged(run.training.run, *read_predictions(str(path)), document_numbers(str(path)))
         return self._known[path]
 
 
-def _judged(name: str, words: SentenceStrings, gold: SentenceStrings, predicted: SentenceStrings) -> JudgedRun:
+def _judged(
+    name: str, words: SentenceStrings, gold: SentenceStrings, predicted: SentenceStrings, documents: np.ndarray
+) -> JudgedRun:
     def judge(wanted: SentenceStrings, found: SentenceStrings) -> Judged:
         (system,) = judged(wanted, [found], "none", [name])
         return Judged(hash((str(words), str(wanted))), system)
 
     own = judge(gold, predicted)
     try:
-        return JudgedRun(own, judge(list(map(in_iob2, gold)), list(map(in_iob2, predicted))))
+        iob2 = judge(list(map(in_iob2, gold)), list(map(in_iob2, predicted)))
+        found = [(set(spans(a)), set(spans(b))) for a, b in zip(gold, predicted, strict=True)]
     except InputError:  # labels that are no segments
-        return JudgedRun(own, own)
+        iob2 = own
+        found = [(set(enumerate(a)), set(enumerate(b))) for a, b in zip(gold, predicted, strict=True)]
+    counts = np.array([[len(a & b), len(b), len(a)] for a, b in found], np.int64).reshape(-1, 3)
+    ids, which = np.unique(documents, return_inverse=True)
+    if len(ids) == 1:  # a text without marks of documents: its sentences are what is drawn
+        ids, which = documents, np.arange(len(documents))
+    by_document = np.zeros((len(ids), 3), np.int64)
+    np.add.at(by_document, which, counts)
+    return JudgedRun(own, iob2, by_document)
+
+
+def pairs_of(runs: Sequence[Run], baseline: Sequence[Run]) -> list[tuple[Run, Run]]:
+    """Return the runs of a row, each with the baseline's of the same seed; a row's only run with all of the other's."""
+    if len(runs) == 1 and len(runs[0].row.seeds) == 1:
+        return [(runs[0], other) for other in baseline]
+    found = [(run, partner(run, baseline)) for run in runs]
+    return [(run, other) for run, other in found if other is not None]
 
 
 def partner(run: Run, baseline: Sequence[Run]) -> Run | None:

@@ -1,8 +1,9 @@
 """The table of a study: means over seeds as text, as Markdown and as CSV."""
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean, median_high, stdev
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from structperc.experiments.experiment import Run
@@ -11,7 +12,8 @@ from structperc.reports.table import markdown_table, percent, wrapped_table
 from structperc.reports.writing import write_records
 
 COSTS = ("parameters", "model_mb", "epochs", "seconds", "tokens_per_second", "peak_memory_mb", "peak_gpu_memory_mb")
-TESTS = ("p_tokens", "p_sentences")
+TESTS = ("p_tokens", "p_sentences")  # of single runs
+OF_ROWS = ("p_seeds", "p_documents")
 TYPE = "score/"  # before the name of a segment type
 
 Numbers = dict[str, float]
@@ -23,16 +25,21 @@ class Line(NamedTuple):
     row: Row
     runs: list[Run]
     numbers: list[Numbers]  # of the runs that have results
+    tests: Mapping[str, float] = MappingProxyType(
+        {}
+    )  # of the row as a whole: its difference to the baseline, and p-values of it
 
     def values(self, key: str) -> list[float]:
         """Return the numbers of this name of all runs that have one."""
         return [numbers[key] for numbers in self.numbers if key in numbers]
 
     def middle(self, key: str) -> float | None:
-        """Return the mean of a number over the runs, or for p-values the median; None if no run has it.
+        """Return the mean of a number over the runs, or for p-values of runs the median; None if no run has it.
 
-        Of an even number of p-values the larger one in the middle is taken.
+        Of an even number of p-values the larger one in the middle is taken. Tests of the row are returned as they are.
         """
+        if key in self.tests:
+            return self.tests[key]
         values = self.values(key)
         return (median_high(values) if key in TESTS else fmean(values)) if values else None
 
@@ -52,9 +59,9 @@ def numbers_of(run: Run, split: str, p: Numbers) -> Numbers:
     return {**results[split], **by_type, **{key: x for key, x in costs.items() if x is not None}, **p}
 
 
-def lines_of(runs: Sequence[Run], split: str, tests: Sequence[Numbers]) -> list[Line]:
-    """Return the runs by row, in the order of the first of each; `tests` are p-values from `Significance`."""
-    found = {run.row.name: Line(run.row, [], []) for run in runs}
+def lines_of(runs: Sequence[Run], split: str, tests: Sequence[Numbers], of_rows: Mapping[str, Numbers]) -> list[Line]:
+    """Return the runs by row, in the order of the first of each; tests of runs and of rows are from `Significance`."""
+    found = {run.row.name: Line(run.row, [], [], of_rows.get(run.row.name, {})) for run in runs}
     for run, p in zip(runs, tests, strict=True):
         found[run.row.name].runs.append(run)
         if run.training.results is not None:
@@ -74,12 +81,13 @@ class Column(NamedTuple):
 
 def score_columns(lines: Sequence[Line], measure: str) -> list[Column]:
     """Return the columns for which some run has a number, but for scores by type."""
-    known = {key for line in lines for numbers in line.numbers for key in numbers}
+    known = {key for line in lines for numbers in (*line.numbers, line.tests) for key in numbers}
     shares = {"score": measure, "precision": "precision", "recall": "recall", "sentence_accuracy": "sentences"}
     heads = ("parameters", "model MB", "epochs", "seconds", "tokens/s", "MB", "GPU MB")
     forms = (_whole, _tenths, _short, _tenths, _whole, _whole, _whole)
     made = [(key, Column(head, _cell(key, percent))) for key, head in shares.items()]
-    made += [(key, Column(key.replace("_", " "), _cell(key, _chance))) for key in TESTS]
+    made += [("difference", Column("difference", _difference))]
+    made += [(key, Column(key.replace("_", " "), _cell(key, _chance))) for key in (*OF_ROWS, *TESTS)]
     made += [(key, Column(head, _cell(key, form))) for key, head, form in zip(COSTS, heads, forms, strict=True)]
     return [*(column for key, column in made if key in known), Column("runs", _runs)]
 
@@ -99,6 +107,14 @@ def _cell(key: str, form: Callable[[float], str]) -> Callable[[Line], str]:
         return form(middle) if spread is None or constant else f"{form(middle)} ± {form(spread)}"
 
     return cell
+
+
+def _difference(line: Line) -> str:
+    """The difference to the baseline in per cent, and its 95 % interval over documents."""
+    if "difference" not in line.tests:
+        return ""
+    middle, low, high = (100 * line.tests[f"difference{end}"] for end in ("", "_low", "_high"))
+    return f"{middle:+.2f} ({low:+.2f} to {high:+.2f})"
 
 
 def _whole(number: float) -> str:
@@ -143,8 +159,11 @@ def _cells(lines: Sequence[Line], columns: Sequence[Column]) -> list[list[str]]:
 def markdown(lines: Sequence[Line], measure: str, split: str, baseline: str) -> str:
     """Return both tables in Markdown, each with a line that says what it shows."""
     seeds = "mean ± standard deviation over seeds"
-    tests = f"p of McNemar's tests against {baseline} on tokens and on sentences, the median over seeds"
-    parts = [f"{measure} and other scores on the {split} split in per cent, {seeds}; {tests}.", ""]
+    tests = (
+        f"Difference to {baseline} with its 95 % interval over documents (bootstrap), p over seeds (paired t-test) and "
+        "over documents (paired bootstrap), and of McNemar's tests on tokens and on sentences, the median over seeds"
+    )
+    parts = [f"{measure} and other scores on the {split} split in per cent, {seeds}. {tests}.", ""]
     parts += [*markdown_lines(lines, score_columns(lines, measure))]
     if types := type_columns(lines):
         parts += ["", f"{measure} by type on the {split} split.", "", *markdown_lines(lines, types)]
@@ -152,8 +171,11 @@ def markdown(lines: Sequence[Line], measure: str, split: str, baseline: str) -> 
 
 
 def means(line: Line) -> dict[str, Any]:
-    """Return every number of a row: its mean and, as NAME_sd, its standard deviation; for p-values the median alone."""
-    found: dict[str, Any] = {}
+    """Return every number of a row: its mean and, as NAME_sd, its standard deviation; for p-values the median alone.
+
+    The tests of the row come first.
+    """
+    found: dict[str, Any] = dict(line.tests)
     for key in dict.fromkeys(key for numbers in line.numbers for key in numbers):
         found[key] = line.middle(key)
         if key not in TESTS:

@@ -2,14 +2,16 @@
 
 Names are those of Kazama & Torisawa 2007, Table 1. The word-form flags go back to Bikel et al. 1999, who give
 each word exactly one class; here every flag is asked by itself, so "EU" has both `ic` and `ac`.
-A new attribute is one function and one line in `SURFACE`.
+A new attribute of the library is one function and one line in `SURFACE`; a user's is a function of her own module.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from structperc.data.words import character_types, word_shape
+from structperc.errors import InputError
+from structperc.own_parts import place_of_function
 
 Attribute = Callable[[str], str]
 
@@ -153,6 +155,32 @@ def surface_attribute(name: str) -> Attribute | None:
         kind, length = affix.groups()
         return prefix(int(length)) if kind == "p" else suffix(int(length))
     return SURFACE.get(name)
+
+
+def attribute_path(name: str, attribute: Attribute) -> str:
+    """Return the dotted path by which a saved model names a user's attribute, a function of a module: "own.vowels".
+
+    Raises InputError for what has none, such as a lambda.
+    """
+    module, path = getattr(attribute, "__module__", None), getattr(attribute, "__qualname__", "")
+    if not module or "." in path or "<" in path or not callable(attribute) or isinstance(attribute, type):
+        raise InputError(
+            f"attributes.{name}: {attribute!r} has no path by which a saved model could name it; "
+            "define it in a module, as def NAME(word: str) -> str"
+        )
+    return f"{module}.{path}"
+
+
+def read_attribute(attribute: Attribute, words: Sequence[str]) -> list[str]:
+    """Return the values of a user's attribute for words. Raises InputError for a value that is not a string."""
+    values = list(map(attribute, words))
+    for word_, value in zip(words, values, strict=True):
+        if not isinstance(value, str):
+            raise InputError(
+                f'{place_of_function(attribute)} must return a string, "" where there is no value; '
+                f"it returned {value!r} for {word_!r}"
+            )
+    return values
 
 
 _OTHER = re.compile("[^Aa0]")

@@ -2,7 +2,7 @@
 
 import copy
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -12,6 +12,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.pieces import Extent
 from structperc.data.typed import check_fields
 from structperc.errors import InputError
+from structperc.features.attributes import attribute_path
 from structperc.features.bag import Bag
 from structperc.features.clusters import Clusters
 from structperc.features.crfpp import read_crfpp
@@ -46,6 +47,7 @@ STATE = {
     "bag": dict[str, Any] | None,
     "hash": dict[str, int] | None,
     "buckets": dict[str, dict[str, Any]],
+    "attributes": dict[str, str],
 }
 BAG = {"column": str, "names": list[str]}
 HASH = {"bits": int}
@@ -56,8 +58,8 @@ class FeatureExtractor:
 
     `fit` counts the features of a training corpus and freezes their index, or with `hash_bits` marks their buckets;
     `encode` turns a corpus into ids.
-    An attribute is a surface attribute (`attributes.py`), a gazetteer, a cluster prefix (c4, c10, ...) or a
-    column of the corpus, whose strings are its values.
+    An attribute is a surface attribute (`attributes.py`), a gazetteer, a cluster prefix (c4, c10, ...), a function of
+    one's own or a column of the corpus, whose strings are its values.
 
     A feature is missing at a token when it is not in the index: when it occurred fewer than `cutoff` times in
     training, or all its values are absent (""). Beyond the boundaries of a sequence stand the values _B-1, _B-2,
@@ -78,6 +80,8 @@ class FeatureExtractor:
         progress: show a bar when it takes longer than two seconds.
         hash_bits: number features by the hashes of their names, 2**hash_bits at most, and keep no index of them; those
             of the same hash are one feature. `cutoff` then is how often a hash must occur.
+        attributes: attributes of words of one's own, by their names: functions of a module, from a string to a string,
+            "" where there is no value.
     """
 
     def __init__(
@@ -92,6 +96,7 @@ class FeatureExtractor:
         progress: bool = True,
         bag: str | None = None,
         hash_bits: int | None = None,
+        attributes: dict[str, Callable[[str], str]] | None = None,
     ) -> None:
         if cutoff < 1:
             raise InputError(f"cutoff: {cutoff} is too small; 1 keeps every feature of the training corpus")
@@ -101,7 +106,8 @@ class FeatureExtractor:
         self.cutoff = cutoff
         self.gazetteers = gazetteers or {}
         self.clusters = {"c": clusters} if isinstance(clusters, Clusters) else clusters or {}
-        self.documents = documents or {}
+        self.documents, self.attributes = documents or {}, attributes or {}
+        self._attribute_paths = {name: attribute_path(name, one) for name, one in self.attributes.items()}
         self.within = within
         self.progress, self.hash_bits = progress, hash_bits
         parts = [part for template in self.node + self.edge for part in template]
@@ -132,6 +138,18 @@ class FeatureExtractor:
         """
         self._fit(corpus, workers)
 
+    def start(self, corpus: Corpus) -> None:
+        """Prepare features that were fitted before for a training on a corpus.
+
+        Raises InputError for a document attribute that cannot be read for these training data.
+        """
+        for name, attribute in self.documents.items():
+            try:
+                self.documents[name] = attribute.start(corpus)
+            except InputError as error:
+                raise InputError(f"features.documents.{name}: {error}") from None
+        self._sources = self._sources_of(self._sources.names)
+
     def ids(self, corpus: Corpus) -> FeatureIds:
         """Return the feature ids of a corpus as arrays, without PyTorch. Raises InputError for a missing column."""
         self._known.index("node")  # before anything is read
@@ -150,6 +168,11 @@ class FeatureExtractor:
     def columns(self) -> list[str]:
         """The roles of the corpus columns that features are read from, the word first."""
         return [*self._sources.columns, *([] if self.bag is None else [self.bag.column])]
+
+    @property
+    def foreign(self) -> list[object]:
+        """The objects and functions, beside the library's own, that may be of a user's modules."""
+        return [*self.documents.values(), *self.attributes.values()]
 
     @property
     def extent(self) -> Extent:
@@ -220,6 +243,7 @@ class FeatureExtractor:
             "within": self.within,
             "bag": None if self.bag is None else self.bag.to_json(),
             "buckets": self._known.strings(),
+            **({"attributes": self._attribute_paths} if self.attributes else {}),
         }
 
     def state_arrays(self) -> dict[str, np.ndarray]:
@@ -242,8 +266,8 @@ class FeatureExtractor:
     ) -> "FeatureExtractor":
         """Rebuild a fitted extractor from `state_dict_json` and `state_arrays`.
 
-        build: makes the document attributes. Raises InputError for a state that is none of these, and for what does not
-        fit together; no file is read.
+        build: makes the document attributes and finds the user's functions. Raises InputError for a state that is none
+        of these, and for what does not fit together; no file is read.
         """
         strings = present_state(strings)
         check_fields(strings, STATE, "features")
@@ -258,18 +282,22 @@ class FeatureExtractor:
             name: restored(described, within(arrays, f"documents.{name}."), build, f"features.documents.{name}")
             for name, described in strings["documents"].items()
         }
+        attributes = {
+            name: build.function(path, f"features.attributes.{name}") for name, path in strings["attributes"].items()
+        }
         plain = strings["node"], strings["edge"], strings["cutoff"], gazetteers, clusters, documents, strings["within"]
         bag, hash_bits = strings["bag"] or {}, strings["hash"] or {}
         check_fields(bag, BAG if bag else {}, "features.bag")
         check_fields(hash_bits, HASH if hash_bits else {}, "features.hash")
-        extractor = cls(*plain, bag=bag.get("column"), hash_bits=hash_bits.get("bits"))
+        extractor = cls(*plain, bag=bag.get("column"), hash_bits=hash_bits.get("bits"), attributes=attributes)
         extractor._numbering = extractor._numbering.restored(strings, extractor._sources.names, extractor._reach)
         templates = {"node": extractor.node, "edge": extractor.edge}
         extractor._known = KnownFeatures.restored(extractor._numbering, templates, extractor.bag, strings, arrays)
         return extractor
 
     def _sources_of(self, names: Sequence[str]) -> Sources:
-        return Sources(names, Resources(self.gazetteers, self.clusters, self.documents), self._reach)
+        resources = Resources(self.gazetteers, self.clusters, self.documents, self.attributes)
+        return Sources(names, resources, self._reach)
 
     def _fit(self, corpus: Corpus, workers: Workers) -> View:
         self.documents = {name: attribute.learn(corpus) for name, attribute in self.documents.items()}

@@ -1,4 +1,4 @@
-"""The sources of attributes: the word, gazetteers, word clusters, whole documents, or a column of the corpus."""
+"""The sources of attributes: the word, gazetteers, clusters, documents, a user's functions, columns of a corpus."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,10 +9,10 @@ import numpy as np
 from structperc.data.corpus import Corpus
 from structperc.data.distinct import DistinctStrings, number_strings
 from structperc.errors import InputError
-from structperc.features.attributes import Attribute, surface_attribute
+from structperc.features.attributes import Attribute, read_attribute, surface_attribute
 from structperc.features.attributes import word as as_it_stands
 from structperc.features.clusters import Clusters
-from structperc.features.documents import DocumentAttribute
+from structperc.features.documents import DocumentAttribute, values_of
 from structperc.features.gazetteers import TAGS, Gazetteer
 
 _OF_COLUMN = re.compile(r"([^()]+)\(([^()]+)\)")
@@ -39,15 +39,17 @@ class Resources(NamedTuple):
     gazetteers: Mapping[str, Gazetteer]
     clusters: Mapping[str, Clusters]
     documents: Mapping[str, DocumentAttribute]
+    attributes: Mapping[str, Attribute]  # of words, a user's own
 
 
 class Sources:
     """Finds the values of attributes.
 
-    A name is looked for among the surface attributes, the gazetteers and document attributes, the clusters (c4, c10,
-    ...) and the columns of a corpus, in this order. `shape(lemma)` is a surface attribute, or a prefix of clusters, of
-    another column or document attribute than the word. Raises InputError for a resource that no template uses or whose
-    name is taken, and for document attributes that read one another in a circle.
+    A name is looked for among the surface attributes, the gazetteers and document attributes, the user's own attributes
+    of words, the clusters (c4, c10, ...) and the columns of a corpus, in this order. `shape(lemma)` is a surface
+    attribute, or a prefix of clusters, of another column or document attribute than the word. Raises InputError for a
+    resource that no template uses or whose name is taken, and for document attributes that read one another in a
+    circle.
     """
 
     def __init__(self, names: Sequence[str], resources: Resources, reach: int) -> None:
@@ -74,7 +76,7 @@ class Sources:
         return Attributes(
             {name: source.column for name, source in self._sources.items()},
             {role: column.numbers + np.int32(2 * self._reach) for role, column in columns.items()},
-            {name: _once(map(value, columns[role].distinct)) for name, (role, value) in self._sources.items()},
+            {name: _once(self._read(value, columns[role].distinct)) for name, (role, value) in self._sources.items()},
         )
 
     def _source(self, name: str) -> Source:
@@ -89,9 +91,15 @@ class Sources:
         return Source("word", surface) if surface else Source(name, as_it_stands)
 
     def _surface(self, name: str) -> Attribute | None:
-        """Return an attribute of single strings: a surface attribute or a prefix of clusters."""
+        """Return an attribute of single strings: a surface attribute, a user's own or a prefix of clusters."""
         prefixes = (clusters.attribute(name, key) for key, clusters in self._resources.clusters.items())
-        return surface_attribute(name) or next(filter(None, prefixes), None)
+        own = self._resources.attributes.get(name)
+        return surface_attribute(name) or own or next(filter(None, prefixes), None)
+
+    def _read(self, attribute: Attribute, strings: Sequence[str]) -> list[str]:
+        """The values of an attribute for some strings; those of a user's are checked."""
+        own = attribute in self._resources.attributes.values()
+        return read_attribute(attribute, strings) if own else list(map(attribute, strings))
 
     def _column(self, role: str, corpus: Corpus) -> DistinctStrings:
         resources = self._resources
@@ -99,7 +107,7 @@ class Sources:
             tags = resources.gazetteers[role].tag(*corpus.numbered("word"), corpus.sentences)
             return DistinctStrings(list(TAGS), tags.astype(np.int32))
         if role in resources.documents:
-            return resources.documents[role].read(corpus, lambda name: self._values(name, corpus))
+            return values_of(resources.documents[role], corpus, lambda name: self._values(name, corpus))
         if role == "label" or role not in corpus.columns:
             roles = ", ".join(role for role in corpus.columns if role != "label")
             raise InputError(
@@ -112,7 +120,7 @@ class Sources:
         """Return the value of an attribute at each token."""
         role, value = self._source(name)
         column = self._column(role, corpus)
-        values = number_strings(list(map(value, column.distinct)))
+        values = number_strings(self._read(value, column.distinct))
         return DistinctStrings(values.distinct, values.numbers[column.numbers])
 
     def _all(self, names: Iterable[str], readers: tuple[str, ...] = ()) -> list[str]:
@@ -135,14 +143,16 @@ def _once(values: Iterable[str]) -> list[str]:
 
 def _check_use(names: Sequence[str], resources: Resources) -> None:
     """Raise InputError for a resource that no attribute asks for, or whose name means something else."""
-    for kind in ("gazetteers", "documents"):
+    asked = {*names, *map(_outer, names)}
+    for kind in ("gazetteers", "documents", "attributes"):
         for name in getattr(resources, kind):
             if surface_attribute(name):
                 raise InputError(f"{kind}: {name!r} is the name of a surface attribute; choose another one")
-            if name not in names:
+            if name not in (asked if kind == "attributes" else names):
                 raise InputError(f"{kind}: no template asks for {name!r}; add one or leave it out")
-    if both := resources.gazetteers.keys() & resources.documents.keys():
-        raise InputError(f"documents: {min(both)!r} is the name of a gazetteer; choose another one")
+    for kind, other in (("documents", "gazetteers"), ("attributes", "gazetteers"), ("attributes", "documents")):
+        if both := getattr(resources, kind).keys() & getattr(resources, other).keys():
+            raise InputError(f"{kind}: {min(both)!r} is the name of one of the {other}; choose another one")
     for key, clusters in resources.clusters.items():
         if surface_attribute(f"{key}4"):
             raise InputError(f"clusters: {key}4 is the name of a surface attribute; choose another name than {key!r}")

@@ -5,7 +5,7 @@ segment_shares.py                          precision, recall and F as one number
 seqeval.py                                 the dictionary that seqeval gives, in its two modes
 oracle.py                                  the best of each k-best list
 evaluation.py                              all of them for a tagger
-significance.py                            McNemar's test
+significance.py                            McNemar's test; tests over trainings and over documents
 systems.py, comparison.py, all_pairs.py    what a system got right; two systems; any number of systems
 confidence.py, calibration.py              how sure a model is, and how often it is right when it is so sure
 sentences.py                               boundaries of sentences inside documents
@@ -22,7 +22,7 @@ from structperc.metrics.oracle import OracleF1, oracle
 from structperc.metrics.segment_shares import SegmentFScore, SegmentPrecision, SegmentRecall
 from structperc.metrics.segments import SegmentCounts, SegmentF1, SegmentScore, SegmentScores, segment_counts
 from structperc.metrics.seqeval import seqeval_scores, strict_spans
-from structperc.metrics.significance import McNemar, mcnemar
+from structperc.metrics.significance import Bootstrap, McNemar, mcnemar, paired_bootstrap, paired_t_test
 
 __all__ = [
     "token_counts",
@@ -45,6 +45,9 @@ __all__ = [
     "Evaluation",
     "McNemar",
     "mcnemar",
+    "paired_t_test",
+    "Bootstrap",
+    "paired_bootstrap",
     "Comparison",
     "compare",
     "Comparisons",

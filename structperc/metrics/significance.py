@@ -1,9 +1,16 @@
-"""McNemar's test on paired right and wrong answers: whether two systems differ by more than chance."""
+"""Whether two systems differ by more than chance: over their answers, over trainings, and over documents."""
 
+import math
+from collections.abc import Sequence
+from statistics import fmean, stdev
 from typing import NamedTuple
 
+import numpy as np
 from scipy.stats import binomtest
+from scipy.stats import t as student
 from torch import Tensor
+
+TOGETHER = 2**22  # numbers of one chunk of bootstrap samples: 32 MiB
 
 
 class McNemar(NamedTuple):
@@ -38,3 +45,66 @@ def mcnemar(a: Tensor, b: Tensor) -> McNemar:
     both = int((a & b).sum())
     p = binomtest(only_a, only_a + only_b).pvalue if only_a != only_b else 1.0
     return McNemar(both, only_a, only_b, len(a) - both - only_a - only_b, float(p))
+
+
+def paired_t_test(differences: Sequence[float]) -> float | None:
+    """Return the two-sided p-value of Student's paired t-test for differences of scores, one for each pair of runs.
+
+    The hypothesis is that trainings with other seeds would differ by 0 on average. None where that cannot be tested:
+    for fewer than two differences, and for differences that are all equal, as those of learners without randomness.
+
+    Example:
+        >>> round(paired_t_test([0.4, 0.1, 0.3]), 3)
+        0.093
+    """
+    n = len(differences)
+    if n < 2 or max(differences) - min(differences) <= 1e-12:
+        return None
+    return float(2 * student.sf(abs(fmean(differences)) / (stdev(differences) / math.sqrt(n)), n - 1))
+
+
+class Bootstrap(NamedTuple):
+    """A difference of scores, B minus A, its 95 % interval and the two-sided p-value of the hypothesis that it is 0."""
+
+    difference: float
+    low: float
+    high: float
+    p: float
+
+
+def paired_bootstrap(a: np.ndarray, b: np.ndarray, samples: int = 10_000, seed: int = 1) -> Bootstrap:
+    """Return the paired bootstrap test of two systems over documents, with the percentile interval.
+
+    Documents are drawn with replacement, the same ones for both systems (Efron & Tibshirani 1993, Koehn 2004). A score
+    is F1 of the summed counts, or accuracy where all labels count; that of a system is the mean over its trainings.
+    p is twice the share of samples in which the sign is the other one, one sample more counted on either side.
+
+    Args:
+        a: counts (S, D, 3) of S trainings in D documents: right, predicted and gold ones.
+        b: the same of system B, in the same documents.
+        samples: how many are drawn.
+        seed: of the draws.
+
+    Example:
+        >>> counts = np.array([[[3, 4, 4], [2, 2, 3], [0, 1, 1]]])
+        >>> paired_bootstrap(counts, counts)
+        Bootstrap(difference=0.0, low=0.0, high=0.0, p=1.0)
+    """
+    D, draw = a.shape[1], np.random.default_rng(seed)
+    found = []
+    while sum(map(len, found)) < samples:
+        n = min(samples - sum(map(len, found)), max(1, TOGETHER // D))
+        times = draw.multinomial(D, np.full(D, 1 / D), n).astype(np.float64)  # how often each document is drawn
+        found.append(_mean_f1(times, b) - _mean_f1(times, a))
+    differences = np.concatenate(found)
+    other = min((differences <= 0).sum(), (differences >= 0).sum())
+    once = np.ones((1, D))
+    low, high = np.quantile(differences, [0.025, 0.975])
+    whole = float((_mean_f1(once, b) - _mean_f1(once, a))[0])
+    return Bootstrap(whole, float(low), float(high), min(1.0, float(2 * (1 + other) / (samples + 1))))
+
+
+def _mean_f1(times: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """F1 (n,) of samples that have each of D documents `times` (n, D), the mean over S trainings; 0 without any."""
+    right, predicted, gold = (times @ counts[:, :, i].T for i in range(3))  # each (n, S)
+    return (2 * right / np.maximum(predicted + gold, 1)).mean(1)

@@ -19,9 +19,9 @@ from structperc.data.output import write_lines
 from structperc.data.text import expand
 from structperc.encoders import TextModule
 from structperc.errors import InputError
-from structperc.public_names import LEARNED, path_of
+from structperc.public_names import path_of
 from structperc.reranking.lists import CandidateLists
-from structperc.taggers.description import describe
+from structperc.taggers.description import describe, without_learned
 from structperc.taggers.tagger import Tagger
 
 FORMAT = 1  # of the folder, and of what its name is made from
@@ -113,7 +113,7 @@ def fingerprint(first: Tagger, data: SequenceData, callbacks: Sequence[Any], opt
     What the model has learned before does not count. Raises InputError for a callback whose options cannot be read off.
     """
     features = {name: value for name, value in first.features.state_dict_json().items() if name not in COUNTED}
-    features["documents"] = _without_learned(features["documents"])
+    features["documents"] = without_learned(features["documents"])
     corpus = data.corpus("train")
     about = {
         "format": FORMAT,
@@ -133,15 +133,7 @@ def fingerprint(first: Tagger, data: SequenceData, callbacks: Sequence[Any], opt
 
 def unlearned_description(first: Tagger) -> dict[str, Any]:
     """Return the description of a tagger without what its text modules have learned."""
-    return _without_learned(first.description())
-
-
-def _without_learned(described: Any) -> Any:
-    if isinstance(described, list):
-        return [_without_learned(one) for one in described]
-    if not isinstance(described, dict):
-        return described
-    return {name: _without_learned(value) for name, value in described.items() if name != LEARNED}
+    return without_learned(first.description())
 
 
 def text_modules(first: Tagger) -> list[TextModule]:

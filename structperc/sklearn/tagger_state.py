@@ -18,7 +18,7 @@ class TaggerState(NamedTuple):
 
 def state_of(tagger: Tagger) -> TaggerState:
     """Return the state of a tagger with its present weights."""
-    return TaggerState(*tagger.to_state(), Builder.like(tagger, *tagger.features.documents.values()).trusted)
+    return TaggerState(*tagger.to_state(), Builder.like(tagger, *tagger.features.foreign).trusted)
 
 
 def tagger_of(state: TaggerState) -> Tagger:

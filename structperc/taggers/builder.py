@@ -2,19 +2,21 @@
 
 import importlib
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Union, cast, get_args, get_origin, get_type_hints
 
-from structperc.data.typed import check_value
+from structperc.data.typed import check_fields, check_value
 from structperc.errors import InputError
 from structperc.former_names import present_name
-from structperc.public_names import CLASS, LEARNED, OPTIONS
+from structperc.own_parts import option_names
+from structperc.public_names import CLASS, LABELLING, LEARNED, OPTIONS
 
 if TYPE_CHECKING:
     from torch import nn
 
 LIBRARY = "structperc"
+LABELLING_FIELDS = {"probabilistic": bool, "separate": bool}
 
 
 class Builder:
@@ -33,8 +35,11 @@ class Builder:
 
     @classmethod
     def like(cls, part: "nn.Module", *others: object) -> "Builder":
-        """Return a builder that trusts the modules of the classes that a living object is made of, and of others."""
-        return cls({type(one).__module__ for one in (*part.modules(), *others)})
+        """Return a builder that trusts the modules of the classes that a living object is made of, and of others.
+
+        Others may be functions.
+        """
+        return cls({one.__module__ for one in (*part.modules(), *others)})
 
     def find(self, path: Any, base: type | tuple[type, ...], place: str) -> type:
         """Return the class of a dotted path, which must be a subclass of `base`.
@@ -43,27 +48,39 @@ class Builder:
         be imported, and for what is no subclass of `base` or is abstract.
         """
         check_value(path, str, f"{place}.{CLASS}")
-        module, _, name = present_name(path).rpartition(".")
-        if not self._trusts(module):
-            raise InputError(
-                f"{place}: the model names {path}, which is no part of {LIBRARY}; if you trust the module "
-                f"{module or name}, add --trust {module or name} (in Python: trusted=[...])"
-            )
-        try:
-            found = getattr(importlib.import_module(module), name)
-        except (ImportError, AttributeError):
-            raise InputError(f"{place}: the model uses {path}, which cannot be imported") from None
+        found = self._imported(present_name(path), place)
         if not (isinstance(found, type) and issubclass(found, base) and self._trusts(found.__module__)):
             raise InputError(f"{place}: {path} is no {_names(base)}")
         if inspect.isabstract(found):
             raise InputError(f"{place}: {path} is abstract; name a class that is derived from it")
         return found
 
+    def function(self, path: Any, place: str) -> Callable[..., Any]:
+        """Return the function of a dotted path, such as an attribute of words; those of this library are refused.
+
+        Raises InputError as `find` does, and for what is not a function of a trusted module.
+        """
+        check_value(path, str, place)
+        found = self._imported(path, place)
+        module = str(getattr(found, "__module__", ""))
+        if isinstance(found, type) or not callable(found) or not self._trusts(module) or _inside(module, LIBRARY):
+            raise InputError(f"{place}: {path} is no function of a trusted module")
+        return cast(Callable[..., Any], found)
+
+    def trusts(self, path: str) -> bool:
+        """Return whether the module of a dotted path may be imported."""
+        return self._trusts(present_name(path).rpartition(".")[0])
+
     def part(self, described: Any, base: type | tuple[type, ...], place: str) -> Any:
         """Return the object that `describe` described. Raises InputError as `find` and `options` do."""
         check_value(described, dict[str, Any], place)
-        if unknown := described.keys() - {CLASS, OPTIONS, LEARNED}:
+        if unknown := described.keys() - {CLASS, OPTIONS, LEARNED, LABELLING}:
             raise InputError(f"{place}: a part has no entry {min(unknown)!r}; it has {CLASS}, {OPTIONS} and {LEARNED}")
+        if LABELLING in described:
+            check_fields(described[LABELLING], LABELLING_FIELDS, f"{place}.{LABELLING}")
+            check_value(described.get(CLASS), str, f"{place}.{CLASS}")
+            if not self.trusts(described[CLASS]):
+                return _saved_criterion(described, base, place)
         cls = self.find(described.get(CLASS), base, place)
         made = cls(**self.options(cls, described.get(OPTIONS, {}), f"{place}.{OPTIONS}"))
         if LEARNED in described:
@@ -81,7 +98,7 @@ class Builder:
         type.
         """
         check_value(given, dict[str, Any], place)
-        known = inspect.signature(cls).parameters
+        known = option_names(cls)
         if unknown := [name for name in given if name not in known]:
             raise InputError(f"{place}: {cls.__name__} has no option {unknown[0]!r}; it has {', '.join(known)}")
         hints = _hints(cls)
@@ -95,11 +112,40 @@ class Builder:
         check_value(value, hint, place)
         return value
 
+    def _imported(self, path: str, place: str) -> Any:
+        """What a dotted path names. Raises InputError for a module that is not trusted, or cannot be imported."""
+        module, _, name = path.rpartition(".")
+        if not self._trusts(module):
+            raise InputError(
+                f"{place}: the model names {path}, which is no part of {LIBRARY}; if you trust the module "
+                f"{module or name}, add --trust {module or name} (in Python: trusted=[...])"
+            )
+        try:
+            return getattr(importlib.import_module(module), name)
+        except ModuleNotFoundError as error:
+            missing = f"there is no module {error.name}: start where it lies, or name its folder in PYTHONPATH"
+            raise InputError(f"{place}: the model uses {path}, but {missing}") from None
+        except (ImportError, AttributeError):
+            raise InputError(f"{place}: the model uses {path}, which cannot be imported") from None
+
     def _trusts(self, module: str) -> bool:
         """Whether it is one of the trusted modules or inside of one; the library's own program is no part of it."""
         if module.startswith(f"{LIBRARY}._"):
             return False
-        return any(module == name or module.startswith(f"{name}.") for name in self.trusted)
+        return any(_inside(module, name) for name in self.trusted)
+
+
+def _inside(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
+
+
+def _saved_criterion(described: dict[str, Any], base: type | tuple[type, ...], place: str) -> Any:
+    """A criterion that stands for one of a module that is not trusted."""
+    from structperc.criteria.base import SavedCriterion
+
+    if not issubclass(SavedCriterion, base):
+        raise InputError(f"{place}: {described[CLASS]} is no {_names(base)}")
+    return SavedCriterion(described[CLASS], **described[LABELLING], description=described)
 
 
 def _is_part(value: Any) -> bool:
@@ -107,11 +153,14 @@ def _is_part(value: Any) -> bool:
 
 
 def _hints(cls: type) -> dict[str, Any]:
-    """Type hints of the arguments of a class; none where they cannot be read."""
-    try:
-        return get_type_hints(cls.__init__)  # type: ignore[misc]
-    except (NameError, TypeError):
-        return {}
+    """Type hints of the arguments of a class, and of those that it is derived from; none where they cannot be read."""
+    found: dict[str, Any] = {}
+    for one in cls.__mro__:
+        try:
+            found = {**get_type_hints(vars(one).get("__init__", object.__init__)), **found}
+        except (NameError, TypeError):
+            continue
+    return found
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:

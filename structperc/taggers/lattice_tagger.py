@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from structperc.batching.parts import parts
 from structperc.chain import Constraints, KBest, kbest, log_partition, marginals, viterbi
 from structperc.criteria import Criterion
+from structperc.criteria.base import SavedCriterion
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
@@ -209,7 +210,8 @@ class LatticeTagger(SequenceTagger):
     def check_probabilistic(self) -> None:
         """Raise InputError for a tagger that has scores but no probabilities."""
         if not self.probabilistic:
-            name = type(self.criterion).__name__
+            path = self.criterion.path if isinstance(self.criterion, SavedCriterion) else type(self.criterion).__name__
+            name = path.rpartition(".")[2]
             why = "with non-local features" if self.criterion.probabilistic else f"trained with {name}"
             raise no_probabilities(why)
 

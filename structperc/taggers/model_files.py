@@ -13,6 +13,7 @@ from structperc.data.reading import Unit
 from structperc.data.tags import Scheme
 from structperc.data.typed import check_fields, check_value
 from structperc.errors import InputError
+from structperc.own_parts import place_of_failure
 
 FORMAT = 4
 READ = (2, 3, FORMAT)  # format 2 had no checksums, 3 had whole tables and no hashed features
@@ -48,6 +49,8 @@ def readable(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: {error}") from None
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
+        if place := place_of_failure(error):
+            raise InputError(f"{path}: {place}: {reason}") from error
         raise InputError(f"{path}: not a readable model ({reason}); save it again") from None
 
 

@@ -44,5 +44,5 @@ def pruned(tagger: AnyTagger, below: float = 0.0) -> AnyTagger:
     weights = {name: tensor for name, tensor in tensors.items() if not name.startswith((FEATURES, *replaced))}
     kept = {f"scorer.{kind}": tables[kind][keep].cpu() for kind, keep in rows.items() if keep.any()}
     config = {**config, "features": features.state_dict_json()}
-    build = Builder.like(tagger, *features.documents.values())
+    build = Builder.like(tagger, *features.foreign)
     return type(tagger).from_state(config, {**weights, **kept, **arrays}, build)

@@ -27,6 +27,7 @@ from structperc.ragged import Ragged
 from structperc.structures import Batch
 from structperc.taggers.averaging import AveragedWeights
 from structperc.taggers.checkpoints import check_vocabulary, serve_checkpoint
+from structperc.taggers.first_calls import check_first_calls, check_options
 from structperc.taggers.inference import at_once, flat_labels, flat_numbers
 from structperc.taggers.mixing import Mixing
 from structperc.taggers.modes import evaluating
@@ -163,10 +164,14 @@ class SequenceTagger(SavedTagger, Labeller):
             self.check_processes(self.trainer)
             self.card = None  # what it says of scores will not hold
         self.check_unit(data.unit)
+        if stage == "fit":
+            check_options(self, self.features)
         if not self.fitted:
             self.unit, self.training_files = data.unit, data.training_files()
             self.learn_sizes(data)
         self._check_labels(data, stage)
+        if stage == "fit":
+            check_first_calls(self, len(self.labels))
         data.encode(self.encode_split, stage)
 
     def _check_labels(self, data: SequenceData, stage: str) -> None:

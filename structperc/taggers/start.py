@@ -2,6 +2,7 @@
 
 import torch
 
+from structperc.batching.sequence_data import SequenceData
 from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.features.templates import template_name
@@ -9,24 +10,20 @@ from structperc.taggers.builder import Builder
 from structperc.taggers.lattice_tagger import LatticeTagger
 
 
-def start_from(tagger: LatticeTagger, folder: str, scheme: str) -> None:
-    """Give a tagger without weights the features, labels and weights of a saved model.
+def start_from(tagger: LatticeTagger, folder: str, data: SequenceData) -> None:
+    """Give a tagger without weights the features, labels and weights of a saved model, to be trained with data.
 
     The saved model may name classes of this library and of the modules that the tagger's own classes are from. Weights
     that only the tagger has, such as those of non-local features, stay at zero. Raises InputError when there is no
     model, or it was trained with other templates, sequences or tag scheme, or has weights that the tagger does not
-    have. A model of sentences whose templates look no farther is good for documents, too.
+    have, or has labels of a first model for other training data. A model of sentences whose templates look no farther
+    is good for documents, too.
     """
-    known_parts = Builder.like(tagger, *tagger.features.documents.values())
+    known_parts = Builder.like(tagger, *tagger.features.foreign)
     try:
         saved = type(tagger).load(folder, trusted=known_parts.trusted)
     except InputError as error:
         raise InputError(f"model.init_from: {error}") from None
-    for name, attribute in saved.features.documents.items():
-        try:
-            attribute.check_start()
-        except InputError as error:
-            raise InputError(f"model.init_from: {folder}: features.documents.{name}: {error}") from None
     for kind in ("node", "edge"):
         own, other = ([template_name(t) for t in x.features.templates(kind)] for x in (tagger, saved))
         if own != other:
@@ -36,8 +33,12 @@ def start_from(tagger: LatticeTagger, folder: str, scheme: str) -> None:
         raise InputError(f"model.init_from: {folder} numbers features otherwise; set features.hash_bits: {bits}")
     if saved.unit != tagger.unit and not (saved.unit == "sentence" and saved.features.within == "sentence"):
         raise InputError(f"model.init_from: {folder} was trained on {saved.unit}s; set data.unit: {saved.unit}")
-    if saved.labels.scheme != scheme:
+    if saved.labels.scheme != data.scheme:
         raise InputError(f"model.init_from: {folder} has {saved.labels.scheme} labels; set data.scheme to that")
+    try:
+        saved.features.start(data.corpus("train"))
+    except InputError as error:
+        raise InputError(f"model.init_from: {folder}: {error}") from None
     tagger.features = saved.features
     for module, known in zip(tagger.scorer.modules(), saved.scorer.modules(), strict=False):
         if isinstance(module, TextModule) and isinstance(known, type(module)):

@@ -190,7 +190,7 @@ class Tagger(LossTagger):
     def learn_sizes(self, data: SequenceData) -> None:
         """Take features and labels from the training data, or from the model where training starts."""
         if self.init_from is not None:
-            start_from(self, self.init_from, data.scheme)
+            start_from(self, self.init_from, data)
             return
         train = data.corpus("train")
         self.scorer.learn(train)

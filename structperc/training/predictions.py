@@ -7,6 +7,8 @@ and their first line names these columns.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from structperc.data.conll import conll_corpus, line_format_of, named_columns, write_conll
 from structperc.data.corpus import Corpus
 from structperc.data.reading import PREDICTED
@@ -105,6 +107,12 @@ def read_predictions(path: str, encoding: str = "utf-8") -> tuple[SentenceString
     """Return words, gold labels and predicted labels of a file: by name, else the first, last but one and last one."""
     words, gold, predicted = _read(path, {"word": 0, "label": -2, PREDICTED: -1}, encoding)
     return words, gold, predicted
+
+
+def document_numbers(path: str, encoding: str = "utf-8") -> np.ndarray:
+    """Return the number of each sentence's document in a prediction file, (R,) int64; without marks 0, 1, 2, ..."""
+    lines = read_lines(path, encoding)
+    return conll_corpus(lines, {"word": 0}, path, how=line_format_of(lines)).documents
 
 
 def _read(path: str, places: Mapping[str, int], encoding: str) -> list[SentenceStrings]:

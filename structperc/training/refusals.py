@@ -7,6 +7,7 @@ from jsonargparse import ArgumentError
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from structperc.errors import InputError
+from structperc.own_parts import place_of_failure
 from structperc.training import trainer_options
 from structperc.training.parser_messages import parser_message
 
@@ -28,7 +29,7 @@ def refusals(arguments: Sequence[str] = ()) -> Iterator[None]:
     try:
         yield
     except ArgumentError as error:
-        raise InputError(parser_message(str(error), arguments)) from None
+        raise _in_user_code(error) or InputError(parser_message(str(error), arguments)) from None
     except (ValueError, TypeError, MisconfigurationException) as error:
         raise told(cause(error)) from None
     except RuntimeError as error:
@@ -37,6 +38,16 @@ def refusals(arguments: Sequence[str] = ()) -> Iterator[None]:
             raise
         place, advice = found
         raise InputError(f"{place}: {' '.join(str(error).split())}{advice}") from None
+
+
+def _in_user_code(error: BaseException) -> InputError | None:
+    """Return the failure of a user's own module that the parser wrapped while it imported it, if there is one."""
+    chained: BaseException | None = error
+    while chained is not None and not isinstance(chained, InputError):
+        if place := place_of_failure(chained):
+            return InputError(f"{place}: {type(chained).__name__}: {chained}")
+        chained = chained.__cause__ or chained.__context__
+    return None
 
 
 def told(error: Exception) -> Exception:
@@ -63,6 +74,8 @@ def cause(error: Exception) -> Exception:
         outer, chained = chained, chained.__cause__
     if isinstance(chained, InputError):
         return chained
+    if isinstance(chained, Exception) and (place := place_of_failure(chained)):
+        return InputError(f"{place}: {type(chained).__name__}: {chained}")
     if isinstance(chained, ModuleNotFoundError):
         return InputError(parser_message(str(outer)))
     return InputError(parser_message(str(error))) if str(error).startswith(NOT_BUILT) else error

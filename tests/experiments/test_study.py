@@ -8,7 +8,7 @@ from statistics import stdev
 
 import pytest
 from filelock import FileLock
-from scipy.stats import binom
+from scipy.stats import binom, ttest_rel
 
 from structperc.cli import main
 from structperc.experiments import study_check, trial
@@ -19,6 +19,8 @@ from structperc.experiments.study_table import Line, markdown_lines, study_lines
 CONFIGS = Path(__file__).parents[2] / "configs"
 SMALL = ["--data.train=20", "--data.dev=8", "--data.test=8", "--trainer.accelerator=cpu"]
 SENTENCES = 6  # of the text that made-up runs label, two tokens each
+
+INTERVAL = ("difference_low", "difference_high")  # 95 %, over documents
 
 
 class Studies:
@@ -207,6 +209,31 @@ def test_the_table_has_the_median_over_seeds(studies):
     ps = [sign_test(5, 0), sign_test(4, 0), sign_test(3, 0)]
     assert studies.column("runs.csv", "p_tokens")[3:] == ps
     assert studies.column("study.csv", "p_tokens") == ["", sorted(ps)[1]]
+
+
+def test_a_row_is_tested_over_seeds_and_over_documents(studies):
+    """Scores and predictions of the other row are better with each seed; sentences stand for documents here."""
+    seeds = [1, 2, 3]
+    studies.scores = {("base", seed): 0.5 for seed in seeds} | {("other", seed): 0.5 + seed / 10 for seed in seeds}
+    studies.wrong = {("base", seed): 6 for seed in seeds} | {("other", seed): seed for seed in seeds}
+    text = studies(seeds=seeds)
+    assert "p seeds" in text
+    assert "p documents" in text
+    wanted = ttest_rel([0.6, 0.7, 0.8], [0.5, 0.5, 0.5]).pvalue
+    assert studies.column("study.csv", "p_seeds") == ["", pytest.approx(wanted)]
+    (_, p), (_, low), (_, high) = (studies.column("study.csv", name) for name in ("p_documents", *INTERVAL))
+    assert 0 < p < 0.05
+    assert 0 < low < studies.column("study.csv", "difference")[1] < high
+    kept = json.loads((studies.root / "study.json").read_text())["rows"][1]["numbers"]
+    assert kept["p_seeds"] == pytest.approx(wanted)
+    assert kept["p_documents"] == pytest.approx(p)
+
+
+def test_a_row_of_one_seed_is_tested_with_all_runs_of_the_baseline(studies):
+    studies.rows["other"] = {"seeds": [1]}
+    studies.scores = {("base", 1): 0.4, ("base", 2): 0.3, ("other", 1): 0.5}
+    studies()
+    assert studies.column("study.csv", "p_seeds") == ["", pytest.approx(ttest_rel([0.5, 0.5], [0.4, 0.3]).pvalue)]
 
 
 def test_all_runs_are_compared_with_a_baseline_of_one_seed(studies):

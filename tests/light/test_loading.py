@@ -216,12 +216,42 @@ def test_what_was_changed_by_hand_is_loaded_whole_with_one_warning(model, caplog
 
 def test_parts_of_ones_own_need_trust(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
-        "from structperc.criteria import Perceptron\nclass Mine(Perceptron):\n    pass\nprint('imported')\n"
+        "from structperc.criteria import Perceptron\n"
+        "class Mine(Perceptron):\n    probabilistic = True\n"
+        "class Reads(Mine):\n    def reads(self, lattice):\n        return lattice\n"
+        "def vowels(word: str) -> str:\n    return ''.join(c for c in word if c in 'aeiou')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     mine = import_module("mine")
-    make_tagger(Sentences(sentences(8)), mine.Mine()).save(tmp_path / "model")
+    data, text = Sentences(sentences(8)), [["Anna", "Rome"]]
+    made = make_tagger(data, mine.Mine())
+    made.save(tmp_path / "criterion")
+    make_tagger(data, mine.Reads()).save(tmp_path / "reads")
+    features = FeatureExtractor(["w[0]", "vow[0]|vow(word)[-1]"], cutoff=1, attributes={"vow": mine.vowels})
+    features.fit(data.corpus("train"))
+    own = Tagger(features, made.scorer, Perceptron(), KBest(1))
+    own.allocate(made.labels)
+    own.save(tmp_path / "attribute")
     monkeypatch.delitem(sys.modules, "mine")
-    assert "--trust mine" in complaint(lambda: structperc.load(tmp_path / "model"))
+
+    light = structperc.load(tmp_path / "criterion")  # whose labels are the best of its lattice, criterion or not
+    assert (type(light), light.probabilistic) == (LightTagger, True)
+    whole = Tagger.load(tmp_path / "criterion")
+    corpus = light.read(text)
+    assert light.decided(corpus, True).labels == whole.decided(corpus, True).labels
+    whole.save(tmp_path / "again")
+    assert (tmp_path / "again" / "model.json").read_text() == (tmp_path / "criterion" / "model.json").read_text()
+    with pytest.raises(InputError, match=r"mine\.Mine is needed for training"):
+        whole.training_step(next(iter(whole.batches(data.corpus("train")))))
+    for name in ("reads", "attribute"):
+        assert "--trust mine" in complaint(lambda name=name: structperc.load(tmp_path / name))
     assert "mine" not in sys.modules
-    assert type(structperc.load(tmp_path / "model", trusted=iter(["mine"]))) is Tagger
+    assert type(structperc.load(tmp_path / "reads", trusted=iter(["mine"]))) is Tagger
+    trusted = structperc.load(tmp_path / "attribute", trusted=["mine"])
+    assert type(trusted) is LightTagger
+    assert trusted.tag(text) == own.tag(text)
+    monkeypatch.delitem(sys.modules, "mine")
+    (tmp_path / "mine.py").unlink()
+    gone = complaint(lambda: structperc.load(tmp_path / "attribute", trusted=["mine"]))
+    assert "features.attributes.vow: " in gone
+    assert "no module mine" in gone

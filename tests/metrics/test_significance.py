@@ -1,10 +1,12 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
+from scipy.stats import ttest_1samp
 
-from structperc.metrics import McNemar, mcnemar
+from structperc.metrics import McNemar, mcnemar, paired_bootstrap, paired_t_test
 
 
 def answers(both, only_a, only_b, neither):
@@ -50,3 +52,55 @@ def test_nothing_to_tell_apart():
 def test_accuracies():
     result = mcnemar(*answers(5, 3, 1, 1))
     assert (result.accuracy_a, result.accuracy_b) == (0.8, 0.6)
+
+
+@pytest.mark.parametrize("differences", [[0.1, 0.4], [0.2, -0.1, 0.3], [0.01, 0.02, -0.05, 0.0, 0.03]])
+def test_the_t_test_over_runs_is_that_of_scipy(differences):
+    assert paired_t_test(differences) == pytest.approx(ttest_1samp(differences, 0).pvalue, rel=1e-9)
+    assert paired_t_test([-d for d in differences]) == pytest.approx(paired_t_test(differences))
+
+
+@pytest.mark.parametrize("differences", [[], [0.3], [0.0, 0.0, 0.0], [0.25, 0.25]])
+def test_there_is_no_test_over_runs_that_do_not_differ(differences):
+    assert paired_t_test(differences) is None
+
+
+def naive_differences(a, b):
+    """Of all ways to draw as many documents as there are, each as likely as the others."""
+    S, D = a.shape[:2]
+
+    def score(counts, drawn):
+        sums = [[sum(counts[s, d, i] for d in drawn) for i in range(3)] for s in range(S)]
+        return sum(2 * r / max(p + g, 1) for r, p, g in sums) / S
+
+    return np.array([score(b, drawn) - score(a, drawn) for drawn in itertools.product(range(D), repeat=D)])
+
+
+def test_the_bootstrap_against_all_samples():
+    draw = np.random.default_rng(3)
+    counts = draw.integers(0, 5, (2, 2, 4, 3))  # two systems, two trainings, four documents
+    counts[..., 1:] += counts[..., :1]
+    a, b = counts
+    result, wanted = paired_bootstrap(a, b, samples=40_000), naive_differences(a, b)
+    assert result.difference == pytest.approx(whole(b) - whole(a))
+    p = 2 * min((wanted <= 0).mean(), (wanted >= 0).mean())
+    assert result.p == pytest.approx(min(1, p), abs=0.015)
+    assert (wanted < result.low - 1e-9).mean() <= 0.025 + 0.005
+    assert (wanted > result.high + 1e-9).mean() <= 0.025 + 0.005
+    other = paired_bootstrap(b, a, samples=40_000)
+    assert (other.difference, other.p) == (pytest.approx(-result.difference), pytest.approx(result.p))
+    assert paired_bootstrap(a, b, samples=40_000) == result  # the draws come from a seed
+
+
+def whole(counts):
+    sums = counts.sum(1)
+    return (2 * sums[:, 0] / (sums[:, 1] + sums[:, 2])).mean()
+
+
+def test_the_bootstrap_of_systems_that_are_equal_or_always_differ():
+    right = np.array([[[2, 2, 2], [3, 3, 3], [1, 1, 1]]])
+    wrong = right * [0, 1, 1]
+    assert paired_bootstrap(right, right) == (0, 0, 0, 1)
+    assert paired_bootstrap(wrong, right, samples=999) == (1, 1, 1, pytest.approx(2 / 1000))
+    nothing = np.zeros((1, 3, 3), int)
+    assert paired_bootstrap(nothing, nothing).p == 1

@@ -14,6 +14,7 @@ from structperc.features.documents import restored
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.optim import learner
 from structperc.reranking import FirstLabels, JackKnife
+from structperc.reranking.first_labels import TRAINING
 from structperc.reranking.jackknife import TrainingPart, fold_numbers
 from structperc.scorers import SparseLinear
 from structperc.taggers.builder import Builder
@@ -126,13 +127,79 @@ def test_first_models_come_from_the_cache(data, tmp_path, monkeypatch):
         make_labels(tmp_path, seed=2).learn(corpus)
 
 
-def test_a_model_with_a_first_one_is_no_start(trained, data, tmp_path):
-    trained.save(tmp_path / "model")
+def second_from(folder, tmp_path):
+    """A tagger of documents that starts from a saved two-stage model, with non-local features."""
     own = {"first": make_labels(tmp_path), **MAJORITIES}
-    features = FeatureExtractor([{"of": ["w", "shape", "first", "token", "entity"], "at": [0]}], documents=own)
-    second = make_tagger(features, init_from=str(tmp_path / "model"))
-    with pytest.raises(InputError, match="has seen the training data"):
-        second.learn_sizes(data)
+    templates = [{"of": ["w", "shape", "first", "token", "entity"], "at": [0]}]
+    features = FeatureExtractor(templates, documents=own, within="sentence", progress=False)
+    return make_tagger(features, init_from=str(folder), nonlocal_features=[PhraseConsistency()])
+
+
+@pytest.fixture(scope="module")
+def start(trained, tmp_path_factory):
+    """The folder of the second model, as one whose neighbours are looked for in sentences."""
+    folder = tmp_path_factory.mktemp("start")
+    trained.features.within = "sentence"
+    trained.save(folder / "model")
+    trained.features.within = "sequence"
+    return folder / "model"
+
+
+def test_a_training_on_the_same_data_starts_with_the_same_labels(trained, start, data, tmp_path, monkeypatch):
+    """Sequences may be documents now; nothing is jack-knifed again, and other text has labels of the first model."""
+    documents = Synthetic(train=30, dev=8, test=2, batch_size=4, scheme="BILOU", unit="document")
+    second = second_from(start, tmp_path)
+    monkeypatch.setattr(JackKnife, "__call__", None)
+    pl.Trainer(max_epochs=1, **QUIET).fit(second, datamodule=documents)
+    first, known = second.features.documents["first"], trained.features.documents["first"]
+    assert labels_of(first, documents.corpus("train")) == labels_of(known, data.corpus("train"))
+    dev = documents.corpus("dev")
+    assert labels_of(first, dev) == flat(known.first.label(data.corpus("dev")))
+    second.save(tmp_path / "again")  # from which a third training can start
+    third = second_from(tmp_path / "again", tmp_path)
+    third.unit = "document"
+    third.learn_sizes(documents)
+
+
+def test_the_labels_of_training_data_are_for_training_alone(start, data):
+    """Who labels the training data with a saved model gets the labels of its first model."""
+    again = Tagger.load(start).features.documents["first"]
+    corpus = data.corpus("train")
+    assert labels_of(again, corpus) == flat(again.first.label(corpus))
+
+
+@pytest.mark.parametrize("change", ["fewer", "word", "label", "boundary"])
+def test_other_training_data_are_no_start(start, data, tmp_path, change):
+    corpus = data.corpus("train")
+    words, labels, sentences = list(corpus.columns["word"]), list(corpus.columns["label"]), corpus.sentences
+    if change == "word":
+        words[3] = "Otherwise"
+    elif change == "label":
+        labels[labels.index("O")] = "U-PER"
+    elif change == "boundary":
+        sentences = np.sort(np.append(sentences, 1))
+    columns = {"word": words, "label": labels}
+    other = Corpus.from_columns(columns, sentences, np.arange(len(sentences) - 1), name="other")
+    if change == "fewer":
+        other = corpus.subset(np.arange(len(corpus)) > 0)
+    place = f"model.init_from: {start}: features.documents.first"
+    with pytest.raises(InputError, match=f"^{place}: .*{corpus.tokens:,} tokens"):
+        second_from(start, tmp_path).learn_sizes(TrainingPart(other, scheme="BILOU"))
+
+
+def test_models_without_the_labels_of_their_training_data_are_no_start(trained, data):
+    """As those that were saved before these labels were kept."""
+    first = trained.features.documents["first"]
+    told, arrays = first.to_json(), first.arrays()
+    learned = {name: value for name, value in told["learned"].items() if name != TRAINING}
+    kept = {name: array for name, array in arrays.items() if name != TRAINING}
+    former = restored({**told, "learned": learned}, kept, Builder(), "here")
+    with pytest.raises(InputError, match="train that model again"):
+        former.start(data.corpus("train"))
+    wrong = [{TRAINING: labels} for labels in (np.array([99], np.uint8), np.array([[0]], np.uint8), np.array([0.5]))]
+    for one in ({}, *wrong):
+        with pytest.raises(InputError, match=f"here: {TRAINING}"):
+            restored(told, {**kept, **one}, Builder(), "here")
 
 
 def test_what_cannot_be_learned(data):

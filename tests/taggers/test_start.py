@@ -15,6 +15,7 @@ from structperc.scorers import SparseLinear
 from structperc.taggers.start import start_from
 from structperc.taggers.tagger import Tagger
 
+DATA = Sentences(sentences(11))
 LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
 
 
@@ -44,7 +45,7 @@ def blank(criterion=None, node=NODE, edge=(), transitions=True, **options):
 def test_features_labels_and_weights_are_the_models(saved):
     given, folder = saved
     tagger = blank()
-    start_from(tagger, str(folder), "IOB2")
+    start_from(tagger, str(folder), DATA)
     assert tagger.features.feature_names("node") == given.features.feature_names("node")
     assert list(tagger.labels.names) == list(given.labels.names) == LABELS
     for own, other in zip(tagger.named_parameters(), given.named_parameters(), strict=True):
@@ -62,7 +63,7 @@ def test_features_that_are_numbered_otherwise_are_refused(bits, saved, tmp_path)
     given.learn_sizes(Sentences(sentences(5)))
     given.save(tmp_path / "model")
     with pytest.raises(InputError, match=rf"numbers features otherwise; set features.hash_bits: {bits or 'null'}$"):
-        start_from(other, str(tmp_path / "model"), "IOB2")
+        start_from(other, str(tmp_path / "model"), DATA)
 
 
 def test_training_data_are_read_with_the_models_features_and_labels(saved):
@@ -83,7 +84,7 @@ def test_documents_begin_with_a_model_of_sentences_that_looks_no_farther(tmp_pat
     given.save(tmp_path / "model")
     tagger = blank()
     tagger.unit = "document"
-    start_from(tagger, str(tmp_path / "model"), "IOB2")
+    start_from(tagger, str(tmp_path / "model"), DATA)
     assert tagger.features.within == "sentence"
     assert torch.equal(tagger.scorer.node, given.scorer.node)
 
@@ -104,7 +105,7 @@ def test_attributes_of_ones_own_are_those_of_the_tagger(tmp_path):
     given.save(tmp_path / "model")
     tagger = blank()
     tagger.features = FeatureExtractor([*NODE, "long[0]"], cutoff=1, documents={"long": Length()}, progress=False)
-    start_from(tagger, str(tmp_path / "model"), "IOB2")
+    start_from(tagger, str(tmp_path / "model"), DATA)
     assert type(tagger.features.documents["long"]) is Length
 
 
@@ -115,7 +116,7 @@ def test_labels_that_the_model_does_not_know(saved):
 
 def test_weights_that_only_the_tagger_has_stay_at_zero(saved):
     tagger = blank(Margin(C=1.0), nonlocal_features=[MajorityPhrase()])
-    start_from(tagger, str(saved[1]), "IOB2")
+    start_from(tagger, str(saved[1]), DATA)
     own = dict(tagger.named_parameters())
     rest = own.keys() - dict(saved[0].named_parameters()).keys()
     assert rest
@@ -130,7 +131,7 @@ def test_a_model_without_transitions(tmp_path):
     local.allocate(given.labels)
     local.save(tmp_path / "local")
     tagger = blank()
-    start_from(tagger, str(tmp_path / "local"), "IOB2")
+    start_from(tagger, str(tmp_path / "local"), DATA)
     assert not tagger.scorer.transition.any()
 
 
@@ -144,24 +145,24 @@ def test_a_model_without_transitions(tmp_path):
 )
 def test_models_that_do_not_fit(saved, options, message):
     with pytest.raises(InputError, match=f"^model.init_from: {saved[1]} {message}$"):
-        start_from(blank(**options), str(saved[1]), "IOB2")
+        start_from(blank(**options), str(saved[1]), DATA)
 
 
 def test_a_model_of_another_unit(saved):
     tagger = blank()
     tagger.unit = "document"
     with pytest.raises(InputError, match=r"^model.init_from: .* was trained on sentences; set data.unit: sentence$"):
-        start_from(tagger, str(saved[1]), "IOB2")
+        start_from(tagger, str(saved[1]), DATA)
 
 
 def test_a_model_of_another_scheme(saved):
     with pytest.raises(InputError, match=r"^model.init_from: .* has IOB2 labels; set data.scheme to that$"):
-        start_from(blank(), str(saved[1]), "IOBES")
+        start_from(blank(), str(saved[1]), Sentences(sentences(11), scheme="IOBES"))
 
 
 def test_a_folder_without_a_model(tmp_path):
     with pytest.raises(InputError, match=f"^model.init_from: {tmp_path}: no saved model here"):
-        start_from(blank(), str(tmp_path), "IOB2")
+        start_from(blank(), str(tmp_path), DATA)
 
 
 def test_a_fitted_tagger_is_not_started_anew(saved):

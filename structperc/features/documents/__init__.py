@@ -6,7 +6,7 @@ how they are written; line_kind tells headlines and tables from running text. ma
 says of words and entities.
 """
 
-from structperc.features.documents.base import DocumentAttribute, Extent, Lookup, PartBuilder, restored
+from structperc.features.documents.base import DocumentAttribute, Extent, Lookup, PartBuilder, restored, values_of
 from structperc.features.documents.case_elsewhere import CaseElsewhere
 from structperc.features.documents.line_kind import LineKind
 from structperc.features.documents.longest_mention import LongestMention
@@ -19,6 +19,7 @@ __all__ = [
     "Lookup",
     "PartBuilder",
     "restored",
+    "values_of",
     "OtherMentions",
     "CaseElsewhere",
     "LineKind",

@@ -1,15 +1,15 @@
 """Attributes that read whole documents."""
 
-import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
 from structperc.data.corpus import Corpus
-from structperc.data.distinct import DistinctStrings
+from structperc.data.distinct import DistinctStrings, number_strings
 from structperc.errors import InputError
+from structperc.own_parts import is_own, options_of, place_of
 from structperc.public_names import CLASS, LEARNED, OPTIONS, path_of
 
 Extent = Literal["document", "corpus"]
@@ -27,6 +27,12 @@ class PartBuilder(Protocol):
         Raises InputError, naming the place, for a class that is not trusted and for options that it does not take.
         """
 
+    def function(self, path: Any, place: str) -> Callable[..., Any]:
+        """Return the function of a dotted path, of a module that is trusted.
+
+        Raises InputError, naming the place, for any other one.
+        """
+
 
 class DocumentAttribute(ABC):
     """A string for each token of a corpus, which all of its document decides.
@@ -40,8 +46,8 @@ class DocumentAttribute(ABC):
     within: Extent = "document"  # what decides a value: the document, or all of the corpus that is read at once
 
     @abstractmethod
-    def read(self, corpus: Corpus, lookup: Lookup) -> DistinctStrings:
-        """Return the value at each token of a corpus, "" where there is none.
+    def read(self, corpus: Corpus, lookup: Lookup) -> DistinctStrings | Sequence[str]:
+        """Return the value at each of the N tokens of a corpus, "" where there is none: N strings, or these numbered.
 
         lookup: gives the values of the attributes that `attributes` names.
         """
@@ -50,17 +56,19 @@ class DocumentAttribute(ABC):
         """Return this attribute as it is after a training corpus; it is read after that. Most learn nothing."""
         return self
 
-    def check_start(self) -> None:
-        """Raise InputError where a training cannot start from a saved model that has this attribute."""
-        return
+    def start(self, corpus: Corpus) -> Self:
+        """Return this attribute of a saved model for a training that starts from that model and learns from a corpus.
+
+        Raises InputError where the values of the corpus would not be those of training data.
+        """
+        return self
 
     def to_json(self) -> dict[str, Any]:
         """Return class and options as plain JSON types: {"class_path": ..., "init_args": {...}}.
 
         Attributes that have learned something add it as "learned".
         """
-        options = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-        return {CLASS: path_of(type(self)), OPTIONS: options}
+        return {CLASS: path_of(type(self)), OPTIONS: options_of(self)}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays by name that belong to what `to_json` says of what was learned."""
@@ -69,6 +77,36 @@ class DocumentAttribute(ABC):
     def relearn(self, learned: Any, arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str) -> None:
         """Take back what was learned, as `to_json` and `arrays` gave it. Raises InputError for anything else."""
         raise InputError(f"{place}: {type(self).__name__} learns nothing, but {LEARNED!r} is given")
+
+
+def values_of(attribute: DocumentAttribute, corpus: Corpus, lookup: Lookup) -> DistinctStrings:
+    """Return what an attribute reads of a corpus, numbered.
+
+    Raises InputError, with file and line of `read`, unless that is a string for each token.
+    """
+    found = attribute.read(corpus, lookup)
+    if not is_own(type(attribute)):
+        assert isinstance(found, DistinctStrings)
+        return found
+    place = place_of(type(attribute), "read")
+    numbered = isinstance(found, DistinctStrings)
+    if not numbered and (isinstance(found, str) or not isinstance(found, Sequence)):
+        raise InputError(f"{place} must return a list of strings, one for each token, not {type(found).__name__}")
+    n = len(found.numbers) if numbered else len(found)
+    if n != corpus.tokens:
+        raise InputError(f"{place} must return a value for each of the {corpus.tokens:,} tokens; it returned {n:,}")
+    strings = found.distinct if numbered else found
+    if wrong := [number for number, value in enumerate(strings) if not isinstance(value, str)]:
+        at = int(np.flatnonzero(found.numbers == wrong[0])[0]) if numbered else wrong[0]
+        raise InputError(
+            f'{place} must return strings, "" where there is no value; it returned {strings[wrong[0]]!r} for '
+            f"{corpus.columns['word'][at]!r} ({corpus.where(at)})"
+        )
+    if not numbered:
+        return number_strings(found)
+    if found.numbers.dtype.kind not in "iu" or not ((found.numbers >= 0) & (found.numbers < len(strings))).all():
+        raise InputError(f"{place} must return numbers of its {len(strings)} distinct strings, from 0 on")
+    return found
 
 
 def restored(
