@@ -60,7 +60,7 @@ class TokenAccuracy(_Accuracy):
             self.add_state(name, torch.zeros((), dtype=torch.int64), "sum")
 
     def update(self, preds: Tensor, target: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
-        """Count the tokens of preds (B, T) against gold, target (B, T); lengths (B,). `sentences` make no difference."""
+        """Count the tokens of preds (B, T) against gold, target (B, T); `sentences` make no difference."""
         right, total = token_counts(preds, target, lengths)
         self.right_tokens = self.right_tokens + right
         self.tokens = self.tokens + total

@@ -204,10 +204,8 @@ def _segments(labels: Sequence[str], scheme: str | None, mode: str | None, place
         try:
             read_tag(label, scheme)
         except InputError:
-            schemes = scheme or ", ".join(SEGMENT_SCHEMES)
-            raise InputError(
-                f"{place}, token {labels.index(label) + 1}: label {label!r} is not of scheme {schemes}; {_advice(label)}"
-            ) from None
+            where, schemes = f"{place}, token {labels.index(label) + 1}", scheme or ", ".join(SEGMENT_SCHEMES)
+            raise InputError(f"{where}: label {label!r} is not of scheme {schemes}; {_advice(label)}") from None
     return spans(labels) if scheme is None or mode is None else list(strict_spans(labels, scheme))
 
 

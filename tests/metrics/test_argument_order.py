@@ -1,4 +1,4 @@
-"""One order of arguments: (y_true, y_pred) for names, (preds, target) for tensors, and complaints where they do not fit."""
+"""One order of arguments: (y_true, y_pred) for names, (preds, target) for tensors."""
 
 import inspect
 
