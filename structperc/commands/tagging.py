@@ -197,4 +197,4 @@ def _ready(model: str, trusted: Sequence[str], shown: Shown) -> tuple[Labeller, 
 def _decided_lines(tagger: Labeller, shown: Shown, given: TagInput) -> Iterator[str]:
     form = shown.form or ("jsonl" if given.plan.form == "jsonl" else "columns")
     decided = tagger.decided(given.corpus, shown.probabilities)
-    return output_lines(given, decided, tagger.labels.scheme, form)
+    return output_lines(given, decided, tagger.labels, form)

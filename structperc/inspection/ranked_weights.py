@@ -103,7 +103,7 @@ def weights(tagger: LatticeTagger, top: int = 20) -> Weights:
 def _transitions(tagger: LatticeTagger) -> Transitions | None:
     """The matrix of label pairs: that of the scorer, or the edge weights that every token has."""
     names = list(tagger.labels.names)
-    for table in local_tables(tagger):
+    for table in reversed([*local_tables(tagger)]):
         row = 0
         for template, size in table.templates or [("bias", 1)]:
             if table.name != "node" and template == "bias":

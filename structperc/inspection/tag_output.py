@@ -4,12 +4,14 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from structperc.data.conll import conll_lines, with_fields
 from structperc.data.json_lines import json_line
+from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.inspection.tag_input import TEXT, TOKENS, TagInput
 from structperc.inspection.tag_plan import NEW, PREDICTED
@@ -23,13 +25,14 @@ Lines = Callable[[TagInput], Iterator[str]]  # what was read -> what is written
 NOTHING = "_"  # the segment's probability where there is no segment
 
 
-def output_lines(given: TagInput, decided: Decided, scheme: str, form: Format) -> Iterator[str]:
+def output_lines(given: TagInput, decided: Decided, labels: LabelSet, form: Format) -> Iterator[str]:
     """Return lines, with their ends, that show what was decided.
 
     Columns: everything that was given, then probabilities where they are known (of the label, and of the segment the
     token is in, unless the scheme is "none"), last the label. Raises InputError for brat where
     the input is no running text, whose file brat shows.
     """
+    scheme = labels.scheme
     if form == "columns":
         return column_lines(given, probability_columns(decided, scheme), decided.labels)
     texts = given.texts
@@ -38,7 +41,7 @@ def output_lines(given: TagInput, decided: Decided, scheme: str, form: Format) -
     if form == "jsonl":
         return _json_lines(given, found, spans)
     if form == "html":
-        return text_page(texts, spans, given.corpus.name)
+        return text_page(texts, spans, Path(given.corpus.name).name, labels.type_names)
     if given.plan.form != "text":
         raise InputError("brat shows marks in a file of running text; give such a file, or another --format")
     return brat_lines(texts[0].text, spans[0])

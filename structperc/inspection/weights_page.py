@@ -52,7 +52,8 @@ def _matrix(transitions: Transitions) -> Iterator[str]:
     shown = sorted(sorted(range(len(names)), key=lambda i: -mass[i])[:MANY])
     largest = max((abs(values[i][j]) for i in shown for j in shown), default=0.0)
     some = f", the {MANY} labels with the largest weights" if len(shown) < len(names) else ""
-    yield f'<div class="scroll"><table class="matrix">\n<caption>transitions: from row to column{some}</caption>\n'
+    yield '<div class="scroll wide many"><table class="matrix">\n'
+    yield f"<caption>transitions: from row to column{some}</caption>\n"
     yield f"<tr><th></th>{''.join(f'<th>{escape(names[j])}</th>' for j in shown)}</tr>\n"
     for i in shown:
         cells = "".join(f"<td{_shade(values[i][j], largest)}>{_number(values[i][j])}</td>" for j in shown)

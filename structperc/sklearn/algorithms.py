@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from math import inf
+from math import inf, isfinite
 from typing import Any, NamedTuple
 
 from structperc.chain import KBest
@@ -98,7 +98,7 @@ def _online(criterion: Criterion, rivals: int, optimizer: Callable[..., Any]) ->
 def _crf(numbers: Numbers) -> Algorithm:
     optimizer = partial(OWLQN, C=1 / numbers.c1) if numbers.c1 else LBFGS
     C = numbers.C if numbers.c2 is None else (1 / (2 * numbers.c2) if numbers.c2 else inf)
-    prior = None if C == inf else Prior(C)
+    prior = Prior(C) if isfinite(C) else None
 
     def make(features: FeatureExtractor) -> Tagger:
         scorer = SparseLinear(sparse_grad=False)
