@@ -25,6 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with terminable():
             dispatch([one for one in given if one != "--debug"])
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here a pipe that was closed is no surprise
         return 0
     except (Exception, KeyboardInterrupt) as error:
         if "--debug" in given:

@@ -18,7 +18,7 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Load the model, read the file and print how its sentences were decided; write the page that is asked for."""
+    """Load the model, read the file, write the page if asked for, and print how its sentences were decided."""
     options = parser().parse_args(arguments)
 
     from structperc.data.output import write_lines
@@ -26,6 +26,7 @@ def run(arguments: list[str]) -> None:
     from structperc.inspection.decision_page import decision_html
     from structperc.inspection.decision_text import decision_lines, decision_notes
     from structperc.inspection.reading import read_corpus
+    from structperc.reports.page import page_title
     from structperc.reports.writing import check_targets
 
     check_targets(options.html)
@@ -37,12 +38,13 @@ def run(arguments: list[str]) -> None:
     corpus = read_corpus(tagger, options.file, read)
     numbers = options.sentence or range(1, min(options.n, len(corpus)) + 1)
     found = decisions(tagger, corpus, [number - 1 for number in numbers])
+    if options.html is not None:
+        title, notes = page_title("Order of decisions", options.model, options.file)
+        write_lines(options.html, decision_html(found, title, notes, tagger.labels.type_names))
     for one in found:
         print("\n".join([*decision_lines(one), ""]))
     for line in decision_notes():
         print(line)
-    if options.html is not None:
-        write_lines(options.html, decision_html(found, f"{options.model}: {options.file}", decision_notes()))
 
 
 DECISIONS = Command("decisions", "MODEL FILE", "in which order a guided tagger decided", run)

@@ -20,7 +20,7 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Load the model, read the file and print the table of scores that fit prints."""
+    """Load the model, read the file, write the scores as JSON if asked for, and print the table that fit prints."""
     options = parser().parse_args(arguments)
 
     from pathlib import Path
@@ -34,10 +34,10 @@ def run(arguments: list[str]) -> None:
     tagger = SequenceTagger.load(options.model, trusted=options.trust)
     corpus = read_gold(tagger, options.file, reading(options))
     found = scores(tagger, corpus)
-    print(found.table())
     if options.json is not None:
         about = {"model": options.model, "file": options.file}
         write_json(Path(options.json), {**about, **score_record(found, corpus)})
+    print(found.table())
 
 
 def scores(tagger: "SequenceTagger", corpus: "Corpus") -> "Evaluation":

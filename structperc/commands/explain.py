@@ -17,7 +17,7 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Load the model, read the file and print the explanations; write the page that is asked for."""
+    """Load the model, read the file, write the page if asked for, and print the explanations."""
     options = parser().parse_args(arguments)
 
     from structperc.data.output import write_lines
@@ -25,6 +25,7 @@ def run(arguments: list[str]) -> None:
     from structperc.inspection.explanation_page import explanation_html
     from structperc.inspection.explanation_text import explanation_lines, legend
     from structperc.inspection.reading import read_corpus
+    from structperc.reports.page import page_title
     from structperc.reports.writing import check_targets
     from structperc.taggers.tagger import Tagger
 
@@ -38,12 +39,13 @@ def run(arguments: list[str]) -> None:
         closing = [summarise(found, corpus).line()]
     else:
         found, closing = [explain(tagger, corpus, options.document - 1, n)], []
+    if options.html is not None:
+        title, notes = page_title("Changed by non-local features", options.model, options.file)
+        write_lines(options.html, explanation_html(found, title, [*notes, *closing], tagger.labels.type_names))
     for explanation in found:
         print("\n".join([*explanation_lines(explanation), ""]))
     for line in (*legend(found), *closing):
         print(line)
-    if options.html is not None:
-        write_lines(options.html, explanation_html(found, f"{options.model}: {options.file}", closing))
 
 
 EXPLAIN = Command("explain", "MODEL FILE", "why non-local features changed decisions", run)

@@ -1,7 +1,8 @@
-"""What the library tells beside the output of a command, on standard error."""
+"""What commands print while they work, and what the library tells beside that, on standard error."""
 
 import logging
 import sys
+from collections.abc import Iterable
 
 OWN, LIGHTNING = logging.getLogger("pytorch_lightning.structperc"), logging.getLogger("pytorch_lightning")
 
@@ -13,6 +14,22 @@ class Messages(logging.Handler):
         """Print one message, if there is anywhere to print it to."""
         if sys.stderr is not None and not (LIGHTNING.handlers or logging.getLogger().handlers):
             print(self.format(record), file=sys.stderr, flush=True)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines as they come. Work that yields them goes on to its end when the reader of a pipe has gone.
+
+    Raises BrokenPipeError in the end if it has.
+    """
+    gone: BrokenPipeError | None = None
+    for line in lines:
+        try:
+            if gone is None:
+                print(line, flush=True)
+        except BrokenPipeError as error:
+            gone = error
+    if gone is not None:
+        raise gone
 
 
 def show_messages() -> None:

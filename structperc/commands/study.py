@@ -1,6 +1,7 @@
 """structperc study FILE: each configuration that the file lists, with each seed, and one table."""
 
 from structperc.commands.command import Command, CommandParser
+from structperc.commands.messages import print_lines
 
 
 def parser() -> CommandParser:
@@ -19,8 +20,7 @@ def run(arguments: list[str]) -> None:
     from structperc.training.interruptions import resumed_by
 
     with resumed_by(lambda: ["study", *arguments]):
-        for line in study(options.file, options.root):
-            print(line, flush=True)
+        print_lines(study(options.file, options.root))
 
 
 STUDY = Command("study", "FILE", "train configurations over seeds, one table", run)

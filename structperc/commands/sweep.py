@@ -1,6 +1,7 @@
 """structperc sweep -c FILE --grid KEY=V1,V2: a training per value, the best on development data."""
 
 from structperc.commands.command import Command, CommandParser
+from structperc.commands.messages import print_lines
 
 
 def parser() -> CommandParser:
@@ -36,8 +37,7 @@ def run(arguments: list[str]) -> None:
 
     with resumed_by(lambda: ["sweep", *arguments]):
         files = [packaged(file) for file in options.config]
-        for line in sweep(files, options.grid, options.holdout, options.seeds, options.root, rest):
-            print(line, flush=True)
+        print_lines(sweep(files, options.grid, options.holdout, options.seeds, options.root, rest))
 
 
 SWEEP = Command("sweep", "-c FILE --grid KEY=V,V", "train once per value, choose on dev", run)

@@ -241,4 +241,4 @@ def _decided(tagger: Labeller, shown: Shown, given: TagInput) -> Done:
     decided, tokens = tagger.decided(given.corpus, shown.probabilities), given.corpus.tokens
     if form == "brat":
         return Done("", tokens, marked=marked_texts(given, decided, tagger.labels.scheme))
-    return Done("".join(output_lines(given, decided, tagger.labels.scheme, form)), tokens)
+    return Done("".join(output_lines(given, decided, tagger.labels, form)), tokens)

@@ -1,7 +1,7 @@
 """Vectors of words from a pre-trained transformer."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -95,7 +95,9 @@ class Transformer(Encoder):
         tokenizer = found.backend_tokenizer
         tokenizer.no_padding()  # whatever it was saved with
         tokenizer.no_truncation()
-        opening, closing = _frame(tokenizer, corpus.columns["word"][:PROBED])
+        words = corpus.columns["word"][:PROBED]
+        _check_characters(corpus, words)
+        opening, closing = _frame(tokenizer, words)
         learned = {"tokenizer": tokenizer.to_str(), "unknown": found.unk_token_id, "opening": opening}
         self._begin(network, {**learned, "closing": closing})
 
@@ -153,6 +155,7 @@ class Transformer(Encoder):
         """Return one or more pieces for each word, but no more than a window has room for."""
         words = corpus.columns["word"]
         known = list(dict.fromkeys(words))
+        _check_characters(corpus, known)
         written = [[f" {word}" if self.spaced and word[:1].strip() else word] for word in known]
         found = self.tokenizer.encode_batch(written, is_pretokenized=True, add_special_tokens=False)
         pieces = [one.ids[: self.room] or self._unknown(word, corpus) for word, one in zip(known, found, strict=True)]
@@ -210,6 +213,15 @@ def _frame(tokenizer: "Tokenizer", words: Sequence[str]) -> tuple[list[int], lis
     if not own:
         raise InputError(f"Transformer: the tokenizer has no piece for any of the words {' '.join(words[:5])} ...")
     return found.ids[: own[0]], found.ids[own[-1] + 1 :]
+
+
+def _check_characters(corpus: Corpus, words: Iterable[str]) -> None:
+    """Raise InputError for words of a corpus with halves of surrogate pairs, which no tokenizer takes."""
+    for word in words:
+        if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
+            place = corpus.where(list(corpus.columns["word"]).index(word))
+            what = f"word {word!a} has half of a surrogate pair, which is not a character"
+            raise InputError(f"{place}: {what}; correct the text, or decode it with errors='replace'")
 
 
 def _of_bytes(tokenizer: str) -> bool:

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from structperc.experiments.sweep_table import Point
-from structperc.reports.axes import open_frame, plain, plain_log_ticks
+from structperc.reports.axes import open_frame, plain, plain_log_ticks, series_style
 
 DECADE = 10
 
@@ -22,10 +22,10 @@ def plot_sweep(found: Sequence[Point]) -> Figure:
     ax = figure.subplots()
     values = list(dict.fromkeys(one.row.values[0][1] for one in found))
     places, numbers = _places(values)
-    for others in dict.fromkeys(one.row.values[1:] for one in found):
+    for number, others in enumerate(dict.fromkeys(one.row.values[1:] for one in found)):
         line = [one for one in found if one.row.values[1:] == others and one.scores]
         line.sort(key=lambda one: places[one.row.values[0][1]])
-        _line(ax, line, places, ", ".join(f"{key}={value}" for key, value in others))
+        _line(ax, line, places, ", ".join(f"{key}={value}" for key, value in others), number)
     _axis(ax, places, numbers)
     ax.set(xlabel=plain(found[0].row.values[0][0]), ylabel="dev score (%)")
     open_frame(ax)
@@ -34,9 +34,9 @@ def plot_sweep(found: Sequence[Point]) -> Figure:
     return figure
 
 
-def _line(ax: Axes, found: Sequence[Point], places: dict[str, float], label: str) -> None:
+def _line(ax: Axes, found: Sequence[Point], places: dict[str, float], label: str, number: int) -> None:
     x = [places[one.row.values[0][1]] for one in found]
-    (drawn,) = ax.plot(x, [100 * one.score for one in found], "o-", label=plain(label))
+    (drawn,) = ax.plot(x, [100 * one.score for one in found], label=plain(label), **series_style(number))
     for place, one in zip(x, found, strict=True):
         if len(one.scores) > 1:
             ax.plot([place] * len(one.scores), [100 * score for score in one.scores], ".", color=drawn.get_color())

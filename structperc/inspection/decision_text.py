@@ -7,11 +7,12 @@ from structperc.inspection.explanation_text import number
 from structperc.reports.table import text_table
 
 NOTES = (
-    "left, right: labels of neighbours that the decision knew; U: score of the action that gave the label",
-    "gold, where it is known: whether the label is correct; in brackets, the label of gold where it is not",
-    "so far: # is the token of the step, = were decided before, . are open",
-    "Labels and scores are those of the labelling that won in the end. at first: the label for which the token was "
-    "taken, where the beam led to another one.",
+    "step: when the token was decided; the easiest ones come first",
+    "left, right: labels of neighbours that were decided already, which the decision could use; U: its score",
+    "gold, where it is known: whether the label is correct, and where it is not the correct one in brackets",
+    "so far: the sentence at this step; # is the token that is decided, = were decided before, . are open",
+    "at first: the label for which the token was taken, where another sequence of decisions has won in the end; "
+    "all other columns are about that one",
 )
 SIDES = {"step": ">", "left": ">", "U": ">"}  # how columns are aligned; others to the left
 

@@ -14,20 +14,23 @@ from structperc.inspection.explanation_text import (
     score_rows,
 )
 from structperc.inspection.marked_text import STYLE as MARKS
-from structperc.inspection.marked_text import Tints, marked_lines, tints
-from structperc.reports.page import STYLE, framed, html_table
+from structperc.inspection.marked_text import Tints, marked_lines, types_of
+from structperc.reports.page import STYLE, framed, html_table, tints
 
 
-def explanation_html(explanations: Sequence[Explanation], title: str, notes: Sequence[str] = ()) -> Iterator[str]:
+def explanation_html(
+    explanations: Sequence[Explanation], title: str, notes: Sequence[str] = (), types: Sequence[str] = ()
+) -> Iterator[str]:
     """Yield an HTML page about decisions, line by line with line ends; all text is escaped.
 
-    Where there are several documents, an index comes first.
+    Where there are several documents, an index comes first. Colours go by the segment types of the model, if these are
+    given.
     """
-    yield from framed(title, notes, _contents(explanations), STYLE + MARKS)
+    yield from framed(title, notes, _contents(explanations, types), STYLE + MARKS)
 
 
-def _contents(explanations: Sequence[Explanation]) -> Iterator[str]:
-    tinted = tints(explanations)
+def _contents(explanations: Sequence[Explanation], types: Sequence[str]) -> Iterator[str]:
+    tinted = tints(types, types_of(explanations))
     if len(explanations) > 1:
         yield from _index(explanations)
     if explanations:
@@ -51,7 +54,8 @@ def _anchor(explanation: Explanation) -> str:
 
 
 def _legend(explanations: Sequence[Explanation], tinted: Tints) -> Iterator[str]:
-    types = " ".join(f'<mark class="t{tint}">{escape(name)}</mark>' for name, tint in tinted.items())
+    seen = types_of(explanations)
+    types = " ".join(f'<mark class="t{tint}">{escape(name)}</mark>' for name, tint in tinted.items() if name in seen)
     changed = '<mark class="changed">words<small><del>before</del> <ins>after</ins></small></mark>'
     yield f'<div class="legend">\n<p>{types} {changed} changed by non-local features</p>\n'
     yield from (f"<p>{escape(line)}</p>\n" for line in legend(explanations))

@@ -25,10 +25,14 @@ def legend(explanations: Sequence[Explanation]) -> list[str]:
         return []
     known = any(candidate.is_gold for one in explanations for candidate in one.candidates)
     return [
-        "local best: of highest local score; best: of highest total score" + "; gold: the correct labelling" * known,
-        "other: of the candidates between these two by local score, the best by total score",
-        "non-local, the same: what counts that all these candidates share add to their scores",
-        "x (n): what a count of n adds; alike in both: counts in which local best and best agree, added up",
+        "before: the labels that words and neighbouring labels alone would choose, those of the best local score",
+        "after: the labels that are chosen with the non-local features, those of the best total score",
+        *(["gold: the correct labels"] if known else []),
+        "Tables have a column for each of these, and for some others of the list; difference is after minus before.",
+        "non-local, shared: what non-local features add to all of these columns alike",
+        "A row such as phrase(PER,PER) +0.5 is a non-local feature and its weight. 1 (2) in it means that the labels "
+        "of this column have it 2 times, which adds 1 to their score.",
+        "no difference: such rows in which before and after agree, added up",
     ]
 
 
@@ -51,8 +55,8 @@ def context(change: Change) -> tuple[str, str, str]:
 
 
 def readings(change: Change) -> list[tuple[str, str]]:
-    """Return [(who says so, segments as text)]: local scores, all scores, and gold where it is known."""
-    who = [("local", change.before), ("all", change.after)]
+    """Return [(name, segments as text)]: before and after non-local features, and gold where it is known."""
+    who = [("before", change.before), ("after", change.after)]
     who += [] if change.gold is None else [("gold", change.gold)]
     return [(name, _segments(known, change.words)) for name, known in who]
 
@@ -69,7 +73,7 @@ def score_rows(explanation: Explanation) -> list[list[str]]:
     """
     shown, after = explanation.candidates, explanation.after
     rows = [["", *map(_title, shown), "difference"]]
-    values = [("local score", [c.local for c in shown]), ("non-local, the same", [explanation.same] * len(shown))]
+    values = [("local score", [c.local for c in shown]), ("non-local, shared", [explanation.same] * len(shown))]
     rows += [[name, *map(number, scores), _signed(scores[after] - scores[0])] for name, scores in values]
     rows += _term_rows(explanation.terms, after)
     rows.append(["total score", *(number(c.total) for c in shown), _signed(shown[after].total - shown[0].total)])
@@ -89,11 +93,11 @@ def _term_rows(terms: Sequence[Term], after: int) -> Iterator[list[str]]:
             yield [f"{term.name} {term.weight:+.6g}", *cells, difference]
     if added:
         sums = [sum(products) for products in zip(*alike, strict=True)]
-        yield [f"{len(alike)} counts alike in both", *map(number, sums), _signed(sums[after] - sums[0])]
+        yield [f"{len(alike)} rows, no difference", *map(number, sums), _signed(sums[after] - sums[0])]
 
 
 def _title(candidate: Candidate) -> str:
-    facts = {"local best": candidate.local_rank == 1, "best": candidate.rank == 1, "gold": candidate.is_gold}
+    facts = {"before": candidate.local_rank == 1, "after": candidate.rank == 1, "gold": candidate.is_gold}
     return ", ".join(name for name, holds in facts.items() if holds) or "other"
 
 

@@ -5,28 +5,27 @@ from html import escape
 
 from structperc.data.segments import Span
 from structperc.inspection.explanation import Change, ChangedSentence, Explanation
+from structperc.reports.page import TINTED
 
-HUES = (210, 20, 130, 280, 50, 330, 170, 90)  # of types; more types share them
-STYLE = """
+STYLE = (
+    TINTED
+    + """
 .document { line-height: 1.9; max-width: 46rem; }
 .document p { margin: .1rem 0; }
-mark { --tint: var(--line); background: color-mix(in srgb, var(--tint) 30%, transparent); color: inherit;
-  padding: .1em .3em; border-radius: .25em; box-decoration-break: clone; -webkit-box-decoration-break: clone; }
-mark small { font-size: .7em; font-weight: bold; margin-left: .3em; }
 mark.changed { background: none; outline: 2px solid var(--dim); margin: 0 .15em; }
 mark.repaired { outline-color: var(--good); }
 mark.damaged { outline-color: var(--bad); }
 mark del { color: var(--dim); }
 mark ins { text-decoration: none; }
-""" + "".join(f".t{i} {{ --tint: hsl({hue} 75% 50%); }}\n" for i, hue in enumerate(HUES))
+"""
+)
 
 Tints = Mapping[str, int]
 
 
-def tints(explanations: Iterable[Explanation]) -> dict[str, int]:
-    """Return the number of a tint for each segment type, in the order of the alphabet."""
-    spans = {span for one in explanations for sentence in one.sentences for span in _all(sentence)}
-    return {name: i % len(HUES) for i, name in enumerate(sorted({span.type for span in spans}))}
+def types_of(explanations: Iterable[Explanation]) -> set[str]:
+    """Return the types of all segments that are shown."""
+    return {span.type for one in explanations for sentence in one.sentences for span in _all(sentence)}
 
 
 def _all(sentence: ChangedSentence) -> Iterator[Span]:

@@ -1,5 +1,6 @@
 """The weights of a saved model: the largest ones by name, and sums by label and template."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
@@ -56,7 +57,32 @@ class Group(NamedTuple):
         return sorted(dict.fromkeys(among), key=lambda weight: -abs(weight.value))
 
 
-def weights(tagger: LatticeTagger, top: int = 20) -> list[Group]:
+class Transitions(NamedTuple):
+    """The weights of all pairs of neighbouring labels."""
+
+    labels: list[str]  # L names
+    values: list[list[float]]  # L rows for the label before, L columns for the label after
+
+
+class Weights(list[Group]):
+    """The groups of weights of a model, which notebooks show as tables.
+
+    Args:
+        groups: nodes, edges, transitions and non-local features, as far as the model has them.
+        transitions: the weights of all label pairs; None for a model without any.
+    """
+
+    def __init__(self, groups: Iterable[Group] = (), transitions: Transitions | None = None) -> None:
+        super().__init__(groups)
+        self.transitions = transitions
+
+    def _repr_html_(self) -> str:
+        from structperc.inspection.weights_page import weights_html  # imports these classes
+
+        return "".join(weights_html(self))
+
+
+def weights(tagger: LatticeTagger, top: int = 20) -> Weights:
     """Return nodes, edges, transitions and non-local features of a tagger, as far as it has them.
 
     Each list has the `top` largest weights. Weights of 0 are in no list, except those of non-local features with a few
@@ -70,7 +96,21 @@ def weights(tagger: LatticeTagger, top: int = 20) -> list[Group]:
         columns = _columns(table, top) if table.name != "transition" else []
         groups.append(Group(_sums(table), _largest(table, top), columns, _templates(table)))
     groups += [Group(_sums(table), _all(table), [], []) for table in counted_tables(tagger)]
-    return groups + [Group(_sums(table), _largest(table, top), [], []) for table in string_tables(tagger)]
+    groups += [Group(_sums(table), _largest(table, top), [], []) for table in string_tables(tagger)]
+    return Weights(groups, _transitions(tagger))
+
+
+def _transitions(tagger: LatticeTagger) -> Transitions | None:
+    """The matrix of label pairs: that of the scorer, or the edge weights that every token has."""
+    names = list(tagger.labels.names)
+    for table in reversed([*local_tables(tagger)]):
+        row = 0
+        for template, size in table.templates or [("bias", 1)]:
+            if table.name != "node" and template == "bias":
+                values = table.weights[row].view(len(names), len(names)).tolist()
+                return Transitions(names, values)
+            row += size
+    return None
 
 
 def _sums(table: WeightTable) -> Sums:

@@ -4,12 +4,14 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from structperc.data.conll import conll_lines, header_line, header_row, with_fields
 from structperc.data.json_lines import json_line
+from structperc.data.labels import LabelSet
 from structperc.data.reading import PREDICTED
 from structperc.inspection.tag_input import TEXT, TOKENS, TagInput
 from structperc.inspection.tag_plan import NEW, PREFIX
@@ -39,12 +41,13 @@ def marked_texts(given: TagInput, decided: Decided, scheme: str) -> list[MarkedT
     return [MarkedText(text.text, text_spans(text, part, scheme)) for text, part in found]
 
 
-def output_lines(given: TagInput, decided: Decided, scheme: str, form: Format) -> Iterator[str]:
+def output_lines(given: TagInput, decided: Decided, labels: LabelSet, form: Format) -> Iterator[str]:
     """Return lines, with their ends, that show what was decided.
 
     Columns: everything that was given, then probabilities where they are known (of the label, and of the segment the
     token is in, unless the scheme is "none"), last the label. For brat see `marked_texts`.
     """
+    scheme = labels.scheme
     if form == "columns":
         return column_lines(given, probability_columns(decided, scheme), decided.labels)
     texts = given.texts
@@ -52,7 +55,7 @@ def output_lines(given: TagInput, decided: Decided, scheme: str, form: Format) -
     spans = [text_spans(text, part, scheme) for text, part in found]
     if form == "jsonl":
         return _json_lines(given, found, spans)
-    return text_page(texts, spans, given.corpus.name)
+    return text_page(texts, spans, Path(given.corpus.name).name, labels.type_names)
 
 
 def probability_columns(decided: Decided, scheme: str) -> dict[str, list[str]]:

@@ -4,9 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from structperc.inspection.marked_text import HUES
-from structperc.inspection.marked_text import STYLE as MARKS
-from structperc.reports.page import STYLE, framed
+from structperc.reports.page import STYLE, TINTED, framed, tints
 from structperc.text import TextSpan, TokenizedText
 
 OWN = """
@@ -15,18 +13,25 @@ mark small i { font-style: normal; font-weight: normal; margin-left: .3em; }
 """
 
 
-def text_page(texts: Sequence[TokenizedText], spans: Sequence[Sequence[TextSpan]], title: str) -> Iterator[str]:
-    """Yield an HTML page of texts, line by line with line ends; all of their characters are escaped."""
+def text_page(
+    texts: Sequence[TokenizedText], spans: Sequence[Sequence[TextSpan]], title: str, types: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield an HTML page of texts, line by line with line ends; all of their characters are escaped.
+
+    Colours go by the segment types of the model, if these are given.
+    """
     counts = Counter(span.type for found in spans for span in found)
-    tinted = {kind: i % len(HUES) for i, kind in enumerate(sorted(counts))}
-    yield from framed(title, [], _contents(texts, spans, tinted, counts), STYLE + MARKS + OWN)
+    tinted = tints(types, counts)
+    yield from framed(title, [], _contents(texts, spans, tinted, counts), STYLE + TINTED + OWN)
 
 
 def _contents(
     texts: Sequence[TokenizedText], spans: Sequence[Sequence[TextSpan]], tinted: dict[str, int], counts: Counter[str]
 ) -> Iterator[str]:
     types = (
-        f'<mark class="t{tint}">{escape(kind)}<small>{counts[kind]}</small></mark>' for kind, tint in tinted.items()
+        f'<mark class="t{tint}">{escape(kind)}<small>{counts[kind]}</small></mark>'
+        for kind, tint in tinted.items()
+        if counts[kind]
     )
     yield f'<p class="legend">{" ".join(types)}</p>\n'
     for text, found in zip(texts, spans, strict=True):

@@ -41,8 +41,12 @@ def text_spans(text: TokenizedText, decided: Decided, scheme: str) -> list[TextS
 def read_sentences(sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Corpus:
     """Return sentences as a corpus, in which neighbouring ones of one document are together where documents are given.
 
-    Raises InputError for a string where a list of words is due, and for words that are no strings.
+    Raises InputError for anything but a list of sentences of words, and for words that are not strings.
     """
+    if isinstance(sentences, str | bytes | Mapping) or not isinstance(sentences, Iterable):
+        raise InputError(
+            f"sentences are a list of lists of words, not {sentences!r:.40}; for one sentence give [words]"
+        )
     rows = map(named_columns, sentences)
     if documents is None:
         corpus = Corpus.from_sentences(rows)
@@ -52,8 +56,9 @@ def read_sentences(sentences: Iterable[Sentence], documents: Iterable[int] | Non
         try:
             "".join(corpus.numbered(role).distinct)
         except TypeError:  # what is no string cannot be joined, or not even be numbered
-            wrong = next(value for value in values if not isinstance(value, str))
-            raise InputError(f"a word is a string, not {wrong!r}; a sentence is a list of words") from None
+            place, wrong = next((t, value) for t, value in enumerate(values) if not isinstance(value, str))
+            what = f"a word is a string, not {wrong!r:.40}; a sentence is a list of words"
+            raise InputError(f"{corpus.where(place)}: {what}") from None
     return corpus
 
 
@@ -61,7 +66,10 @@ def named_columns(sentence: Sentence) -> Mapping[str, Iterable[str]]:
     """{column: strings}, none of which is a single string."""
     named = sentence if isinstance(sentence, Mapping) else {"word": sentence}
     for role, values in named.items():
+        what = "a sentence" if role == "word" else f"column {role!r} of a sentence"
         if isinstance(values, str):
-            what = "a sentence" if role == "word" else f"column {role!r} of a sentence"
-            raise InputError(f"{what} is a list of words, not the string {values[:30]!r}; split it into words")
-    return named
+            advice = "split it into words, or for one sentence give [words]"
+            raise InputError(f"{what} is a list of words, not the string {values[:30]!r}; {advice}")
+        if isinstance(values, bytes | Mapping) or not isinstance(values, Iterable):
+            raise InputError(f"{what} is a list of words, not {values!r:.40}")
+    return {role: list(values) for role, values in named.items()}

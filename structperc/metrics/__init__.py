@@ -1,8 +1,11 @@
 """Labels against gold -> scores. Integer counts are summed over batches and processes and divided once.
 
+Functions of label names take gold first, (y_true, y_pred), as scikit-learn and seqeval do; metrics and functions of
+tensors take it second, (preds, target), as torchmetrics does.
+
 segments.py, f_measure.py, accuracy.py     counts and their metrics
 segment_shares.py                          precision, recall and F as one number each, for loggers
-seqeval.py                                 the dictionary that seqeval gives, in its two modes
+seqeval.py, label_sequences.py             scores, dictionary and report of seqeval from label names, in its two modes
 oracle.py                                  the best of each k-best list
 evaluation.py                              all of them for a tagger
 significance.py                            McNemar's test; tests over trainings and over documents
@@ -21,7 +24,14 @@ from structperc.metrics.f_measure import f_measure
 from structperc.metrics.oracle import OracleF1, oracle
 from structperc.metrics.segment_shares import SegmentFScore, SegmentPrecision, SegmentRecall
 from structperc.metrics.segments import SegmentCounts, SegmentF1, SegmentScore, SegmentScores, segment_counts
-from structperc.metrics.seqeval import seqeval_scores, strict_spans
+from structperc.metrics.seqeval import (
+    classification_report,
+    segment_f1_score,
+    segment_precision_score,
+    segment_recall_score,
+    seqeval_scores,
+    strict_spans,
+)
 from structperc.metrics.significance import Bootstrap, McNemar, mcnemar, paired_bootstrap, paired_t_test
 
 __all__ = [
@@ -39,6 +49,10 @@ __all__ = [
     "SegmentPrecision",
     "SegmentRecall",
     "seqeval_scores",
+    "segment_f1_score",
+    "segment_precision_score",
+    "segment_recall_score",
+    "classification_report",
     "strict_spans",
     "oracle",
     "OracleF1",

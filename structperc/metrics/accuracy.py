@@ -6,29 +6,34 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from structperc.metrics.sentences import sentence_boundaries, wrong_sentences
+from structperc.metrics.sentences import check_label_numbers, sentence_boundaries, wrong_sentences
 
 
-def token_counts(predicted: Tensor, gold: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+def token_counts(preds: Tensor, target: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Return how many tokens are labelled correctly, and how many there are; () int64 each.
 
-    predicted (B, T), gold (B, T), lengths (B,): all int64.
+    preds (B, T) predicted and target (B, T) gold label numbers, lengths (B,): all int64.
+
+    Raises InputError for tensors of other shapes or types.
     """
-    real = sentence_boundaries(lengths, gold.shape[1]).real
-    return ((predicted == gold) & real).sum(), real.sum()
+    check_label_numbers(preds, target, lengths)
+    real = sentence_boundaries(lengths, target.shape[1]).real
+    return ((preds == target) & real).sum(), real.sum()
 
 
 def sentence_counts(
-    predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None
+    preds: Tensor, target: Tensor, lengths: Tensor, sentences: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return how many sentences have no wrong token, and how many there are; () int64 each.
 
-    predicted (B, T), gold (B, T), lengths (B,): all int64. `sentences` (B, T) says which tokens of a document make a
-    sentence, as in `sentence_boundaries`; without it each sequence is one. Sentences without tokens are not counted.
+    preds (B, T) predicted and target (B, T) gold label numbers, lengths (B,): all int64. `sentences` (B, T) says which
+    tokens of a document make a sentence, as in `sentence_boundaries`; without it each sequence is one. Sentences
+    without tokens are not counted. Raises InputError for tensors of other shapes or types.
     """
-    boundaries = sentence_boundaries(lengths, gold.shape[1], sentences)
+    check_label_numbers(preds, target, lengths)
+    boundaries = sentence_boundaries(lengths, target.shape[1], sentences)
     total = boundaries.first.sum()
-    return total - wrong_sentences(predicted == gold, boundaries).sum(), total
+    return total - wrong_sentences(preds == target, boundaries).sum(), total
 
 
 class _Accuracy(Metric):
@@ -54,9 +59,9 @@ class TokenAccuracy(_Accuracy):
         for name in ("tokens", "right_tokens"):
             self.add_state(name, torch.zeros((), dtype=torch.int64), "sum")
 
-    def update(self, predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
-        """Count the tokens of predicted (B, T) against gold (B, T), lengths (B,); `sentences` make no difference."""
-        right, total = token_counts(predicted, gold, lengths)
+    def update(self, preds: Tensor, target: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
+        """Count the tokens of preds (B, T) against gold, target (B, T); `sentences` make no difference."""
+        right, total = token_counts(preds, target, lengths)
         self.right_tokens = self.right_tokens + right
         self.tokens = self.tokens + total
 
@@ -76,9 +81,9 @@ class SentenceAccuracy(_Accuracy):
         for name in ("sentences", "right_sentences"):
             self.add_state(name, torch.zeros((), dtype=torch.int64), "sum")
 
-    def update(self, predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
-        """Count the sentences of predicted (B, T) against gold (B, T), lengths (B,); see `sentence_counts`."""
-        right, total = sentence_counts(predicted, gold, lengths, sentences)
+    def update(self, preds: Tensor, target: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
+        """Count the sentences of preds (B, T) against gold, target (B, T); lengths (B,). See `sentence_counts`."""
+        right, total = sentence_counts(preds, target, lengths, sentences)
         self.right_sentences = self.right_sentences + right
         self.sentences = self.sentences + total
 

@@ -62,8 +62,13 @@ def bin_sums(confidence: Tensor, right: Tensor, bins: int) -> tuple[Tensor, Tens
 
     confidence (n,) is in 0..1, right (n,) bool. Counts are those of all decisions and of the right ones, sums those of
     confidence and of (confidence - right)^2. Bin m of 0..bins-1 holds m / bins < confidence <= (m + 1) / bins, as in
-    Guo et al. 2017.
+    Guo et al. 2017. Raises InputError for `right` of another type or shape.
     """
+    if right.dtype != torch.bool or right.shape != confidence.shape:
+        raise InputError(
+            f"right must be bool and of the shape of confidence {tuple(confidence.shape)}, "
+            f"got {right.dtype} {tuple(right.shape)}"
+        )
     confidence = confidence.double()
     place = ((confidence * bins).ceil().long() - 1).clamp(0, bins - 1)
     counts = place.new_zeros(2, bins)

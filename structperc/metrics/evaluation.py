@@ -11,7 +11,7 @@ from structperc.metrics.segments import SegmentF1
 class Evaluation(MetricCollection):
     """Segment F1 where the labels have a tag scheme, token accuracy and sentence accuracy.
 
-    update(predicted (B, T), gold (B, T), lengths (B,), sentences (B, T) or None) as of each of them.
+    update(preds (B, T), target (B, T), lengths (B,), sentences (B, T) or None) as of each of them.
 
     Args:
         labels: their names and tag scheme.

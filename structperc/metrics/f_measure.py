@@ -5,7 +5,7 @@ from math import inf
 from structperc.errors import InputError
 
 
-def f_measure(correct: int, found: int, gold: int, gamma: float = 1.0) -> float:
+def f_measure(*, correct: int, found: int, gold: int, gamma: float = 1.0) -> float:
     """Return F_gamma, in 0..1, of counts of segments; Eq. 13 of Suzuki, McDermott & Isozaki 2006:
 
         F_gamma = (gamma^2 + 1) TP / (gamma^2 FN + FP + (gamma^2 + 1) TP).

@@ -11,19 +11,19 @@ from structperc.structures import Candidates
 
 
 def oracle(
-    candidates: Candidates, gold: Tensor, lengths: Tensor, labels: LabelSet, sentences: Tensor | None = None
+    candidates: Candidates, target: Tensor, lengths: Tensor, labels: LabelSet, sentences: Tensor | None = None
 ) -> Tensor:
-    """Return the candidate of highest segment F1, (B,) int64, among candidates (B, K, T) against gold (B, T).
+    """Return the candidate of highest segment F1, (B,) int64, among candidates (B, K, T) against gold, target (B, T).
 
     Of equals it is the one with the fewest segments (without a gold segment all have F1 = 0, and an empty
     candidate is perfect), then the better ranked one. `sentences` (B, T) or None is as in `segment_counts`.
     """
-    counts = segment_counts(candidates.labels, gold, lengths, labels, sentences)
+    counts = segment_counts(candidates.labels, target, lengths, labels, sentences)
     correct, found, wanted = (count.sum(-1) for count in (counts.correct, counts.found, counts.gold))
     f1 = (2 * correct).double() / (found + wanted).clamp(min=1)
     f1 = torch.where(candidates.valid, f1, -1.0)
     best = f1 == f1.amax(1, keepdim=True)
-    return torch.where(best, found, gold.shape[1] + 1).argmin(1)
+    return torch.where(best, found, target.shape[1] + 1).argmin(1)
 
 
 class OracleF1(SegmentF1):
@@ -40,10 +40,10 @@ class OracleF1(SegmentF1):
         self.add_state("sequences", torch.zeros((), dtype=torch.int64), "sum")
 
     def update(  # type: ignore[override]
-        self, candidates: Candidates, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None
+        self, candidates: Candidates, target: Tensor, lengths: Tensor, sentences: Tensor | None = None
     ) -> None:
-        """Count the segments of the best of candidates (B, K, T) against gold (B, T), lengths (B,); see `oracle`."""
-        choice = oracle(candidates, gold, lengths, self.labels, sentences)
+        """Count the segments of the best of candidates (B, K, T) against gold, target (B, T); see `oracle`."""
+        choice = oracle(candidates, target, lengths, self.labels, sentences)
         rows = torch.arange(len(choice), device=choice.device)
         self.sequences = self.sequences + len(choice)
-        super().update(candidates.labels[rows, choice], gold, lengths, sentences)
+        super().update(candidates.labels[rows, choice], target, lengths, sentences)

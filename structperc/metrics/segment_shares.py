@@ -1,7 +1,7 @@
 """Precision, recall and F of segments as metrics of one number each, for loggers, trackers and collections."""
 
 from abc import abstractmethod
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -10,10 +10,9 @@ from torchmetrics import Metric
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.metrics.f_measure import check_gamma
-from structperc.metrics.segments import segment_counts
+from structperc.metrics.segments import Average, segment_counts
+from structperc.metrics.sentences import check_label_numbers
 from structperc.nn.places import SKIPPED, Places
-
-Average = Literal["micro", "macro", "weighted"]
 
 
 class _SegmentShare(Metric):
@@ -50,18 +49,19 @@ class _SegmentShare(Metric):
         """Return the share for each of some counts; 0 where it has no denominator."""
 
     def update(
-        self, predicted: Tensor, gold: Tensor, lengths: Tensor | None = None, sentences: Tensor | None = None
+        self, preds: Tensor, target: Tensor, lengths: Tensor | None = None, sentences: Tensor | None = None
     ) -> None:
-        """Count the segments of predicted (B, T) against gold (B, T), both int64.
+        """Count the segments of preds (B, T) against gold, target (B, T), both int64.
 
         Tokens are the first lengths (B,) of each row; without lengths those whose gold label is not -100, wherever they
         stand. `sentences` (B, T) are as in `segment_counts`, and so is how segments are read.
         """
         if lengths is None:
-            places = Places.of(gold != SKIPPED)
-            predicted, gold, lengths = places.chain(predicted), places.chain(gold), places.lengths
+            check_label_numbers(preds, target)
+            places = Places.of(target != SKIPPED)
+            preds, target, lengths = places.chain(preds), places.chain(target), places.lengths
             sentences = None if sentences is None else places.chain(sentences)
-        *counts, _ = segment_counts(predicted, gold, lengths, self.labels, sentences)
+        *counts, _ = segment_counts(preds, target, lengths, self.labels, sentences)
         self.segments = self.segments + torch.stack([count.sum(0) for count in counts])
 
     def compute(self) -> Tensor:

@@ -1,7 +1,7 @@
 """Segment F1 by the rule of the conlleval script (Tjong Kim Sang & Buchholz 2000)."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,7 +12,9 @@ from structperc.data.segment_masks import segment_boundaries, shift
 from structperc.errors import InputError
 from structperc.metrics.accuracy import token_counts
 from structperc.metrics.f_measure import f_measure
-from structperc.metrics.sentences import SentenceBoundaries, sentence_boundaries
+from structperc.metrics.sentences import SentenceBoundaries, check_label_numbers, sentence_boundaries
+
+Average = Literal["micro", "macro", "weighted"]  # over segment types
 
 
 class SegmentCounts(NamedTuple):
@@ -25,31 +27,33 @@ class SegmentCounts(NamedTuple):
 
 
 def segment_counts(
-    predicted: Tensor, gold: Tensor, lengths: Tensor, labels: LabelSet, sentences: Tensor | None = None
+    preds: Tensor, target: Tensor, lengths: Tensor, labels: LabelSet, sentences: Tensor | None = None
 ) -> SegmentCounts:
-    """Return counts of predicted (B, T) or (B, K, T) against gold (B, T) with lengths (B,), all int64.
+    """Return counts of preds (B, T) or (B, K, T) against gold, target (B, T), with lengths (B,), all int64.
 
     A segment opens at B, after O and wherever the type changes, so an I after O opens one; it also opens at S
     (U) and after S and E (L), where the script, made for IOB, may read on. No segment crosses the boundary of a
     sentence (`sentences` (B, T) as in `sentence_boundaries`). An improper label is one that may not follow its
     predecessor, or not begin or end a sentence. The padding may hold anything.
 
-    Raises InputError for labels without a scheme, ValueError for ids on a CPU that are no label.
+    Raises InputError for labels without a scheme and for tensors of other shapes or types, ValueError for ids on a CPU
+    that are no label.
     """
     if labels.scheme == "none":
         raise InputError("labels of scheme 'none' have no segments: count accuracy, or set the scheme")
-    boundaries = sentence_boundaries(lengths, gold.shape[-1], sentences)
-    if predicted.dim() == 3:
-        gold, boundaries = gold[:, None], SentenceBoundaries(*(part[:, None] for part in boundaries))
-    predicted, gold = (_masked(ids, boundaries.real, len(labels)) for ids in (predicted, gold))
-    found, wanted = (opened_segments(ids, boundaries, labels) for ids in (predicted, gold))
+    check_label_numbers(preds, target, lengths)
+    boundaries = sentence_boundaries(lengths, target.shape[-1], sentences)
+    if preds.dim() == 3:
+        target, boundaries = target[:, None], SentenceBoundaries(*(part[:, None] for part in boundaries))
+    preds, target = (_masked(ids, boundaries.real, len(labels)) for ids in (preds, target))
+    found, wanted = (opened_segments(ids, boundaries, labels) for ids in (preds, target))
     correct = torch.where((found.kind == wanted.kind) & (found.end == wanted.end), found.kind, -1)
     n = len(labels.type_names)
     return SegmentCounts(
         correct=_per_type(correct, n),
         found=_per_type(found.kind, n),
         gold=_per_type(wanted.kind, n),
-        improper=_improper(predicted, boundaries, labels),
+        improper=_improper(preds, boundaries, labels),
     )
 
 
@@ -119,7 +123,7 @@ class SegmentScore(NamedTuple):
 
     def f(self, gamma: float = 1.0) -> float:
         """Return F_gamma, see `f_measure`. Raises InputError for gamma <= 0."""
-        return f_measure(*self, gamma=gamma)
+        return f_measure(**self._asdict(), gamma=gamma)
 
 
 class SegmentScores(NamedTuple):
@@ -208,10 +212,10 @@ class SegmentF1(Metric):
         for name in ("improper", "tokens", "correct_tokens"):
             self.add_state(name, torch.zeros((), dtype=torch.int64), "sum")
 
-    def update(self, predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
-        """Count the segments of predicted (B, T) against gold (B, T), lengths (B,); see `segment_counts`."""
-        *counts, improper = segment_counts(predicted, gold, lengths, self.labels, sentences)
-        correct, total = token_counts(predicted, gold, lengths)
+    def update(self, preds: Tensor, target: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
+        """Count the segments of preds (B, T) against gold, target (B, T); lengths (B,). See `segment_counts`."""
+        *counts, improper = segment_counts(preds, target, lengths, self.labels, sentences)
+        correct, total = token_counts(preds, target, lengths)
         self.segments = self.segments + torch.stack([count.sum(0) for count in counts])
         self.improper = self.improper + improper.sum()
         self.correct_tokens = self.correct_tokens + correct

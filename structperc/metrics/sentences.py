@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from structperc.data.segment_masks import shift
+from structperc.errors import InputError
 from structperc.structures import real_tokens
 
 
@@ -15,6 +16,21 @@ class SentenceBoundaries(NamedTuple):
     real: Tensor  # (B, T) bool, False in the padding
     first: Tensor  # (B, T) bool
     last: Tensor  # (B, T) bool
+
+
+def check_label_numbers(preds: Tensor, target: Tensor, lengths: Tensor | None = None) -> None:
+    """Raise InputError unless preds (B, T) or (B, K, T), target (B, T) and lengths (B,) are whole numbers."""
+    for name, ids in (("preds", preds), ("target", target), ("lengths", lengths)):
+        if ids is not None and (ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool):
+            raise InputError(f"{name} must hold whole numbers, not {ids.dtype}; give label numbers, not scores")
+    if target.dim() != 2 or preds.dim() not in (2, 3) or (preds.shape[0], preds.shape[-1]) != target.shape:
+        raise InputError(
+            f"preds must be (B, T) or (B, K, T) for target (B, T), got {tuple(preds.shape)} for {tuple(target.shape)}"
+        )
+    if lengths is not None and lengths.shape != target.shape[:1]:
+        raise InputError(
+            f"lengths must be (B,) for target (B, T), got {tuple(lengths.shape)} for {tuple(target.shape)}"
+        )
 
 
 def sentence_boundaries(lengths: Tensor, T: int, sentences: Tensor | None = None) -> SentenceBoundaries:

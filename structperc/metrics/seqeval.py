@@ -1,82 +1,229 @@
-"""The scores that seqeval gives, as the dictionary that `evaluate.load("seqeval").compute` returns.
+"""Scores of segments from label names, as seqeval gives them: numbers, dictionaries and a report.
 
-Its default mode reads segments by the rule of conlleval, its strict mode those alone that are written as their scheme
-wants them (Nakayama 2018, https://github.com/chakki-works/seqeval).
+As in seqeval and scikit-learn, gold comes first: (y_true, y_pred). The default mode reads segments by the rule of
+conlleval; the strict mode counts only segments written as their scheme requires (Nakayama 2018,
+https://github.com/chakki-works/seqeval).
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple, get_args
 
 from structperc.data.segments import Span, spans
 from structperc.data.tags import BEGIN, END, INSIDE, NO_TAG, OUTSIDE, SEGMENT_SCHEMES, SINGLE, Tag, read_tag
 from structperc.errors import InputError
-from structperc.metrics.segments import SegmentScore
+from structperc.metrics.label_sequences import check_same_lengths, label_sequences
+from structperc.metrics.segments import Average, SegmentScore
 
-Sentences = Sequence[Sequence[str]]
+Sentences = Iterable[Sequence[str]]
+Mode = Literal["strict"] | None
 
 
 def seqeval_scores(
-    predictions: Sentences, references: Sentences, scheme: str | None = None, mode: Literal["strict"] | None = None
+    y_true: Sentences, y_pred: Sentences, *, scheme: str | None = None, mode: Mode = None
 ) -> dict[str, Any]:
-    """Return {type: {precision, recall, f1, number}, ..., overall_precision, overall_recall, overall_f1,
-    overall_accuracy} of label names, sentence by sentence; numbers are gold segments.
+    """Return the dictionary of `evaluate.load("seqeval").compute` for label names, sentence by sentence.
 
-    Types are those of the segments that were read, in alphabetical order; that of labels without one, such as "B", is
-    "_". A score without a denominator is 0.0, without a warning.
+    It is {type: {precision, recall, f1, number}, ..., overall_precision, overall_recall, overall_f1, overall_accuracy};
+    numbers are gold segments. Types are those of gold and predicted segments in alphabetical order; that of labels
+    without one, such as "B", is "_". A score without a denominator is 0.0, without a warning.
 
     Args:
-        predictions: predicted labels.
-        references: gold labels.
+        y_true: gold labels.
+        y_pred: predicted labels.
         scheme: IOB1, IOB2, IOBES or BILOU; by default any, which the strict mode does not allow.
         mode: None, by the rule of conlleval, or "strict".
 
     Raises:
-        InputError: lists of different lengths; labels that are none, or not of the scheme.
+        InputError: arguments that are not lists of sentences, lists of different lengths, labels of no scheme or not
+            of this one.
+
+    Example:
+        >>> seqeval_scores([["B-PER", "O", "B-LOC"]], [["B-PER", "O", "O"]])["overall_recall"]
+        0.5
     """
-    _check(predictions, references, scheme, mode)
-    counts = {"correct": Counter[str](), "found": Counter[str](), "gold": Counter[str]()}
-    right = total = 0
-    for predicted, gold in zip(predictions, references, strict=True):
-        found, wanted = (set(_segments(labels, scheme, mode)) for labels in (predicted, gold))
-        for name, segments in (("correct", found & wanted), ("found", found), ("gold", wanted)):
-            counts[name].update(span.type or "_" for span in segments)
-        right += sum(a == b for a, b in zip(predicted, gold, strict=True))
-        total += len(gold)
-    types = sorted(counts["found"] | counts["gold"])
-    scores = {kind: SegmentScore(*(count[kind] for count in counts.values())) for kind in types}
-    overall = SegmentScore(*(count.total() for count in counts.values()))
+    counts = _counts(y_true, y_pred, scheme, mode)
     return {
-        **{kind: {**_shares(score), "number": score.gold} for kind, score in scores.items()},
-        **{f"overall_{name}": share for name, share in _shares(overall).items()},
-        "overall_accuracy": right / max(total, 1),
+        **{kind: {**_shares(score), "number": score.gold} for kind, score in counts.types.items()},
+        **{f"overall_{name}": share for name, share in _shares(counts.total).items()},
+        "overall_accuracy": counts.correct_tokens / max(counts.tokens, 1),
     }
+
+
+def segment_precision_score(
+    y_true: Sentences, y_pred: Sentences, *, average: Average = "micro", scheme: str | None = None, mode: Mode = None
+) -> float:
+    """Return the share of predicted segments that are correct, in 0..1; see `segment_f1_score` for the arguments."""
+    return _averaged(_counts(y_true, y_pred, scheme, mode), average)["precision"]
+
+
+def segment_recall_score(
+    y_true: Sentences, y_pred: Sentences, *, average: Average = "micro", scheme: str | None = None, mode: Mode = None
+) -> float:
+    """Return the share of gold segments that are found, in 0..1; see `segment_f1_score` for the arguments."""
+    return _averaged(_counts(y_true, y_pred, scheme, mode), average)["recall"]
+
+
+def segment_f1_score(
+    y_true: Sentences, y_pred: Sentences, *, average: Average = "micro", scheme: str | None = None, mode: Mode = None
+) -> float:
+    """Return the F1 of segments as one number in 0..1, for `sklearn.metrics.make_scorer` for instance.
+
+    It is that of `seqeval.metrics.f1_score`; without segments it is 0.0, without a warning.
+
+    Args:
+        y_true: gold labels, sentence by sentence.
+        y_pred: predicted labels.
+        average: over types. "micro": F1 of the counts of all; "macro": the mean of the types; "weighted": their mean,
+            weighted by gold segments.
+        scheme: IOB1, IOB2, IOBES or BILOU; by default any, which the strict mode does not allow.
+        mode: None, by the rule of conlleval, or "strict".
+
+    Raises:
+        InputError: as `seqeval_scores`, and an unknown average.
+
+    Example:
+        >>> round(segment_f1_score([["B-PER", "O", "B-LOC"]], [["B-PER", "O", "O"]]), 3)
+        0.667
+    """
+    return _averaged(_counts(y_true, y_pred, scheme, mode), average)["f1"]
+
+
+def classification_report(
+    y_true: Sentences,
+    y_pred: Sentences,
+    *,
+    digits: int = 2,
+    output_dict: bool = False,
+    scheme: str | None = None,
+    mode: Mode = None,
+) -> str | dict[str, Any]:
+    """Return precision, recall and F1 of segments by type and on average, as `seqeval.metrics` reports them.
+
+    Args:
+        y_true: gold labels, sentence by sentence.
+        y_pred: predicted labels.
+        digits: of the numbers in the text.
+        output_dict: return {row: {precision, recall, f1-score, support}} instead of text.
+        scheme: IOB1, IOB2, IOBES or BILOU; by default any, which the strict mode does not allow.
+        mode: None, by the rule of conlleval, or "strict".
+
+    Raises:
+        InputError: as `seqeval_scores`.
+
+    Example:
+        >>> print(classification_report([["B-PER", "O", "B-LOC"]], [["B-PER", "O", "O"]]))
+                      precision    recall  f1-score   support
+        <BLANKLINE>
+                 LOC       0.00      0.00      0.00         1
+                 PER       1.00      1.00      1.00         1
+        <BLANKLINE>
+           micro avg       1.00      0.50      0.67         2
+           macro avg       0.50      0.50      0.50         2
+        weighted avg       0.50      0.50      0.50         2
+        <BLANKLINE>
+    """
+    counts = _counts(y_true, y_pred, scheme, mode)
+    types = {kind: _row(_shares(score), score.gold) for kind, score in counts.types.items()}
+    averages = {f"{name} avg": _row(_averaged(counts, name), counts.total.gold) for name in get_args(Average)}
+    return {**types, **averages} if output_dict else _report(types, averages, digits)
+
+
+def _row(shares: dict[str, float], support: int) -> dict[str, Any]:
+    return {"precision": shares["precision"], "recall": shares["recall"], "f1-score": shares["f1"], "support": support}
+
+
+def _report(types: dict[str, dict[str, Any]], averages: dict[str, dict[str, Any]], digits: int) -> str:
+    width = max([digits, *map(len, (*types, *averages))])
+    heads = ("precision", "recall", "f1-score", "support")
+    lines = [f"{'':>{width}} " + "".join(f" {head:>9}" for head in heads)]
+    for rows in (types, averages):
+        lines.append("")
+        for name, row in rows.items():
+            *shares, support = row.values()
+            lines.append(f"{name:>{width}} " + "".join(f" {x:>9.{digits}f}" for x in shares) + f" {support:>9}")
+    return "\n".join([*lines, ""])
+
+
+# -- counts ---------------------------------------------------------------------------------------------------
+
+
+class _Counts(NamedTuple):
+    types: dict[str, SegmentScore]
+    tokens: int
+    correct_tokens: int
+
+    @property
+    def total(self) -> SegmentScore:
+        return SegmentScore(*map(sum, zip(*self.types.values(), strict=True))) if self.types else SegmentScore(0, 0, 0)
+
+
+def _counts(y_true: Sentences, y_pred: Sentences, scheme: str | None, mode: str | None) -> _Counts:
+    _check_options(scheme, mode)
+    gold, predicted = label_sequences(y_true, "y_true"), label_sequences(y_pred, "y_pred")
+    check_same_lengths(gold, predicted, ("y_true", "y_pred"))
+    correct, found, wanted = Counter[str](), Counter[str](), Counter[str]()
+    right = 0
+    for n, (own, other) in enumerate(zip(gold, predicted, strict=True), 1):
+        there = set(_segments(own, scheme, mode, f"y_true, sentence {n}"))
+        here = set(_segments(other, scheme, mode, f"y_pred, sentence {n}"))
+        for count, segments in ((correct, here & there), (found, here), (wanted, there)):
+            count.update(span.type or "_" for span in segments)
+        right += sum(a == b for a, b in zip(own, other, strict=True))
+    types = {kind: SegmentScore(correct[kind], found[kind], wanted[kind]) for kind in sorted(found | wanted)}
+    return _Counts(types, sum(map(len, gold)), right)
 
 
 def _shares(score: SegmentScore) -> dict[str, float]:
     return {"precision": score.precision, "recall": score.recall, "f1": score.f1}
 
 
-def _check(predictions: Sentences, references: Sentences, scheme: str | None, mode: str | None) -> None:
+def _averaged(counts: _Counts, average: str) -> dict[str, float]:
+    if average not in get_args(Average):
+        raise InputError(f"average must be micro, macro or weighted, got {average!r}")
+    total = _shares(counts.total)
+    if average == "micro":
+        return total
+    weights = [score.gold if average == "weighted" else 1 for score in counts.types.values()]
+    rows = [_shares(score) for score in counts.types.values()]
+    whole = max(sum(weights), 1)
+    return {name: sum(w * row[name] for w, row in zip(weights, rows, strict=True)) / whole for name in total}
+
+
+def _check_options(scheme: str | None, mode: str | None) -> None:
     if mode not in (None, "strict"):
         raise InputError(f"mode must be None or 'strict', got {mode!r}")
     if scheme is not None and scheme not in SEGMENT_SCHEMES:
         raise InputError(f"scheme must be one of {', '.join(SEGMENT_SCHEMES)}, got {scheme!r}")
     if mode == "strict" and scheme is None:
         raise InputError(f"mode strict needs a scheme: {', '.join(SEGMENT_SCHEMES)}")
-    if len(predictions) != len(references):
-        raise InputError(f"predictions have {len(predictions)} sentences, references {len(references)}")
-    for i, (predicted, gold) in enumerate(zip(predictions, references, strict=True)):
-        if len(predicted) != len(gold):
-            raise InputError(f"sentence {i}: predictions have {len(predicted)} labels, references {len(gold)}")
 
 
-def _segments(labels: Sequence[str], scheme: str | None, mode: str | None) -> list[Span]:
-    if scheme is None or mode is None:
-        for label in dict.fromkeys(labels):
+def _segments(labels: Sequence[str], scheme: str | None, mode: str | None, place: str) -> list[Span]:
+    for label in dict.fromkeys(labels):
+        try:
             read_tag(label, scheme)
-        return spans(labels)
-    return list(strict_spans(labels, scheme))
+        except InputError:
+            where, schemes = f"{place}, token {labels.index(label) + 1}", scheme or ", ".join(SEGMENT_SCHEMES)
+            raise InputError(f"{where}: label {label!r} is not of scheme {schemes}; {_advice(label)}") from None
+    return spans(labels) if scheme is None or mode is None else list(strict_spans(labels, scheme))
+
+
+def _advice(label: str) -> str:
+    """What to write in place of a label that no segment scheme has."""
+    first, _, rest = label.partition("-")
+    kind, _, last = label.rpartition("-")
+    meant = ("O" if label in ("o", "0") else "", f"{first.upper()}-{rest}", f"{last.upper()}-{kind}")
+    if right := [one for one in meant if _is_tag(one)]:
+        return f"write {right[0]!r}"
+    return "labels that are not segments are scored token by token, see sklearn.metrics"
+
+
+def _is_tag(label: str) -> bool:
+    try:
+        return bool(read_tag(label))
+    except InputError:
+        return False
 
 
 def strict_spans(labels: Sequence[str], scheme: str) -> Iterator[Span]:

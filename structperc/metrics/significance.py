@@ -6,9 +6,12 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from scipy.stats import binomtest
 from scipy.stats import t as student
 from torch import Tensor
+
+from structperc.errors import InputError
 
 TOGETHER = 2**22  # numbers of one chunk of bootstrap samples: 32 MiB
 
@@ -40,7 +43,13 @@ def mcnemar(a: Tensor, b: Tensor) -> McNemar:
     that one alone got right is either's with probability 1/2, so only_a is binomial. With nothing to tell the
     systems apart p = 1. Tokens of one sentence are not independent, as the test takes them to be; the
     test on sentences is the more careful one.
+
+    Raises InputError unless both are bool and of one length.
     """
+    if a.dtype != torch.bool or b.dtype != torch.bool or a.shape != b.shape:
+        raise InputError(
+            f"a and b must be bool and of one length, got {a.dtype} {tuple(a.shape)} and {b.dtype} {tuple(b.shape)}"
+        )
     only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
     both = int((a & b).sum())
     p = binomtest(only_a, only_a + only_b).pvalue if only_a != only_b else 1.0

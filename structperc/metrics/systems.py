@@ -9,6 +9,7 @@ from torch import Tensor
 
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
+from structperc.metrics.label_sequences import check_same_lengths, label_sequences
 from structperc.metrics.segments import SegmentF1, SegmentScores
 from structperc.metrics.sentences import right_sentences, sentence_boundaries
 from structperc.metrics.significance import McNemar, mcnemar
@@ -40,8 +41,12 @@ def judged(gold: Labels, predictions: Sequence[Labels], scheme: str, names: Sequ
     Scheme "none" leaves segments out. Raises InputError for labels that are not of the scheme, and for texts whose
     sentences differ in number or length.
     """
+    if len(predictions) != len(names):
+        raise InputError(f"give a name for each prediction: names has {len(names)}, predictions {len(predictions)}")
+    gold = label_sequences(gold, "gold")
+    predictions = [label_sequences(predicted, name) for name, predicted in zip(names, predictions, strict=True)]
     for name, predicted in zip(names, predictions, strict=True):
-        _check_same(gold, predicted, name)
+        check_same_lengths(gold, predicted, ("gold", name))
     if not any(gold):
         raise InputError("gold holds no label; give a file of labelled sentences")
     labels = LabelSet(tuple(sorted({*chain(*gold), *chain(*chain(*predictions))})), scheme)
@@ -60,13 +65,3 @@ def _segments(predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tenso
     metric = SegmentF1(labels)
     metric.update(predicted, gold, lengths, sentences)
     return metric.compute()
-
-
-def _check_same(gold: Labels, predicted: Labels, name: str) -> None:
-    wanted, given = [len(s) for s in gold], [len(s) for s in predicted]
-    advice = "give predictions for the same text"
-    if len(given) != len(wanted):
-        raise InputError(f"{name} has {len(given)} sentences, gold {len(wanted)}; {advice}")
-    for number, (n, m) in enumerate(zip(given, wanted, strict=True), 1):
-        if n != m:
-            raise InputError(f"{name}: sentence {number} has {n} labels, gold {m}; {advice}")

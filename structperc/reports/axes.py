@@ -1,8 +1,29 @@
-"""How the axes of all figures look: their frame, their ticks and the text on them."""
+"""How the axes of all figures look: their frame, their ticks, the text on them, and the marks of several series."""
+
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullLocator
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a4b9c", "#8c6d1f", "#333333")  # for all kinds of sight
+MARKERS = "os^DvPX*<>phd"
+LINES = ("-", "--", "-.", ":")
+
+
+def series_style(number: int) -> dict[str, Any]:
+    """Return the look of a series of points or a line, by its number from 0, as options of `Axes.plot`.
+
+    Colour and marker together are different for the first 91 numbers.
+    """
+    color = COLOURS[number % len(COLOURS)]
+    hollow = (number // len(COLOURS)) % 2 == 1  # the second series of a colour
+    return {
+        "color": color,
+        "marker": MARKERS[number % len(MARKERS)],
+        "markerfacecolor": "white" if hollow else color,
+        "linestyle": LINES[(number // len(COLOURS)) % len(LINES)],
+    }
 
 
 def open_frame(ax: Axes) -> None:

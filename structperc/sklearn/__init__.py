@@ -3,7 +3,8 @@
 estimator.py      the estimator
 sentences.py      the forms that sentences and labels come in
 feature_dicts.py  dicts of features, as python-crfsuite reads them
-algorithms.py     the taggers behind the names of algorithms
+algorithms.py     the taggers behind the names of algorithms, and what takes the place of options of sklearn-crfsuite
+scores.py         scores of label sequences for `scoring=`, and of single tokens
 quiet_fit.py      a training that says and writes nothing
 tagger_state.py   taggers that can be copied and pickled
 """
@@ -15,5 +16,24 @@ except ImportError:
 
 from structperc.sklearn.estimator import SequenceTagger
 from structperc.sklearn.feature_dicts import features_of
+from structperc.sklearn.scores import (
+    flat_accuracy_score,
+    flat_classification_report,
+    flat_f1_score,
+    flat_precision_score,
+    flat_recall_score,
+    segment_f1_scorer,
+    sequence_accuracy_score,
+)
 
-__all__ = ["SequenceTagger", "features_of"]
+__all__ = [
+    "SequenceTagger",
+    "features_of",
+    "segment_f1_scorer",
+    "flat_accuracy_score",
+    "flat_precision_score",
+    "flat_recall_score",
+    "flat_f1_score",
+    "flat_classification_report",
+    "sequence_accuracy_score",
+]

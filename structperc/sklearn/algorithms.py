@@ -1,7 +1,8 @@
 """The taggers behind the names of algorithms."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from math import inf, isfinite
 from typing import Any, NamedTuple
 
 from structperc.chain import KBest
@@ -11,6 +12,7 @@ from structperc.features import FeatureExtractor
 from structperc.optim import LBFGS, OWLQN, PassiveAggressive
 from structperc.optim import Perceptron as AveragedPerceptron
 from structperc.scorers import SparseLinear
+from structperc.spelling import did_you_mean
 from structperc.taggers import Tagger
 
 MakeTagger = Callable[[FeatureExtractor], Tagger]
@@ -30,8 +32,15 @@ class Numbers(NamedTuple):
     C: float
     c1: float
     cost: float
+    c2: float | None = None  # of a CRF, in place of C
 
 
+CRFSUITE = {"lbfgs": "crf", "ap": "averaged_perceptron"}  # names that crfsuite has for the same algorithms
+NEAREST = {  # what to set for those of crfsuite that are not here
+    "pa": "the nearest is algorithm='passive_aggressive', whose C is c of crfsuite",
+    "l2sgd": "the same objective is algorithm='crf' with c2",
+    "arow": "the nearest is algorithm='passive_aggressive'",
+}
 FULL_BATCH = {"batch_size": 500, "shuffle": False}  # the size is a matter of memory alone
 
 
@@ -42,6 +51,9 @@ def algorithm_of(name: str | MakeTagger, numbers: Numbers) -> Algorithm:
     """
     if callable(name):
         return Algorithm(name, 10, {})
+    if name in NEAREST:
+        raise InputError(f"algorithm {name!r} of crfsuite is not here; {NEAREST[name]}")
+    name = CRFSUITE.get(name, name)
     if name not in ALGORITHMS:
         known = ", ".join(ALGORITHMS)
         raise InputError(f"algorithm must be one of {known}, or a function that makes a tagger; not {name!r}")
@@ -49,7 +61,19 @@ def algorithm_of(name: str | MakeTagger, numbers: Numbers) -> Algorithm:
         raise InputError(f"C must be > 0, got {numbers.C!r}")
     if not numbers.c1 >= 0:
         raise InputError(f"c1 must be >= 0, got {numbers.c1!r}")
+    if numbers.c2 is not None:
+        _check_c2(name, numbers)
     return ALGORITHMS[name](numbers)
+
+
+def _check_c2(name: str, numbers: Numbers) -> None:
+    assert numbers.c2 is not None
+    if not 0 <= numbers.c2 < inf:
+        raise InputError(f"c2 must be >= 0 and finite, got {numbers.c2!r}")
+    if name != "crf":
+        raise InputError(f"c2 is of algorithm='crf' alone; {name} has C")
+    if numbers.C != 1:
+        raise InputError("set C or c2, not both: C = 1 / (2 c2)")
 
 
 def _averaged_perceptron(numbers: Numbers) -> Algorithm:
@@ -73,10 +97,12 @@ def _online(criterion: Criterion, rivals: int, optimizer: Callable[..., Any]) ->
 
 def _crf(numbers: Numbers) -> Algorithm:
     optimizer = partial(OWLQN, C=1 / numbers.c1) if numbers.c1 else LBFGS
+    C = numbers.C if numbers.c2 is None else (1 / (2 * numbers.c2) if numbers.c2 else inf)
+    prior = Prior(C) if isfinite(C) else None
 
     def make(features: FeatureExtractor) -> Tagger:
         scorer = SparseLinear(sparse_grad=False)
-        return Tagger(features, scorer, Likelihood(), KBest(1), optimizer, prior=Prior(numbers.C))
+        return Tagger(features, scorer, Likelihood(), KBest(1), optimizer, prior=prior)
 
     return Algorithm(make, 1000, FULL_BATCH)
 
@@ -87,3 +113,34 @@ ALGORITHMS: dict[str, Callable[[Numbers], Algorithm]] = {
     "margin": _margin,
     "passive_aggressive": _passive_aggressive,
 }
+
+
+OPTIONS = {  # of sklearn_crfsuite.CRF: what takes their place
+    "min_freq": "set cutoff, the number of tokens that must have a feature",
+    "all_possible_states": "always on here; leave it out",
+    "all_possible_transitions": "always on here; leave it out",
+    "c": "set C of algorithm='passive_aggressive'",
+    **dict.fromkeys(
+        ("pa_type", "error_sensitive", "averaging"), "let algorithm be a function that makes such a tagger"
+    ),
+    **dict.fromkeys(
+        ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch"),
+        "options of the optimizer, such as tolerance and period of structperc.optim.LBFGS; let algorithm be a function "
+        "that makes a tagger with it",
+    ),
+    **dict.fromkeys(
+        ("calibration_eta", "calibration_rate", "calibration_samples", "calibration_candidates"),
+        "of l2sgd, which is not here; leave it out",
+    ),
+    "calibration_max_trials": "of l2sgd, which is not here; leave it out",
+    **dict.fromkeys(("variance", "gamma"), "of arow, which is not here; leave it out"),
+    **dict.fromkeys(("keep_tempfiles", "trainer_cls"), "nothing is written while learning; leave it out"),
+    "model_filename": "nothing is written while learning; tagger_.save(folder) writes the model",
+}
+
+
+def refuse(others: Iterable[str], own: Iterable[str]) -> None:
+    """Raise TypeError for options that the estimator does not have; for those of crfsuite it says what to set."""
+    for name in others:
+        advice = OPTIONS.get(name) or f"there is no such parameter{did_you_mean(name, own)}"
+        raise TypeError(f"SequenceTagger, {name}: {advice}")

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -11,18 +12,23 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from structperc.data.schemes import NO_SEGMENT, best_fit, best_scheme
-from structperc.data.tags import SCHEMES, read_tag
+from structperc.data.segments import spans
+from structperc.data.tags import SCHEMES, label_of, read_tag
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.metrics import seqeval_scores
+from structperc.inspection.ranked_weights import Weights, weights
+from structperc.metrics import segment_f1_score
+from structperc.metrics.label_sequences import counted
 from structperc.scorers import SparseLinear
-from structperc.sklearn.algorithms import Numbers, algorithm_of
+from structperc.sklearn.algorithms import Numbers, algorithm_of, refuse
 from structperc.sklearn.quiet_fit import Held, trained
 from structperc.sklearn.sentences import FEATURES, FORMS, LABEL, Form, Sentences, read_labels, read_sentences
 from structperc.sklearn.tagger_state import state_of, tagger_of
 from structperc.taggers import Tagger
 
 AUTO = "auto"
+DEV = "give [X_dev] and [y_dev]"
+NAMES_OR_WORDS = ("words", "features")  # one sentence of lists of feature names looks like sentences of words
 
 
 class SequenceTagger(BaseEstimator):
@@ -33,10 +39,12 @@ class SequenceTagger(BaseEstimator):
     Words and columns are read through feature templates. y is a list of as many lists of labels, which are strings.
 
     Args:
-        algorithm: "crf" (likelihood), "averaged_perceptron", "margin" (margin perceptron), "passive_aggressive" (PA-I),
-            or a function that makes a `structperc.Tagger` from a `structperc.FeatureExtractor`.
+        algorithm: "crf" (likelihood; "lbfgs" is the same), "averaged_perceptron" (or "ap"), "margin" (margin
+            perceptron), "passive_aggressive" (PA-I), or a function that makes a `structperc.Tagger` from a
+            `structperc.FeatureExtractor`.
         C: of the CRF, whose prior is |w|^2 / (2C); the margin of "margin"; the aggressiveness of "passive_aggressive".
         c1: the CRF's objective has c1 |w|_1, too, so that many weights are 0.
+        c2: the CRF's prior is c2 |w|^2, as crfsuite writes it, instead of C; 0 is no prior.
         cost: margin for each wrong token of "passive_aggressive".
         max_iterations: passes over the training data at most; None: 10, and for a CRF 1000, which ends before that when
             its objective no longer falls.
@@ -53,6 +61,10 @@ class SequenceTagger(BaseEstimator):
         classes_: names of the labels, in the order of the tagger's numbers.
         scheme_: tag scheme of the labels.
         n_iter_: passes over the training data that were made.
+        dev_score_: `score` of X_dev and y_dev, where `fit` has them.
+
+    Raises:
+        TypeError: an option that is not there; for those of `sklearn_crfsuite.CRF` the message says what to set.
     """
 
     def __init__(
@@ -60,6 +72,7 @@ class SequenceTagger(BaseEstimator):
         algorithm: str | Callable[[FeatureExtractor], Tagger] = "crf",
         C: float = 1.0,
         c1: float = 0.0,
+        c2: float | None = None,
         cost: float = 1.0,
         max_iterations: int | None = None,
         templates: str | Sequence[Any] = "entities",
@@ -68,10 +81,13 @@ class SequenceTagger(BaseEstimator):
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
         hash_bits: int | None = None,
+        **others: Any,
     ) -> None:
+        refuse(others, self._get_param_names())
         self.algorithm = algorithm
         self.C = C
         self.c1 = c1
+        self.c2 = c2
         self.cost = cost
         self.max_iterations = max_iterations
         self.templates = templates
@@ -81,13 +97,24 @@ class SequenceTagger(BaseEstimator):
         self.verbose = verbose
         self.hash_bits = hash_bits
 
-    def fit(self, X: Iterable[Any], y: Iterable[Sequence[str]]) -> Self:
-        """Learn from sentences and their labels. Raises InputError for options and data that are none."""
-        sentences = read_sentences(X)
+    def fit(
+        self,
+        X: Iterable[Any],
+        y: Iterable[Sequence[str]],
+        X_dev: Iterable[Any] | None = None,
+        y_dev: Iterable[Sequence[str]] | None = None,
+    ) -> Self:
+        """Learn from sentences and their labels.
+
+        Further sentences and labels, X_dev and y_dev, are scored in the end, see `dev_score_`; as in sklearn-crfsuite
+        they change nothing in what is learned. Raises InputError for invalid options and data.
+        """
+        sentences = read_sentences(X, "give [X] and [y]")
         labels = read_labels(y, sentences.lengths)
+        dev = None if X_dev is None and y_dev is None else _read_dev(X_dev, y_dev)
         if sentences.form is None:
             raise InputError("X has no token in it; give sentences to learn from")
-        algorithm = algorithm_of(self.algorithm, Numbers(self.C, self.c1, self.cost))
+        algorithm = algorithm_of(self.algorithm, Numbers(self.C, self.c1, self.cost, self.c2))
         iterations = algorithm.iterations if self.max_iterations is None else self.max_iterations
         if iterations < 1:
             raise InputError(f"max_iterations must be >= 1, got {iterations}")
@@ -99,15 +126,18 @@ class SequenceTagger(BaseEstimator):
         tagger = algorithm.make(self._features(sentences.form))
         self.tagger_, self.n_iter_ = trained(tagger, data, iterations, int(seed), bool(self.verbose))
         self.classes_, self.scheme_, self._form = list(self.tagger_.labels.names), scheme, sentences.form
+        if dev is not None:
+            self.dev_score_ = self._score(self._same_form(dev[0], "X_dev", DEV), dev[1])
         return self
 
     def predict(self, X: Iterable[Any]) -> list[list[str]]:
         """Return the labels of each sentence."""
-        sentences = self._read(X)
+        sentences = self._read(X, "give [X], or call predict_single(X)")
         return self.tagger_.tag(sentences.rows)
 
     def predict_single(self, sentence: Any) -> list[str]:
         """Return the labels of one sentence."""
+        self._check_single(sentence, "predict")
         return self.predict([sentence])[0]
 
     def predict_marginals(self, X: Iterable[Any]) -> list[list[dict[str, float]]]:
@@ -115,7 +145,7 @@ class SequenceTagger(BaseEstimator):
 
         Raises InputError for algorithms whose scores are no probabilities.
         """
-        sentences = self._read(X)
+        sentences = self._read(X, "give [X], or call predict_marginals_single(X)")
         if not self.tagger_.probabilistic:
             name = self.algorithm if isinstance(self.algorithm, str) else type(self.tagger_.criterion).__name__
             raise InputError(f"predict_marginals: {name} gives scores, not probabilities; set algorithm='crf'")
@@ -124,22 +154,20 @@ class SequenceTagger(BaseEstimator):
 
     def predict_marginals_single(self, sentence: Any) -> list[dict[str, float]]:
         """Return for each token of one sentence the probability of each label, {label: probability}."""
+        self._check_single(sentence, "predict_marginals")
         return self.predict_marginals([sentence])[0]
 
     def score(self, X: Iterable[Any], y: Iterable[Sequence[str]]) -> float:
         """Return F1 of segments by the rule of conlleval, or for labels that are no segments the share of right tokens.
 
-        Raises InputError for labels that the training data does not have.
+        Labels that the training data does not have count as missed, with a warning that says how many there are.
         """
-        sentences = self._read(X)
-        gold = read_labels(y, sentences.lengths)
-        for n, labels in enumerate(gold, 1):
-            self.tagger_.labels.encode(labels, lambda t, n=n: f"y, sentence {n}, token {t + 1}")  # type: ignore[misc]
-        found = self.tagger_.tag(sentences.rows)
-        if self.scheme_ != "none":
-            return seqeval_scores(found, gold, self.scheme_)["overall_f1"]
-        right = [a == b for one, other in zip(found, gold, strict=True) for a, b in zip(one, other, strict=True)]
-        return float(np.mean(right)) if right else 0.0
+        sentences = self._read(X, "give [X] and [y]")
+        return self._score(sentences, read_labels(y, sentences.lengths))
+
+    def weights(self, top: int = 20) -> Weights:
+        """Return the largest weights by name, at most `top` for each label, which notebooks show as tables."""
+        return weights(self._linear_tagger(), top)
 
     @property
     def attributes_(self) -> list[str]:
@@ -196,12 +224,65 @@ class SequenceTagger(BaseEstimator):
                 _check_label(label, self.scheme, f"y, sentence {n}, token {t}")
         return self.scheme
 
-    def _read(self, X: Iterable[Any]) -> Sentences:
+    def _read(self, X: Iterable[Any], instead: str) -> Sentences:
         check_is_fitted(self)
-        sentences = read_sentences(X)
+        return self._same_form(read_sentences(X, instead), "X", instead)
+
+    def _same_form(self, sentences: Sentences, name: str, instead: str) -> Sentences:
         if sentences.form not in (None, self._form):
-            raise InputError(f"X is of the form {FORMS[sentences.form]}, but training had {FORMS[self._form]}")
+            single = f"; if it is one sentence, {instead}" if (sentences.form, self._form) == NAMES_OR_WORDS else ""
+            forms = f"of the form {FORMS[sentences.form]}, but training had {FORMS[self._form]}"
+            raise InputError(f"{name} is {forms}{single}")
         return sentences
+
+    def _is_read(self, X: Any) -> bool:
+        """Whether X is a list of sentences of the form of the training data."""
+        try:
+            return read_sentences(X).form == self._form
+        except InputError:
+            return False
+
+    def _check_single(self, sentence: Any, instead: str) -> None:
+        check_is_fitted(self)
+        if not self._is_read([sentence]) and self._is_read(sentence):
+            raise InputError(f"{instead}_single takes one sentence, not a list of them; call {instead}(X)")
+
+    def _score(self, sentences: Sentences, gold: list[list[str]]) -> float:
+        predicted = self.tagger_.tag(sentences.rows)
+        if self.scheme_ == "none":
+            _note_unknown([label for label in chain.from_iterable(gold) if label not in self.classes_], "label")
+            right = [a == b for pair in zip(gold, predicted, strict=True) for a, b in zip(*pair, strict=True)]
+            return float(np.mean(right)) if right else 0.0
+        gold = [[_as_segment(label) for label in labels] for labels in gold]
+        types = [span.type for labels in gold for span in spans(labels)]
+        _note_unknown([kind for kind in types if kind not in self.tagger_.labels.type_names], "segment")
+        return segment_f1_score(gold, predicted)
+
+
+def _read_dev(X_dev: Any, y_dev: Any) -> tuple[Sentences, list[list[str]]]:
+    if X_dev is None or y_dev is None:
+        raise InputError(
+            f"{'X_dev' if X_dev is None else 'y_dev'} is missing; give both of X_dev and y_dev, or neither"
+        )
+    sentences = read_sentences(X_dev, DEV, "X_dev")
+    return sentences, read_labels(y_dev, sentences.lengths, ("X_dev", "y_dev"))
+
+
+def _as_segment(label: str) -> str:
+    """The label, or one that begins a segment where no scheme has it: it counts as one that is missed."""
+    try:
+        read_tag(label)
+    except InputError:
+        return label_of("B", label)
+    return label
+
+
+def _note_unknown(found: Sequence[str], what: str) -> None:
+    """Warn of gold labels, or types of segments, that training has not seen."""
+    if found:
+        names = ", ".join(sorted({name or "without a type" for name in found}))
+        n = counted(len(found), what)
+        warnings.warn(f"y: {n} that the training data do not have ({names:.200}) count as missed", stacklevel=4)
 
 
 def _scheme_that_fits(labels: Sequence[Sequence[str]]) -> str:

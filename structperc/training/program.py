@@ -215,19 +215,20 @@ class Program(LightningCLI):
             return
         epochs, spent = self.trainer.current_epoch, self.spent()
         seconds = sum(spent.values())
-        print("\n".join(outcome_lines(labelled, results)))
+        parts = {"seconds_by_part": spent} if len(spent) > 1 else {}
+        cost = {"epochs": epochs, "best_epoch": best, "seconds": seconds, **parts, **self._cost(labelled)}
+        types = {split: by_type(one.evaluation) for split, one in labelled.items()}
+        kept = [self._keep_predictions(split, one.labels) for split, one in labelled.items()]
+        self._keep_card(epochs, best, {split: one.evaluation for split, one in labelled.items()})
+        write_json(self.folder / "results.json", {**cost, **results, "types": types})  # the run is complete
+        tell_scores(self.trainer.loggers, self.trainer.global_step, results, types)
+        print("\n".join(outcome_lines(labelled, results)))  # after all files: who reads it may have gone
         if best is not None:
             print(f"best epoch: {best} of {epochs} ({best_score(self.checkpoints)})")
         print(f"{epochs} epochs, {seconds:.1f} seconds of training{by_part(spent)}")
         print(f"model: {self.folder / 'model'}")
-        parts = {"seconds_by_part": spent} if len(spent) > 1 else {}
-        cost = {"epochs": epochs, "best_epoch": best, "seconds": seconds, **parts, **self._cost(labelled)}
-        types = {split: by_type(one.evaluation) for split, one in labelled.items()}
-        for split, one in labelled.items():
-            self._keep_predictions(split, one.labels)
-        self._keep_card(epochs, best, {split: one.evaluation for split, one in labelled.items()})
-        write_json(self.folder / "results.json", {**cost, **results, "types": types})  # the run is complete
-        tell_scores(self.trainer.loggers, self.trainer.global_step, results, types)
+        for path in filter(None, kept):
+            print(f"predictions: {path}")
 
     def _cost(self, labelled: dict[str, Labelled]) -> dict[str, Any]:
         """Weights, memory, and how fast each split was labelled."""
@@ -241,15 +242,15 @@ class Program(LightningCLI):
         record = RunRecord(self.root.name, command, configuration, epochs, best, evaluations)
         write_card(self.folder / "model", self.model, self.datamodule, record)
 
-    def _keep_predictions(self, split: str, predicted: list[str]) -> None:
-        """Write them into the run's folder; words that no column file can hold cost a warning, not the run."""
+    def _keep_predictions(self, split: str, predicted: list[str]) -> Path | None:
+        """Write them into the run's folder, and return where; words that no column file can hold cost a warning."""
         try:
-            path = write_predictions(self.folder, split, self.datamodule.corpus(split), predicted)
-            print(f"predictions: {path}")
+            return write_predictions(self.folder, split, self.datamodule.corpus(split), predicted)
         except InputError as error:
             if isinstance(error.__cause__, OSError):  # of a full disk the run is not complete
                 raise
             logger.warning("no predictions are written: %s", error)
+            return None
 
     def spent(self) -> dict[str, float]:
         """Return the seconds of training by part; here there is one part."""

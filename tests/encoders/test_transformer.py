@@ -193,6 +193,16 @@ def test_without_an_unknown_token_they_are_an_error(tmp_path):
         encoder.read(text)
 
 
+@pytest.mark.parametrize("word", ["\ud83d", "a\udc80", "\udfff\ud800"])
+def test_halves_of_surrogate_pairs_are_an_error(bert, word):
+    text = Corpus.from_sentences([{"word": ["met"]}, {"word": ["Bo", word]}], name="some.txt")
+    for read in (learned(bert, [["met"]]).read, Transformer(str(bert)).learn):
+        with pytest.raises(InputError, match=r"^some\.txt, sentence 2, token 2: word '.*\\ud.*surrogate") as caught:
+            read(text)
+        assert str(caught.value).isascii()
+    learned(bert, [["met"]]).read(Corpus.from_sentences([{"word": ["😀", "\u200b"]}]))
+
+
 def test_a_tokenizer_that_knows_no_word_is_an_error(tmp_path):
     with pytest.raises(InputError, match="has no piece for any of the words ! \\?"):
         learned(without_unknown(tmp_path), [["!", "?"]])

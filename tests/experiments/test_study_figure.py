@@ -11,7 +11,7 @@ from structperc.experiments.comparison_figure import COSTS, plot_comparison
 from structperc.experiments.row import Row
 from structperc.experiments.study_figure import plot_study
 from structperc.experiments.study_table import Line
-from structperc.reports.axes import plain_log_ticks
+from structperc.reports.axes import plain_log_ticks, series_style
 
 
 def test_figure_has_a_labelled_point_per_row():
@@ -89,10 +89,18 @@ def test_a_comparison_has_a_panel_for_each_study_and_cost():
         "words\ndev accuracy (%)",
     ]
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == [f"{i}" for i in range(1, 8)]
+    assert [text.get_text() for text in legend.get_texts()] == [f"{i}  {i}" for i in range(1, 8)]  # number and name
     second = figure.axes[1].containers[6].lines[0]  # the same learner has the same mark in all panels
     assert (second.get_color(), second.get_marker()) == (
         legend.legend_handles[6].get_color(),
         legend.legend_handles[6].get_marker(),
     )
     assert second.get_xdata()[0] == 1e4
+    assert [text.get_text() for text in figure.axes[1].texts if text.get_text()] == list("1234567")
+
+
+def test_many_series_look_different():
+    styles = [series_style(number) for number in range(30)]
+    assert len({(style["color"], style["marker"]) for style in styles}) == 30
+    assert len({style["marker"] for style in styles[:13]}) == 13
+    assert len({(style["color"], style["linestyle"]) for style in styles[:20]}) == 20

@@ -214,15 +214,36 @@ def test_gold_need_not_be_known_to_the_tagger(drawn, dev):
 def test_page_holds_the_decisions(tagger):
     corpus = corpus_of(AGATHA, [], ["book"], label=[["NNP", "VBD", "WDT", "NN", "JJ"], [], ["NN"]])
     found = decisions(tagger, corpus)
-    page = Page(decision_html(found, "title", decision_notes()))
-    assert [page.seen.count(tag) for tag in ("section", "ol", "table", "li")] == [3, 2, 2, 6]
+    page = Page(decision_html(found, "title"))
+    assert [page.seen.count(tag) for tag in ("section", "ol", "table", "li")] == [
+        3,
+        3,
+        2,
+        7,
+    ]  # the legend has an example of a box
     assert all(note in page.text for note in decision_notes())
     for one in found:
         assert all(cell in page.text for row in step_rows(one) for cell in row if cell and one.steps)
     shades = [value for name, value in page.attributes if name == "class" and re.fullmatch(r"s\d", value)]
-    assert shades == ["s4", "s2", "s3", "s0", "s1", "s0"]  # by step: 5 3 4 1 2, and a sentence of one
+    assert shades == ["s0", "s4", "s2", "s3", "s0", "s1", "s0"]  # the legend; by step: 5 3 4 1 2; a sentence of one
     assert page.attributes.count(("class", "wrong")) == 2  # the token and its row of the table
     assert "DT, wrong (WDT)" in page.text
+
+
+def test_page_has_all_columns_on_a_narrow_screen(tagger):
+    """There each cell stands with the name of its column, and no row is wider than the screen."""
+    (found,) = decisions(tagger, corpus_of(AGATHA, label=[["NNP", "VBD", "WDT", "NN", "JJ"]]))
+    page = Page(decision_html([found], "title"))
+    named = [value for name, value in page.attributes if name == "data-name"]
+    assert named == step_rows(found)[0] * len(AGATHA)
+    assert ("class", "wide cards") in page.attributes
+
+
+def test_labels_have_the_colours_of_the_types(tagger):
+    step = Step(1, 0, "B-PER", "B-PER", 1.0, [], [])
+    lines = "".join(decision_html([Decided(0, "", ["a"], None, [step])], "title", types=["LOC", "PER"]))
+    assert lines.count('<mark class="t1">') == 2  # in the legend, and below the word
+    assert lines.count('<mark class="t0">') == 1
 
 
 def test_page_needs_nothing_else(tagger):

@@ -21,7 +21,8 @@ from structperc.inspection.explaining import explain, explain_changed, summarise
 from structperc.inspection.explanation import Change, ChangedSentence
 from structperc.inspection.explanation_page import explanation_html
 from structperc.inspection.explanation_text import context, explanation_lines, legend, score_rows
-from structperc.inspection.marked_text import marked_lines, tints
+from structperc.inspection.marked_text import marked_lines, types_of
+from structperc.inspection.text_page import text_page
 from structperc.nonlocal_features import (
     ConjunctionConsistency,
     LastWord,
@@ -34,8 +35,10 @@ from structperc.nonlocal_features import (
     find_segments,
     spell,
 )
+from structperc.reports.page import TINTED, page_title, tints
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
+from structperc.text import TextSpan, TokenizedText
 
 FEATURES = (PhraseConsistency, SubphraseConsistency, MajorityPhrase, ConjunctionConsistency)
 
@@ -127,8 +130,8 @@ def test_text_of_the_story(worked):
     assert "document 1 (story, sentence 1, token 1)" in text
     assert "[Lind] waits in Rome & Lind" in text
     assert "Lind waits in Rome & [Lind]" in text
-    assert re.search(r"local +LOC Lind\n +all +PER Lind\n +gold +PER Lind\n +repaired", text)
-    assert re.search(r"local +LOC Lind\n +all +PER Lind\n +gold +LOC Lind\n +damaged", text)
+    assert re.search(r"before +LOC Lind\n +after +PER Lind\n +gold +PER Lind\n +repaired", text)
+    assert re.search(r"before +LOC Lind\n +after +PER Lind\n +gold +LOC Lind\n +damaged", text)
     assert re.search(r"local score +61.5 .* -0.5\n", text)
     assert re.search(r"phrase\(LOC,PER\) -2 +-4 \(2\) .* \+4\n", text)
     assert re.search(r"phrase\(PER,PER\) \+0.5 +0 \(0\) .* \+1.5\n", text)
@@ -409,12 +412,12 @@ def test_rows_without_a_difference_are_added_up(changed):
             assert any(name.startswith(f"{term.name} ") for name in rows) != left_out
         if len(alike) > 1:
             sums = [sum(term.products[i] for term in alike) for i in range(len(one.candidates))]
-            cells = map(float, rows[f"{len(alike)} counts alike in both"])
+            cells = map(float, rows[f"{len(alike)} rows, no difference"])
             assert list(cells) == pytest.approx([*sums, 0], abs=1e-3)
         found.add(min(len(alike), 2))
     assert 2 in found
     stays = explain(by_hand(), story(), 0, 1)
-    assert not any("alike" in row[0] for row in score_rows(stays))
+    assert not any("no difference" in row[0] for row in score_rows(stays))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -470,7 +473,7 @@ def test_page_has_an_index_of_several_documents(changed):
 
 def test_page_shows_the_document_with_its_segments(worked):
     """Lind is LOC before and PER after in the second and the last place; what stays is marked with its type."""
-    lines = list(marked_lines(worked.sentences, tints([worked])))
+    lines = list(marked_lines(worked.sentences, tints(types_of([worked]))))
     assert len([line for line in lines if line.startswith("<p>")]) == len(STORY)
     text = "".join(Page(lines).text)
     assert "LindLOC PER waits in RomeLOC & LindLOC PER" in text
@@ -488,6 +491,32 @@ def test_a_change_of_boundaries_names_the_words():
     sentence = ChangedSentence(words, [whole], changes)
     text = "".join(Page(marked_lines([sentence, ChangedSentence([], [], [])], {"PER": 0, "LOC": 1})).text)
     assert text.split("\n")[1:3] == ["Ann LeePER Ann PER of RomeLOC none", ""]
+
+
+def test_colours_are_those_of_the_types_of_the_model(worked):
+    """PER has one colour, whatever else is on a page; further types come after those of the model."""
+    types = ["LOC", "MISC", "ORG", "PER"]
+    text = TokenizedText("Anna", [], [0])
+    for lines in (
+        explanation_html([worked], "title", types=types),
+        text_page([text], [[TextSpan(0, 4, "PER", None)]], "title", types),
+    ):
+        assert re.findall(r'<mark class="t(\d+)">PER', "".join(lines))[:1] == ["3"]
+    assert tints(types, {"PER", "NEW"}) == {"LOC": 0, "MISC": 1, "ORG": 2, "PER": 3, "NEW": 4}
+    rules = dict(re.findall(r"\.(t\d+) \{ (.*) \}", TINTED))
+    assert len(set(rules.values())) == len(rules) >= 20
+    assert set(tints(map(str, range(20))).values()) <= {int(name[1:]) for name in rules}
+
+
+def test_titles_name_the_file_alone():
+    title, notes = page_title("Changed", "runs/a/1/model", "/corpora/conll/dev.txt")
+    assert title == "Changed: dev.txt"
+    assert all(path in "".join(notes) for path in ("runs/a/1/model", "/corpora/conll/dev.txt"))
+
+
+def test_tables_that_scroll_say_so(worked):
+    page = Page(explanation_html([worked], "title"))
+    assert ("class", "wide many") in page.attributes
 
 
 def test_page_of_nothing():

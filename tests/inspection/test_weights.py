@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from pages import Page
 
 from structperc.chain import KBest
 from structperc.cli import main
@@ -14,7 +15,15 @@ from structperc.data.labels import LabelSet
 from structperc.data.lexicon import LowerCaseLexicon
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.inspection.ranked_weights import weights
+from structperc.inspection.ranked_weights import (
+    Group,
+    LabelWeights,
+    Sums,
+    Transitions,
+    Weight,
+    Weights,
+    weights,
+)
 from structperc.inspection.weight_tables import title
 from structperc.inspection.weights_text import weight_lines
 from structperc.nonlocal_features import (
@@ -289,6 +298,40 @@ def test_text_has_a_line_for_each_label_pair(saved, capsys):
         column = wanted[f"{a} {b}"]
         assert (int(nonzero), float(mass)) == column.sums[2:]
         assert float(high) == (column.highest or column.lowest)[0].value
+
+
+def test_page_holds_what_is_listed(saved, tmp_path, capsys):
+    assert main(["weights", str(saved), "--top", "3", "--html", str(tmp_path / "page.html")]) == 0
+    page = Page([(tmp_path / "page.html").read_text(encoding="utf-8")])
+    found = weights(Tagger.load(saved), 3)
+    for group in found:
+        shown = [w for column in group.columns for w in (*column.highest, *column.lowest)] or group.largest
+        if group.sums.name in ("node", "PhraseConsistency"):
+            assert all(w.feature in page.text and f"{w.value:+.3f}" in page.text for w in shown if w.value)
+    assert not {"script", "link", "img"} & set(page.seen)
+
+
+def test_tables_of_all_label_pairs(tagger):
+    """They are those of the scorer, or of the template that every token has."""
+    found = weights(tagger, 1).transitions
+    names, known = tagger.labels.names, by_name(tagger)
+    group, feature = ("transition", "") if "transition" in known else ("edge", "bias")
+    expected = [[known[group][feature, f"{a} {b}"] for b in names] for a in names]
+    assert found == Transitions(list(names), expected)
+    lines = weights(tagger, 1)._repr_html_()
+    assert Page([lines]).seen.count("table") >= 1 + len(names)
+    shades = re.findall(r"<td style=.background: rgba\((\d+), .*?>([+-])", lines)
+    assert {(red == "30", sign) for red, sign in shades} == {(True, "+"), (False, "-")}
+
+
+def test_tables_escape_names():
+    bad = Weight("node", "<b>&", "B-<i>", 1.0)
+    column = LabelWeights(Sums("B-<i>", 1, 1, 1.0), [bad], [])
+    group = Group(Sums("node", 1, 1, 1.0), [bad], [column], [])
+    other = Group(Sums("<u>", 1, 1, 1.0), [bad], [], [])
+    page = Page([Weights([group, other], Transitions(["B-<i>"], [[1.0]]))._repr_html_()])
+    assert not {"b", "i", "u"} & set(page.seen)
+    assert {"<b>&", "B-<i>"} <= set(page.text)
 
 
 def test_csv_holds_what_is_listed(saved, tmp_path):

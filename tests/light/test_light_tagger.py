@@ -205,11 +205,16 @@ def test_probabilities_that_a_model_lacks_are_refused(light):
     ("asked", "reason"),
     [
         (lambda tagger: tagger.tag(["Anna"]), "a list of words, not the string"),
-        (lambda tagger: tagger.tag([[1]]), "a word is a string"),
+        (lambda tagger: tagger.tag("Anna left"), r"sentences are a list .* 'Anna left'; .* \[words\]"),
+        (lambda tagger: tagger.tag(None), "sentences are a list .* None"),
+        (lambda tagger: tagger.tag([None]), "a list of words, not None"),
+        (lambda tagger: tagger.tag({"word": ["Anna"]}), "sentences are a list"),
+        (lambda tagger: tagger.tag([["Anna"], ["Bo", 1]]), "sentence 2, token 2: a word is a string, not 1"),
+        (lambda tagger: tagger.tag([[["Anna"]]]), "sentence 1, token 1: a word is a string"),
         (lambda tagger: tagger.tag([["Anna"]]), "templates ask for 'tag'"),
         (lambda tagger: tagger.annotate("Anna"), "this model reads tag besides the word"),
     ],
-    ids=["string", "number", "column", "text"],
+    ids=["string", "text", "nothing", "no sentence", "columns", "number", "nested", "column", "one text"],
 )
 def test_bad_input_is_one_line(folder, asked, reason):
     with pytest.raises(InputError, match=reason) as error:

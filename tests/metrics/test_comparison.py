@@ -83,8 +83,8 @@ def test_another_gamma():
 @pytest.mark.parametrize(
     ("predicted", "message"),
     [
-        (A[:2], "B.txt has 2 sentences, gold 3"),
-        ([A[0], ["O"], A[2]], "B.txt: sentence 2 has 1 labels, gold 2"),
+        (A[:2], "gold has 3 sentences, B.txt has 2"),
+        ([A[0], ["O"], A[2]], "sentence 2: gold has 2 labels, B.txt has 1"),
         ([A[0], ["O", "S-P"], A[2]], "'S-P' is not of scheme IOB2"),
         ([A[0], ["O", "NN"], A[2]], "'NN' is not of scheme IOB2"),
     ],

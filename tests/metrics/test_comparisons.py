@@ -47,7 +47,9 @@ def test_labels_that_are_no_segments():
 
 
 def test_mistakes_are_named():
-    with pytest.raises(InputError, match="c has 2 sentences, gold 3"):
+    with pytest.raises(InputError, match="gold has 3 sentences, c has 2"):
         compare_all(GOLD, [A, B, A[:2]], ["a", "b", "c"])
+    with pytest.raises(InputError, match="names has 1, predictions 2"):
+        compare_all(GOLD, [A, B], ["a"])
     with pytest.raises(InputError, match="gamma"):
         compare_all(GOLD, [A, B], ["a", "b"], gamma=-1)

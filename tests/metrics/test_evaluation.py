@@ -66,7 +66,7 @@ def test_metrics_that_start_alike_are_kept_apart():
     for predicted, lengths in ((GOLD, torch.tensor([1, 1])), (PREDICTED, LENGTHS)):
         lists = Candidates(torch.stack([predicted, GOLD], 1), torch.zeros(2, 2), torch.ones(2, 2, dtype=torch.bool))
         accuracies.update(predicted, GOLD, lengths)
-        segments.update(predicted=predicted, candidates=lists, gold=GOLD, lengths=lengths)
+        segments.update(preds=predicted, candidates=lists, target=GOLD, lengths=lengths)
     assert accuracies.compute() == {
         "TokenAccuracy": pytest.approx(7 / 8),
         "SentenceAccuracy": pytest.approx(3 / 4),

@@ -15,7 +15,7 @@ def test_equation_13_in_fractions(correct, found, gold, gamma):
     tp, fn, fp, square = correct, gold - correct, found - correct, Fraction(gamma) ** 2
     denominator = square * fn + fp + (square + 1) * tp
     expected = (square + 1) * tp / denominator if denominator else 0
-    assert f_measure(correct, found, gold, gamma) == pytest.approx(float(expected), abs=1e-15)
+    assert f_measure(correct=correct, found=found, gold=gold, gamma=gamma) == pytest.approx(float(expected), abs=1e-15)
 
 
 @pytest.mark.parametrize("gamma", [0.5, 1.0, 3.0])
@@ -27,7 +27,7 @@ def test_weighted_harmonic_mean_of_precision_and_recall(gamma):
 
 def test_gamma_one_is_f1():
     for counts in COUNTS:
-        assert f_measure(*counts) == SegmentScore(*counts).f1
+        assert f_measure(**SegmentScore(*counts)._asdict()) == SegmentScore(*counts).f1
 
 
 def test_extreme_gammas_are_precision_and_recall():
@@ -38,16 +38,16 @@ def test_extreme_gammas_are_precision_and_recall():
 
 def test_sums_over_types_come_before_the_division():
     scores = SegmentScores({"A": SegmentScore(1, 2, 3), "B": SegmentScore(2, 2, 4)}, 0, 20, 15)
-    assert scores.f(2.0) == f_measure(3, 4, 7, 2.0)
+    assert scores.f(2.0) == f_measure(correct=3, found=4, gold=7, gamma=2.0)
 
 
 def test_table_names_gamma():
     scores = SegmentScores({"A": SegmentScore(1, 2, 3)}, 0, 20, 15)
     assert "FB1:  40.00" in scores.table()
-    assert scores.table(2.0).count(f"FB2: {100 * f_measure(1, 2, 3, 2.0):6.2f}") == 2
+    assert scores.table(2.0).count(f"FB2: {100 * f_measure(correct=1, found=2, gold=3, gamma=2.0):6.2f}") == 2
 
 
 @pytest.mark.parametrize("gamma", [0, -0.5, float("nan"), float("inf")])
 def test_gamma_out_of_range(gamma):
     with pytest.raises(InputError, match="gamma must be > 0"):
-        f_measure(1, 1, 1, gamma)
+        f_measure(correct=1, found=1, gold=1, gamma=gamma)

@@ -1,10 +1,23 @@
 """What a user did wrong, in one line that says where."""
 
+import inspect
+
 import numpy as np
 import pytest
 
 from structperc.errors import InputError
 from structperc.sklearn import SequenceTagger
+
+
+def sklearn_crfsuite_options(  # of sklearn_crfsuite.CRF 0.5
+    algorithm=None, min_freq=None, all_possible_states=None, all_possible_transitions=None, c1=None, c2=None,
+    max_iterations=None, num_memories=None, epsilon=None, period=None, delta=None, linesearch=None, max_linesearch=None,
+    calibration_eta=None, calibration_rate=None, calibration_samples=None, calibration_candidates=None,
+    calibration_max_trials=None, pa_type=None, c=None, error_sensitive=None, averaging=None, variance=None, gamma=None,
+    verbose=False, model_filename=None, keep_tempfiles=False, trainer_cls=None,
+):  # fmt: skip
+    """Only its parameters are used."""
+
 
 WORDS, LABELS = [["Anna", "left"], ["Bo"]], [["B-PER", "O"], ["B-PER"]]
 TOKEN = {"w": "a"}
@@ -26,13 +39,18 @@ def fitted(**options):
     [
         ([], [], "X has no token in it; give sentences to learn from"),
         ([[], []], [[], []], "X has no token in it; give sentences to learn from"),
-        ("Anna left", [["O"]], "X is a list of sentences, not a str; put a single sentence into a list"),
-        ({"word": ["a"]}, [["O"]], "X is a list of sentences, not a dict; put a single sentence into a list"),
-        (["Anna", "left"], LABELS, "X, sentence 1 is 'Anna'; a sentence is a list of tokens, so split it into words"),
+        ("Anna left", [["O"]], "X is a list of sentences, not a str; a sentence is a list of words"),
+        ({"word": ["a"]}, [["O"]], "X is one sentence; give [X] and [y]"),
+        (["Anna", "left"], ["B-PER", "O"], "X is one sentence; give [X] and [y]"),
+        ([TOKEN, TOKEN], ["B-PER", "O"], "X is one sentence; give [X] and [y]"),
+        (["Anna left"], LABELS, "X, sentence 1 is the text 'Anna left'; split each sentence into a list of words"),
+        ([5, ["a"]], LABELS, "X, sentence 1 is 5; a sentence is a list of tokens, so split it into words"),
+        (None, LABELS, "X is a list of sentences, not a NoneType; a sentence is a list of words"),
         (WORDS, LABELS[:1], "X has 2 sentences, y has 1; give a list of labels for each sentence"),
-        (WORDS, [["O"], ["O"]], "sentence 1: X has 2 tokens, y has 1 labels; give one for each"),
-        (WORDS, ["BO", "O"], "y, sentence 1: the labels of a sentence are a list of strings, not 'BO'"),
-        (WORDS, None, "y is a list with the labels of each sentence, not None"),
+        (WORDS, [["O"], ["O"]], "sentence 1: X has 2 tokens, y has 1 label; give one for each"),
+        (WORDS, ["BO", "O"], "y holds the labels of one sentence; give a list of sentences: [y]"),
+        (WORDS, [["O", "O"], "O"], "y, sentence 2: the labels of a sentence are a list of strings, not 'O'"),
+        (WORDS, None, "y is a list of sentences, each a list of labels, not None"),
         (WORDS, [["O", 1], ["O"]], "y, sentence 1, token 2: a label is a string, not 1; write its name"),
         ([["a"], ["b", 3]], [["O"], ["O", "O"]], "X, sentence 2, token 2: a word is a string, not 3"),
         (
@@ -48,7 +66,7 @@ def fitted(**options):
             [["O"]] * 2,
             "X, sentence 2 has columns word, pos; give word",
         ),
-        ([{"word": "a"}], [["O"]], "X, sentence 1: column 'word' is 'a'; give a list of strings"),
+        ([{"word": ["a"], "pos": "b"}], [["O"]], "X, sentence 1: column 'pos' is 'b'; give a list of strings"),
         ([{"word": ["a"], "pos": []}], [["O"]], "X, sentence 1: 1 words, but 0 of 'pos'; correct it"),
         (
             [[TOKEN], [TOKEN, {**TOKEN, "x": None}]],
@@ -94,6 +112,9 @@ def test_training_data(X, y, message):
         ({"C": 0}, "C must be > 0, got 0"),
         ({"c1": -1}, "c1 must be >= 0, got -1"),
         ({"algorithm": "passive_aggressive", "cost": 0.0}, "Hinge: cost must be > 0, got 0.0"),
+        ({"c2": -1}, "c2 must be >= 0 and finite, got -1"),
+        ({"C": 3, "c2": 1}, "set C or c2, not both: C = 1 / (2 c2)"),
+        ({"algorithm": "margin", "c2": 1}, "c2 is of algorithm='crf' alone; margin has C"),
         ({"max_iterations": 0}, "max_iterations must be >= 1, got 0"),
         ({"cutoff": 0}, "cutoff: 0 is too small; 1 keeps every feature of the training corpus"),
     ],
@@ -107,9 +128,65 @@ def test_labels_of_another_scheme():
     assert message.startswith("y, sentence 2, token 2: label 'U-PER' is not of scheme IOBES")
 
 
-def test_an_unknown_label_at_score():
-    message = complaint(fitted().score, WORDS, [["B-PER", "O"], ["B-LOC"]])
-    assert message.startswith("y, sentence 2, token 1: unknown label 'B-LOC'; known are O, B-PER, I-PER")
+@pytest.mark.parametrize(
+    ("name", "fact"),
+    [
+        ("pa", "passive_aggressive"),
+        ("l2sgd", "c2"),
+        ("arow", "passive_aggressive"),
+        ("lbgfs", "crf, averaged_perceptron"),
+    ],
+)
+def test_algorithms_of_crfsuite_that_are_not_here(name, fact):
+    message = complaint(SequenceTagger(name).fit, WORDS, LABELS)
+    assert repr(name) in message
+    assert fact in message
+
+
+@pytest.mark.parametrize("name", list(inspect.signature(sklearn_crfsuite_options).parameters))
+def test_options_of_sklearn_crfsuite(name):
+    """Each is understood, or answered with what to set in its place."""
+    if name in SequenceTagger().get_params():
+        assert SequenceTagger(**{name: 1}).get_params()[name] == 1
+        return
+    with pytest.raises(TypeError) as caught:
+        SequenceTagger(**{name: 1})
+    assert name in str(caught.value)
+    assert "no such parameter" not in str(caught.value)
+
+
+def test_an_option_that_is_almost_right():
+    with pytest.raises(TypeError, match=r"max_iteration: .* max_iterations"):
+        SequenceTagger(max_iteration=5)
+
+
+@pytest.mark.parametrize("form", ["words", "columns", "dicts", "names"])
+def test_one_sentence_in_place_of_many_and_the_reverse(form):
+    X = {
+        "words": WORDS,
+        "columns": [{"word": words} for words in WORDS],
+        "dicts": [[{"w": word} for word in words] for words in WORDS],
+        "names": [[["w:" + word, "x"] for word in words] for words in WORDS],
+    }[form]
+    tagger = SequenceTagger("averaged_perceptron", max_iterations=1).fit(X, LABELS)
+    assert tagger.predict_single(X[0]) == tagger.predict(X)[0]
+    for call, single in ((tagger.predict, "predict_single"), (tagger.predict_marginals, "predict_marginals_single")):
+        message = complaint(call, X[0])
+        assert "one sentence" in message
+        assert f"[X], or call {single}(X)" in message
+        assert f"call {call.__name__}(X)" in complaint(getattr(tagger, single), X)
+    assert "[X] and [y]" in complaint(tagger.score, X[0], LABELS[0])
+    if form != "names":
+        assert "[X] and [y]" in complaint(SequenceTagger().fit, X[0], LABELS[0])
+
+
+def test_development_data():
+    for dev in ((WORDS, None), (None, LABELS)):
+        assert "give both of X_dev and y_dev" in complaint(SequenceTagger().fit, WORDS, LABELS, *dev)
+    assert complaint(SequenceTagger().fit, WORDS, LABELS, WORDS[0], LABELS[0]).startswith("X_dev is one sentence")
+    assert complaint(SequenceTagger().fit, WORDS, LABELS, WORDS, LABELS[:1]).startswith("X_dev has 2 sentences, y_dev")
+    message = complaint(SequenceTagger("averaged_perceptron").fit, WORDS, LABELS, [[TOKEN]], [["O"]])
+    assert message.startswith("X_dev is of the form lists of feature dicts")
 
 
 def test_another_form_than_in_training():

@@ -12,19 +12,29 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import estimator_checks as checks
 
 from structperc import Tagger
 from structperc.chain import KBest
 from structperc.cli import main
 from structperc.criteria import Likelihood, Perceptron
-from structperc.metrics import seqeval_scores
+from structperc.metrics import classification_report, segment_f1_score
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SparseLinear
-from structperc.sklearn import SequenceTagger
+from structperc.sklearn import (
+    SequenceTagger,
+    flat_accuracy_score,
+    flat_classification_report,
+    flat_f1_score,
+    segment_f1_scorer,
+    sequence_accuracy_score,
+)
 from structperc.sklearn.algorithms import ALGORITHMS
+from structperc.sklearn.sentences import read_sentences
 
 QUICK = {"algorithm": "averaged_perceptron", "max_iterations": 3, "random_state": 1, "templates": ["w[0]", "w[-1]"]}
 
@@ -48,7 +58,7 @@ def own_tagger(features):
 def test_parameters_go_round():
     tagger = SequenceTagger()
     changed = {"algorithm": "margin", "C": 3.0, "c1": 0.5, "cost": 2.0, "max_iterations": 7, "templates": ["w[0]"]}
-    changed |= {"cutoff": 2, "scheme": "IOB2", "random_state": 5, "verbose": True, "hash_bits": 20}
+    changed |= {"c2": 0.1, "cutoff": 2, "scheme": "IOB2", "random_state": 5, "verbose": True, "hash_bits": 20}
     assert tagger.get_params().keys() == changed.keys()
     assert tagger.set_params(**changed) is tagger
     assert tagger.get_params() == changed
@@ -68,6 +78,23 @@ def test_fitting_leaves_parameters_alone(words):
     before = copy.deepcopy(tagger.get_params())
     assert tagger.fit(*words) is tagger
     assert tagger.get_params() == before
+
+
+def test_conventions_of_scikit_learn():
+    """Those of its checks that need no data: it has numbers as data alone."""
+    for check in (
+        checks.check_parameters_default_constructible,
+        checks.check_no_attributes_set_in_init,
+        checks.check_get_params_invariance,
+        checks.check_set_params,
+        checks.check_estimator_repr,
+        checks.check_estimator_cloneable,
+        checks.check_estimator_tags_renamed,
+        checks.check_valid_tag_types,
+        checks.check_mixin_order,
+        checks.check_estimators_unfitted,
+    ):
+        check("SequenceTagger", SequenceTagger())
 
 
 # -- what is learned -----------------------------------------------------------------------------------------
@@ -166,9 +193,69 @@ def test_labels_from_which_no_segments_are_learned_are_named(labels, said):
 def test_scores(words):
     X, y = words
     segments, tokens = quick().fit(X[:20], y[:20]), quick(scheme="none").fit(X[:20], y[:20])
-    assert segments.score(X, y) == seqeval_scores(segments.predict(X), y)["overall_f1"] < 1
+    assert segments.score(X, y) == segment_f1_score(y, segments.predict(X)) < 1
     pairs = [(a, b) for one, other in zip(tokens.predict(X), y, strict=True) for a, b in zip(one, other, strict=True)]
     assert tokens.score(X, y) == pytest.approx(sum(a == b for a, b in pairs) / len(pairs))
+
+
+def test_names_and_priors_of_crfsuite(words):
+    one, other = SequenceTagger("lbfgs", c2=0.25, templates=["w[0]"]), SequenceTagger(C=2.0, templates=["w[0]"])
+    assert torch.equal(weights(one.fit(*words)), weights(other.fit(*words)))
+    assert torch.equal(weights(quick(algorithm="ap").fit(*words)), weights(quick().fit(*words)))
+    free = [SequenceTagger(c2=c2, templates=["w[0]"], max_iterations=30).fit(*words) for c2 in (0, 1.0)]
+    assert weights(free[0]).abs().max() > 2 * weights(free[1]).abs().max()
+
+
+def test_development_data_are_scored(words):
+    X, y = words
+    tagger = quick().fit(X[:20], y[:20], X_dev=X[20:], y_dev=y[20:])
+    assert tagger.dev_score_ == tagger.score(X[20:], y[20:]) < 1
+    assert torch.equal(weights(tagger), weights(quick().fit(X[:20], y[:20])))
+
+
+def test_labels_that_training_lacks_are_missed():
+    """Of three gold segments one is of an unknown type; a label of no scheme at all is missed, too."""
+    X, y = [["Anna", "left", "Rome"], ["Bo"]], [["B-PER", "O", "B-PER"], ["O"]]
+    tagger = quick(scheme="IOB2").fit(X, y)
+    for unknown, name in (("B-ORG", "ORG"), ("XYZ", "XYZ"), ("S-ORG", "ORG")):
+        with pytest.warns(UserWarning, match=f"1 segment .*{name}.* missed"):
+            found = tagger.score(X, [y[0], [unknown]])
+        assert found == pytest.approx(2 * 2 / (2 + 3))
+    assert tagger.score(X, [["S-PER", "O", "S-PER"], ["O"]]) == 1.0
+    flat = quick(scheme="none").fit(X, y)
+    with pytest.warns(UserWarning, match="1 label .*B-ORG.* missed"):
+        assert flat.score(X, [y[0], ["B-ORG"]]) == 3 / 4
+
+
+@pytest.mark.filterwarnings("ignore:y. 1 segment")
+def test_a_type_of_a_single_fold():
+    X = [["Anna", "left"], ["Bo", "met"], ["Rome", "fell"]] * 4 + [["IBM", "fell"]]
+    y = [["B-PER", "O"], ["B-PER", "O"], ["B-LOC", "O"]] * 4 + [["B-ORG", "O"]]
+    tagger = SequenceTagger(templates=["w[0]"], max_iterations=10)
+    search = GridSearchCV(tagger, {"C": [1e-9, 1]}, cv=KFold(3), error_score="raise").fit(X, y)
+    assert search.best_params_ == {"C": 1}
+    assert 0.8 < search.best_score_ < 1
+
+
+def test_scorers(words):
+    X, y = words
+    flat = make_scorer(flat_f1_score, average="macro", labels=["B-PER", "B-LOC"])
+    for scoring in (segment_f1_scorer, make_scorer(segment_f1_score, average="macro"), flat):
+        scores = cross_val_score(quick(), X, y, cv=2, scoring=scoring, error_score="raise")
+        assert ((scores > 0) & (scores < 1)).all()
+    own = cross_val_score(quick(), X, y, cv=2)
+    assert cross_val_score(quick(), X, y, cv=2, scoring=segment_f1_scorer).tolist() == own.tolist()
+
+
+def test_scores_of_single_tokens(words):
+    X, y = words
+    found = quick().fit(X[:20], y[:20]).predict(X)
+    gold, predicted = ([label for labels in rows for label in labels] for rows in (y, found))
+    assert flat_f1_score(y, found) == f1_score(gold, predicted, average="weighted")
+    assert flat_accuracy_score(y, found) == sum(map(str.__eq__, gold, predicted)) / len(gold)
+    assert sequence_accuracy_score(y, found) == sum(map(list.__eq__, y, found)) / len(y)
+    assert flat_classification_report(y, found, output_dict=True)["B-PER"]["support"] == gold.count("B-PER")
+    assert classification_report(y, found, output_dict=True)["micro avg"]["f1-score"] == segment_f1_score(y, found)
 
 
 def test_marginals_are_those_of_the_tagger(words):
@@ -189,6 +276,18 @@ def test_weights_by_name(words):
     at = tagger.attributes_.index("w[0]=Anna")
     assert tagger.state_features_["w[0]=Anna", "B-PER"] == float(node[at, tagger.classes_.index("B-PER")]) > 0
     assert tagger.transition_features_["O", "O"] == float(tagger.tagger_.scorer.transition.detach()[0, 0])
+
+
+def test_weights_as_tables(words):
+    tagger = quick().fit(*words)
+    found = tagger.weights(3)
+    node, transition = found[0], found.transitions
+    assert node.sums.name == "node"
+    assert {w.value for w in node.largest} <= set(tagger.state_features_.values())
+    assert transition.values == tagger.tagger_.scorer.transition.tolist()
+    page = found._repr_html_()
+    assert all(name in page for name in tagger.classes_)
+    assert node.largest[0].feature in page
 
 
 # -- searches, pipelines, processes --------------------------------------------------------------------------
@@ -258,7 +357,7 @@ def test_the_tagger_can_be_saved(dicts, tmp_path):
     tagger.tagger_.save(tmp_path / "model")
     again = Tagger.load(tmp_path / "model")
     assert again.features.columns == ["word", "features"]
-    assert again.tag(tagger._read(X).rows) == tagger.predict(X)
+    assert again.tag(read_sentences(X).rows) == tagger.predict(X)
 
 
 def test_predictions_of_folds_are_lists(words):

@@ -1,0 +1,70 @@
+"""Scores of label sequences for scikit-learn's searches, and those of single tokens by the names of sklearn-crfsuite.
+
+Scores of segments are in `structperc.metrics`: `segment_f1_score`, `classification_report`.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+from sklearn import metrics
+from sklearn.metrics import make_scorer
+
+from structperc.metrics import segment_f1_score
+from structperc.metrics.label_sequences import check_same_lengths, label_sequences
+
+Sentences = Iterable[Sequence[str]]
+
+segment_f1_scorer = make_scorer(segment_f1_score)  # for `scoring=` of GridSearchCV, cross_val_score, ...
+
+
+def flat_accuracy_score(y_true: Sentences, y_pred: Sentences, **options: Any) -> float:
+    """Return the share of tokens with the right label; options are those of `sklearn.metrics.accuracy_score`."""
+    return float(metrics.accuracy_score(*_flat(y_true, y_pred), **options))
+
+
+def flat_precision_score(y_true: Sentences, y_pred: Sentences, *, average: str = "weighted", **options: Any) -> Any:
+    """Return the precision of the labels of all tokens; options are those of `sklearn.metrics.precision_score`."""
+    return metrics.precision_score(*_flat(y_true, y_pred), average=average, **options)
+
+
+def flat_recall_score(y_true: Sentences, y_pred: Sentences, *, average: str = "weighted", **options: Any) -> Any:
+    """Return the recall of the labels of all tokens; options are those of `sklearn.metrics.recall_score`."""
+    return metrics.recall_score(*_flat(y_true, y_pred), average=average, **options)
+
+
+def flat_f1_score(y_true: Sentences, y_pred: Sentences, *, average: str = "weighted", **options: Any) -> Any:
+    """Return the F1 of the labels of all tokens; options are those of `sklearn.metrics.f1_score`.
+
+    `labels=[...]` leaves out "O", the usual choice for named entities. Raises InputError for arguments that are not
+    lists of sentences, or not of the same text.
+
+    Example:
+        >>> flat_f1_score([["N", "V"], ["N"]], [["N", "N"], ["N"]], labels=["N"])
+        0.8
+    """
+    return metrics.f1_score(*_flat(y_true, y_pred), average=average, **options)
+
+
+def flat_classification_report(y_true: Sentences, y_pred: Sentences, **options: Any) -> Any:
+    """Return precision, recall and F1 of the labels of all tokens, text or with output_dict=True a dictionary.
+
+    Options are those of `sklearn.metrics.classification_report`.
+    """
+    return metrics.classification_report(*_flat(y_true, y_pred), **options)
+
+
+def sequence_accuracy_score(y_true: Sentences, y_pred: Sentences) -> float:
+    """Return the share of sentences without a wrong label, 0.0 where there are none."""
+    gold, predicted = _read(y_true, y_pred)
+    return sum(map(list.__eq__, gold, predicted)) / max(len(gold), 1)
+
+
+def _read(y_true: Sentences, y_pred: Sentences) -> tuple[list[list[str]], list[list[str]]]:
+    gold, predicted = label_sequences(y_true, "y_true"), label_sequences(y_pred, "y_pred")
+    check_same_lengths(gold, predicted, ("y_true", "y_pred"))
+    return gold, predicted
+
+
+def _flat(y_true: Sentences, y_pred: Sentences) -> tuple[list[str], ...]:
+    return tuple(list(chain.from_iterable(labels)) for labels in _read(y_true, y_pred))
