@@ -24,8 +24,8 @@ from structperc.metrics import Evaluation
 from structperc.packaged import split_arguments
 from structperc.progress import show_bars
 from structperc.public_names import path_of
-from structperc.reports.epoch_bar import epoch_bars
-from structperc.reports.logged import best_score
+from structperc.reports.epoch_bar import shown_by
+from structperc.reports.logged import best_score, score_name
 from structperc.taggers.checkpoints import CheckpointFiles
 from structperc.taggers.inference import flat_labels
 from structperc.taggers.sequence_tagger import SequenceTagger
@@ -176,14 +176,13 @@ class Program(LightningCLI):
         """Return the trainer that LightningCLI makes, except that reading its checkpoints runs no code.
 
         What is configured about progress bars holds for all of them; bars are ours unless the configuration names
-        others. Raises InputError for options that Lightning refuses.
+        others, and where there are none, epochs are logged. Raises InputError for options that Lightning refuses.
         """
         wanted = self.config_init[self.subcommand].trainer
         given = wanted.callbacks or []
         callbacks = given if isinstance(given, list) else [given]
         show_bars(wanted.enable_progress_bar)
-        bars = epoch_bars(wanted.enable_progress_bar, callbacks)
-        options = {"callbacks": [*callbacks, *bars], **options}
+        options = {**shown_by(wanted.enable_progress_bar, callbacks), **options}
         with options_named({**wanted, **options}):
             trainer = super().instantiate_trainer(**options)
         if type(trainer.strategy.checkpoint_io) is TorchCheckpointIO:
@@ -238,7 +237,7 @@ class Program(LightningCLI):
         seconds = sum(spent.values())
         print("\n".join(outcome_lines(labelled, results)))
         if best is not None:
-            print(f"best epoch: {best} of {epochs} ({best_score(self.checkpoints)})")
+            print(f"best epoch: {best} of {epochs} ({best_score(self.checkpoints, score_name(self.model))})")
         print(f"{epochs} epochs, {seconds:.1f} seconds of training{by_part(spent)}")
         print(f"model: {self.folder / 'model'}")
         parts = {"seconds_by_part": spent} if len(spent) > 1 else {}
