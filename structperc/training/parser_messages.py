@@ -24,7 +24,7 @@ MEANT = {  # names that other programs use -> the option here
     "batch": "data.batch_size",
     "checkpoint": "ckpt_path",
     "cuda": "trainer.accelerator",
-    "dev_file": "data.dev",
+    "dev_file": "data.files",
     "device": "trainer.accelerator",
     "epochs": "trainer.max_epochs",
     "gpu": "trainer.accelerator",
@@ -45,12 +45,12 @@ MEANT = {  # names that other programs use -> the option here
     "progress": "trainer.enable_progress_bar",
     "resume": "ckpt_path",
     "seed": "seed_everything",
-    "test_file": "data.test",
+    "test_file": "data.files",
     "train_batch_size": "data.batch_size",
-    "train_file": "data.train",
-    "valid": "data.dev",
-    "validation": "data.dev",
-    "validation_file": "data.dev",
+    "train_file": "data.files",
+    "valid": "data.files",
+    "validation": "data.files",
+    "validation_file": "data.files",
 }
 
 _HEAD = re.compile(
