@@ -58,7 +58,7 @@ class Training(NamedTuple):
     examples: tuple[str, ...]
     run: Callable[[list[str]], None]
 
-    def __call__(self, arguments: list[str]) -> None:
+    def start(self, arguments: list[str]) -> None:
         """Run the command, or print its help: the short one, or all that the parser knows after --help-all."""
         if not arguments:
             first = "structperc init train.txt -o own.yaml && structperc fit -c own.yaml"
@@ -145,8 +145,8 @@ TRAININGS = {
     ),
 }
 
-FIT = Command("fit", "-c FILE", "train, print scores, save the model", TRAININGS["fit"])
-VALIDATE = Command("validate", "-c FILE --ckpt_path F", "scores on the development split", TRAININGS["validate"])
-TEST = Command("test", "-c FILE --ckpt_path F", "scores on the test split", TRAININGS["test"])
-PREDICT = Command("predict", "-c FILE --ckpt_path F", "write predicted labels as columns", TRAININGS["predict"])
-RERANK = Command("rerank", "-c FILE", "jack-knife first models, train a re-ranker", TRAININGS["rerank"])
+FIT = Command("fit", "-c FILE", "train, print scores, save the model", TRAININGS["fit"].start)
+VALIDATE = Command("validate", "-c FILE --ckpt_path F", "scores on the development split", TRAININGS["validate"].start)
+TEST = Command("test", "-c FILE --ckpt_path F", "scores on the test split", TRAININGS["test"].start)
+PREDICT = Command("predict", "-c FILE --ckpt_path F", "write predicted labels as columns", TRAININGS["predict"].start)
+RERANK = Command("rerank", "-c FILE", "jack-knife first models, train a re-ranker", TRAININGS["rerank"].start)
