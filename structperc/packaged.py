@@ -3,7 +3,7 @@
 They are the files of the folder `configs` at the top of the repository, which is a folder of an installed package.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from structperc.errors import InputError
@@ -11,6 +11,7 @@ from structperc.spelling import did_you_mean
 
 PREFIX = "pkg:"
 ENDING = ".yaml"
+MOST = 5  # names that a message suggests
 PACKAGE = Path(__file__).parent
 PLACES = (PACKAGE / "configs", PACKAGE.parent / "configs")  # when installed, and in a repository
 
@@ -39,22 +40,31 @@ def packaged(name: str) -> str:
     wanted = name.removeprefix(PREFIX).removesuffix(ENDING)
     names = packaged_names()
     if wanted not in names:
-        raise InputError(f"{name}: {_nearest(wanted, names)} (structperc configs lists all)")
+        guess = did_you_mean_packaged(wanted) or did_you_mean(PREFIX + wanted, [PREFIX + name for name in names])
+        raise InputError(f"{name}: there is no such packaged configuration{guess} (structperc configs lists all)")
     return str(packaged_root() / f"{wanted}{ENDING}")
 
 
-def packaged_arguments(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments of a command with the files in place of the names after -c and --config."""
-    return [*_replaced(arguments)]
+def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the configurations after -c and --config, those of the package as files, and the other arguments.
 
-
-def _replaced(arguments: Sequence[str]) -> Iterator[str]:
-    for before, one in zip(["", *arguments], arguments, strict=False):
-        option, equals, value = one.partition("=")
-        if equals and option == "--config":
-            yield f"{option}={packaged(value)}"
+    Example:
+        >>> split_arguments(["fit", "-c", "own.yaml", "--trainer.max_epochs=3", "--config=more.yaml"])
+        (['own.yaml', 'more.yaml'], ['fit', '--trainer.max_epochs=3'])
+    """
+    files: list[str] = []
+    others: list[str] = []
+    left = iter(arguments)
+    for one in left:
+        if one in ("-c", "--config"):
+            named = next(left, None)
         else:
-            yield packaged(one) if before in ("-c", "--config") else one
+            named = next((one.removeprefix(start) for start in ("--config=", "-c") if one.startswith(start)), None)
+        if named:
+            files.append(packaged(named))
+        else:  # also -c with nothing after it, which the parser refuses
+            others.append(one)
+    return files, others
 
 
 def is_packaged(file: str | Path) -> bool:
@@ -62,10 +72,13 @@ def is_packaged(file: str | Path) -> bool:
     return Path(file).resolve().is_relative_to(packaged_root().resolve())
 
 
-def _nearest(wanted: str, names: Sequence[str]) -> str:
-    """What to say of a name that there is not."""
-    last = wanted.rpartition("/")[2]
-    same = [name for name in names if name.rpartition("/")[2] == last]
-    several = ", ".join(PREFIX + name for name in same[:5])
-    guess = f"; did you mean {several}?" if same else did_you_mean(PREFIX + wanted, [PREFIX + name for name in names])
-    return f"there is no such packaged configuration{guess}"
+def named_alike(name: str) -> list[str]:
+    """Return the packaged configurations that are named like a file, such as pkg:quickstart for quickstart.yaml."""
+    last = name.removesuffix(ENDING).rpartition("/")[2]
+    return [PREFIX + one for one in packaged_names() if one.rpartition("/")[2] == last]
+
+
+def did_you_mean_packaged(name: str) -> str:
+    """Return "; did you mean pkg:NAME?" with the configurations that are named like a file, or "" without any."""
+    found = named_alike(name)[:MOST]
+    return f"; did you mean {', '.join(found)}?" if found else ""

@@ -18,6 +18,11 @@ def show_bars(shown: bool | None) -> None:
     _shown.set(shown)
 
 
+def bars_are_shown(wanted: bool | None) -> bool:
+    """Return whether bars are seen that are wanted, unwanted, or (None) shown where standard error is a terminal."""
+    return sys.stderr is not None and sys.stderr.isatty() if wanted is None else wanted
+
+
 def bar(
     of: Iterable[Any] | None = None, what: str = "", total: int | None = None, show: bool = True, **look: Any
 ) -> tqdm:
@@ -42,7 +47,7 @@ def their_bars(on: bool, disable: Callable[[], None], enable: Callable[[], None]
     `on` says whether they were on before.
     """
     shown = _shown.get()
-    hide = on and not (sys.stderr.isatty() if shown is None else shown)
+    hide = on and not bars_are_shown(shown)
     if hide:
         disable()
     try:

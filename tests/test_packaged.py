@@ -9,7 +9,7 @@ import pytest
 
 from structperc.errors import InputError
 from structperc.experiments.study_file import read_study
-from structperc.packaged import packaged, packaged_arguments, packaged_names, packaged_root
+from structperc.packaged import packaged, packaged_names, packaged_root, split_arguments
 from structperc.training.overlays import read_configuration
 from structperc.training.runs import name_of
 
@@ -54,9 +54,19 @@ def test_a_wrong_name_is_one_line_with_names_that_are_near(name, words, fails):
 
 def test_arguments_after_the_option_alone_are_names():
     quickstart = packaged("pkg:quickstart")
-    given = ["-c", "pkg:quickstart", "--config=pkg:quickstart", "--config", "own.yaml", "--data.name=pkg:x", "pkg:y"]
-    due = ["-c", quickstart, f"--config={quickstart}", "--config", "own.yaml", "--data.name=pkg:x", "pkg:y"]
-    assert packaged_arguments(given) == due
+    given = [
+        "fit",
+        "-c",
+        "pkg:quickstart",
+        "--config=a.yaml",
+        "--config",
+        "b.yaml",
+        "-cc.yaml",
+        "--x=pkg:x",
+        "pkg:y",
+        "-c",
+    ]
+    assert split_arguments(given) == ([quickstart, "a.yaml", "b.yaml", "c.yaml"], ["fit", "--x=pkg:x", "pkg:y", "-c"])
 
 
 def test_a_run_has_the_name_of_its_configuration():

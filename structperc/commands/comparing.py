@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from structperc.commands.saved_model import prediction_folder
 from structperc.data.reading import Reading
 from structperc.data.schemes import check_labels, common_scheme, in_scheme
 from structperc.errors import InputError
@@ -21,6 +22,8 @@ def compare_predictions(
 ) -> str:
     """Return the table of `compare` for two prediction files or folders of runs, of `compare_all` for more.
 
+    A folder with one run below it, such as a row of a study, stands for that run.
+
     The label is in the last column of each file, of the gold file too; without one gold is the last column but one
     of the prediction files, which must agree on it. Where the first line of a file names its columns, these count.
     `scheme` is that of the predictions, by default the `common_scheme`; gold is of the scheme that `reading` names and
@@ -29,7 +32,7 @@ def compare_predictions(
     """
     if len(places) < 2:
         raise InputError(f"compare needs two or more prediction files or folders of runs, got {' '.join(places)}")
-    paths = [str(predictions_of(place, split)) for place in places]
+    paths = [str(predictions_of(prediction_folder(place), split)) for place in places]
     of = {path: reading.encoding if path == place else "utf-8" for path, place in zip(paths, places, strict=True)}
     found_gold = gold_column(paths[0], of[paths[0]]) if gold is None else labelled_column(gold, reading.encoding)
     words, wanted = found_gold

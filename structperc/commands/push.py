@@ -1,6 +1,7 @@
 """structperc push MODEL REPOSITORY: a saved model, with its card, on the hub."""
 
 from structperc.commands.command import Command, CommandParser
+from structperc.commands.saved_model import ModelArgument
 
 
 def parser() -> CommandParser:
@@ -8,7 +9,8 @@ def parser() -> CommandParser:
     made = CommandParser(
         "push", "Put a saved model and its card, README.md, into a repository of the Hugging Face hub."
     )
-    made.add_argument("model", help="folder of a saved model, e.g. runs/quickstart/1/model")
+    what = "folder of a saved model, or of a run, e.g. runs/quickstart/1"
+    made.add_argument("model", action=ModelArgument, help=what)
     made.add_argument("repository", help="id of the repository, such as me/tagger; it is made if there is none")
     made.add_argument("--private", action="store_true", default=None, help="a new repository is not public")
     made.add_argument("--token", help="of the hub; default: HF_TOKEN, or that of `hf auth login`")

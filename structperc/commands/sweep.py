@@ -2,6 +2,7 @@
 
 from structperc.commands.command import Command, CommandParser
 from structperc.commands.messages import print_lines
+from structperc.commands.program import ALL, FIT
 
 
 def parser() -> CommandParser:
@@ -9,7 +10,8 @@ def parser() -> CommandParser:
     made = CommandParser(
         "sweep",
         "Train a configuration once per value of some options, choose the best on development data.",
-        epilog="Further options are those of fit, for all trainings, such as --trainer.max_epochs=20.",
+        epilog="Further options are those of fit, for all trainings, such as --trainer.max_epochs=20: "
+        "structperc fit --help, or --help-all.",
     )
     made.add_argument("-c", "--config", action="append", required=True, metavar="FILE", help="as of fit")
     grid = "an option and its values, e.g. model.prior.init_args.C=0.01,0.1,1; again for a second option"
@@ -29,6 +31,9 @@ def _number(text: str) -> int | float:
 
 def run(arguments: list[str]) -> None:
     """Train the points of the sweep, and print the progress and the outcome."""
+    if ALL in arguments:
+        parser().print_help()
+        FIT.run([ALL])
     options, rest = parser().parse_known_args(arguments)
 
     from structperc.experiments import sweep

@@ -33,9 +33,13 @@ def read_node(path: str | Path) -> yaml.Node | None:
 
     Each part knows its file and line, which `place` says. Raises InputError as `read_yaml` does.
     """
-    text = "\n".join(read_lines(path))
-    with _complaints(text, str(path)), _yaml_errors():
-        node = _node(text, str(path))
+    return parse_node("\n".join(read_lines(path)), str(path))
+
+
+def parse_node(text: str, name: str) -> yaml.Node | None:
+    """Return the tree of a text with a name, as `read_node` returns that of a file."""
+    with _complaints(text, name), _yaml_errors():
+        node = _node(text, name)
         if node is not None:
             node_value(node)  # which replaces merge keys, and refuses values that are not what they say
         return node

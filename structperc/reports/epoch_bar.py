@@ -1,7 +1,7 @@
-"""The progress bar of a trainer: one line for all epochs, with what was measured last."""
+"""What is shown of a training: a bar for all epochs with what was measured last, or a line in the log for each."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from time import perf_counter
 from typing import Any
@@ -11,10 +11,13 @@ from pytorch_lightning.callbacks import ProgressBar
 from tqdm.auto import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
-from structperc.progress import bar
-from structperc.reports.logged import all_shown
+from structperc.progress import bar, bars_are_shown
+from structperc.reports.logged import all_shown, duration, score_name
 
 LOGGER = logging.getLogger("pytorch_lightning")
+logger = logging.getLogger("pytorch_lightning.structperc")
+EVERY = 60  # seconds after which a long epoch has another line in the log
+NARROWEST = 10  # columns of a bar, beside which only as much is written as there is room for
 RUNNING = "{desc} |{bar}| {remaining} left{postfix}"
 DONE = "{desc} |{bar}| {elapsed}{postfix}"
 
@@ -33,7 +36,7 @@ class EpochBar(ProgressBar):
         self._look: tqdm | None = None
         self._open = ExitStack()
         self._start, self._sequences, self._speed = 0.0, 0, 0.0
-        self._scores = ""
+        self._scores: list[str] = []
 
     def enable(self) -> None:
         """Let bars be shown; standard error must still be a terminal that shows them."""
@@ -97,12 +100,18 @@ class EpochBar(ProgressBar):
             return
         of = f"/{trainer.max_epochs}" if trainer.max_epochs is not None and trainer.max_epochs > 0 else ""
         self._epochs.set_description_str(f"epoch {epoch}{of}", refresh=False)
-        self._scores = all_shown(trainer.progress_bar_metrics)
+        self._scores = all_shown(trainer.progress_bar_metrics, score_name(trainer.lightning_module))
         self._epochs.set_postfix_str(self._postfix())
 
     def _postfix(self) -> str:
-        speed = f", {self._speed:,.0f} sequences/s" if self._speed else ""
-        return (self._scores + speed).removeprefix(", ")
+        """Scores and speed, as many of them as leave the bar its width."""
+        assert self._epochs is not None
+        fields = [*self._scores, *([f"{self._speed:,.0f} sequences/s"] if self._speed else [])]
+        columns = self._epochs.format_dict["ncols"]
+        if not isinstance(columns, int):  # what is no terminal has no width
+            return ", ".join(fields)
+        room = columns - len(f"{self._epochs.desc} || 0:00:00 left") - NARROWEST
+        return ", ".join(field for n, field in enumerate(fields) if _length(fields[: n + 1]) <= room)
 
     # -- validation, test, predict ---------------------------------------------------------------------------
 
@@ -150,8 +159,131 @@ class EpochBar(ProgressBar):
         self._epochs = self._look = None
 
 
-def epoch_bars(wanted: bool | None, callbacks: Iterable[pl.Callback]) -> list[pl.Callback]:
-    """Return [EpochBar()], or an empty list if no bar is wanted or one of the callbacks is a progress bar already."""
-    if wanted is False or any(isinstance(callback, ProgressBar) for callback in callbacks):
-        return []
-    return [EpochBar()]
+def _length(fields: Sequence[str]) -> int:
+    """Columns of fields, each after a comma and a space."""
+    return sum(len(field) + 2 for field in fields)
+
+
+class EpochLines(pl.Callback):
+    """Logs a line for each epoch, such as "epoch 3 of 10: dev F1 48.45, objective 3,158, 12 s left".
+
+    It has the place of `EpochBar` where no bar is shown. Epochs and evaluations of more than a minute have a line a
+    minute.
+
+    Args:
+        what: what is trained, which begins each line; "" for the only training of a program.
+    """
+
+    def __init__(self, what: str = "") -> None:
+        self.what = f"{what}, " if what else ""
+        self._begun = self._last = 0.0
+        self._first = 0.0  # epochs that were done before
+        self._epochs = 0  # that have a line
+        self._validated = False
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Start the clock; a training that goes on has epochs before."""
+        self._begun = self._last = perf_counter()
+        self._epochs = trainer.current_epoch
+        within = trainer.fit_loop.epoch_loop.batch_progress.current.completed if self._is_cut(trainer) else 0
+        self._first = trainer.current_epoch + within / _batches(trainer)
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Log the epoch before, all of whose values are known now."""
+        self._close_epoch(trainer)
+        self._validated = False
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Log the last epoch."""
+        self._close_epoch(trainer)
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Log how far a long epoch is."""
+        part = (batch_idx + 1) / _batches(trainer)
+        if part < 1 and self._is_due():
+            self._log(trainer, trainer.current_epoch + 1, f", {100 * part:.0f} %", trainer.current_epoch + part, [])
+
+    def on_validation_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int, *_: Any
+    ) -> None:
+        """Log how far a long evaluation is."""
+        if not trainer.sanity_checking:
+            self._evaluating("scoring dev", batch_idx, trainer.num_val_batches)
+
+    def on_test_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int, *_: Any
+    ) -> None:
+        """Log how far a long test is."""
+        self._evaluating("scoring test", batch_idx, trainer.num_test_batches)
+
+    def on_predict_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int, *_: Any
+    ) -> None:
+        """Log how far a long prediction is."""
+        self._evaluating("predicting", batch_idx, trainer.num_predict_batches)
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Note that the epoch has scores of its own; evaluations start the clock where nothing is trained."""
+        self._validated = not trainer.sanity_checking
+        self._last = self._last or perf_counter()
+
+    def on_test_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Start the clock."""
+        self._last = perf_counter()
+
+    on_predict_start = on_test_start
+
+    @staticmethod
+    def _is_cut(trainer: pl.Trainer) -> bool:
+        return bool(trainer.fit_loop.restarted_mid_epoch)
+
+    def _close_epoch(self, trainer: pl.Trainer) -> None:
+        epoch = trainer.current_epoch
+        if epoch > self._epochs:
+            values = trainer.progress_bar_metrics
+            kept = {name: value for name, value in values.items() if self._validated or not name.startswith("dev/")}
+            tagger = trainer.lightning_module
+            fields = [*all_shown(kept, score_name(tagger)), getattr(tagger, "epoch_note", "")]
+            self._log(trainer, epoch, "", epoch, [*filter(None, fields)])
+            self._epochs = epoch
+
+    def _log(self, trainer: pl.Trainer, epoch: int, part: str, done: float, fields: list[str]) -> None:
+        epochs = trainer.max_epochs if trainer.max_epochs is not None and trainer.max_epochs > 0 else None
+        self._last = perf_counter()
+        if epochs is not None and self._first < done < epochs:
+            seconds = (self._last - self._begun) / (done - self._first) * (epochs - done)
+            fields = [*fields, f"{duration(seconds)} left"]
+        else:
+            fields = [*fields, f"{duration(self._last - self._begun)} in all"]
+        of = "" if epochs is None else f" of {epochs}"
+        logger.info("%sepoch %d%s%s: %s", self.what, epoch, of, part, ", ".join(fields))
+
+    def _evaluating(self, what: str, batch_idx: int, batches: Sequence[float]) -> None:
+        if self._is_due():
+            self._last = perf_counter()
+            part = (batch_idx + 1) / max(sum(batches), 1)
+            logger.info("%s%s: %s", self.what, what, f"{100 * part:.0f} %")
+
+    def _is_due(self) -> bool:
+        return perf_counter() - self._last >= EVERY
+
+
+def _batches(trainer: pl.Trainer) -> float:
+    return max(trainer.num_training_batches, 1)
+
+
+def shown_by(wanted: bool | None, callbacks: Iterable[pl.Callback], what: str = "") -> dict[str, Any]:
+    """Return the options of a trainer that show how far it is: an `EpochBar`, or `EpochLines` where no bar is shown.
+
+    Args:
+        wanted: whether bars are shown; None: where standard error is a terminal.
+        callbacks: of the trainer; one of them that is a progress bar has the place of ours.
+        what: of `EpochLines`.
+    """
+    callbacks = [*callbacks]
+    if any(isinstance(callback, ProgressBar) for callback in callbacks):
+        return {"callbacks": callbacks, "enable_progress_bar": wanted}
+    shown = bars_are_shown(wanted)
+    return {"callbacks": [*callbacks, EpochBar() if shown else EpochLines(what)], "enable_progress_bar": shown}

@@ -22,7 +22,7 @@ from structperc.data.text import expand
 from structperc.errors import InputError
 from structperc.optim import learner
 from structperc.progress import bar
-from structperc.reports.epoch_bar import epoch_bars
+from structperc.reports.epoch_bar import shown_by
 from structperc.reranking.bayes_point import seed_all
 from structperc.reranking.list_cache import ListCache, fingerprint, unlearned_description
 from structperc.reranking.lists import CandidateLists, Listed
@@ -174,10 +174,10 @@ class _Training:
         gc.collect()  # the tagger before this one and its trainer refer to each other
         seed_all(self.plan.seed, number)
         tagger = fresh(self.first, corpus, self.labels, self.data.unit)
-        callbacks = copy.deepcopy(self.plan.callbacks)
+        what = "first model" if number == self.plan.folds else f"fold {number + 1} of {self.plan.folds}"
+        shown = shown_by(self.options.get("enable_progress_bar"), copy.deepcopy(self.plan.callbacks), what)
         trainer = pl.Trainer(
             max_epochs=self.plan.epochs,
-            callbacks=[*callbacks, *epoch_bars(self.options.get("enable_progress_bar"), callbacks)],
             gradient_clip_val=self.plan.gradient_clip_val,
             devices=1,
             logger=False,
@@ -185,7 +185,7 @@ class _Training:
             enable_model_summary=False,
             log_every_n_steps=1000,
             limit_val_batches=0,
-            **self.options,
+            **{**self.options, **shown},
         )
         trainer.fit(tagger, datamodule=TrainingPart.of(corpus, self.data))
         for optimizer in trainer.optimizers:

@@ -1,6 +1,5 @@
 """Guided learning as a Lightning module: bidirectional tagging whose order of decisions is learned."""
 
-import logging
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -24,8 +23,6 @@ from structperc.taggers.epoch_clock import EpochClock
 from structperc.taggers.inference import flat_values
 from structperc.taggers.model_files import required_entries
 from structperc.taggers.sequence_tagger import SequenceTagger
-
-logger = logging.getLogger("pytorch_lightning.structperc")
 
 ORDER = "order"  # the column of `GuidedTagger.annotated`
 
@@ -164,8 +161,8 @@ class GuidedTagger(SequenceTagger):
         return self._errors / max(1, self._decisions)
 
     def on_train_epoch_end(self) -> None:
-        """Log the epoch's number of updates and its share of wrong decisions, and tell how long it took."""
-        logger.info("epoch %d: %s", self.current_epoch + 1, self._clock.told(self._updates))
+        """Log the epoch's number of updates and its share of wrong decisions, and note how long it took."""
+        self.epoch_note = self._clock.told(self._updates)
         self.log("train/updates", float(self._updates))
         self.log("train/error", self.training_error(), prog_bar=True)
 

@@ -215,7 +215,7 @@ class LossTagger(LatticeTagger):
         self._sums.meet()  # where an epoch ends before its last mini-batch
         self.log("train/objective", self.objective(), prog_bar=True)
         if self.online is not None:
-            logger.info("epoch %d: %s", self.current_epoch + 1, self._clock.told(self._sums.updates))
+            self.epoch_note = self._clock.told(self._sums.updates)
         finished, news = self._learner().finished, self._learner().news
         if news and (finished or (self.current_epoch + 1) % REPORTED == 0):
             logger.info("epoch %d: %s", self.current_epoch + 1, news)

@@ -49,6 +49,7 @@ class SequenceTagger(SavedTagger, Labeller):
 
     full_batch = False  # whether the optimizer of this epoch makes one step per epoch
     trained_together = False  # whether several processes may share its training
+    epoch_note = ""  # what its last epoch took, for the log
 
     def __init__(self, features: FeatureExtractor | None, gamma: float = 1.0) -> None:
         super().__init__(features)

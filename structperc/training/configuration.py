@@ -1,6 +1,5 @@
 """Configuration files and options as the program's parser takes them: strict YAML, no unknown keys."""
 
-import os
 import re
 from argparse import Action
 from collections.abc import Iterator, Mapping
@@ -11,14 +10,13 @@ from types import NoneType
 from typing import Any, NoReturn, get_args, get_type_hints
 
 import yaml
-from jsonargparse import Namespace, Path, get_loader, set_loader
+from jsonargparse import Namespace, get_loader, set_loader
 from jsonargparse.typing import restricted_number_type
 from pytorch_lightning.cli import LightningArgumentParser
 
 from structperc.data.yaml_file import load_yaml, parse_yaml
 from structperc.spelling import did_you_mean
 from structperc.training.configuration_shape import check_shape
-from structperc.training.overlays import composed_text
 
 Seed = restricted_number_type("Seed", int, [(">=", 0), ("<", 2**32)])  # what NumPy's generators take
 STRICT = "strict yaml"  # how the parser reads values: as it would by itself, if `load_yaml` takes them
@@ -57,16 +55,8 @@ class ConfigurationParser(LightningArgumentParser):
         with _looked_up():
             return super().parse_args(*args, **options)
 
-    def parse_path(self, path: Any, *args: Any, **options: Any) -> Namespace:
-        """Parse a configuration file with its overlays. Raises InputError as `composed` does."""
-        text = composed_text(path)
-        if text is None:
-            return super().parse_path(path, *args, **options)
-        with Path(path, mode="fr").relative_path_context():
-            return self.parse_string(text, os.path.basename(path), *args, **options)
-
     def parse_string(self, content: str, *args: Any, **options: Any) -> Namespace:
-        """Parse the text of a configuration, as `parse_path` parses a file; the text may also be the name of one."""
+        """Parse the text of a configuration."""
         value = parse_yaml(content, "inline")
         check_shape(value, "inline")
         self._refuse_unknown(value)

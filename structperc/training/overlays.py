@@ -1,6 +1,7 @@
 """Configurations that are laid over others: a file names these under `overlays`, and says itself what is its own."""
 
 import os
+import re
 from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
@@ -9,42 +10,68 @@ from typing import Any
 import yaml
 
 from structperc.data.text import expand
-from structperc.data.yaml_file import find_key, node_value, parse_yaml, place, read_node, read_yaml
+from structperc.data.yaml_file import find_key, node_value, parse_node, place, read_node
 from structperc.errors import InputError
-from structperc.packaged import PREFIX, packaged
-from structperc.training.configuration_shape import check_shape, misshapen
+from structperc.packaged import PREFIX, did_you_mean_packaged, packaged
+from structperc.spelling import did_you_mean
+from structperc.training.configuration_shape import CLASS, check_shape, misshapen
 
 KEY = "overlays"
+APPENDED = "+"  # ends the name of an option whose list is added to the one below
 DEEPEST = 20  # files, each of which names the next
 
 
 def read_configuration(path: str | Path) -> Any:
     """Return the value of a file laid over its overlays. Raises InputError as `composed` does."""
-    text = composed_text(path)
-    return read_yaml(path) if text is None else parse_yaml(text, str(path))
-
-
-def composed_text(path: str | Path) -> str | None:
-    """Return a file and its overlays as one YAML text, or None for a file that names none.
-
-    Raises InputError as `composed`.
-    """
-    if find_key(_read(path), [KEY]) is None:
-        return None
-    return yaml.serialize(composed(path), Dumper=yaml.SafeDumper)
+    return node_value(composed(path))
 
 
 def composed(path: str | Path) -> yaml.MappingNode:
     """Return the YAML tree of a file laid over the files that it names, the first at the bottom; these may name others.
 
-    Paths are relative to the folder of the file that names them. Mappings are laid over each other key by key;
-    anything else replaces what it lies on: lists, plain values, and a class with its options where its class_path is
-    another one. Each part knows the file and line it is from.
+    Paths are relative to the folder of the file that names them; `overlaid` says what lies on what. Each part knows
+    the file and line it is from.
 
     Raises InputError, with the name of the file that is wrong, for one that cannot be read or is no configuration, and
     for files that name each other in a circle.
     """
-    tree = _composed(str(path), [], {})
+    return _checked(_composed(str(path), [], {}))
+
+
+def composed_arguments(given: Sequence[str]) -> str:
+    """Return the configurations of a command line as one YAML text: each is laid over those before it.
+
+    They are files, or configurations themselves, such as "{seed_everything: 3}". Raises InputError as `composed`, and
+    for a file that is missing.
+    """
+    tree = _checked(reduce(overlaid, map(_tree_of, given)))
+    return yaml.serialize(tree, Dumper=yaml.SafeDumper)
+
+
+def _tree_of(given: str) -> yaml.MappingNode:
+    """The tree of a file, or of a text that is a configuration itself."""
+    if os.path.exists(given) and not os.path.isdir(given):
+        return _composed(given, [], {})
+    node = parse_node(given, "inline")
+    if isinstance(node, yaml.ScalarNode):
+        raise InputError(f"--config {given}: {_no_file(given)}")
+    check_shape(None if node is None else node_value(node), "inline")
+    assert isinstance(node, yaml.MappingNode)
+    return node
+
+
+def _no_file(given: str) -> str:
+    """What is wrong with the name of a file, with files and packaged configurations that may be meant."""
+    if os.path.isdir(given):
+        return "this is a folder; name a file in it"
+    folder = Path(given).parent
+    files = folder.glob("*.y*ml") if folder.is_dir() else ()
+    beside = [str(one) for one in files if did_you_mean(Path(given).stem, [one.stem])]  # all endings are alike
+    return f"there is no such file{did_you_mean_packaged(given) or did_you_mean(given, beside)}"
+
+
+def _checked(tree: yaml.MappingNode) -> yaml.MappingNode:
+    """The tree itself. Raises InputError for a part of it that is no class with its options."""
     for part in misshapen(node_value(tree)):  # such as options beside the class_path of another file
         raise InputError(f"{_file_of(tree, part.keys)}: {part.shown}: {part.complaint}")
     return tree
@@ -68,25 +95,69 @@ def _read(path: str | Path) -> yaml.MappingNode:
 
 
 def overlaid(below: yaml.MappingNode, above: yaml.MappingNode) -> yaml.MappingNode:
-    """Return one mapping laid over another; both stay as they are."""
+    """Return one mapping laid over another, key by key; both stay as they are.
+
+    Lists and plain values replace what they lie on, but `KEY+` adds its list to the one below. A class with another
+    class_path replaces the class below with all its options; options of the same class, or without a class_path, are
+    laid over its options, also where they are written without init_args.
+    """
     if _class(above) not in (None, _class(below)) and _class(below) is not None:
         return above
+    if _class(below) is not None and above.value and not any(key.value in CLASS for key, _ in above.value):
+        above = _mapping(CLASS[1], above)
     entries = {(key.tag, key.value): (key, value) for key, value in below.value}
     for key, value in above.value:
-        name = (key.tag, key.value)
+        name, more = (key.tag, key.value), (key.tag, f"{key.value}{APPENDED}")
+        base = (key.tag, key.value.removesuffix(APPENDED))
+        target = base if base in entries else name
+        if base != name and target in entries and _is_list(entries[target][1], value):
+            entries[target] = (entries[target][0], _appended(entries[target][1], value))
+            continue
+        if more in entries and _is_list(entries[more][1]):
+            del entries[more]
         entries[name] = _entry(*entries[name], key, value) if name in entries else (key, value)
     return yaml.MappingNode(below.tag, [*entries.values()], above.start_mark, above.end_mark)
 
 
 def _entry(key: yaml.Node, below: yaml.Node, other: yaml.Node, above: yaml.Node) -> tuple[yaml.Node, yaml.Node]:
     """Key and value of what lies above the other; the key is that of the file which names the class, if one does."""
+    below, above = _spelled_out(below, above), _spelled_out(above, below)
     if not (isinstance(below, yaml.MappingNode) and isinstance(above, yaml.MappingNode)):
         return other, above
     return (other if _class(above) is not None else key), overlaid(below, above)
 
 
+def _spelled_out(node: yaml.Node, other: yaml.Node) -> yaml.Node:
+    """A class that is written as a name alone, where it meets one with class_path or init_args; else the node."""
+    met = isinstance(other, yaml.MappingNode) and any(key.value in CLASS for key, _ in other.value)
+    if not (met and isinstance(node, yaml.ScalarNode) and re.fullmatch(r"[A-Za-z_]\w*(\.\w+)+", node.value)):
+        return node
+    return _mapping(CLASS[0], node)
+
+
+def _mapping(key: str, value: yaml.Node) -> yaml.MappingNode:
+    name = yaml.ScalarNode("tag:yaml.org,2002:str", key, value.start_mark, value.end_mark)
+    return yaml.MappingNode("tag:yaml.org,2002:map", [(name, value)], value.start_mark, value.end_mark)
+
+
+def _appended(below: yaml.Node, above: yaml.Node) -> yaml.Node:
+    """Both as one list; a value that is no list counts as a list of one, null as an empty one."""
+    values = [part for node in (below, above) for part in _parts(node)]
+    return yaml.SequenceNode("tag:yaml.org,2002:seq", values, above.start_mark, above.end_mark)
+
+
+def _is_list(*nodes: yaml.Node) -> bool:
+    return any(isinstance(node, yaml.SequenceNode) for node in nodes)
+
+
+def _parts(node: yaml.Node) -> Sequence[yaml.Node]:
+    if isinstance(node, yaml.SequenceNode):
+        return node.value
+    return [] if node.tag == "tag:yaml.org,2002:null" else [node]
+
+
 def _class(node: yaml.MappingNode) -> str | None:
-    return next((value.value for key, value in node.value if key.value == "class_path"), None)
+    return next((value.value for key, value in node.value if key.value == CLASS[0]), None)
 
 
 def _own(node: yaml.MappingNode) -> yaml.MappingNode:

@@ -4,20 +4,54 @@ The parser's own messages are indented by nesting, and show all types that a val
 """
 
 import importlib
+import os
 import pkgutil
 import re
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import yaml
 
 from structperc.data.yaml_file import find_key, place
 from structperc.errors import InputError
+from structperc.packaged import named_alike, split_arguments
 from structperc.spelling import did_you_mean
 from structperc.training.overlays import composed
 
 LONGEST = 80  # letters of a value that is shown
+SUGGESTED = 3  # options that may be meant by a name
+MEANT = {  # names that other programs use -> the option here
+    "batch": "data.batch_size",
+    "checkpoint": "ckpt_path",
+    "cuda": "trainer.accelerator",
+    "dev_file": "data.files",
+    "device": "trainer.accelerator",
+    "epochs": "trainer.max_epochs",
+    "gpu": "trainer.accelerator",
+    "gpus": "trainer.accelerator",
+    "iterations": "trainer.max_epochs",
+    "learning_rate": "model.optimizer.lr",
+    "lr": "model.optimizer.lr",
+    "max_iter": "trainer.max_epochs",
+    "max_iterations": "trainer.max_epochs",
+    "n_epochs": "trainer.max_epochs",
+    "num_epochs": "trainer.max_epochs",
+    "num_train_epochs": "trainer.max_epochs",
+    "optim": "model.optimizer",
+    "out": "trainer.default_root_dir",
+    "output": "trainer.default_root_dir",
+    "output_dir": "trainer.default_root_dir",
+    "per_device_train_batch_size": "data.batch_size",
+    "progress": "trainer.enable_progress_bar",
+    "resume": "ckpt_path",
+    "seed": "seed_everything",
+    "test_file": "data.files",
+    "train_batch_size": "data.batch_size",
+    "train_file": "data.files",
+    "valid": "data.files",
+    "validation": "data.files",
+    "validation_file": "data.files",
+}
 
 _HEAD = re.compile(
     r"Parser key \"(?P<key>[^\"]+)\": ?|Problem with given class_path '(?P<owner>[^']+)': ?"
@@ -32,11 +66,25 @@ _NOISE = re.compile(
     r"$|Does not validate against|Subtypes:|Errors:|Given value|Subclass types expect|a class path \(str\)|a dict with"
     r"|Expected a path but|Unable to load config '"
 )
-_REWRITTEN = (
+
+
+def _stray(found: re.Match[str]) -> str:
+    """What is wrong with an argument that is no option; it may be a file whose option was left out."""
+    word = found[1].split()[0]
+    if word.endswith((".yaml", ".yml")):
+        return f"{word} is no option; write -c {word}"
+    if alike := named_alike(word):
+        return f"{word} is no option; write -c {alike[0]}"
+    if os.path.isfile(word):
+        return f"{word} is no option; for a configuration that reads it: structperc init {word} -o own.yaml"
+    return f"{word} is no option; write --KEY=VALUE"
+
+
+_REWRITTEN: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"Option 'class_path' is not accepted.*", "options of a class stand under init_args, beside class_path"),
     (r"Option '([^']+)' is not accepted", r".\1 is no option of OWNER"),
     (r"unrecognized arguments: --([^ =;]+)[^;]*", r".\1 is no option of OWNER"),
-    (r"unrecognized arguments: ([^;]*)", r"\1 is no option; write --KEY=VALUE"),
+    (r"unrecognized arguments: ([^;]*)", _stray),
     (r"the following arguments are required: \w+\.(\w+).*", r"no \1 is given: write it into the file of -c"),
     (r"the following arguments are required: (.*)", r"OWNER needs \1"),
     (r"Not a valid subclass of (\w+).*", r"write the class_path of a \1 and its init_args, nothing else"),
@@ -76,9 +124,10 @@ class Complaint(NamedTuple):
         unknown = re.match(r"Option '([^']+)' is not accepted", self.reason)
         keys = [*self.keys, *(unknown[1].split(".") if unknown else ())]
         keys = ".".join(keys).split(".")
-        if _is_option(".".join(keys), arguments):
+        files, options = split_arguments(arguments)
+        if _is_option(".".join(keys), options):
             return ""
-        trees = [tree for file in _files(arguments) if (tree := _tree(file)) is not None]
+        trees = [tree for file in files if os.path.isfile(file) and (tree := _tree(file)) is not None]
         for n in range(len(keys), 0, -1):
             for tree in reversed(trees):
                 if key := find_key(tree, keys[:n], between=("init_args",)):
@@ -86,10 +135,17 @@ class Complaint(NamedTuple):
         return ""
 
 
-def parser_message(message: str, arguments: Sequence[str] = ()) -> str:
-    """Return the message as one line, which begins with file and line of the option if one of the arguments has it."""
+def parser_message(message: str, arguments: Sequence[str] = (), known: Callable[[], Sequence[str]] = lambda: ()) -> str:
+    """Return the message as one line, which begins with file and line of the option if one of the arguments has it.
+
+    `known` returns all options, some of which may be meant by one that does not exist.
+    """
     complaint = read_message(message)
-    return complaint.place(arguments) + complaint.line()
+    line = complaint.line()
+    unknown = re.match(r"([\w.-]+) is no option of [^;]+", line)
+    if unknown and (meant := options_meant(unknown[1], known())):
+        line = f"{unknown[0]}; did you mean {' or '.join(meant)}?"
+    return complaint.place(arguments) + line
 
 
 def read_message(message: str) -> Complaint:
@@ -134,6 +190,20 @@ def _nearest(reason: str) -> str:
     return did_you_mean(found[2], public) or did_you_mean(found[2], [one.name for one in inner])
 
 
+def options_meant(given: str, known: Sequence[str]) -> list[str]:
+    """Return the options that end like a dotted name, or that other programs call by its last part, best ones first.
+
+    Example:
+        >>> options_meant("optimizer.lr", ["model.optimizer.lr", "model.prior.lr"])
+        ['model.optimizer.lr']
+    """
+    parts = given.replace("-", "_").split(".")
+    usual = [MEANT[parts[-1]]] if parts[-1] in MEANT else []
+    ending = [option for option in known if option.split(".")[-1] == parts[-1]]
+    nearest = [option for option in ending if f".{option}".endswith(f".{'.'.join(parts)}") and len(parts) > 1]
+    return [*dict.fromkeys(one for one in nearest or [*usual, *ending] if one in known)][:SUGGESTED]
+
+
 def _is_option(key: str, arguments: Sequence[str]) -> bool:
     names = [one[2:].partition("=")[0].replace(".init_args", "") for one in arguments if one.startswith("--")]
     names = [name.removesuffix("+") for name in names]
@@ -146,11 +216,3 @@ def _tree(file: str) -> yaml.Node | None:
         return composed(file)
     except InputError:
         return None
-
-
-def _files(arguments: Sequence[str]) -> Iterator[str]:
-    """Those given with -c or --config."""
-    for before, one in zip(["", *arguments], arguments, strict=False):
-        named = one.removeprefix("--config=") if one.startswith("--config=") else one
-        if (named != one or before in ("-c", "--config")) and Path(named).is_file():
-            yield named

@@ -2,13 +2,16 @@
 
 import atexit
 import logging
+import re
 import sys
 from contextlib import ExitStack
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
+from jsonargparse import ArgumentError
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 from pytorch_lightning.plugins.io import TorchCheckpointIO
@@ -18,11 +21,11 @@ from structperc.batching.processes import gathered, leave
 from structperc.batching.sequence_data import SequenceData
 from structperc.errors import InputError
 from structperc.metrics import Evaluation
-from structperc.packaged import packaged_arguments
+from structperc.packaged import split_arguments
 from structperc.progress import show_bars
 from structperc.public_names import path_of
-from structperc.reports.epoch_bar import epoch_bars
-from structperc.reports.logged import best_score
+from structperc.reports.epoch_bar import shown_by
+from structperc.reports.logged import best_score, score_name
 from structperc.taggers.checkpoints import CheckpointFiles
 from structperc.taggers.inference import flat_labels
 from structperc.taggers.sequence_tagger import SequenceTagger
@@ -36,6 +39,8 @@ from structperc.training.last_good import LastGood
 from structperc.training.logs import LOGS, SavedConfig, log_into, plain_configuration
 from structperc.training.notices import quieten
 from structperc.training.opening import Opening
+from structperc.training.overlays import composed_arguments
+from structperc.training.parser_messages import parser_message
 from structperc.training.predictions import write_predictions
 from structperc.training.refusals import refusals
 from structperc.training.report import Labelled, by_type, label_split, outcome_lines, write_json
@@ -82,9 +87,9 @@ class Program(LightningCLI):
     def __init__(self, *classes: Any, **options: Any) -> None:
         """All of the command; what it holds it lets go in the end."""
         self.arguments: list[str] = options["args"] or sys.argv[1:]
-        files = packaged_arguments(self.arguments)
-        if files != self.arguments:
-            options["args"] = files
+        self.files, others = split_arguments(self.arguments)
+        if self.files:
+            options["args"] = [others[0], f"--config={composed_arguments(self.files)}", *others[1:]]
         with ExitStack() as self.held, resumed_by(self.going_on):
             super().__init__(*classes, **options)
 
@@ -109,11 +114,27 @@ class Program(LightningCLI):
         for command in self._subcommand_parsers.keys() & {"validate", "test"}:
             self._subcommand_parsers[command].set_defaults(verbose=False)
 
+    def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
+        """Parse the arguments. Raises InputError for what is wrong, which may name the option that was meant."""
+        try:
+            super().parse_arguments(parser, args)
+        except ArgumentError as error:
+            known = partial(self._known_options, parser, args)
+            raise InputError(parser_message(str(error), self.arguments, known)) from None
+
+    def _known_options(self, parser: LightningArgumentParser, args: list[str]) -> list[str]:
+        """The options of a command with these configurations, or of any where they cannot be read."""
+        try:
+            found = parser.parse_args(args[:2] if self.files else args[:1])[args[0]]
+        except (ArgumentError, InputError):
+            found = self._subcommand_parsers[args[0]].get_defaults()
+        return [*dict.fromkeys(re.sub(r"\.(init_args|class_path)\b", "", key) for key in found.keys(branches=True))]
+
     def before_instantiate_classes(self) -> None:
         """Choose the run's folder; `--ckpt_path last` (or best) means the newest run that has one."""
         config = self.config[self.subcommand]
-        files = ["run", *(config.get("config") or [])]
-        self.root = root_of(Path(config.trainer.default_root_dir or Path("runs") / name_of(str(files[-1]))))
+        name = name_of(["run", *self.files][-1])
+        self.root = root_of(Path(config.trainer.default_root_dir or Path("runs") / name))
         wanted = config.get("ckpt_path")
         if wanted in ("last", "best"):
             config.ckpt_path = str(checkpoint(self.root, wanted))
@@ -155,14 +176,13 @@ class Program(LightningCLI):
         """Return the trainer that LightningCLI makes, except that reading its checkpoints runs no code.
 
         What is configured about progress bars holds for all of them; bars are ours unless the configuration names
-        others. Raises InputError for options that Lightning refuses.
+        others, and where there are none, epochs are logged. Raises InputError for options that Lightning refuses.
         """
         wanted = self.config_init[self.subcommand].trainer
         given = wanted.callbacks or []
         callbacks = given if isinstance(given, list) else [given]
         show_bars(wanted.enable_progress_bar)
-        bars = epoch_bars(wanted.enable_progress_bar, callbacks)
-        options = {"callbacks": [*callbacks, *bars], **options}
+        options = {**shown_by(wanted.enable_progress_bar, callbacks), **options}
         with options_named({**wanted, **options}):
             trainer = super().instantiate_trainer(**options)
         if type(trainer.strategy.checkpoint_io) is TorchCheckpointIO:
@@ -224,7 +244,7 @@ class Program(LightningCLI):
         tell_scores(self.trainer.loggers, self.trainer.global_step, results, types)
         print("\n".join(outcome_lines(labelled, results)))  # after all files: who reads it may have gone
         if best is not None:
-            print(f"best epoch: {best} of {epochs} ({best_score(self.checkpoints)})")
+            print(f"best epoch: {best} of {epochs} ({best_score(self.checkpoints, score_name(self.model))})")
         print(f"{epochs} epochs, {seconds:.1f} seconds of training{by_part(spent)}")
         print(f"model: {self.folder / 'model'}")
         for path in filter(None, kept):
@@ -283,7 +303,7 @@ def train(arguments: list[str], program: type[Program] = Program) -> int:
 def run(arguments: list[str], program: type[Program] = Program) -> Program:
     """Run a training command as `train` does, and return the program when it is done."""
     quieten()
-    with refusals(packaged_arguments(arguments)):
+    with refusals(arguments):
         return copy_context().run(  # of which `show_bars` is a part
             program,
             program.base,

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from structperc import cli, commands
 from structperc.cli import main
 from structperc.commands import COMMANDS
 from structperc.commands.command import Command
+from structperc.commands.program import TRAININGS
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean
 
@@ -83,6 +85,46 @@ def test_help_of_a_command(name, capsys):
             main(arguments)
         assert stopped.value.code == 0
         assert f"usage: structperc {name}" in capsys.readouterr().out
+
+
+TRAINED = ["fit", "validate", "test", "predict", "rerank"]
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_the_short_help_of_a_training_fits_a_screen(name, run):
+    short = run("help", name)
+    assert short == run(name, "-c", "own.yaml", "--help")
+    lines = short.splitlines()
+    assert lines[0].startswith(f"usage: structperc {name} -c FILE")
+    assert len(lines) <= 60
+    assert max(map(len, lines)) <= 120
+    assert f"structperc {name} --help-all" in short
+
+
+@pytest.mark.parametrize(
+    ("configuration", "kind"), [("quickstart", "fit"), ("embedded/reranking1", "rerank")], ids=["fit", "rerank"]
+)
+def test_the_short_help_names_options_that_exist_with_their_defaults(configuration, kind):
+    from structperc.batching.sequence_data import SequenceData
+    from structperc.experiments.draft import draft
+
+    program = draft(["-c", f"pkg:{configuration}", "--trainer.default_root_dir=runs/NAME"], kind)
+    found = program.config.fit
+    known = {re.sub(r"\.(init_args|class_path)\b", "", key): found[key] for key in found.keys(branches=True)}
+    known |= {f"data.{key}": value.default for key, value in signature(SequenceData).parameters.items()}
+    known |= {"data.files.train": None, "trainer.default_root_dir": "runs/NAME", "trainer.max_epochs": 1000}
+    names = ["rerank"] if kind == "rerank" else [name for name in TRAINED if name != "rerank"]
+    for option in {option for name in names for option in TRAININGS[name].options}:
+        key = option.name.partition(" ")[0].removeprefix("--")
+        assert key in known
+        if option.default and not key.startswith("model."):
+            assert option.default == ("null" if known[key] is None else str(known[key]))
+
+
+def test_all_options_are_behind_another_option(capsys):
+    with pytest.raises(SystemExit):
+        main(["fit", "--help-all"])
+    assert "--trainer.gradient_clip_val" in capsys.readouterr().out
 
 
 def test_version(capsys):

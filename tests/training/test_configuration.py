@@ -163,7 +163,7 @@ def test_what_is_wrong_is_named_with_file_and_line(refused, overlay, complaint):
     ("option", "complaint"),
     [
         ("--trainer.max_epoch=3", "trainer.max_epoch is no option of this command; did you mean trainer.max_epochs?"),
-        ("--model.serch.k=3", "model.serch.k is no option of structperc.Tagger; did you mean search?"),
+        ("--model.serch.k=3", "model.serch.k is no option of structperc.Tagger; did you mean model.search.k?"),
         ("--model.search.kk=3", "model.search.kk is no option of structperc.chain.KBest"),
         ("--trainer.max_epochs=many", "trainer.max_epochs: expected int or null, got many"),
         ("--model.search.k=null", "model.search.k: expected int, got None"),
@@ -171,10 +171,55 @@ def test_what_is_wrong_is_named_with_file_and_line(refused, overlay, complaint):
         ("--lr_scheduler=StepLR", "lr_scheduler is no option of this command"),
         ("--data.types={PER: A, PER: B}", "data.types: expected dict or null"),
         ("stray", "stray is no option; write --KEY=VALUE"),
+        ("own.yaml", "own.yaml is no option; write -c own.yaml"),
+        ("quickstart", "quickstart is no option; write -c pkg:quickstart"),
+        (__file__, f"{__file__} is no option; for a configuration that reads it: structperc init"),
     ],
 )
 def test_options_that_are_wrong_are_named_without_a_file(refused, option, complaint):
     assert refused(option).startswith(complaint)
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [
+        ("--lr=0.1", "model.optimizer.lr"),
+        ("--model.lr=0.1", "model.optimizer.lr"),
+        ("--epochs=3", "trainer.max_epochs"),
+        ("--batch-size=4", "data.batch_size"),
+        ("--seed=3", "seed_everything or data.seed"),
+        ("--k=4", "model.search.k"),
+        ("--optimiser.average=false", "model.optimizer.average"),
+        ("--data.max_epochs=3", "trainer.max_epochs"),
+    ],
+)
+def test_an_option_is_found_by_its_last_name_and_by_names_of_other_programs(refused, option, meant):
+    assert refused(option).endswith(f"; did you mean {meant}?")
+
+
+def test_options_of_a_file_that_cannot_be_read_are_found_too(refused):
+    line = refused(overlay="seed_everything: 3\nlr: 3")
+    assert line.startswith("o.yaml:2: lr is no option")
+    assert line.endswith("did you mean model.optimizer.lr?")
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("quickstart", "; did you mean pkg:quickstart?"),
+        ("elsewhere/quickstart.yaml", "; did you mean pkg:quickstart?"),
+        ("expriment.yaml", "; did you mean experiment.yaml?"),
+        ("experiment.yml", "; did you mean experiment.yaml?"),
+        ("nothing.yaml", ""),
+    ],
+)
+def test_a_missing_file_is_named_with_what_may_be_meant(refused, tmp_path, given, meant):
+    (tmp_path / "experiment.yaml").touch()
+    assert refused("-c", given) == f"--config {given}: there is no such file{meant}"
+
+
+def test_a_folder_is_no_configuration(refused, tmp_path):
+    assert refused("-c", str(tmp_path)).startswith(f"--config {tmp_path}: this is a folder")
 
 
 @pytest.mark.parametrize("command", ["fit", "validate", "rerank"])

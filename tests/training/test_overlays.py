@@ -7,10 +7,11 @@ import yaml
 
 from structperc.cli import main
 from structperc.data import yaml_file
+from structperc.data.yaml_file import load_yaml
 from structperc.errors import InputError
 from structperc.experiments.draft import draft
 from structperc.experiments.row import identity
-from structperc.training.overlays import DEEPEST, composed_text, read_configuration
+from structperc.training.overlays import DEEPEST, composed_arguments, read_configuration
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 
@@ -55,14 +56,47 @@ def write(tmp_path, monkeypatch):
             "s: {class_path: A, init_args: {l: 2}}",
             {"s": {"class_path": "A", "init_args": {"k": 1, "l": 2}}},
         ),
+        (
+            "s: {class_path: A, init_args: {k: 1, l: 1}}",
+            "s: {k: 2}",
+            {"s": {"class_path": "A", "init_args": {"k": 2, "l": 1}}},
+        ),
+        (
+            "s: {class_path: A, init_args: {t: {class_path: B, init_args: {k: 1}}}}",
+            "s: {t: {k: 2}}",
+            {"s": {"class_path": "A", "init_args": {"t": {"class_path": "B", "init_args": {"k": 2}}}}},
+        ),
+        ("s: p.A", "s: {init_args: {k: 2}}", {"s": {"class_path": "p.A", "init_args": {"k": 2}}}),
+        (
+            "s: {class_path: p.A, init_args: {k: 2}}",
+            "s: p.A",
+            {"s": {"class_path": "p.A", "init_args": {"k": 2}}},
+        ),
+        ("s: {class_path: p.A, init_args: {k: 2}}", "s: p.B", {"s": {"class_path": "p.B"}}),
+        ("s: p.A", "s: p.B", {"s": "p.B"}),
+        ("s: {class_path: A, init_args: {k: 2}}", "s: null", {"s": None}),
+        ("d: {PER: A, LOC: B}", "d: {LOC: C, ORG: D}", {"d": {"PER": "A", "LOC": "C", "ORG": "D"}}),
+        (
+            "d: {x: {class_path: A, init_args: {k: 1}}}",
+            "d: {y: {class_path: B}}",
+            {"d": {"x": {"class_path": "A", "init_args": {"k": 1}}, "y": {"class_path": "B"}}},
+        ),
+        ("l: [1]", "l+: [2, 3]", {"l": [1, 2, 3]}),
+        ("l: [1]", "l+: {class_path: A}", {"l": [1, {"class_path": "A"}]}),
+        ("l+: [1]", "l+: [2]", {"l+": [1, 2]}),
+        ("l+: [1]", "l: [2]", {"l": [2]}),
+        ("l: null", "l+: [2]", {"l": [2]}),
+        ("d: {C: a, C+: b}", "d: {C+: c, C: d}", {"d": {"C": "d", "C+": "c"}}),
         ("a: &x {n: 1}\nb: *x", "b: {n: 2}", {"a": {"n": 1}, "b": {"n": 2}}),
         ("a: &x {n: 1, m: 2}\nb: {<<: *x, n: 3}", "b: {k: 4}", {"a": {"n": 1, "m": 2}, "b": {"n": 3, "m": 2, "k": 4}}),
         ("a: '1e-4'\nb: 1.0e-4\n'1': x", "c: 0", {"a": "1e-4", "b": 1e-4, "1": "x", "c": 0}),
     ],
 )
 def test_one_mapping_laid_over_another(write, below, above, expected):
-    write(below=below, own=f"overlays: [below.yaml]\n{above}")
+    write(below=below, own=f"overlays: [below.yaml]\n{above}", above=above)
     assert read_configuration("own.yaml") == expected
+    assert load_yaml(composed_arguments(["below.yaml", "above.yaml"])) == expected
+    assert load_yaml(composed_arguments([below, "above.yaml"])) == expected
 
 
 def test_later_files_lie_above_earlier_ones_and_the_own_keys_above_all(write):
@@ -92,7 +126,6 @@ def test_two_files_may_lie_on_the_same_one(write):
 
 def test_a_plain_file_is_read_as_it_stands(write):
     write(own="a: 1\nb: {<<: {c: 2}}")
-    assert composed_text("own.yaml") is None
     assert read_configuration("own.yaml") == {"a": 1, "b": {"c": 2}}
 
 
@@ -146,10 +179,6 @@ def test_no_other_file_is_read(write, monkeypatch):
             "below.yaml:1: could not",
         ),
         ({"own": "overlays: [below.yaml]", "below": "a: {class_path: 3}"}, "below.yaml: a: class_path is the dotted"),
-        (
-            {"own": "a: 1\noverlays: [below.yaml]\ns: {k: 3}", "below": "s: {class_path: A}"},
-            "own.yaml: s: k stands beside class_path; options of a class stand under init_args",
-        ),
         (
             {"own": "overlays: [one.yaml, two.yaml]", "one": "s: {k: 3}", "two": "s: {class_path: A}"},
             "one.yaml: s: k stands beside class_path",
@@ -252,6 +281,20 @@ def test_later_files_of_the_command_line_lie_above_whole_experiments(experiment,
     assert (config.data.init_args.train, config.data.init_args.dev, config.data.init_args.test) == (9, 5, 4)
     assert config.model.init_args.search.init_args.k == 3
     assert config.model.init_args.optimizer.init_args.average is False
+
+
+def test_options_lie_above_all_files_of_the_command_line_wherever_they_stand(experiment, write):
+    write(
+        one="data: {init_args: {dev: 3, types: {PER: person}}}\ntrainer: {max_epochs: 4}",
+        two="data: {init_args: {dev: 5, types: {LOC: place}}}\ntrainer: {max_epochs: 5}",
+        both="overlays: [own.yaml, one.yaml, two.yaml]",
+    )
+    cpu = "--trainer.accelerator=cpu"
+    found = draft(["-c", "own.yaml", "--data.dev=9", "-cone.yaml", "--config=two.yaml", cpu]).config.fit
+    assert (found.data.init_args.dev, found.trainer.max_epochs) == (9, 5)
+    assert found.data.init_args.types == {"PER": "person", "LOC": "place"}
+    same = draft(["-c", "both.yaml", "--data.dev=9", cpu]).config.fit
+    assert (found.data, found.model) == (same.data, same.model)
 
 
 def test_studies_and_sweeps_know_an_experiment_by_what_it_says(experiment):
