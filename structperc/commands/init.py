@@ -79,10 +79,8 @@ def run(arguments: list[str]) -> None:
 def configuration_text(found: "Survey", further: dict[str, str], encoding: str, own: str) -> str:
     """Return the text of a configuration for a file, with files of further splits; `own` is its name."""
     data = data_lines(found, further, encoding)
-    features = [
-        f"        - {{of: [{written(role)}], at: [-1, 0, 1]}}  # a column, which new text must have, too\n"
-        for role in extra(found)
-    ]
+    comment = "# a column, which new text must have, too"
+    features = [f"        - {{of: [{written(role)}], at: [-1, 0, 1]}}  {comment}\n" for role in extra(found)]
     summary = " ".join(f"{found.file}: {found.size}".split())
     return TEMPLATE.format(summary=summary, own=own, data="\n".join(data), features="".join(features))
 
