@@ -98,13 +98,12 @@ class Labeller(ABC):
         return f"this model reads {self._further} besides the word, which running text lacks; give columns: {lines}"
 
     @property
-    def wanted(self) -> str:
+    def input_summary(self) -> str:
         """What new text must have, as a summary says it."""
         if not self._further:
             return "words, in running text or a token per line"
-        return (
-            f"a token per line in the columns {' '.join(self.features.columns)}, since the model reads {self._further}"
-        )
+        lines = " ".join(self.features.columns)
+        return f"a token per line in the columns {lines}, since the model reads {self._further}"
 
     @property
     def _further(self) -> str:
