@@ -97,9 +97,8 @@ def configuration_text(
     Remarks on the file become comments.
     """
     data = data_lines(found, further, encoding)
-    features = [
-        f"        - {{of: [{written(role)}], at: [-1, 0, 1]}}  # the column of that name\n" for role in extra(found)
-    ]
+    comment = "# a column, which new text must have, too"
+    features = [f"        - {{of: [{written(role)}], at: [-1, 0, 1]}}  {comment}\n" for role in extra(found)]
     summary = " ".join(f"{found.file}: {found.size}".split())
     notes = "".join(f"# {' '.join(visible(remark).split())}\n" for remark in remarks)
     return TEMPLATE.format(summary=summary, remarks=notes, own=own, data="\n".join(data), features="".join(features))

@@ -220,6 +220,7 @@ class Program(LightningCLI):
             print(f"best epoch: {best} of {epochs} ({best_score(self.checkpoints)})")
         print(f"{epochs} epochs, {seconds:.1f} seconds of training{by_part(spent)}")
         print(f"model: {self.folder / 'model'}")
+        print(f"new text: {self.model.input_summary}")
         parts = {"seconds_by_part": spent} if len(spent) > 1 else {}
         cost = {"epochs": epochs, "best_epoch": best, "seconds": seconds, **parts, **self._cost(labelled)}
         types = {split: by_type(one.evaluation) for split, one in labelled.items()}
