@@ -112,7 +112,9 @@ def data_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[
     more = "dev and test may be added" if len(files) < 3 else "relative to path"
     kept = {"word", "label", *extra(found)}
     columns = [written(role if role in kept else "_") for role in found.roles]
-    roles = f"columns: [{', '.join(columns)}]", "a name for each column, _ skips one; `label` is what is learned"
+    skipped = ", others with labels of its types are skipped" if found.rivals else ""
+    about = f"a name for each column, _ skips one; `label` is what is learned{skipped}"
+    roles = f"columns: [{', '.join(columns)}]", about
     source = {"scheme": "none" if found.scheme == "none" else "IOB2"}
     parts = "documents" if found.documents else "sentences"
     lines = [
