@@ -12,6 +12,7 @@ from structperc.errors import InputError
 from structperc.metrics.segments import SegmentF1, SegmentScores
 from structperc.metrics.sentences import right_sentences, sentence_boundaries
 from structperc.metrics.significance import McNemar, mcnemar
+from structperc.spelling import counted
 
 Labels = Sequence[Sequence[str]]  # sentences of label names
 
@@ -66,7 +67,7 @@ def _check_same(gold: Labels, predicted: Labels, name: str) -> None:
     wanted, given = [len(s) for s in gold], [len(s) for s in predicted]
     advice = "give predictions for the same text"
     if len(given) != len(wanted):
-        raise InputError(f"{name} has {len(given)} sentences, gold {len(wanted)}; {advice}")
+        raise InputError(f"{name} has {counted(len(given), 'sentence')}, gold {len(wanted)}; {advice}")
     for number, (n, m) in enumerate(zip(given, wanted, strict=True), 1):
         if n != m:
-            raise InputError(f"{name}: sentence {number} has {n} labels, gold {m}; {advice}")
+            raise InputError(f"{name}: sentence {number} has {counted(n, 'label')}, gold {m}; {advice}")

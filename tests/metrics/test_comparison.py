@@ -84,7 +84,7 @@ def test_another_gamma():
     ("predicted", "message"),
     [
         (A[:2], "B.txt has 2 sentences, gold 3"),
-        ([A[0], ["O"], A[2]], "B.txt: sentence 2 has 1 labels, gold 2"),
+        ([A[0], ["O"], A[2]], "B.txt: sentence 2 has 1 label, gold 2"),
         ([A[0], ["O", "S-P"], A[2]], "'S-P' is not of scheme IOB2"),
         ([A[0], ["O", "NN"], A[2]], "'NN' is not of scheme IOB2"),
     ],
