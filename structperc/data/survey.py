@@ -86,11 +86,11 @@ def survey(file: str, reading: Reading = AS_IT_IS) -> Survey:
         return _treebank(file, reading)
     if not reading.columns:
         check_columns(lines, 1, file)
-    named = reading.columns or (named_columns(lines[0]) if lines else None)
-    given = named or ["word", *(f"column{n}" for n in range(2, field_count(lines) + 1))]
+    known = reading.columns or (named_columns(lines[0]) if lines else None)
+    given = known or ["word", *(f"column{n}" for n in range(2, field_count(lines) + 1))]
     corpus = conll_corpus(lines, given, file)
-    roles = list(given) if named else _roles(corpus)
-    if not named:
+    roles = list(given) if known else _roles(corpus)
+    if not known:
         named = {role: values for role, values in zip(roles, corpus.columns.values(), strict=True) if role != "_"}
         corpus = replace(corpus, columns=named)
     return _of_corpus(file, roles, None, corpus, reading.labels)
