@@ -47,9 +47,11 @@ def columns_of_table(path: str | Path, encoding: str = "utf-8") -> list[str]:
     if kind not in (*JSON, *DELIMITERS):
         return (_saved(path) if kind == FOLDER else _parquet(path)).column_names
     text = read_whole(path, encoding)
-    rows: Iterator[Row] = iter(json_rows(lines_of(text), str(path)))
+    rows: Iterator[Row]
     if kind in DELIMITERS:
         rows = _csv_rows(text, DELIMITERS[kind], str(path))
+    else:
+        rows = iter(json_rows(lines_of(text), str(path)))
     return [name for _, row in islice(rows, 1) for name in row]
 
 
