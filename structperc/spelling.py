@@ -8,7 +8,7 @@ LONGEST = 60  # characters of a quotation
 # Characters that show nothing although `str.isprintable` says otherwise: joiners, fillers, selectors of variants.
 _UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
 _FORMAT = "\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0001\U000e0020-\U000e007f"
-_INVISIBLE = re.compile(f"[{_UNSEEN}{_FORMAT}]")
+INVISIBLE = re.compile(f"[{_UNSEEN}{_FORMAT}]")
 _BLANK = re.compile(rf"[\s{_UNSEEN}{_FORMAT}]*")
 
 
@@ -26,7 +26,7 @@ def visible(text: str) -> str:
         >>> print(visible("B-PER\u200b"))
         B-PER\u200b
     """
-    return text if text.isascii() else _INVISIBLE.sub(_escape, text)
+    return text if text.isascii() else INVISIBLE.sub(_escape, text)
 
 
 def quoted(text: str) -> str:

@@ -124,9 +124,8 @@ def configuration_text(
     Remarks on the file become comments.
     """
     data = (data_lines if found.table is None else table_lines)(found, further, encoding)
-    features = [
-        f"        - {{of: [{written(role)}], at: [-1, 0, 1]}}  # the column of that name\n" for role in extra(found)
-    ]
+    comment = "# a column, which new text must have, too"
+    features = [f"        - {{of: [{written(role)}], at: [-1, 0, 1]}}  {comment}\n" for role in extra(found)]
     summary = " ".join(f"{found.file}: {found.size}".split())
     notes = "".join(f"# {' '.join(visible(remark).split())}\n" for remark in remarks)
     return TEMPLATE.format(summary=summary, remarks=notes, own=own, data="\n".join(data), features="".join(features))
@@ -139,7 +138,9 @@ def data_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[
     more = "dev and test may be added" if len(files) < 3 else "relative to path"
     kept = {"word", "label", *extra(found)}
     columns = [written(role if role in kept else "_") for role in found.roles]
-    roles = f"columns: [{', '.join(columns)}]", "a name for each column, _ skips one; `label` is what is learned"
+    skipped = ", others with labels of its types are skipped" if found.rivals else ""
+    about = f"a name for each column, _ skips one; `label` is what is learned{skipped}"
+    roles = f"columns: [{', '.join(columns)}]", about
     source = {"scheme": "none" if found.scheme == "none" else "IOB2"}
     lines = [
         (f"path: {written(str(folder))}", "a folder; relative ones start where the command runs"),

@@ -17,7 +17,7 @@ distinct.py, column.py                       a column -> its distinct strings, a
 corpus.py                                    rows -> `Corpus`, sentences or documents as flat columns
 normalise.py                                 labels of a corpus repaired and brought into another tag scheme
 stretches.py, array_folder.py                arrays in memory or in files, of which stretches are read; folders of them
-holdout.py, pieces.py                        the last sequences of a corpus, held out; where it is cut into pieces
+holdout.py, pieces.py                        sequences of a corpus that are held out; where it is cut into pieces
 tags.py                                      tag schemes: what may follow what, and where a segment begins
 labels.py                                    `LabelSet`: the labels of a task by number, and their masks
 segments.py, segment_masks.py                segments of labellings: their one reader; the same for tensors of label ids

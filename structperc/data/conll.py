@@ -160,8 +160,8 @@ def _uneven(place: str, line: str, first: int, token: str, how: LineFormat) -> I
     """The error for a line with another number of fields than the first token, and what may be the reason."""
     found, width = (len(_fields(one, how.separator)) for one in (line, token))
     advice = ""
-    if line.startswith("#") and not how.comments:
-        advice = "; if this is a comment, set comments: true"
+    if not how.comments and (line.startswith("#") or token.startswith("#")):
+        advice = f"; if {'this' if line.startswith('#') else f'line {first}'} is a comment, set comments: true"
     elif how.separator != "tab" and 1 < len(_fields(line, "tab")) == len(_fields(token, "tab")):
         advice = "; if fields hold spaces, set separator: tab"
     return InputError(f"{place}: {counted(found, 'field')}, but line {first} has {width}: {quoted(line)}{advice}")
@@ -468,7 +468,9 @@ def _chosen(
         chosen.append(predicted)
     for column in chosen:
         if len(column) != corpus.tokens:
-            raise InputError(f"{corpus.name}: {len(column)} predicted labels for {corpus.tokens} tokens")
+            raise InputError(
+                f"{corpus.name}: {counted(len(column), 'predicted label')} for {counted(corpus.tokens, 'token')}"
+            )
         for value in set(column):
             if (_NO_TAB_FIELD if separator == "tab" else _NO_FIELD).search(value):
                 place = corpus.where(list(column).index(value))

@@ -11,6 +11,7 @@ from structperc.data.column import Column
 from structperc.data.distinct import DistinctStrings, number_strings
 from structperc.data.reading import UNITS
 from structperc.errors import InputError
+from structperc.spelling import counted
 
 if TYPE_CHECKING:
     import datasets
@@ -38,7 +39,7 @@ class Corpus:
         _check_words(self.columns, self.name)
         for role, values in self.columns.items():
             if len(values) != self.tokens:
-                raise InputError(f"{self.name}: column {role!r} has {len(values)} values, not {self.tokens}")
+                raise InputError(f"{self.name}: column {role!r} has {counted(len(values), 'value')}, not {self.tokens}")
 
     @classmethod
     def from_sentences(
@@ -65,7 +66,7 @@ class Corpus:
                 column += sentence[role]
                 ends[role].append(len(column))
         if documents is not None and len(documents) != number:
-            raise InputError(f"{name}: {len(documents)} document ids for {number} sentences")
+            raise InputError(f"{name}: {counted(len(documents), 'document id')} for {counted(number, 'sentence')}")
         lengths = {role: np.diff(column) for role, column in (ends or {"word": [0]}).items()}
         ids = np.arange(number) if documents is None else np.asarray(documents, dtype=np.int64)
         return cls(flat or {"word": []}, *_boundaries(lengths, ids, unit, name), name)
@@ -200,7 +201,7 @@ def _is_text(rows: "datasets.Dataset", role: str) -> bool:
 def _strings(values: Any, column: str) -> Column:
     """Arrow strings as a column."""
     if values.null_count:
-        raise InputError(f"{column} has {values.null_count} tokens without a value")
+        raise InputError(f"{column} has {counted(values.null_count, 'token')} without a value")
     coded = values.dictionary_encode()
     return Column.numbered(coded.dictionary.to_pylist(), coded.indices.to_numpy())
 
@@ -221,7 +222,7 @@ def _boundaries(
     for role, counts in lengths.items():
         if (wrong := np.flatnonzero(counts != lengths["word"])).size:
             at, words = wrong[0], lengths["word"]
-            raise InputError(f"{name}: sentence {at + 1} has {words[at]} words but {counts[at]} of {role!r}")
+            raise InputError(f"{name}: sentence {at + 1} has {counted(words[at], 'word')} but {counts[at]} of {role!r}")
     sentences = _to_boundaries(lengths["word"])
     if unit == "sentence":
         return sentences, sentences, documents

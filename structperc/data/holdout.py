@@ -5,6 +5,7 @@ import numpy as np
 from structperc.data.corpus import Corpus
 from structperc.data.tags import read_tag
 from structperc.errors import InputError
+from structperc.spelling import counted
 
 
 def held_out(corpus: Corpus, holdout: float, scheme: str, seed: int) -> tuple[Corpus, Corpus]:
@@ -18,7 +19,9 @@ def held_out(corpus: Corpus, holdout: float, scheme: str, seed: int) -> tuple[Co
         return corpus.subset(~chosen), corpus.subset(chosen)
     kept = len(corpus) - int(holdout)
     if kept < 1:
-        raise InputError(f"data.holdout is {holdout}, but {corpus.name} has {len(corpus)} sequences: hold out fewer")
+        raise InputError(
+            f"data.holdout is {holdout}, but {corpus.name} has {counted(len(corpus), 'sequence')}: hold out fewer"
+        )
     return corpus.stretch(0, kept), corpus.stretch(kept, len(corpus))
 
 

@@ -14,6 +14,7 @@ from torch.nn.functional import pad
 from structperc.data.text import expand, read_lines
 from structperc.data.words import word_hashes
 from structperc.errors import InputError
+from structperc.spelling import counted
 
 
 class LowerCaseLexicon(nn.Module):
@@ -95,5 +96,5 @@ def _of_file(path: Path, modified: int, column: int | None) -> np.ndarray:
 
 def _field(path: Path, number: int, fields: list[str], column: int) -> str:
     if column >= len(fields):
-        raise InputError(f"{path}:{number}: has {len(fields)} columns; set the lexicon's column below that")
+        raise InputError(f"{path}:{number}: has {counted(len(fields), 'column')}; set the lexicon's column below that")
     return fields[column]

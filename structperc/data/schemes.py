@@ -33,6 +33,7 @@ NO_SEGMENT = "no segment in the training data: nothing but O will be learned"
 OTHER_OUTSIDE = ("o", "0", "_", "-", "OUT", "OTHER", "Other", "other", "NONE", "None", "none", "NIL", "null")
 ENOUGH = 0.5  # share of the tokens with other labels than "O" that must be of a scheme
 ENOUGH_UNUSUAL = 0.8  # the same, for labels of another form than "B-TYPE"
+TYPICAL = 3  # labels of segments are at most so many times as frequent as "O"
 NEAR = 0.1  # share of all tokens: schemes that leave so many more unread are compared by illegal labels, too
 
 
@@ -61,7 +62,7 @@ class Fit(NamedTuple):
             return f"{self.prefixed:,} of {self.inside:,} labels fit {self.scheme}" if self.misfits else None
         if self.prefixed:
             return f"{self.prefixed:,} of {self.inside:,} labels have prefixes such as B-, too few for a tag scheme"
-        if self.outside > self.inside:
+        if self.outside * TYPICAL > self.inside:
             return "labels have no prefixes such as B-, so they are learned and scored token by token"
         return None
 
@@ -123,10 +124,9 @@ def _cost(
 ) -> tuple[int, int, bool]:
     """How many labels are illegal or unread, how many of them unread, and whether the scheme is not the usual one."""
     name, missing = how.name, sum(unread.values())
-    tags = {
-        label: NO_TAG if label is None or label in unread else read_tag(label, name) for pair in pairs for label in pair
-    }
-    illegal = sum(n for (a, b), n in pairs.items() if not follows(tags[a], tags[b], how.scheme))
+    known = {pair: n for pair, n in pairs.items() if unread.keys().isdisjoint(pair)}  # what may follow others is open
+    tags = {label: NO_TAG if label is None else read_tag(label, name) for label in chain.from_iterable(known)}
+    illegal = sum(n for (a, b), n in known.items() if not follows(tags[a], tags[b], how.scheme))
     return missing + illegal, missing, how.scheme != USUAL
 
 

@@ -127,12 +127,17 @@ class Survey(NamedTuple):
         for label, n in self.fit.misfits.items():
             at = labels.index(label)
             meant = meant_label(label, self.scheme)
-            found = [f"as have {counted(n - 1, 'other')}"] if n > 1 else []
+            found = [
+                f"{self.place} {self.line(at)} has {quoted(label)}",
+                *([f"which occurs {n:,} times"] if n > 1 else []),
+            ]
             if meant is not None:
                 found.append(f"perhaps {meant} is meant")
+            elif self.corpus.columns["word"][at] == "#":
+                found.append("perhaps this is a comment")
             elif at == 0:
                 found.append("perhaps this is a line of names of columns")
-            yield f"{self.place} {self.line(at)} has {quoted(label)}{''.join(f', {more}' for more in found)}"
+            yield ", ".join(found)
 
     def _outside(self) -> str:
         return notation(self.scheme).outside

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from structperc.errors import InputError
+from structperc.spelling import INVISIBLE
 
 Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU", "BMES", "BMEWO", "none"]  # none: labels that are no segments
 OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
@@ -145,7 +146,7 @@ def meant_label(label: str, scheme: str) -> str | None:
         >>> [meant_label(label, "IOB2") for label in ("b-PER", "PER_I", "0", "X")]
         ['B-PER', 'I-PER', 'O', None]
     """
-    how, text = notation(scheme), label.strip()
+    how, text = notation(scheme), INVISIBLE.sub("", label).strip()
     if text in ("O", "o", "0"):
         return how.outside
     for gap in (*GAPS, "\u2010", "\u2011", "\u2013", "\u2014", "\u2212"):

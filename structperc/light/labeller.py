@@ -102,12 +102,24 @@ class Labeller(ABC):
     @property
     def needs(self) -> str | None:
         """What new text must have for a tagger that reads more than words, as an error says it; None for others."""
-        *some, last = [role for role in self.features.columns if role != "word"] or [""]
-        if not last:
+        if not self._further:
             return None
-        further = f"{', '.join(some)} and {last}" if some else last
         lines = " ".join(self.features.columns)
-        return f"this model reads {further} besides the word, which running text lacks; give columns: {lines}"
+        return f"this model reads {self._further} besides the word, which running text lacks; give columns: {lines}"
+
+    @property
+    def input_summary(self) -> str:
+        """What new text must have, as a summary says it."""
+        if not self._further:
+            return "words, in running text or a token per line"
+        lines = " ".join(self.features.columns)
+        return f"a token per line in the columns {lines}, since the model reads {self._further}"
+
+    @property
+    def _further(self) -> str:
+        """The columns that are read besides the word, as a list in a sentence."""
+        *some, last = [role for role in self.features.columns if role != "word"] or [""]
+        return f"{', '.join(some)} and {last}" if some else last
 
     def read(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Corpus:
         """Return sentences as a corpus.

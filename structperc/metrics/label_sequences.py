@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from structperc.errors import InputError
+from structperc.spelling import counted
 
 
 def label_sequences(value: Iterable[Any], name: str) -> list[list[str]]:
@@ -44,11 +45,6 @@ def check_same_lengths(
             raise InputError(
                 f"sentence {n}: {one} has {counted(len(a), 'label')}, {other} has {len(b)}; give one for each token"
             )
-
-
-def counted(n: int, what: str) -> str:
-    """Return a number with the name of what is counted: "1 label", "2 labels"."""
-    return f"{n} {what}{'s' * (n != 1)}"
 
 
 def _labels(labels: Any, place: str) -> list[str]:

@@ -26,6 +26,7 @@ from structperc.reports.epoch_bar import shown_by
 from structperc.reranking.bayes_point import seed_all
 from structperc.reranking.list_cache import ListCache, fingerprint, unlearned_description
 from structperc.reranking.lists import CandidateLists, Listed
+from structperc.spelling import counted
 from structperc.taggers.builder import Builder
 from structperc.taggers.tagger import Tagger
 
@@ -243,7 +244,9 @@ def fold_numbers(documents: np.ndarray, folds: int, seed: int) -> np.ndarray:
     """
     ids, which = np.unique(documents, return_inverse=True)
     if len(ids) < folds:
-        raise InputError(f"jackknife.folds is {folds}, but the training data has {len(ids)} documents: set fewer")
+        raise InputError(
+            f"jackknife.folds is {folds}, but the training data has {counted(len(ids), 'document')}: set fewer"
+        )
     fold = np.empty(len(ids), np.int64)
     fold[np.random.default_rng(seed).permutation(len(ids))] = np.arange(len(ids)) % folds
     return fold[which]

@@ -18,12 +18,12 @@ from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.inspection.ranked_weights import Weights, weights
 from structperc.metrics import segment_f1_score
-from structperc.metrics.label_sequences import counted
 from structperc.scorers import SparseLinear
 from structperc.sklearn.algorithms import Numbers, algorithm_of, refuse
 from structperc.sklearn.quiet_fit import Held, trained
 from structperc.sklearn.sentences import FEATURES, FORMS, LABEL, Form, Sentences, read_labels, read_sentences
 from structperc.sklearn.tagger_state import state_of, tagger_of
+from structperc.spelling import counted
 from structperc.taggers import Tagger
 
 AUTO = "auto"

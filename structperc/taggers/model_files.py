@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,6 +19,7 @@ from structperc.own_parts import place_of_failure
 FORMAT = 4
 READ = (2, 3, FORMAT)  # format 2 had no checksums, 3 had whole tables and no hashed features
 CONFIG, WEIGHTS = "model.json", "model.safetensors"
+BELOW = tuple(f"{depth}{CONFIG}" for depth in ("*/", "*/*/", "*/*/*/"))  # where models of a run or a study are
 CHECKSUMS = "checksums"
 KEPT = "training_files"  # how they were read; models of earlier versions lack it
 FEATURES = "features."  # begins the names of the arrays of features
@@ -62,7 +64,7 @@ def read_configuration(folder: Path) -> Configuration:
     """
     for name in (CONFIG, WEIGHTS):
         if not (folder / name).is_file():
-            raise InputError(f"no saved model here ({name} is missing)")
+            raise InputError(f"no saved model here ({name} is missing){_suggestion(folder)}")
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     _check_format(config)
     entries = {name: value for name, value in config.items() if name != CHECKSUMS}
@@ -70,6 +72,15 @@ def read_configuration(folder: Path) -> Configuration:
         return Configuration(entries, False, changed=config["format"] != READ[0])
     sealed = _check_sums(config[CHECKSUMS], entries, folder)
     return Configuration(entries, sealed, not sealed)
+
+
+def _suggestion(folder: Path) -> str:
+    """What a message adds about the models in folders below, such as that of a run."""
+    below = (file.parent for pattern in BELOW for file in folder.glob(pattern) if (file.parent / WEIGHTS).is_file())
+    found = [str(one) for one in islice(below, 2)]
+    if not found:
+        return ""
+    return f"; did you mean {found[0]}?" if len(found) == 1 else f"; name one of those below, such as {found[0]}"
 
 
 def read_arrays(folder: Path) -> dict[str, np.ndarray]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytorch_lightning as pl
 
 from structperc.batching.sequence_data import SequenceData
+from structperc.spelling import counted
 from structperc.taggers.sequence_tagger import SequenceTagger
 from structperc.training.cost import parameters
 
@@ -36,4 +37,4 @@ def opening_lines(run: Path, data: SequenceData, tagger: SequenceTagger) -> Iter
     sizes = [f"{split} {len(data.corpus(split)):,}" for split in ("train", "dev", "test") if data.has(split)]
     yield f"run: {run}"
     yield f"data: {', '.join(sizes)} {data.unit}s"
-    yield f"model: {parameters(tagger):,} weights, {len(tagger.labels)} labels"
+    yield f"model: {parameters(tagger):,} weights, {counted(len(tagger.labels), 'label')}"

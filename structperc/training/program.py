@@ -247,6 +247,7 @@ class Program(LightningCLI):
             print(f"best epoch: {best} of {epochs} ({best_score(self.checkpoints, score_name(self.model))})")
         print(f"{epochs} epochs, {seconds:.1f} seconds of training{by_part(spent)}")
         print(f"model: {self.folder / 'model'}")
+        print(f"new text: {self.model.input_summary}")
         for path in filter(None, kept):
             print(f"predictions: {path}")
 

@@ -16,6 +16,7 @@ from structperc import cli, commands
 from structperc.cli import main
 from structperc.commands import COMMANDS
 from structperc.commands.command import Command
+from structperc.commands.complaint import with_own_options
 from structperc.commands.program import TRAININGS
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean
@@ -230,3 +231,25 @@ def test_debug_shows_the_traceback_before_the_line(error, ended):
     assert plain[0] == with_trace[0]
     assert with_trace[1][0] == "Traceback (most recent call last):"
     assert with_trace[1][-1] == plain[1][-1]
+
+
+@pytest.mark.parametrize(
+    ("advice", "command", "expected"),
+    [
+        ("this is utf-16 text; set encoding: utf-16", "tag", "this is utf-16 text; set --encoding utf-16"),
+        ("set encoding: utf-8, latin-1, ...", "check", "set --encoding utf-8, latin-1, ..."),
+        ("a:1: 3 fields; set comments: true", "evaluate", "a:1: 3 fields; set --comments"),
+        ("set separator: tab", "fit", "set data.separator: tab"),
+        ("set labels: IOB2 TYPE-B", "init", "set --labels 'IOB2 TYPE-B'"),
+        ("set scheme: none", "check", "set --labels none"),
+        ("set scheme: none", "compare", "set scheme: none"),
+        ("set search.k >= 2", "fit", "set search.k >= 2"),
+    ],
+)
+def test_advice_names_the_options_of_the_command(advice, command, expected):
+    assert with_own_options(advice, command) == expected
+
+
+def test_invisible_characters_are_shown():
+    assert str(InputError("label 'B\u200b-\ufe0fX' \ufeff")) == r"label 'B\u200b-\ufe0fX' \ufeff"
+    assert str(InputError("Zoë \U0001f600")) == "Zoë \U0001f600"

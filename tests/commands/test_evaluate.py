@@ -87,8 +87,8 @@ def test_the_training_file_is_read_as_it_was(run, numbered, said):
         fields[2] if len(fields) > 1 else "" for fields in (line.split("\t") for line in NUMBERED.splitlines())
     ]
     words = file.with_name("words.txt")
-    words.write_text("Bo\nmet\n")
-    assert without_names(run("tag", model, words)) == "Bo B-PER\nmet O\n"
+    words.write_text("Anna\nLind\nleft\n")
+    assert without_names(run("tag", model, words)) == "Anna B-PER\nLind I-PER\nleft O\n"
 
 
 @pytest.mark.parametrize("cells", [slice(0, 2), slice(0, 3), slice(1, 4)])
@@ -123,14 +123,14 @@ def test_gold_of_files_with_predictions_is_found(run, fails, numbered, said, tmp
 
 def test_predictions_are_no_gold(run, fails, numbered, tmp_path):
     words = _tagged_words(run, numbered.run / "model", tmp_path)
-    assert words.read_text() == "#columns=word,predicted O\n\nBo B-PER\nmet O\n"
+    assert words.read_text() == "#columns=word,predicted O\n\nAnna B-PER\nLind I-PER\nleft O\n"
     assert "no gold labels" in fails("evaluate", numbered.run / "model", words)
     assert "no labels to learn" in fails("init", words)
     assert "no column of labels" in run("check", words)
 
 
 def _tagged_words(run, model, folder):
-    (folder / "words.txt").write_text("Bo\nmet\n")
+    (folder / "words.txt").write_text("Anna\nLind\nleft\n")
     run("tag", model, folder / "words.txt", "-o", folder / "labelled.txt")
     return folder / "labelled.txt"
 

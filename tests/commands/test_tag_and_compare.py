@@ -51,6 +51,45 @@ def test_tag_finds_the_words_in_the_column_that_is_named(run, file, model):
         assert [fields[:2] for sentence in found for fields in sentence][:2] == [["x", "Anna"], ["y", "sleeps"]]
 
 
+def test_tag_and_evaluate_leave_comments_out(run, fails, file, model):
+    text = "# id 7\nAnna B-PER\n# O\nsleeps O\n\n# id 8\nRome B-LOC\n"
+    assert "1: 3 fields" not in fails("tag", model, file(text), "--columns", "word", "_")
+    assert "set --comments" in fails("evaluate", model, file("Anna B-PER\n# id 7\n"))
+    given = ("--columns", "word", "_", "--comments")
+    found = without_names(run("tag", model, file(text), *given)).splitlines()
+    assert [len(line.split()) for line in found] == [3, 3, 3, 3, 0, 3, 3]
+    assert [line.split()[:2] for line in found] == [line.split()[:2] for line in text.splitlines()]
+    plain = file("Anna B-PER\n# O\nsleeps O\n\nRome B-LOC\n", "plain.txt")
+    assert [one for one in found if " id " not in one] == without_names(run("tag", model, plain)).splitlines()
+    options = ("--unit", "sentence")
+    assert run("evaluate", model, file(text), "--comments", *options) == run("evaluate", model, plain, *options)
+
+
+def test_fields_that_hold_spaces_stay_together(run, fails, file, model, tmp_path):
+    text = "New York\tB-LOC\nsleeps\tO\n\nAnna\tB-PER\n"
+    assert "set --separator tab" in fails("evaluate", model, file(text))
+    assert "New York" not in fails("evaluate", model, file("New York\tB-X\n"), "--separator", "space")
+    run("tag", model, file(text), "--separator", "tab", "-o", tmp_path / "out.txt")
+    lines = without_names((tmp_path / "out.txt").read_text()).splitlines()
+    assert [line.count("\t") for line in lines] == [2, 2, 0, 2]
+    assert lines[0].startswith("New York\tB-LOC\t")
+    printed = run("evaluate", model, tmp_path / "out.txt", "--separator", "tab", "--unit", "sentence")
+    assert "processed 3 tokens with 2 phrases" in printed
+    assert "token accuracy" in run("compare", tmp_path / "out.txt", tmp_path / "out.txt")
+
+
+def test_gold_in_another_notation(run, fails, file, model):
+    usual = file("Anna B-PER\nsleeps O\nRome B-LOC\nwaits I-LOC\n", "usual.txt")
+    other = file("Anna PER_u\nsleeps 0\nRome LOC_b\nwaits LOC_l\n", "other.txt")
+    options = ("--unit", "sentence", "--columns", "word", "label")
+    expected = run("evaluate", model, usual, *options)
+    assert run("evaluate", model, other, *options, "--labels", "BILOU TYPE_b 0") == expected
+    message = fails("evaluate", model, other, *options, "--labels", "IOB2")
+    assert "other.txt:1: label 'PER_u' is not of scheme IOB2" in message
+    assert "set --labels 'BILOU TYPE_b 0'" in message
+    assert "--labels" in fails("evaluate", model, other, *options, "--labels", "TYPE_b")
+
+
 def test_tag_leaves_lines_as_they_are(run, file, model):
     text = (
         "-DOCSTART-\t-X-\tO\n\nAnna\tNNP\tI-PER \nsleeps  VBZ O\n\n\n Rome\tNNP\tI-LOC\n-DOCSTART- -X- O\n\nher\tPRP\tO"

@@ -224,6 +224,7 @@ def test_marks_of_files_that_were_joined_are_dropped(tmp_path):
             {},
             ":2: 3 fields, but line 1 has 2: '# comment here'; if this is a comment, set comments: true",
         ),
+        ("# a b\nc O\n", {}, ":2: 2 fields, but line 1 has 3: 'c O'; if line 1 is a comment, set comments: true"),
         ("", {}, ": there are no tokens in this file"),
         ("-DOCSTART- O\n\n# x\n", {"comments": True}, ": there are no tokens in this file"),
         (b"a O\n\xe9t\xe9 O\n", {}, ":2: byte 0xe9 is not utf-8; set encoding: latin-1, perhaps"),

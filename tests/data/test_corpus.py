@@ -148,7 +148,7 @@ def test_documents_must_be_known_and_together():
 
 
 def test_tokens_without_a_value():
-    with pytest.raises(InputError, match="f: column 'word' has 1 tokens without a value"):
+    with pytest.raises(InputError, match="f: column 'word' has 1 token without a value"):
         Corpus.from_dataset(Dataset.from_dict({"word": [["a", None]]}), name="f")
 
 

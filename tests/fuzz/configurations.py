@@ -38,8 +38,8 @@ FURTHER = {  # options that the right configurations leave out; not those that m
     },
     "checkpoint": {"monitor": "dev/score", "mode": "max", "every_n_epochs": 1, "save_top_k": 1, "filename": "best"},
     "data": {"strict": False, "eval_batch_size": 16, "shuffle": True, "seed": 1, "predict": "dev", "holdout": 0,
-             "labels": "IOB2", "scheme": "IOB2", "types": {"PER": "NAME"}, "encoding": "utf-8",
-             "docstart": "-DOCSTART-"},
+             "holdout_seed": 1, "comments": False, "separator": "whitespace", "labels": "IOB2", "scheme": "IOB2",
+             "types": {"PER": "NAME"}, "encoding": "utf-8", "docstart": "-DOCSTART-"},
     "model": {"gamma": 1.0, "init_from": None},
 }  # fmt: skip
 

@@ -205,7 +205,7 @@ def test_no_words_at_all(perceptron):
 
 
 def test_columns_of_unequal_length(perceptron):
-    with pytest.raises(InputError, match="sentence 2 has 1 words but 2"):
+    with pytest.raises(InputError, match="sentence 2 has 1 word but 2"):
         perceptron.tag(
             [{"word": ["a"], "pos": ["b"], "chunk": ["c"]}, {"word": ["a"], "pos": ["b", "b"], "chunk": ["c"]}]
         )
@@ -218,7 +218,7 @@ def test_a_string_is_no_sentence(likely):
                 method(sentences)
     with pytest.raises(InputError, match="a word is a string, not 3"):
         likely.tag([["Anna", 3]])
-    with pytest.raises(InputError, match="1 document ids for 2 sentences"):
+    with pytest.raises(InputError, match="1 document id for 2 sentences"):
         likely.tag([["Anna"], ["Bo"]], documents=[0])
 
 

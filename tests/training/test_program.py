@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 from nested import assert_same
+from tiny import without_names
 
 from structperc.cli import main
 from structperc.errors import InputError
@@ -74,7 +75,7 @@ def test_fit_writes_the_predictions_of_its_model(trained, split):
     written = path.read_text()
     assert trained.again("predict", "--ckpt_path=best", f"--data.predict={split}") == 0
     assert path.read_text() == written
-    rows = [line.split() for line in written.splitlines() if line and "DOCSTART" not in line]
+    rows = [line.split() for line in without_names(written).splitlines() if line and "DOCSTART" not in line]
     right = sum(row[-1] == row[-2] for row in rows) / len(rows)
     assert right == json.loads((trained.folder / "results.json").read_text())[split]["token_accuracy"]
 
@@ -103,8 +104,9 @@ def test_held_out_sequences_choose_the_epoch_and_are_not_trained_on(runs):
 
 def test_predict_writes_columns(trained, capsys):
     assert trained.again("predict", "--ckpt_path=best", "--data.predict=test") == 0
-    lines = (trained.folder / "predictions" / "test.conll").read_text().splitlines()
-    assert lines[0].startswith("-DOCSTART-")
+    names, _, *lines = (trained.folder / "predictions" / "test.conll").read_text().splitlines()
+    assert names == "#columns=word,pos,chunk,evidence,label,predicted -X- -X- -X- O O"
+    assert lines[0] == "-DOCSTART- -X- -X- -X- O O"
     assert {len(line.split()) for line in lines if line} == {6}
 
 
