@@ -52,7 +52,7 @@ def test_an_array_is_the_same_as_lines(rows, indent):
     ],
 )
 def test_lines_that_are_wrong(line, named):
-    with pytest.raises(InputError, match="^a:2: ") as error:
+    with pytest.raises(InputError, match=r"^a:2: ") as error:
         json_rows(["{}", line], "a")
     assert named in str(error.value)
     assert "\n" not in str(error.value)
