@@ -78,7 +78,7 @@ _FROM_BRAT = 'write each text with its spans as a line of JSON, {"text": ..., "s
 
 
 def _survey_table(file: str, kind: str, reading: Reading) -> Survey:
-    from structperc.data.table_files import all_rows, read_table  # need `datasets`
+    from structperc.data.table_files import all_rows, read_best  # need `datasets`
 
     heading = kind not in DELIMITERS or bool(reading.columns) or _has_heading(_cells(file, kind, reading))
     rows = list(all_rows(file, reading.encoding, heading))
@@ -87,14 +87,10 @@ def _survey_table(file: str, kind: str, reading: Reading) -> Survey:
     first = next((row for _, row in rows if any(row.values())), {})
     columns = named_columns(reading.columns, file) if reading.columns else _columns(file, kind, rows)
     reader = Reader(columns, _label_names(file, columns, rows), heading=heading)
-    reports: list[SpanReport] = []
     lenient = Cutting(misaligned="expand", overlaps="longest")
     scheme = reading.labels if reading.labels not in (None, "none") else reader.scheme
     reader = reader._replace(cutting=lenient, scheme=scheme)
-    data = read_table(file, reader, reading.encoding, reports.append)
-    while reports and (better := reports[-1].better()):
-        reader = reader._replace(cutting=min(better.values(), key=lambda one: one[1])[0])
-        data = read_table(file, reader, reading.encoding, reports.append)
+    data, reader, report = read_best(file, reader, reading.encoding)
     corpus = Corpus.from_dataset(data, "sentence", file)
     placed = "line"
     if corpus.lines is None:
@@ -103,7 +99,7 @@ def _survey_table(file: str, kind: str, reading: Reading) -> Survey:
     roles = list(corpus.columns)
     others = [name for name in first if name not in columns.values() and name != EMPTY_ROWS]
     tool = tool_of(first) or ("Label Studio" if columns.get(SPANS) == MARKS and kind in JSON else None)
-    table = TableSurvey(kind, reader, tool, placed, reports[-1] if reports else None, others)
+    table = TableSurvey(kind, reader, tool, placed, report, others)
     given = scheme if SPANS in columns else reading.labels
     return of_corpus(file, roles, None, corpus, given)._replace(table=table)
 

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from structperc.data.annotations import Cutting
 from structperc.data.corpus import Corpus
 from structperc.data.reading import Reading
 from structperc.data.table_names import DELIMITERS, USUAL, candidate_columns, kind_of_table, named_columns
@@ -25,10 +26,11 @@ def is_table(file: str, columns: Sequence[str] | None) -> bool:
 def table_corpus(tagger: Labeller, file: str, reading: Reading) -> Corpus:
     """Return a table as a corpus of the unit and with labels in the scheme that `reading` names.
 
-    Its columns name roles as ROLE=COLUMN; without them columns are found by their usual names, which is said. Raises
-    InputError for columns that the tagger needs and nothing names, and as `data.Table` does.
+    Its columns name roles as ROLE=COLUMN; without them columns are found by their usual names, which is said. Spans are
+    read with the offsets and tokens with which most of them fit. Raises InputError for columns that the tagger needs
+    and nothing names, and as `data.Table` does.
     """
-    from structperc.data.table_files import all_rows, read_table  # need data sets
+    from structperc.data.table_files import all_rows, read_best  # need data sets
     from structperc.data.tables import Reader
 
     assert reading.unit is not None
@@ -41,7 +43,11 @@ def table_corpus(tagger: Labeller, file: str, reading: Reading) -> Corpus:
         tagger.check_words_alone()
     elif missing := [role for role in ("word", *tagger.features.columns) if role not in columns]:
         raise InputError(f"{file}: which column is {missing[0]!r}? add {missing[0]}=COLUMN to --columns")
-    rows = read_table(file, Reader(columns, scheme=reading.labels), reading.encoding)
+    rows, reader, report = read_best(file, Reader(columns, scheme=reading.labels), reading.encoding)
+    if report is not None and report.misfits:
+        raise InputError(f"{report.summary()}; correct the file")
+    if reader.cutting != Cutting():
+        logger.info("%s: read with offsets in %s, tokens of %s", file, reader.cutting.offsets, reader.cutting.tokens)
     return Corpus.from_dataset(rows, reading.unit, file)
 
 
