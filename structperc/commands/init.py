@@ -84,7 +84,7 @@ def run(arguments: list[str]) -> None:
 
 def check_split(file: str, found: "Survey", read: "Reading") -> None:
     """Raise InputError for a file of another split that cannot be read as that of the training data is."""
-    from structperc.data.table_names import kind_of_table
+    from structperc.data.table_names import DELIMITERS, kind_of_table
     from structperc.data.table_survey import survey_file
     from structperc.data.text import expand
 
@@ -94,8 +94,9 @@ def check_split(file: str, found: "Survey", read: "Reading") -> None:
             raise InputError(f"{file}: this is no table, but {found.file} is one; give files of one format")
         survey_file(file, read._replace(columns=[f"{role}={column}" for role, column in columns.items()]))
         return
-    if survey_file(file, read if found.tags else read._replace(columns=found.roles)).table is not None:
+    if kind_of_table(expand(file)) not in (None, *DELIMITERS):
         raise InputError(f"{file}: this is a table, but {found.file} is none; give files of one format")
+    survey_file(file, read if found.tags else read._replace(columns=found.roles))
 
 
 def configuration_text(found: "Survey", further: dict[str, str], encoding: str, own: str) -> str:

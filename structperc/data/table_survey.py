@@ -118,6 +118,8 @@ def _columns(file: str, kind: str, rows: Sequence[tuple[str, Mapping[str, Any]]]
     row = next((one for one in some if all(value not in (None, [], "") for value in one.values())), some[0])
     row = {name: value for name, value in row.items() if name != EMPTY_ROWS}
     among = candidate_columns(row, USUAL)
+    if kind in DELIMITERS and not among["word"] and among["sentence"] and _holds_sentences(some, among["sentence"][0]):
+        among["word"], among["sentence"] = among["sentence"][:1], []
     if kind in DELIMITERS and not (among["word"] and among["label"]) and not (among["text"] and among["spans"]):
         among |= _by_content(row, some)
     of_words = bool(among["word"] and (among["label"] or not among["spans"]))
@@ -188,7 +190,8 @@ def _cells(file: str, kind: str, reading: Reading) -> list[list[str]]:
 
 def _has_heading(cells: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names the columns: by usual names, or as it has no label although all others do."""
-    if any(usual_columns(role, cells[0]) for role in ("word", "text")):
+    usual = {role for role in USUAL if usual_columns(role, cells[0])}
+    if usual & {"word", "text"} or {"label", "sentence"} <= usual:
         return True
     columns = list(zip(*cells[1:], strict=False))
     tagged = [number for number, values in enumerate(columns) if number and _are_segments(values)]

@@ -215,6 +215,16 @@ def test_texts_with_spans_are_trained_without_a_change(begun):
         ("a.csv", "x,y\nBo,B-PER\nleft,O\n", {"columns": {"word": "x", "label": "y", "sentence": ""}}),
         ("a.csv", "tokens,ner_tags\nBo left,B-PER O\n", {"columns": {"word": "tokens", "label": "ner_tags"}}),
         (
+            "a.csv",
+            "Sentence #,Sentence,Tag\n1,Bo left,\"['B-PER', 'O']\"\n2,He left,\"['O', 'O']\"\n",
+            {"columns": {"word": "Sentence", "label": "Tag"}, "scheme": "IOB2"},
+        ),
+        (
+            "a.csv",
+            'text,id,label\nBo left,1,"[{""start"": 0, ""end"": 2, ""labels"": [""PER""]}]"\nNo,2,\n',
+            {"columns": {"text": "text", "spans": "label"}},
+        ),
+        (
             "a.tsv",
             "sentence_id\ttoken\ttag\n1\tBo\tB-PER\n1\tleft\tO\n2\tBo\tO\n",
             {"columns": {"word": "token", "label": "tag", "sentence": "sentence_id"}},
