@@ -73,7 +73,7 @@ def run(arguments: list[str]) -> None:
         raise InputError(f"{options.file}: there are no labels to learn; {how}")
     further = {name: file for name, file in (("dev", options.dev), ("test", options.test)) if file is not None}
     for file in further.values():
-        check_split(file, found, read)
+        found = with_split(file, found, read)
     text = configuration_text(found, further, options.encoding, options.output or "own.yaml")
     if options.output is None:
         print(text, end="")
@@ -82,8 +82,11 @@ def run(arguments: list[str]) -> None:
         print(f"{options.output}: structperc fit -c {options.output}")
 
 
-def check_split(file: str, found: "Survey", read: "Reading") -> None:
-    """Raise InputError for a file of another split that cannot be read as that of the training data is."""
+def with_split(file: str, found: "Survey", read: "Reading") -> "Survey":
+    """Return what was found of the training data, with how a file of another split is read, too.
+
+    Raises InputError for one that cannot be read in the same way.
+    """
     from structperc.data.table_names import DELIMITERS, kind_of_table
     from structperc.data.table_survey import survey_file
     from structperc.data.text import expand
@@ -92,11 +95,14 @@ def check_split(file: str, found: "Survey", read: "Reading") -> None:
         columns = found.table.reader.columns
         if kind_of_table(expand(file)) is None:
             raise InputError(f"{file}: this is no table, but {found.file} is one; give files of one format")
-        survey_file(file, read._replace(columns=[f"{role}={column}" for role, column in columns.items()]))
-        return
+        named = [f"{role}={column}" for role, column in columns.items()]
+        other = survey_file(file, read._replace(columns=named))
+        assert other.table is not None
+        return found._replace(table=found.table.joined(other.table))
     if kind_of_table(expand(file)) not in (None, *DELIMITERS):
         raise InputError(f"{file}: this is a table, but {found.file} is none; give files of one format")
     survey_file(file, read if found.tags else read._replace(columns=found.roles))
+    return found
 
 
 def configuration_text(found: "Survey", further: dict[str, str], encoding: str, own: str) -> str:

@@ -48,6 +48,16 @@ class TableSurvey(NamedTuple):
     spans: SpanReport | None  # for texts with spans
     others: list[str]  # columns without a role
 
+    def joined(self, other: "TableSurvey") -> "TableSurvey":
+        """Return how this table and another one, that of a further split, are read in the same way."""
+        names = max(self.reader.names, other.reader.names, key=lambda one: len(one.get("label", ())))
+        reader, spans = self.reader._replace(names=names), self.spans
+        if spans is not None and other.spans is not None:
+            of = other.spans if spans.cutting.offsets == "characters" else spans
+            texts, misfits = [*spans.texts, *other.spans.texts], [*spans.misfits, *other.spans.misfits]
+            spans = SpanReport(spans.name, of.cutting, texts, misfits, spans.joined)
+        return self._replace(reader=reader, spans=spans)
+
     @property
     def format(self) -> str:
         """What the file is, and what a row of it holds."""
@@ -80,7 +90,7 @@ _FROM_BRAT = 'write each text with its spans as a line of JSON, {"text": ..., "s
 def _survey_table(file: str, kind: str, reading: Reading) -> Survey:
     from structperc.data.table_files import all_rows, read_best  # need `datasets`
 
-    heading = kind not in DELIMITERS or bool(reading.columns) or _has_heading(_cells(file, kind, reading))
+    heading = kind not in DELIMITERS or _names_columns(file, reading)
     rows = list(all_rows(file, reading.encoding, heading))
     if not rows:
         raise InputError(f"{file}: there are no rows in this table")
@@ -180,7 +190,15 @@ def _in_one_piece(values: Sequence[Any]) -> bool:
 # -- CSV ------------------------------------------------------------------------------------------------------
 
 
-def _cells(file: str, kind: str, reading: Reading) -> list[list[str]]:
+def _names_columns(file: str, reading: Reading) -> bool:
+    """Whether the first row of CSV is a heading; without one, columns are called by their numbers."""
+    if reading.columns:
+        given = named_columns(reading.columns, file).values()
+        return not all(column.isdecimal() for column in given if column != EMPTY_ROWS)
+    return _has_heading(_cells(file, reading))
+
+
+def _cells(file: str, reading: Reading) -> list[list[str]]:
     """The first rows of CSV, the heading among them."""
     from structperc.data.table_files import all_rows
 

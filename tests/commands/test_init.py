@@ -286,3 +286,13 @@ def test_splits_of_two_formats_are_refused(tmp_path, monkeypatch, fails):
     Path("b.txt").write_text("Bo O\nleft O\n")
     assert "b.txt: this is no table" in fails("init", "a.jsonl", "--dev", "b.txt")
     assert "a.jsonl: this is a table" in fails("init", "b.txt", "--dev", "a.jsonl")
+
+
+def test_what_only_another_split_needs_is_written(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    Path("a.jsonl").write_text(lines(DOCCANO))
+    Path("b.jsonl").write_text(lines({"text": "Anna left", "entities": [[0, 2, "PER"]]}))
+    assert data_of(run("init", "a.jsonl", "--dev", "b.jsonl"))["misaligned"] == "expand"
+    Path("a.csv").write_text("Bo,B-PER\nleft,O\n")
+    found = data_of(run("init", "a.csv", "--dev", "a.csv"))
+    assert (found["heading"], found["files"]) == (False, {"train": "a.csv", "dev": "a.csv"})
