@@ -96,7 +96,7 @@ def run(arguments: list[str]) -> None:
 
 
 def split_surveys(found: "Survey", files: "Sequence[str]", read: "Reading") -> "list[Survey]":
-    """Return surveys of the training file and of the files of other splits, which are read as it is.
+    """Return surveys of the training file and of the files of other splits, all read in the same way.
 
     Raises InputError for a file of another format than the training file.
     """
@@ -105,15 +105,19 @@ def split_surveys(found: "Survey", files: "Sequence[str]", read: "Reading") -> "
     from structperc.data.table_survey import survey_file
     from structperc.data.text import expand
 
+    kinds = {file: kind_of_table(expand(file)) for file in files}
     if found.table is None:
-        if tables := [file for file in files if kind_of_table(expand(file)) not in (None, *DELIMITERS)]:
+        if tables := [file for file, kind in kinds.items() if kind not in (None, *DELIMITERS)]:
             raise InputError(f"{tables[0]}: this is a table, but {found.file} is none; give files of one format")
         return survey_alike(found, files, read)
-    columns = [f"{role}={column}" for role, column in found.table.reader.columns.items()]
-    others = [survey_file(file, read._replace(columns=columns)) for file in files]
-    if columns_files := [one.file for one in others if one.table is None]:
-        raise InputError(f"{columns_files[0]}: this is no table, but {found.file} is one; give files of one format")
-    return [found, *others]
+    if others := [file for file, kind in kinds.items() if kind is None]:
+        raise InputError(f"{others[0]}: this is no table, but {found.file} is one; give files of one format")
+    named = read._replace(columns=[f"{role}={column}" for role, column in found.table.reader.columns.items()])
+    surveys, table = [survey_file(file, named) for file in files], found.table
+    for other in surveys:
+        assert other.table is not None
+        table = table.joined(other.table)
+    return [found._replace(table=table), *surveys]
 
 
 def configuration_text(

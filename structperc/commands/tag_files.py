@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,8 +38,8 @@ def tag_files(labelling: Labelling, files: Sequence[str], output: str) -> None:
     """Label files, and those in folders, and write each into the folder `output`, which is made if need be.
 
     Each file keeps its path below the folder that was given, and its name; with a format its suffix is that of the
-    format. Marks of brat are a pair NAME.txt and NAME.ann for running text, NAME-1.txt, NAME-1.ann, ... for the texts
-    of another file; where a text file is in `output` already, as the one that was labelled, it gets its marks beside.
+    format. Marks of brat are a pair NAME.txt and NAME.ann for running text and columns without documents, NAME-1.txt,
+    NAME-1.ann, ... for the texts of another file. A text file that is in `output` itself gets its marks beside it.
 
     A file that fails is named on standard error, and the others are labelled. Raises InputError before anything is
     written if two files have one target or a file is its own, and at the end if some have failed.
@@ -133,20 +134,21 @@ def _whole(job: Job, plan: Plan) -> Iterator[Write]:
 @contextmanager
 def _pairs(job: Job, written: dict[Path, str], plan: Plan) -> Iterator[Write]:
     """Yield what writes a pair of files for each text."""
-    numbers = iter(range(1, 2**63))
+    numbers = count(1)
+    one = plan.form == "text" or (plan.form == "columns" and not plan.above.marked)
 
     def write(done: Done) -> None:
         for marks in done.marked:
             target = job.target
-            if plan.form != "text":
+            if not one:
                 target = target.with_stem(f"{target.stem}-{next(numbers)}")
             text = target.with_suffix(".txt")
-            before = 0
+            before = plan.mark if _is_same(text, job.file) else 0
+            if _is_same(text, job.file) and plan.form != "text":
+                raise InputError(f"{job.file}: its text would be written in its place; set -o to another folder")
             if written.setdefault(target, job.file) != job.file:
                 raise InputError(f"{job.file}: {target} holds marks of {written[target]} already; rename one")
-            if _is_same(text, job.file):
-                before = plan.mark
-            else:
+            if not _is_same(text, job.file):
                 write_lines(text, [marks.text])
             write_lines(target, brat_lines(*marks, before))
 

@@ -20,7 +20,7 @@ def run(arguments: list[str]) -> None:
     """Read the files, train the vectors and write them."""
     options = parser().parse_args(arguments)
 
-    from structperc.data.survey import survey
+    from structperc.data.table_survey import survey_file
     from structperc.encoders.cooccurrence import cooccurrence_vectors
     from structperc.encoders.vectors import check_vectors_target, write_vectors
     from structperc.progress import bar
@@ -28,7 +28,7 @@ def run(arguments: list[str]) -> None:
     check_vectors_target(options.output)
     texts = []
     for file in bar(options.files, "reading"):
-        corpus = survey(file, data_reading(options)).corpus
+        corpus = survey_file(file, data_reading(options)).corpus
         texts += corpus.sentences_of(corpus.columns["word"])
     words, vectors = cooccurrence_vectors(texts, options.width, options.window, options.cutoff)
     write_vectors(options.output, words, vectors)

@@ -12,6 +12,7 @@ even_columns.py                              a column file whose lines are all a
 conll.py, conllu.py, hub.py, synthetic.py    a file, a hub data set or a seed -> `datasets.Dataset`
 patterns.py                                  the sentences of synthetic.py
 tables.py, table_files.py, table_names.py    a sentence, a token or a marked text a row -> the same; parquet, JSON, CSV
+annotations.py, exports.py                   texts with spans -> tokens with labels; rows of annotation tools
 rows.py                                      the row format they share: one sentence per row
 distinct.py, column.py                       a column -> its distinct strings, and which of them is where; as a list
 corpus.py                                    rows -> `Corpus`, sentences or documents as flat columns
@@ -22,7 +23,7 @@ tags.py                                      tag schemes: what may follow what, 
 labels.py                                    `LabelSet`: the labels of a task by number, and their masks
 segments.py, segment_masks.py                segments of labellings: their one reader; the same for tensors of label ids
 schemes.py                                   the tag scheme of labels where nobody says
-survey.py                                    what a labelled file holds, found by looking at it
+survey.py, table_survey.py                   what a labelled file holds, found by looking at it
 yaml_file.py, typed.py                       YAML and JSON as plain values of the types that are due
 words.py, lexicon.py                         words by number, their shapes; which are usually in lower case
 

@@ -12,7 +12,7 @@ from structperc.errors import InputError
 ON_LINES = "write one object on each line"
 _OPENS = re.compile(r"""\s*(\{\s*["']|\[\s*\{|\[\s*["'].*["']\s*,\s*\{)""")
 _ALONE = re.compile(r"\s*[\[{]\s*")  # a line of pretty-printed JSON
-_INSIDE = re.compile(r"""\s*(["'].*|[\[{]\s*)""")  # the line after it
+_INSIDE = re.compile(r"""\s*(["'{].*|\[\s*)""")  # the line after it
 _EXTRA_COMMA = re.compile(r",(\s*[}\]])")
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from datasets import Dataset
 
-from structperc.data.annotations import TYPES, Tell, refuse_misfits
+from structperc.data.annotations import TYPES, SpanReport, Tell, refuse_misfits
 from structperc.data.exports import Row, exported_rows
 from structperc.data.json_lines import json_table
 from structperc.data.table_names import DELIMITERS, FOLDER, JSON, PARQUET, kind_of_table
@@ -37,6 +37,19 @@ def read_table(path: str | Path, reader: Reader, encoding: str = "utf-8", tell: 
         return table_rows(text_rows(read_whole(path, encoding), kind, name, reader.heading), reader, name, tell)
     known = f"{PARQUET}, {', '.join([*JSON, *DELIMITERS])}"
     raise InputError(f"{name}: a table is a file that ends in {known}, or a saved folder; rename it, or use Conll")
+
+
+def read_best(path: str | Path, reader: Reader, encoding: str = "utf-8") -> tuple[Dataset, Reader, SpanReport | None]:
+    """Return a table read with the offsets and tokens with which most spans fit, that way to read it, and the misfits.
+
+    What does not fit is read as `reader` says, and not refused.
+    """
+    reports: list[SpanReport] = []
+    data = read_table(path, reader, encoding, reports.append)
+    while reports and (better := reports[-1].better()):
+        reader = reader._replace(cutting=min(better.values(), key=lambda one: one[1])[0])
+        data = read_table(path, reader, encoding, reports.append)
+    return data, reader, reports[-1] if reports else None
 
 
 def all_rows(path: str | Path, encoding: str = "utf-8", heading: bool = True) -> Iterator[Row]:

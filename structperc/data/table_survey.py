@@ -48,6 +48,16 @@ class TableSurvey(NamedTuple):
     spans: SpanReport | None  # for texts with spans
     others: list[str]  # columns without a role
 
+    def joined(self, other: "TableSurvey") -> "TableSurvey":
+        """Return how this table and another one, that of a further split, are read in the same way."""
+        names = max(self.reader.names, other.reader.names, key=lambda one: len(one.get("label", ())))
+        reader, spans = self.reader._replace(names=names), self.spans
+        if spans is not None and other.spans is not None:
+            of = other.spans if spans.cutting.offsets == "characters" else spans
+            texts, misfits = [*spans.texts, *other.spans.texts], [*spans.misfits, *other.spans.misfits]
+            spans = SpanReport(spans.name, of.cutting, texts, misfits, spans.joined)
+        return self._replace(reader=reader, spans=spans)
+
     @property
     def format(self) -> str:
         """What the file is, and what a row of it holds."""
@@ -78,23 +88,19 @@ _FROM_BRAT = 'write each text with its spans as a line of JSON, {"text": ..., "s
 
 
 def _survey_table(file: str, kind: str, reading: Reading) -> Survey:
-    from structperc.data.table_files import all_rows, read_table  # need `datasets`
+    from structperc.data.table_files import all_rows, read_best  # need `datasets`
 
-    heading = kind not in DELIMITERS or bool(reading.columns) or _has_heading(_cells(file, kind, reading))
+    heading = kind not in DELIMITERS or _names_columns(file, reading)
     rows = list(all_rows(file, reading.encoding, heading))
     if not rows:
         raise InputError(f"{file}: there are no rows in this table")
     first = next((row for _, row in rows if any(row.values())), {})
     columns = named_columns(reading.columns, file) if reading.columns else _columns(file, kind, rows)
     reader = Reader(columns, _label_names(file, columns, rows), heading=heading)
-    reports: list[SpanReport] = []
     lenient = Cutting(misaligned="expand", overlaps="longest")
     scheme = reading.labels if reading.labels not in (None, "none") else reader.scheme
     reader = reader._replace(cutting=lenient, scheme=scheme)
-    data = read_table(file, reader, reading.encoding, reports.append)
-    while reports and (better := reports[-1].better()):
-        reader = reader._replace(cutting=min(better.values(), key=lambda one: one[1])[0])
-        data = read_table(file, reader, reading.encoding, reports.append)
+    data, reader, report = read_best(file, reader, reading.encoding)
     corpus = Corpus.from_dataset(data, "sentence", file)
     placed = "line"
     if corpus.lines is None:
@@ -103,7 +109,7 @@ def _survey_table(file: str, kind: str, reading: Reading) -> Survey:
     roles = list(corpus.columns)
     others = [name for name in first if name not in columns.values() and name != EMPTY_ROWS]
     tool = tool_of(first) or ("Label Studio" if columns.get(SPANS) == MARKS and kind in JSON else None)
-    table = TableSurvey(kind, reader, tool, placed, reports[-1] if reports else None, others)
+    table = TableSurvey(kind, reader, tool, placed, report, others)
     given = scheme if SPANS in columns else reading.labels
     return of_corpus(file, roles, None, corpus, given)._replace(table=table)
 
@@ -122,6 +128,8 @@ def _columns(file: str, kind: str, rows: Sequence[tuple[str, Mapping[str, Any]]]
     row = next((one for one in some if all(value not in (None, [], "") for value in one.values())), some[0])
     row = {name: value for name, value in row.items() if name != EMPTY_ROWS}
     among = candidate_columns(row, USUAL)
+    if kind in DELIMITERS and not among["word"] and among["sentence"] and _holds_sentences(some, among["sentence"][0]):
+        among["word"], among["sentence"] = among["sentence"][:1], []
     if kind in DELIMITERS and not (among["word"] and among["label"]) and not (among["text"] and among["spans"]):
         among |= _by_content(row, some)
     of_words = bool(among["word"] and (among["label"] or not among["spans"]))
@@ -182,7 +190,15 @@ def _in_one_piece(values: Sequence[Any]) -> bool:
 # -- CSV ------------------------------------------------------------------------------------------------------
 
 
-def _cells(file: str, kind: str, reading: Reading) -> list[list[str]]:
+def _names_columns(file: str, reading: Reading) -> bool:
+    """Whether the first row of CSV is a heading; without one, columns are called by their numbers."""
+    if reading.columns:
+        given = named_columns(reading.columns, file).values()
+        return not all(column.isdecimal() for column in given if column != EMPTY_ROWS)
+    return _has_heading(_cells(file, reading))
+
+
+def _cells(file: str, reading: Reading) -> list[list[str]]:
     """The first rows of CSV, the heading among them."""
     from structperc.data.table_files import all_rows
 
@@ -192,7 +208,8 @@ def _cells(file: str, kind: str, reading: Reading) -> list[list[str]]:
 
 def _has_heading(cells: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names the columns: by usual names, or as it has no label although all others do."""
-    if any(usual_columns(role, cells[0]) for role in ("word", "text")):
+    usual = {role for role in USUAL if usual_columns(role, cells[0])}
+    if usual & {"word", "text"} or {"label", "sentence"} <= usual:
         return True
     columns = list(zip(*cells[1:], strict=False))
     tagged = [number for number, values in enumerate(columns) if number and _are_segments(values)]

@@ -5,6 +5,8 @@ which is cut into tokens; `sentence` tells which tokens, one in each row, are of
 sentence, with lists or with strings that are split at white space.
 """
 
+import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 TEXT, SPANS, SENTENCE, DOCUMENT = "text", "spans", "sentence", "document"  # roles that are no columns of tokens
+_NO_COMMA = re.compile(r"""(['"])\s+['"]""")
 EMPTY_ROWS = ""  # the column of sentences of CSV whose sentences end with an empty row
 
 
@@ -115,11 +118,33 @@ def _sentences(found: Iterable[Row], reader: Reader) -> Iterator[Sentence]:
         columns = {}
         for role, column in _of_tokens(reader):
             value = _value(row, column, place)
-            values = value.split() if isinstance(value, str) else value
+            values = split_cell(value, f"{place}: column {column!r}") if isinstance(value, str) else value
             if not isinstance(values, Sequence):
                 raise InputError(f"{place}: column {column!r} holds {value!r:.40}, no list of strings; change columns")
             columns[role] = [_string(one, role, column, place, reader) for one in values]
         yield Sentence(place, _document(row, place, reader), columns, _line(place) * len(columns["word"]))
+
+
+def split_cell(value: str, place: str) -> list[str]:
+    """Return the words in a cell: between white space, or those of a list of strings as JSON or Python write it.
+
+    Raises InputError, which begins with `place`, for a list without commas, as NumPy prints it.
+
+    Example:
+        >>> split_cell("Anna left", "a.csv:2"), split_cell("['B-PER', 'O']", "a.csv:2")
+        (['Anna', 'left'], ['B-PER', 'O'])
+    """
+    if not (value.startswith("[") and value.endswith("]")):
+        return value.split()
+    try:
+        found = ast.literal_eval(value)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return value.split()
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        return value.split()
+    if _NO_COMMA.search(value):
+        raise InputError(f"{place} holds a list without commas; write spaces between words, or a list as JSON")
+    return found
 
 
 def _tokens(found: Iterable[Row], reader: Reader) -> Iterator[Sentence]:
@@ -189,7 +214,8 @@ def _spans(row: Mapping[str, Any], place: str, reader: Reader) -> list[TextSpan]
     if column in row and row[column] is None:
         raise InputError(f"{place}: column {column!r} holds nothing; write [] for no spans, or leave out the row")
     named = partial(_string, role=SPANS, column=column, place=place, reader=reader)
-    return read_spans(_value(row, column, place), column, place, named)
+    value = _value(row, column, place)
+    return read_spans([] if value == "" else value, column, place, named)  # an empty cell of CSV
 
 
 def _of_tokens(reader: Reader) -> list[tuple[str, str]]:

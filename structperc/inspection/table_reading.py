@@ -33,10 +33,11 @@ def table_corpus(tagger: Labeller, file: str, reading: Reading) -> Corpus:
     """Return a table as a corpus of the unit and with labels in the scheme that `reading` names.
 
     Its columns name roles as ROLE=COLUMN; without them those of the training files are taken, if they were tables and
-    these columns are there, or columns are found by their usual names, which is said. Raises InputError for columns
+    these columns are there, or columns are found by their usual names, which is said. Spans are read with the offsets
+    and tokens with which most of them fit, and otherwise as those of the training files. Raises InputError for columns
     that the tagger needs and nothing names, and as `data.Table` does.
     """
-    from structperc.data.table_files import all_rows, read_table  # need data sets
+    from structperc.data.table_files import all_rows, read_best  # need data sets
     from structperc.data.tables import Reader
 
     assert reading.unit is not None
@@ -53,7 +54,14 @@ def table_corpus(tagger: Labeller, file: str, reading: Reading) -> Corpus:
     elif missing := [role for role in ("word", *tagger.features.columns) if role not in columns]:
         raise InputError(f"{file}: which column is {missing[0]!r}? add {missing[0]}=COLUMN to --columns")
     reader = Reader(columns, scheme=reading.labels)._replace(**{**trained, "columns": columns})
-    rows = read_table(file, reader, reading.encoding)
+    rows, reader, report = read_best(file, reader, reading.encoding)
+    cutting = reader.cutting
+    if report is not None and any(
+        (cutting.misaligned if one.misaligned else cutting.overlaps) == "error" for _, one in report.misfits
+    ):
+        raise InputError(f"{report.summary()}; correct the file")
+    if cutting != Cutting():
+        logger.info("%s: read with offsets in %s, tokens of %s", file, cutting.offsets, cutting.tokens)
     return Corpus.from_dataset(rows, reading.unit, file)
 
 

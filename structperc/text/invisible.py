@@ -62,7 +62,8 @@ def condense(text: str) -> Condensed | None:
     picture = f"[{_EMOJI}](?:\u200d[{_EMOJI}]|{some})*"
     characters = re.compile(rf"{some}*(?:(\s)|((?!{some})(?:{picture}|\S{some}*)))")
     kept, starts, ends = [], [], []
-    for match in characters.finditer(text):
+    attached = text.rstrip(hidden)  # without those at the end that follow nothing visible: no match would end there
+    for match in characters.finditer(text if attached and not attached[-1].isspace() else attached):
         start, end = match.span(1) if match[1] else match.span()
         kept.append(match[1] or match[2][0])
         starts.append(start)

@@ -1,5 +1,6 @@
 """structperc check: counts that can be counted by hand."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -107,3 +108,25 @@ def test_lines_stay_within_80_columns(run):
 def test_bad_files(fails, content, options, complaint):
     Path("bad.txt").write_bytes(content)
     assert complaint in fails("check", "train.txt", "bad.txt", *options)
+
+
+def test_texts_with_spans(run):
+    rows = [{"text": "Anna Lind left", "spans": [[0, 4, "PER"], [5, 7, "PER"]]}, {"text": "\U0001f600 Bo", "spans": []}]
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    printed = run("check", "a.jsonl")
+    assert printed.startswith(
+        "a.jsonl: JSON lines, a text with spans in each row\n  sentences: 2, tokens: 5, documents"
+    )
+    assert "spans: 2, 1 of them does not fit the tokens" in printed
+    assert "a.jsonl:1: span 5..7 'Li' cuts the token 'Lind' at 5..9" in printed
+    assert "data.misaligned" in printed
+    assert "    PER                                2           2\n" in printed
+
+
+def test_tables_are_compared(run):
+    Path("a.csv").write_text("token,label\nAnna,B-PER\n\nAnna,B-PER\n")
+    Path("b.jsonl").write_text('{"tokens": ["Anna"], "tags": ["B-PER"]}\n{"tokens": ["Oslo"], "tags": ["B-GPE"]}\n')
+    printed = run("check", "a.csv", "b.jsonl")
+    assert "lines 2 and 4: Anna" in printed
+    assert "sentences that stand in both: 1 of 2\n    line 1, there 2: Anna" in printed
+    assert "types that are new: GPE (1)" in printed

@@ -247,3 +247,75 @@ def test_options_that_are_wrong(tmp_path):
         InMemory(dataset(), {"word": "words"}).corpus("train")
     with pytest.raises(InputError, match="train, row 1: column 'ner' holds 1, but there are 1 names"):
         InMemory(dataset(), COLUMNS, label_names={"label": ["O"]}).corpus("train")
+
+
+# -- spans that do not fit --------------------------------------------------------------------------------------
+
+
+def spans_of(rows, **options):
+    """The labels that a table of texts with spans has."""
+    data = Dataset.from_dict({"text": [text for text, _ in rows], "entities": [marks for _, marks in rows]})
+    return InMemory(data, TEXT, **options).corpus("train").columns["label"]
+
+
+def mark(start, end, kind="PER"):
+    return {"start": start, "end": end, "label": kind}
+
+
+WRONG = [
+    ("Anna Lind left Rome", [mark(0, 7), mark(5, 9, "ORG"), mark(14, 19, "LOC")]),
+    ("Bo left", [mark(0, 2), mark(3, 99)]),
+]
+
+
+def test_all_spans_that_do_not_fit_are_named_at_once():
+    with pytest.raises(InputError) as error:
+        spans_of(WRONG)
+    said = str(error.value)
+    assert "4 of 5 spans do not fit" in said
+    for kind in ("token cut 1", "white space at an edge 1", "outside of the text or empty 1", "overlap 1"):
+        assert kind in said
+    assert "row 1: span 0..7 'Anna Li' cuts the token 'Lind' at 5..9" in said
+    assert "row 2: span 3..99" in said
+    assert "data.misaligned: expand" in said
+    assert "data.overlaps: longest" in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("options", "labels"),
+    [
+        ({"misaligned": "expand", "overlaps": "longest"}, ["B-PER", "I-PER", "O", "B-LOC", "B-PER", "O"]),
+        ({"misaligned": "skip"}, ["O", "B-ORG", "O", "O", "B-PER", "O"]),
+    ],
+)
+def test_spans_that_do_not_fit_are_corrected_as_options_say(options, labels):
+    assert list(spans_of(WRONG, **options)) == labels
+    with pytest.raises(InputError, match="overlap"):
+        spans_of(WRONG, misaligned="expand")
+
+
+@pytest.mark.parametrize(("unit", "codec", "width"), [("utf-16", "utf-16-le", 2), ("utf-8", "utf-8", 1)])
+def test_offsets_that_count_something_else_are_recognised(unit, codec, width):
+    text = "Zoë 😀 met Bo in Rome."
+
+    def at(words):
+        start = text.index(words)
+        return mark(*(len(text[:end].encode(codec)) // width for end in (start, start + len(words))))
+
+    rows = [(text, [at("Zoë"), at("Bo"), at("Rome")])]
+    with pytest.raises(InputError, match=f"all fit: set data.offsets: {unit}"):
+        spans_of(rows)
+    assert list(spans_of(rows, offsets=unit)) == ["B-PER", "O", "O", "B-PER", "O", "B-PER", "O"]
+
+
+def test_tokens_that_fit_better_are_named():
+    with pytest.raises(InputError, match=r"all fit: set data.tokens: ud"):
+        spans_of([("the third-quarter report", [mark(4, 9)])])
+
+
+def test_no_sentence_ends_inside_of_a_span():
+    data = Dataset.from_dict({"text": ["At Yahoo! Inc. Bo left. He ran."], "entities": [[mark(3, 14)]]})
+    corpus = InMemory(data, TEXT).corpus("train")
+    assert corpus.sentences_of(corpus.columns["label"])[0][:5] == ["O", "B-PER", "I-PER", "I-PER", "O"]
+    assert len(corpus) == 2

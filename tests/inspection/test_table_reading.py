@@ -105,3 +105,12 @@ def test_evaluate_reads_a_table(here, model, capsys):
         assert main(["evaluate", "model", name]) == 0
         printed.append(capsys.readouterr().out.replace(name, "FILE"))
     assert printed[0] == printed[1]
+
+
+def test_spans_are_read_with_the_offsets_that_fit(here, model):
+    row = {"text": "\U0001f600 Bo met Anna", "spans": [[3, 5, "PER"], [10, 14, "PER"]]}
+    (here / "a.jsonl").write_text(json.dumps(row) + "\n")
+    assert list(read_corpus(model, "a.jsonl").columns["label"]) == ["O", "B-PER", "O", "B-PER"]
+    (here / "a.jsonl").write_text(json.dumps({"text": "Bo met Anna", "spans": [[0, 1, "PER"]]}) + "\n")
+    with pytest.raises(InputError, match=r"a.jsonl:1: span 0\.\.1 'B' cuts the token 'Bo'"):
+        read_corpus(model, "a.jsonl")
