@@ -25,7 +25,7 @@ def parser() -> CommandParser:
     tokens = "tokens of a request at most (default 262144)"
     made.add_argument("--max-tokens", type=int, default=2**18, help=tokens)
     seconds = "seconds until the body of a request has arrived, and until it is answered, at most (default 60)"
-    made.add_argument("--max-seconds", type=int, default=60, help=seconds)
+    made.add_argument("--max-seconds", type=float, default=60, help=seconds)
     made.add_argument("--max-waiting", type=int, default=256, help="requests that wait at most (default 256)")
     made.add_argument("--max-together", type=int, default=32, help="requests labelled together at most (default 32)")
     stop = "seconds to the end of the service once it is asked to stop; requests open until then get 503 (default 10)"

@@ -8,6 +8,8 @@ sequences.py         how long those are that lie one after the other
 scores.py            features and weights -> the lattice of a sequence
 stretches.py         parts of arrays, such as a mini-batch's, copied one after the other
 onward.py            best scores from each label on; follow.py: the best labelling by these
+forward_backward.py  probabilities of labels, by products of factors.py, or by log_sums.py where products might vanish
+exponential.py       exp of numbers or lanes
 
 Rooms after this one build their kernels of these; those that read tensors are in `ops.cpu`.
 """

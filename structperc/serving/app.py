@@ -68,9 +68,7 @@ def application(
     async def annotate(request: Request) -> Response:
         tagger.check_words_alone()
         text = await text_of(request, limits)
-        return await _answered(
-            request, TextQuestion(text, partial(tokenized, tokenizer=tokenizer, sentences=sentences))
-        )
+        return await _answered(request, TextQuestion(text, cut))
 
     async def tag(request: Request) -> Response:
         columns = list(dict.fromkeys(["word", *tagger.features.columns]))

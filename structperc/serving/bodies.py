@@ -88,7 +88,7 @@ async def _read(request: Request, limits: Limits) -> bytes:
                 if len(body) > limits.body:
                     raise too_large(limits.body, "bytes")
     except TimeoutError:
-        late = f"the body has not arrived within {limits.seconds} seconds; send it at once"
+        late = f"the body has not arrived within {limits.seconds:g} seconds; send it at once"
         raise Refusal(408, late, {"Connection": "close"}) from None
     return bytes(body)
 
@@ -115,7 +115,7 @@ def _parsed(body: bytes, example: str) -> Any:
 
 
 def _no_constant(name: str) -> Any:
-    raise invalid(f"the body is not JSON ({name} is not a value of JSON); send strings")
+    raise invalid(f"the body is not JSON: {name} is not one of its values; send strings")
 
 
 def _distinct(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

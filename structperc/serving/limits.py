@@ -21,12 +21,14 @@ class Limits(NamedTuple):
     waiting: int = 256
     together: int = 32
     tokens: int = 2**18
-    seconds: int = 60
+    seconds: float = 60.0
 
     def check(self) -> None:
-        """Raise InputError for a limit below 1."""
+        """Raise InputError for a limit below 1, of seconds for one that is not above 0."""
         for name, value in self._asdict().items():
-            if value < 1:
+            if name == "seconds" and not value > 0:
+                raise InputError(f"the limit seconds must be above 0, not {value:g}")
+            if name != "seconds" and value < 1:
                 raise InputError(f"the limit {name} must be at least 1, not {value}")
 
 

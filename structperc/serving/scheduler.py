@@ -62,7 +62,7 @@ class Scheduler:
             async with asyncio.timeout(self._limits.seconds):
                 return await (self._answer_long(question) if question.size > PIECE else self._answer_short(question))
         except TimeoutError:
-            late = f"no answer within {self._limits.seconds} seconds; send less at a time, or come back later"
+            late = f"no answer within {self._limits.seconds:g} seconds; send less at a time, or come back later"
             raise unavailable(late) from None
 
     async def _answer_long(self, question: Question) -> str:
@@ -91,7 +91,8 @@ class Scheduler:
 
     def _next_batch(self) -> list[tuple[Question, asyncio.Future[str]]]:
         """Take questions that wait, together as long as a piece at most."""
-        batch, size = [], 0
+        batch: list[tuple[Question, asyncio.Future[str]]] = []
+        size = 0
         while self._short and len(batch) < self._limits.together and size <= PIECE:
             question, future = self._short.popleft()
             if not future.done():  # else its client has gone

@@ -37,12 +37,18 @@ print(tagger.tag([["Anna", "saw", "Rome"]]), [span.type for span in tagger.annot
 """
 FROM_SHELL = """
 from structperc.cli import main
-model, text, columns = sys.argv[1:]
+model, text, columns, probable = sys.argv[1:]
 for form in ("columns", "jsonl", "html", "brat"):
     assert main(["tag", model, text, "--input", "text", "--format", form]) == 0
     print(form, heavy())
 assert main(["tag", model, columns]) == 0
 print(heavy())
+assert main(["tag", probable, columns, "--probabilities"]) == 0
+from starlette.testclient import TestClient
+import structperc
+from structperc.serving import application
+with TestClient(application(structperc.load(probable))) as client:
+    print(sorted(client.post("/tag", json={"sentences": [["Rome"]]}).json()), heavy())
 """
 
 
@@ -95,15 +101,18 @@ def test_loading_and_tagging_import_nothing_heavy(saved):
     assert child(FROM_PYTHON, saved) == f"{found[0]} {found[1]} []\n"
 
 
-def test_the_command_imports_nothing_heavy(saved, tmp_path):
-    """Whatever the form of what it reads and writes."""
-    text, columns = tmp_path / "text.txt", tmp_path / "columns.txt"
+def test_the_command_and_the_service_import_nothing_heavy(saved, tmp_path):
+    """Whatever the form of what is read and written, probabilities included."""
+    text, columns, probable = tmp_path / "text.txt", tmp_path / "columns.txt", tmp_path / "probable"
     text.write_text("Anna saw Rome.\n")
     columns.write_text("Anna x\nsaw y\n\nRome x\n")
-    lines = child(FROM_SHELL, saved, text, columns).splitlines()
+    make_tagger(Sentences(sentences(8)), Likelihood()).save(probable)
+    *lines, first, second, _, third, service = child(FROM_SHELL, saved, text, columns, probable).splitlines()
     assert {f"{form} []" for form in ("columns", "jsonl", "html", "brat")} <= set(lines)
     assert [line.split()[:2] for line in lines[-5:-3]] == [["Anna", "x"], ["saw", "y"]]
     assert lines[-1] == "[]"
+    assert [len(line.split()) for line in (first, second, third)] == [5, 5, 5]
+    assert service == "['labels', 'probabilities'] []"
 
 
 # -- which models are light -----------------------------------------------------------------------------------

@@ -1,16 +1,25 @@
 """What the service answers is what the tagger says; mistakes of a client are answered in one line."""
 
+import asyncio
 import json
+import threading
 
 import pytest
-from serving_models import TEXTS, tagger
+from serving_models import TEXTS, conll_tokens_of, tagger
 from starlette.testclient import TestClient
 
-from structperc.criteria import Perceptron
+from structperc.criteria import Likelihood, Perceptron
 from structperc.errors import InputError
 from structperc.serving import Limits, application
-from structperc.serving.questions import SentencesQuestion, TextQuestion, answers
+from structperc.serving import questions as module
+from structperc.serving.questions import PIECE, SentencesQuestion, TextQuestion, answer_in_pieces
 from structperc.text import line_sentences, tokenized
+
+
+def answers(tagger, questions, *limits):
+    """What `questions.answers` gives, read."""
+    found = module.answers(tagger, questions, *limits)
+    return [json.loads(one) if isinstance(one, str) else one for one in found]
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +61,7 @@ def test_labels_are_those_of_tag(model, client):
     assert [len(one) for one in answer["probabilities"]] == [3, 0, 1]
     decided = model.decided(model.read([one for one in sentences if one], [0, 0]), True)
     assert [p for one in answer["probabilities"] for p in one] == pytest.approx(decided.tokens.tolist(), abs=1e-6)
-    assert client.post("/tag", json={"sentences": []}).json()["labels"] == []
+    assert client.post("/tag", json={"sentences": []}).json() == {"labels": [], "probabilities": []}
 
 
 def test_further_columns():
@@ -64,27 +73,61 @@ def test_further_columns():
         assert client.post("/annotate", json={"text": "Anna"}).json()["detail"].startswith("this model reads pos")
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "said"),
-    [
-        ("/annotate", {"texts": ["a"]}, "text: Field required"),
-        ("/annotate", {"text": 3}, "text: Input should be a valid string"),
-        ("/annotate", {"text": "a", "language": "en"}, "language: Extra inputs are not permitted"),
-        ("/annotate", "{", "the body is no JSON (Expecting property name enclosed in double quotes)"),
-        ("/tag", {"sentences": "Anna met"}, "sentences: Input should be a valid list"),
-        ("/tag", {"sentences": [["Anna"], ["a", ""]]}, "sentences[1]: word 1 is empty; leave it out"),
-        ("/tag", {"sentences": [{"pos": ["N"]}]}, "sentences[0]: there is no 'word', which this model reads"),
-    ],
-)
-def test_mistakes_are_told_in_one_line(client, path, body, said):
-    content = body if isinstance(body, str) else json.dumps(body)
+UNREADABLE = [  # path, body, what the message must contain
+    ("/annotate", {"texts": ["a"]}, ["'texts'", '{"text": "..."}']),
+    ("/annotate", {}, ["'text'", '{"text": "..."}']),
+    ("/annotate", {"text": 3}, ["text is a number", '{"text": "..."}']),
+    ("/annotate", {"text": None}, ["text is null"]),
+    ("/annotate", {"text": True}, ["text is true or false"]),
+    ("/annotate", {"text": "a", "language": "en"}, ["'language'"]),
+    ("/annotate", ["a"], ["a list", '{"text": "..."}']),
+    ("/annotate", "", ["empty", '{"text": "..."}']),
+    ("/annotate", " \n", ["empty"]),
+    ("/annotate", "{", ["not JSON", "line 1, column 2", '{"text": "..."}']),
+    ("/annotate", '{"text": NaN}', ["NaN"]),
+    ("/annotate", '{"text": "a", "text": "b"}', ["'text'", "twice"]),
+    ("/annotate", "[" * 100_000, ["nested too deeply"]),
+    ("/annotate", '{"text": ' + "9" * 5000 + "}", ["digits"]),
+    ("/annotate", '{"text": "Jürgen"}'.encode("latin-1"), ["not UTF-8", "byte 11 is 0xfc"]),
+    ("/annotate", '{"text": "a"}'.encode("utf-16-le"), ["not JSON"]),
+    ("/annotate", b'{"text": "\xed\xa0\xbd"}', ["not UTF-8", "byte 10"]),
+    ("/annotate", r'{"text": "Mr. \ud83d left"}', ["text", "character 4", r"\ud83d"]),
+    ("/annotate", r'{"text": "\ude00\ud83d"}', ["character 0", r"\ude00"]),
+    ("/annotate", r'{"\ud83d": "a"}', [r"\ud83d"]),
+    ("/tag", r'{"sentences": [["a", "\udfff"]]}', ["sentences[0][1]", r"\udfff"]),
+    ("/tag", r'{"sentences": [{"word": ["a"], "\udfff": ["b"]}]}', ["sentences[0]", r"\udfff"]),
+    ("/tag", {"text": "a"}, ["'text'", '{"sentences":']),
+    ("/tag", {"sentences": "Anna met"}, ["sentences is a string", '{"sentences":']),
+    ("/tag", {"sentences": ["Anna met"]}, ["sentences[0] is a string"]),
+    ("/tag", {"sentences": [["Anna"], ["met", 3]]}, ["sentences[1][1] is a number"]),
+    ("/tag", {"sentences": [{"word": "Anna"}]}, ["sentences[0].word is a string"]),
+    ("/tag", {"sentences": [["Anna"], ["a", ""]]}, ["sentences[1]", "word 1 is empty"]),
+    ("/tag", {"sentences": [{"pos": ["N"]}]}, ["sentences[0]", "'word'"]),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "facts"), UNREADABLE)
+def test_mistakes_are_answered_by_one_line_that_names_what_to_send(client, path, body, facts):
+    content = body if isinstance(body, str | bytes) else json.dumps(body)
     answer = client.post(path, content=content, headers={"content-type": "application/json"})
-    assert (answer.status_code, answer.json()) == (422, {"detail": said})
+    assert answer.status_code == 422
+    detail = answer.json()["detail"]
+    assert "\n" not in detail
+    assert [fact for fact in facts if fact not in detail] == []
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/json"])
+def test_a_body_is_read_as_json_whatever_its_content_type_is(client, kind):
+    headers = {} if kind is None else {"content-type": kind}
+    for content in (b'{"text": "Anna"}', b'\xef\xbb\xbf{"text": "Anna"}'):
+        assert client.post("/annotate", content=content, headers=headers).status_code == 200
+    pair = client.post("/annotate", content=rb'{"text": "\ud83d\ude00 Anna"}', headers=headers)
+    assert [span["text"] for span in pair.json()["spans"]][-1:] == ["Anna"]
 
 
 def test_columns_of_different_lengths():
     question = SentencesQuestion([{"word": ["a", "b"], "pos": ["N"]}], ["word", "pos"])
-    with pytest.raises(InputError, match=r"sentences\[0\]: 'pos' has 1 strings for 2 words"):
+    with pytest.raises(InputError, match=r"sentences\[0\]: 'pos' has 1 string for 2 words"):
         question.sentences()
 
 
@@ -104,7 +147,55 @@ def test_bodies_that_are_too_large(model):
         untold = client.post("/annotate", content=chunks)
     for answer in (told, untold):
         assert answer.status_code == 413
-        assert answer.json()["detail"] == "a request has at most 40 bytes; send less at a time"
+        assert "40 bytes" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("size", [10, 10 * PIECE], ids=["short", "long"])
+def test_requests_of_too_many_tokens(model, size):
+    with TestClient(application(model, Limits(tokens=4))) as client:
+        assert client.post("/annotate", json={"text": "x" * size + " y z ."}).status_code == 200
+        text = client.post("/annotate", json={"text": "x" * size + " y z v w"})
+        words = client.post("/tag", json={"sentences": [["x" * size, "y"], ["z", "v", "w"]]})
+    for answer in (text, words):
+        assert answer.status_code == 413
+        assert "4 tokens" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("unit", ["sentence", "document"])
+@pytest.mark.parametrize("criterion", [Likelihood, Perceptron])
+def test_long_questions_have_the_answers_of_one_call(unit, criterion, monkeypatch):
+    monkeypatch.setattr(module, "PIECE", 40)
+    own = tagger(criterion, unit=unit)
+    words = [conll_tokens_of(text) for text in TEXTS] * 20
+    for question in (TextQuestion(" ".join(TEXTS) * 20, tokenized), SentencesQuestion(words, ["word"])):
+        *steps, answer = answer_in_pieces(own, question)
+        assert steps == [None] * len(steps)
+        assert len(steps) == 1 if unit == "document" else len(steps) > 10
+        assert json.loads(answer) == answers(own, [question])[0]
+
+
+def test_whole_taggers_stay_in_evaluation_mode(model):
+    model.train()
+    application(model)
+    assert not any(part.training for part in model.modules())
+
+
+def test_texts_with_features_of_all_that_is_read_are_labelled_one_by_one(model, monkeypatch):
+    monkeypatch.setattr(type(model.features), "extent", "corpus")
+    monkeypatch.setattr(model, "decided", recorded := Recorded(model.decided))
+    found = answers(model, [TextQuestion(text, tokenized) for text in TEXTS])
+    assert len(found) == len(recorded.corpora) == len(TEXTS)
+
+
+class Recorded:
+    """A function of corpora that keeps them."""
+
+    def __init__(self, function):
+        self.function, self.corpora = function, []
+
+    def __call__(self, corpus, *arguments):
+        self.corpora.append(corpus)
+        return self.function(corpus, *arguments)
 
 
 def test_limits_below_one(model):
@@ -134,3 +225,73 @@ def test_sentences_of_a_text_are_cut_as_asked():
     with TestClient(application(alone, sentences=line_sentences)) as client:
         found = client.post("/annotate", json={"text": TEXTS[0]}).json()["spans"]
     assert [one["start"] for one in found] == [one.start for one in alone.annotate(TEXTS[0], sentences=line_sentences)]
+
+
+# -- requests that are not answered ------------------------------------------------------------------------------
+
+
+class Blocked:
+    """What a tagger decides, once `go` is set."""
+
+    def __init__(self):
+        self.go = threading.Event()
+
+    def __call__(self, corpus, confident):
+        assert self.go.wait(10)
+        raise RuntimeError("nobody waits for this")
+
+
+@pytest.fixture
+def blocked(monkeypatch):
+    own = tagger()
+    monkeypatch.setattr(own, "decided", decided := Blocked())
+    yield application(own)
+    decided.go.set()
+
+
+async def sent_to(app, *messages, path="/annotate"):
+    """Ask for something; the client sends these messages and then none. -> the messages that it gets."""
+    given, got = iter(messages), []
+
+    async def receive():
+        if (message := next(given, None)) is None:
+            await asyncio.sleep(60)
+        return message
+
+    async def send(message):
+        got.append(message)
+
+    await app({"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""}, receive, send)
+    return got
+
+
+BODY = {"type": "http.request", "body": b'{"text": "Anna"}', "more_body": False}
+LONG = {"type": "http.request", "body": json.dumps({"text": "Anna left. " * PIECE}).encode(), "more_body": False}
+
+
+def test_open_requests_are_refused_at_the_end(blocked):
+    async def scene():
+        slow = {"type": "http.request", "body": b"{", "more_body": True}
+        tasks = [asyncio.create_task(sent_to(blocked, one)) for one in (BODY, LONG, LONG, slow)]
+        await asyncio.sleep(0.1)
+        blocked.state.requests.refuse()
+        return [*await asyncio.gather(*tasks), await sent_to(blocked, BODY)]
+
+    for start, body in asyncio.run(scene()):
+        assert start["status"] == 503
+        assert b"retry-after" in dict(start["headers"])
+        assert set(json.loads(body["body"])) == {"detail"}
+    assert blocked.state.requests.refused == 5
+    assert blocked.state.requests.busy
+
+
+@pytest.mark.parametrize("body", [BODY, LONG], ids=["short", "long"])
+def test_a_client_that_goes_ends_its_request(blocked, body):
+    async def scene():
+        await sent_to(blocked, body, {"type": "http.disconnect"})
+        return await sent_to(blocked, {"type": "http.disconnect"}), blocked.state.requests
+
+    _, requests = asyncio.run(scene())
+    assert not requests.tasks
+    counters = TestClient(blocked).get("/metrics").text.splitlines()
+    assert 'structperc_requests_total{path="/annotate",status="499"} 2.0' in counters

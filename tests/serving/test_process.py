@@ -58,6 +58,24 @@ def test_it_answers_what_is_open_and_ends(model):
     assert lengths.pop() > 1000
 
 
+@pytest.mark.slow
+def test_what_is_open_at_the_end_is_refused_in_time(model):
+    command = [sys.executable, "-m", "structperc", "serve", str(model), "--port", "0", "--grace", "1"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process, ended(process):
+        address = process.stderr.readline().split()[-4].rstrip(";")
+        with ThreadPoolExecutor(4) as clients:
+            open_requests = [clients.submit(asked, address, TEXT * 7) for _ in range(4)]
+            while metric(address, "structperc_waiting_requests") < 4:
+                assert not all(one.done() for one in open_requests)
+            process.send_signal(signal.SIGTERM)
+            errors = [error for one in open_requests if (error := one.exception()) is not None]
+        assert process.wait(30) == 0
+        assert [error.code for error in errors] == [503] * len(errors)
+        assert {error.headers["retry-after"].isdigit() for error in errors} == {True}
+        (line,) = process.stderr.read().splitlines()
+        assert line.startswith(f"{len(errors)} request")
+
+
 def metric(address, name):
     with urlopen(f"{address}/metrics") as answer:
         lines = answer.read().decode().splitlines()
@@ -69,6 +87,8 @@ def test_bad_options(fails, model, monkeypatch):
 
     assert "--port must be between 0 and 65535, got 70000" in fails("serve", model, "--port", "70000")
     assert "the limit waiting must be at least 1, not 0" in fails("serve", model, "--max-waiting", "0")
+    assert "the limit seconds must be above 0, not 0" in fails("serve", model, "--max-seconds", "0")
+    assert "--grace must be at least 1, got 0" in fails("serve", model, "--grace", "0")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert f"cannot listen at 127.0.0.1:{port}" in fails("serve", model, "--port", port)
