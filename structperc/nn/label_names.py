@@ -33,7 +33,7 @@ def label_set(labels: LabelSet | Sequence[str] | Mapping[int, str] | Mapping[str
 
 def _in_order(id2label: Mapping[int, str] | Mapping[str, str]) -> list[str]:
     """The names by number, which may be a string as in JSON."""
-    names = {}
+    names: dict[int, str] = {}
     for key, name in id2label.items():
         if isinstance(key, bool) or not str(key).isdecimal():
             raise InputError(
