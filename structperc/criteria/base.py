@@ -165,13 +165,12 @@ def check_candidates(criterion: Criterion, scored: Scored) -> None:
         raise ValueError(f"{name} needs a rival: search gave K={K}; set search.k >= {k}")
 
 
-def without_path(scored: Scored) -> Tensor:
-    """Return (B,) bool, True for sequences of whose label sequences none is legal."""
-    impossible = scored.gold_scores.detach() == -torch.inf
+def without_path(lattice: Lattice, impossible: Tensor) -> Tensor:
+    """Return (B,) bool, True for sequences of which no path is legal; `impossible` (B,) bool says where gold is not."""
     if impossible.device.type == "cpu" and not torch.compiler.is_compiling() and not bool(impossible.any()):
         return impossible  # no need to sum over all of them
     with torch.no_grad():
-        return impossible & (log_partition(scored.lattice) == -torch.inf)
+        return impossible & (log_partition(lattice) == -torch.inf)
 
 
 def is_gold(scored: Scored) -> Tensor:

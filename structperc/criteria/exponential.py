@@ -26,4 +26,6 @@ class Exponential(Criterion):
         gold = scored.gold_scores + scored.gold_nonlocal
         leads = scored.candidate_scores + scored.candidate_nonlocal - gold.unsqueeze(1)
         # -inf before exp() and not a product after it: scores of candidates that are none may be infinite
-        return leads.masked_fill(~rivals, -torch.inf).exp().sum(1), rivals.any(1)
+        leads = leads.masked_fill(~rivals, -torch.inf)
+        infinite = leads.detach() == torch.inf  # over gold that is impossible: without a slope
+        return leads.masked_fill(infinite, 0).exp().masked_fill(infinite, torch.inf).sum(1), rivals.any(1)

@@ -29,5 +29,6 @@ class LocalLikelihood(Criterion):
 
     def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return losses (B,) >= 0; every sequence changes weights, but for one without any legal path."""
-        losses = (-scored.gold_scores).where(~without_path(scored), 0)
+        losses = -scored.gold_scores
+        losses = losses.where(~without_path(scored.lattice, losses.detach() == torch.inf), 0)
         return losses, torch.ones_like(losses, dtype=torch.bool)

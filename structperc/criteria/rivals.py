@@ -11,6 +11,7 @@ from torch.nn.functional import pad
 
 from structperc.chain import log_partition
 from structperc.chain.lattices import every_edge, full_precision, is_stationary, live, narrowed
+from structperc.criteria.base import without_path
 from structperc.structures import Lattice
 
 
@@ -28,8 +29,8 @@ def log_rivals(lattice: Lattice, gold: Tensor, psi: float) -> Tensor:
     scaled = scaled._replace(unary=leads)
     rivals = _departures(scaled, gold) if is_stationary(scaled.edge) else _detours(scaled, gold)
     total = log_partition(rivals)
-    infinite = torch.where(total.detach() > -torch.inf, torch.inf, -torch.inf)
-    total = total.where(possible | total.detach().isnan(), infinite)
+    infinite = torch.where(without_path(lattice, ~possible), -torch.inf, torch.inf)
+    total = total.where(possible, infinite.to(total.dtype))
     return total.where(lattice.lengths.to(total.device) > 0, -torch.inf)
 
 

@@ -30,12 +30,12 @@ def _power(context: Any, shifted: Any) -> Any:
 
 @kernel(forceinline=True)
 def exp(x):  # type: ignore[no-untyped-def]
-    """e^x for x <= 0 to an error of 1e-15; 0 below -708, and for -inf.
+    """e^x for x <= 0 to an error of 1e-15; 0 below -708, and for -inf; NaN for NaN.
 
     x = n ln 2 + r with |r| <= ln 2 / 2 (Cody & Waite 1980): e^r by its Taylor polynomial, 2^n by the exponent's bits.
     Adding 1.5 * 2^52 rounds to an integer, which then stands in the lowest bits.
     """
-    low = where_above(x, LOWEST, x, LOWEST)
+    low = where_above(LOWEST, x, LOWEST, x)
     shifted = low * 1.4426950408889634 + 6755399441055744.0
     n = shifted - 6755399441055744.0
     r = (low - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10
@@ -52,4 +52,4 @@ def exp(x):  # type: ignore[no-untyped-def]
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
-    return where_above(x, LOWEST, p * _power(shifted), 0.0)  # type: ignore[call-arg]
+    return where_above(LOWEST, x, 0.0, p * _power(shifted))  # type: ignore[call-arg]

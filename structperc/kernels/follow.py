@@ -32,4 +32,4 @@ def _first(edge, at, before, onward, t, highest):  # type: ignore[no-untyped-def
         step = like(load_some(edge, row + j, L - j), onward)
         lane = first_equal(step + load(onward, t * width + j), highest)
         first = j + lane if lane < WIDTH else first
-    return first
+    return min(first, L - 1)  # where scores are NaN, lanes beyond the labels may be found

@@ -120,7 +120,8 @@ def _product(row, start, matrix, place, L):  # type: ignore[no-untyped-def]
 def _forwards(own, steps, M, L, length, before, scales):  # type: ignore[no-untyped-def]
     """Fill before (T, W): sums over the labellings up to each label, times all factors up to there of scales (T,).
 
-    -> the logarithm of the sum over all labellings; -inf where nothing is possible, NaN where a sum is too small.
+    -> the logarithm of the sum over all labellings; -inf where nothing is possible, NaN where a sum is too small or a
+    score is +inf or NaN.
     """
     logs, total, least, W = 0.0, 0.0, spread(np.inf), own.shape[1]
     for t in range(length):
@@ -141,7 +142,7 @@ def _forwards(own, steps, M, L, length, before, scales):  # type: ignore[no-unty
         least = _scaled(before, t, scales[t], least)
     if -largest(0.0 - least) < SMALLEST:
         return np.nan
-    return logs + np.log(total) if total > 0.0 else -np.inf
+    return -np.inf if total == 0.0 else logs + np.log(total)
 
 
 @kernel_part(forceinline=True)

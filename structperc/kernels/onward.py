@@ -71,11 +71,16 @@ def level_of(rows, start, stop):  # type: ignore[no-untyped-def]
 @inner_kernel
 def any_invalid(scores, start, stop):  # type: ignore[no-untyped-def]
     """Return whether any of an array's scores from place start to stop is +inf or NaN."""
-    infinite = scores.dtype.type(np.inf)
-    worst = spread(-infinite)
-    for place in range(start, stop, WIDTH):  # NaN is above nothing, and nothing is above NaN
-        worst = where_above(infinite, load_some(scores, place, stop - place), worst, infinite)
-    return largest(worst) == np.inf
+    nothing, infinite = scores.dtype.type(0), scores.dtype.type(np.inf)
+    total = spread(nothing)
+    for place in range(start, stop, WIDTH):  # a sum that +inf and NaN spoil for good
+        total += load_some(scores, place, stop - place)
+    if largest(where_above(infinite, total, nothing, infinite)) == 0.0:
+        return False
+    for place in range(start, stop):  # the sum of large scores may be infinite, too
+        if largest(where_above(infinite, load_one(scores, place), nothing, infinite)) > 0.0:
+            return True
+    return False
 
 
 @kernel_part(forceinline=True)

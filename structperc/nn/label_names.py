@@ -33,12 +33,10 @@ def label_set(labels: LabelSet | Sequence[str] | Mapping[int, str] | Mapping[str
 
 def _in_order(id2label: Mapping[int, str] | Mapping[str, str]) -> list[str]:
     """The names by number, which may be a string as in JSON."""
-    names = {}
+    names: dict[int, str] = {}
     for key, name in id2label.items():
         if isinstance(key, bool) or not str(key).isdecimal():
-            raise InputError(
-                f"labels: {key!r} is not the number of a label (label2id in place of id2label?); {EXPECTED}"
-            )
+            raise InputError(f"labels: {key!r} is not a label's number (label2id in place of id2label?); {EXPECTED}")
         if int(key) in names:
             raise InputError(f"labels: number {int(key)} is there twice, as {names[int(key)]!r} and {name!r}")
         names[int(key)] = name

@@ -76,7 +76,7 @@ def word_rows(
     if labels is not None and list(map(len, labels)) != list(map(len, sentences)):
         raise InputError(_unequal(sentences, labels))
     given = [list(sentence) for sentence in sentences]
-    encoded = tokenizer(given, **OPTIONS) if given else {}
+    encoded: Any = tokenizer(given, **OPTIONS) if given else {}
     most = getattr(tokenizer, "model_max_length", None) or float("inf")
     rows: list[Row] = []
     for number, sentence in enumerate(given):

@@ -285,16 +285,19 @@ def without_a_path():
 @pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
 def test_a_sequence_without_any_legal_path_has_no_loss_and_spoils_no_other(criterion):
     for kind, lattice in without_a_path():
+        if kind != "token" and isinstance(criterion, TokenLikelihood):
+            continue  # it does not look at pairs
         gold, k = random_gold(lattice), max(1, criterion.rivals_needed)
         unary, edge = lattice.unary.requires_grad_(), lattice.edge.requires_grad_()
         losses = criterion(scored_of(lattice, gold, criterion, k))
-        gradients = torch.autograd.grad(losses.sum(), (unary, edge))
+        gradients = torch.autograd.grad(losses.sum(), (unary, edge), materialize_grads=True)
         assert losses[1] == 0, kind
         assert not any(gradient[1].any() for gradient in gradients), kind
         for b in (0, 2, 3, 4):
             alone = criterion(scored_of(row(lattice, b), gold[b : b + 1], criterion, k))
             torch.testing.assert_close(losses[b : b + 1], alone)
-            for whole, own in zip(gradients, torch.autograd.grad(alone.sum(), (unary, edge)), strict=True):
+            of_one = torch.autograd.grad(alone.sum(), (unary, edge), materialize_grads=True)
+            for whole, own in zip(gradients, of_one, strict=True):
                 torch.testing.assert_close(whole[b], own[b])
 
 
@@ -307,7 +310,8 @@ def test_gradients_are_finite_where_gold_alone_is_impossible(criterion):
     losses = criterion(scored_of(lattice, gold, criterion, max(1, criterion.rivals_needed)))
     assert not losses.isnan().any()
     assert losses[1] != 0 or isinstance(criterion, MCEF)
-    assert all(gradient.isfinite().all() for gradient in torch.autograd.grad(losses.sum(), (unary, edge)))
+    gradients = torch.autograd.grad(losses.sum(), (unary, edge), materialize_grads=True)
+    assert all(gradient.isfinite().all() for gradient in gradients)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)

@@ -89,7 +89,7 @@ def test_holes_in_a_mask_are_left_out():
 def test_a_head_takes_its_weights():
     _, own, (emissions, tags, mask) = both(batch_first=True)
     head = ChainHead([str(i) for i in range(L)], scheme="none")
-    head.load_state_dict(own.state_dict())
+    head.load_state_dict(own.state_dict(), strict=False)
     torch.testing.assert_close(head(emissions, tags, mask), -own(emissions, tags, mask, reduction="mean"))
     assert [[y for y in row if y >= 0] for row in head.decode(emissions, mask).tolist()] == own.decode(emissions, mask)
 
