@@ -18,7 +18,6 @@ NAMED_BY_PATH = ("__init__", "<module>")
 _QUOTED = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>[0-9]+)')  # as compilers of functions say it
 
 
-@lru_cache(1000)
 def is_own(cls: type) -> bool:
     """Return whether a class is a user's: of no module of this library, and derived from one of its classes."""
     above = [one.__module__.partition(".")[0] for one in cls.__mro__]
