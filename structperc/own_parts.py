@@ -18,7 +18,6 @@ NAMED_BY_PATH = ("__init__", "<module>")
 _QUOTED = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>[0-9]+)')  # as compilers of functions say it
 
 
-@lru_cache(1000)
 def is_own(cls: type) -> bool:
     """Return whether a class is a user's: of no module of this library, and derived from one of its classes."""
     above = [one.__module__.partition(".")[0] for one in cls.__mro__]
@@ -79,10 +78,25 @@ def place_of_failure(error: BaseException) -> str | None:
         )
     if isinstance(error, SyntaxError) and error.filename and _is_users(error.filename):
         return f"{shown_path(error.filename)}:{error.lineno}"
-    if type(error).__module__.startswith("numba."):
+    if is_of_compiler(error):
         quoted = [found for found in _QUOTED.finditer(str(error)) if _is_users(found["file"])]
         return f"{shown_path(quoted[-1]['file'])}:{quoted[-1]['line']}" if quoted else None
     return None
+
+
+def is_of_compiler(error: BaseException) -> bool:
+    """Return whether an error is that of numba, which cannot compile a function."""
+    return type(error).__module__.startswith("numba.")
+
+
+def reason_of(error: BaseException) -> str:
+    """Return type and message of an error; of numba's, which fill a page, what could not be compiled."""
+    text = str(error)
+    if is_of_compiler(error):
+        lines = [line.strip() for line in text.splitlines()]
+        told = [line for line in lines if line and not line.startswith("Failed in nopython")]
+        text = f"numba cannot compile this function ({' '.join(told[:1])})"
+    return f"{type(error).__name__}: {text}"
 
 
 def shown_path(file: str) -> str:
@@ -100,7 +114,7 @@ def _parameters(cls: type) -> dict[str, inspect.Parameter]:
     for given in _constructors(cls):
         parameters = list(inspect.signature(given).parameters.values())[1:]
         named = [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
-        found = {**{one.name: one for one in named}, **found}
+        found = {**found, **{one.name: one for one in named if one.name not in found}}
         if not any(one.kind is one.VAR_KEYWORD for one in parameters):
             break
     return found

@@ -8,7 +8,7 @@ import sys
 from functools import partial
 
 from structperc.errors import InputError
-from structperc.own_parts import place_of_failure
+from structperc.own_parts import place_of_failure, reason_of
 from structperc.spelling import visible
 
 UNEXPECTED = 70  # exit status of failures that are no mistake of the user
@@ -44,9 +44,9 @@ def message(error: BaseException) -> str:
         return f"{place}{error.strerror or error}"
     if lacks_memory(error):
         return "there is not enough memory for this; ask for fewer candidates, or smaller batch sizes under data"
-    reason = f"{type(error).__name__}: {error}"
-    if place := place_of_failure(error):
-        return f"{place}: {reason} (--debug shows the traceback)"
+    reason = reason_of(error)
+    if failed := place_of_failure(error):
+        return f"{failed}: {reason} (--debug shows the traceback)"
     return f"unexpected failure ({reason}); --debug shows the traceback"
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -116,6 +116,7 @@ def _judged(
     own = judge(gold, predicted)
     try:
         iob2 = judge(list(map(in_iob2, gold)), list(map(in_iob2, predicted)))
+        found: list[tuple[set[Any], set[Any]]]  # of each sentence
         found = [(set(spans(a)), set(spans(b))) for a, b in zip(gold, predicted, strict=True)]
     except InputError:  # labels that are no segments
         iob2 = own

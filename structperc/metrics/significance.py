@@ -100,12 +100,11 @@ def paired_bootstrap(a: np.ndarray, b: np.ndarray, samples: int = 10_000, seed: 
         Bootstrap(difference=0.0, low=0.0, high=0.0, p=1.0)
     """
     D, draw = a.shape[1], np.random.default_rng(seed)
-    found = []
-    while sum(map(len, found)) < samples:
-        n = min(samples - sum(map(len, found)), max(1, TOGETHER // D))
+    differences = np.empty(samples)
+    for start in range(0, samples, chunk := max(1, TOGETHER // D)):
+        n = min(chunk, samples - start)
         times = draw.multinomial(D, np.full(D, 1 / D), n).astype(np.float64)  # how often each document is drawn
-        found.append(_mean_f1(times, b) - _mean_f1(times, a))
-    differences = np.concatenate(found)
+        differences[start : start + n] = _mean_f1(times, b) - _mean_f1(times, a)
     other = min((differences <= 0).sum(), (differences >= 0).sum())
     once = np.ones((1, D))
     low, high = np.quantile(differences, [0.025, 0.975])

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.nonlocal_features.segments import CandidateSegments
+from structperc.own_parts import place_of
 
 
 class NonlocalFeature(nn.Module, ABC):
@@ -35,12 +36,21 @@ class NonlocalFeature(nn.Module, ABC):
         """
 
     def allocate(self, labels: LabelSet) -> None:
-        """Create the weights, all zero. Raises InputError for labels without segments."""
+        """Create the weights, all zero.
+
+        Raises InputError for labels without segments, and for names that are not strings, each of them once.
+        """
         if not labels.type_names:
             raise InputError(
                 f"{type(self).__name__} needs segment labels, such as B-PER, and there are none; remove it"
             )
-        self.weight = nn.Parameter(torch.zeros(len(self.names(labels.type_names))))
+        names = self.names(labels.type_names)
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise InputError(f"{place_of(type(self), 'names')} must return a list of strings, not {names!r}")
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"{place_of(type(self), 'names')} must return each name once; {twice!r} comes again")
+        self.weight = nn.Parameter(torch.zeros(len(names)))
 
     def forward(self, segments: CandidateSegments) -> Tensor:
         """Return the scores (B, K) in full precision.

@@ -4,11 +4,14 @@ Each method is checked at its first call and then is what it was, so that traini
 """
 
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from structperc.chain import KBest
 from structperc.criteria import CorpusCriterion, Criterion, Decision, RivalCriterion, Rule
@@ -16,6 +19,7 @@ from structperc.encoders import Encoder, TokenEmbedder
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import NonlocalFeature
+from structperc.optim import AveragedOptimizer, Pace
 from structperc.own_parts import is_own, place_of
 from structperc.public_names import OPTIONS
 from structperc.scorers import Scorer
@@ -68,6 +72,20 @@ def check_first_calls(model: nn.Module, n_labels: int) -> None:
         for kind, method, check in CONTRACTS:
             if isinstance(part, kind) and _gives(part, method, kind):
                 _check_once(part, method, check, n_labels)
+
+
+def check_pace(optimizer: Optimizer) -> None:
+    """Raise InputError for an own optimizer whose pace is none, or whose step sizes are no finite numbers."""
+    if not isinstance(optimizer, AveragedOptimizer) or not is_own(type(optimizer)):
+        return
+    pace, place = optimizer.pace(), place_of(type(optimizer), "pace")
+    if pace is None:
+        return
+    if not isinstance(pace, Pace):
+        raise InputError(f"{place} must return a Pace or None, not {_kind(pace)}")
+    size = pace.size(1.0, 1.0, *pace.numbers)  # where a mistake has a line, before it is compiled
+    if not isinstance(size, int | float) or not math.isfinite(size):
+        raise InputError(f"{place}: the size of a step must be a finite number; it is {size!r} for a loss of 1")
 
 
 def own_modules(model: nn.Module) -> Iterator[nn.Module]:
@@ -139,8 +157,13 @@ def _asked(part: Criterion, gap: Tensor, returned: Any, n_labels: int) -> str | 
 
 
 def _rule(part: Criterion, returned: Any, n_labels: int) -> str | None:
+    if returned is None:
+        return None
+    if not isinstance(returned, Rule):
+        return f"must return a Rule or None, not {_kind(returned)}"
+    answer = returned.asks(1.0, float(returned.limit))  # where a mistake has a line, before it is compiled
     return (
-        None if returned is None or isinstance(returned, Rule) else f"must return a Rule or None, not {_kind(returned)}"
+        None if isinstance(answer, bool | np.bool_) else f"must return a Rule whose asks gives a bool, not {answer!r}"
     )
 
 
@@ -318,5 +341,6 @@ def _kind(value: Any) -> str:
     if isinstance(value, Tensor):
         return f"{_shape(value)} {value.dtype}"
     if isinstance(value, tuple | list) and not hasattr(value, "_fields"):
-        return f"{type(value).__name__} of {len(value)}" if value else f"an empty {type(value).__name__}"
+        inner = ", ".join(type(one).__name__ for one in value[:4])
+        return f"{type(value).__name__} of {inner}" if value else f"an empty {type(value).__name__}"
     return "None" if value is None else type(value).__name__

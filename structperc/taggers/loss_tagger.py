@@ -19,8 +19,10 @@ from structperc.batching.processes import share, sum_gradients, summed
 from structperc.batching.sequence_data import SequenceData
 from structperc.criteria import CorpusCriterion, Prior, full_precision
 from structperc.criteria.base import best
+from structperc.errors import InputError
 from structperc.online import SequenceLearner
 from structperc.optim import Diverged, Learner, check_finite, learner
+from structperc.own_parts import place_of
 from structperc.structures import Batch, Candidates, Scored
 from structperc.taggers.epoch_clock import EpochClock
 from structperc.taggers.epoch_sums import EpochSums
@@ -170,6 +172,12 @@ class LossTagger(LatticeTagger):
                 self._here(optimizer_closure)
             else:
                 super().optimizer_step(epoch, batch_idx, optimizer, lambda: self._everywhere(optimizer_closure))
+                if batch_idx not in self._step_losses:
+                    cls = type(getattr(optimizer, "optimizer", optimizer))
+                    raise InputError(
+                        f"{place_of(cls, 'step')} did not call its closure, which computes the losses: begin with "
+                        "loss = closure()"
+                    )
             self._step_losses = {}
             if self.trainer.is_last_batch:
                 total = torch.stack([p.detach().sum().double() for p in self.parameters()]).sum()

@@ -49,7 +49,8 @@ def online_learner(
         decides = isinstance(criterion, RivalCriterion)
         return CandidateLearner(compare, criterion, scorer, further, optimizer) if decides else None
     rule = criterion.rule()
-    if rule is None or not _still_says(criterion, "rule", "judge", "augment", "reads"):
+    others = ("judge", "augment", "reads", "decide", "weighed", "rival", "asks")
+    if rule is None or not _still_says(criterion, "rule", *(one for one in others if hasattr(criterion, one))):
         return None
     return OnlineLearner(scorer, constraints, rule, optimizer)
 

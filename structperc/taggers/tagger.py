@@ -22,6 +22,7 @@ from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
 from structperc.taggers.builder import Builder
 from structperc.taggers.description import described
+from structperc.taggers.first_calls import check_pace
 from structperc.taggers.lattice_tagger import LatticeTagger
 from structperc.taggers.loss_tagger import LossTagger
 from structperc.taggers.mixing import MixedLearner, mixtures_due
@@ -149,6 +150,7 @@ class Tagger(LossTagger):
 
         Several processes mix what they learn so.
         """
+        check_pace(optimizer)
         self.online = None if self._needs_gradients() else self.learner(optimizer)
         if self.online is not None and share().processes > 1:
             due = partial(mixtures_due, self.trainer)

@@ -7,11 +7,12 @@ import torch
 from torch import nn
 from written import QUICKSTART, blocks
 
-from structperc import Corpus, FeatureExtractor, LabelSet, Lattice, Tagger
+from structperc import Corpus, FeatureExtractor, LabelSet, Lattice, Tagger, load
 from structperc.batching import EncodedCorpus
 from structperc.chain import path_score
 from structperc.criteria import Likelihood
 from structperc.encoders import WordEmbedding
+from structperc.errors import InputError
 from structperc.structures import Candidates, Scored
 
 
@@ -94,7 +95,7 @@ def test_own_source_is_read_like_any_other(ran):
 
 
 def test_own_parts_learn_and_are_saved(here, structperc_says):
-    (overlay,) = blocks("extending", "yaml")
+    overlay, _ = blocks("extending", "yaml")
     (here / "own.yaml").write_text(overlay, encoding="utf-8")
     small = ["--data.train=20", "--data.dev=8", "--data.test=0", "--trainer.max_epochs=8"]
     structperc_says("fit", "-c", str(QUICKSTART), "-c", "own.yaml", *small)
@@ -106,3 +107,32 @@ def test_own_parts_learn_and_are_saved(here, structperc_says):
     tagger = Tagger.load("runs/own/1/model", trusted=["own"])
     assert type(tagger.scorer.encoder).__module__ == "own"
     assert len(tagger.tag([["Mr.", "Lindal", "left", "."]])[0]) == 4
+
+
+def test_own_attributes_are_read_by_templates_and_saved(here, structperc_says):
+    _, overlay = blocks("extending", "yaml")
+    (here / "attributes.yaml").write_text(overlay, encoding="utf-8")
+    small = ["--data.train=20", "--data.dev=4", "--data.test=0", "--trainer.max_epochs=1"]
+    structperc_says("fit", "-c", str(QUICKSTART), "-c", "attributes.yaml", *small)
+    tagger = load("runs/attributes/1/model", trusted=["own"])
+    names = set(tagger.features.feature_names("node"))
+    assert {"vowels[0]=a", "times[0]=1", "times[0]=2"} <= names
+    assert "times[0]=3" not in names
+    with pytest.raises(InputError, match="--trust own"):
+        load("runs/attributes/1/model")
+
+
+def test_own_criterion_is_not_needed_for_labels_and_probabilities(here, structperc_says):
+    """Its module is not trusted here, and what it says of probabilities is in the saved model."""
+    options = ["--model.criterion=own.FocalLikelihood", "--model.scorer.init_args.sparse_grad=false"]
+    adam = ["--model.optimizer=torch.optim.Adam", "--model.optimizer.init_args.lr=0.05"]
+    small = ["--data.train=20", "--data.dev=4", "--data.test=0", "--trainer.max_epochs=1"]
+    words = "--model.features.init_args.node=[{of: [w], at: [0]}]"
+    structperc_says(
+        "fit", "-c", str(QUICKSTART), *options, *adam, *small, words, "--trainer.default_root_dir=runs/focal"
+    )
+    said = structperc_says("tag", "runs/focal/1/model", "new.txt", "--probabilities")
+    rows = [line.split() for line in said.splitlines() if line]
+    assert [row[0] for row in rows] == ["Anna", "met", "Bo"]
+    assert all(0 < float(row[1]) <= 1 for row in rows)
+    assert "own" not in type(load("runs/focal/1/model")).__module__

@@ -85,28 +85,31 @@ def values_of(attribute: DocumentAttribute, corpus: Corpus, lookup: Lookup) -> D
     Raises InputError, with file and line of `read`, unless that is a string for each token.
     """
     found = attribute.read(corpus, lookup)
-    if not is_own(type(attribute)):
-        assert isinstance(found, DistinctStrings)
-        return found
+    numbered = found if isinstance(found, DistinctStrings) else None
+    if numbered is not None and not is_own(type(attribute)):
+        return numbered
     place = place_of(type(attribute), "read")
-    numbered = isinstance(found, DistinctStrings)
-    if not numbered and (isinstance(found, str) or not isinstance(found, Sequence)):
+    if numbered is None and (isinstance(found, str) or not isinstance(found, Sequence)):
         raise InputError(f"{place} must return a list of strings, one for each token, not {type(found).__name__}")
-    n = len(found.numbers) if numbered else len(found)
+    strings: Sequence[Any] = found if numbered is None else numbered.distinct
+    n = len(strings) if numbered is None else len(numbered.numbers)
     if n != corpus.tokens:
         raise InputError(f"{place} must return a value for each of the {corpus.tokens:,} tokens; it returned {n:,}")
-    strings = found.distinct if numbered else found
     if wrong := [number for number, value in enumerate(strings) if not isinstance(value, str)]:
-        at = int(np.flatnonzero(found.numbers == wrong[0])[0]) if numbered else wrong[0]
+        at = wrong[0] if numbered is None else int(np.argmax(numbered.numbers == wrong[0]))
         raise InputError(
             f'{place} must return strings, "" where there is no value; it returned {strings[wrong[0]]!r} for '
             f"{corpus.columns['word'][at]!r} ({corpus.where(at)})"
         )
-    if not numbered:
-        return number_strings(found)
-    if found.numbers.dtype.kind not in "iu" or not ((found.numbers >= 0) & (found.numbers < len(strings))).all():
+    if numbered is None:
+        return number_strings(strings)
+    if numbered.numbers.dtype.kind not in "iu" or not _within(numbered.numbers, len(strings)):
         raise InputError(f"{place} must return numbers of its {len(strings)} distinct strings, from 0 on")
-    return found
+    return numbered
+
+
+def _within(numbers: np.ndarray, n: int) -> bool:
+    return bool(((numbers >= 0) & (numbers < n)).all())
 
 
 def restored(

@@ -1,0 +1,307 @@
+"""Own parts that break their contract are named with file, line and what to change, at their first call."""
+
+import pytest
+import torch
+from tiny import Sentences, make_tagger, sentences
+from torch import nn
+
+from structperc.chain import KBest
+from structperc.criteria import Criterion, Decision, Hinge, Likelihood, Perceptron, Rule
+from structperc.encoders import Encoder
+from structperc.errors import InputError
+from structperc.features import DocumentAttribute, FeatureExtractor
+from structperc.nonlocal_features import NonlocalFeature
+from structperc.optim import AveragedOptimizer, Pace
+from structperc.own_parts import is_own, option_names, place_of
+from structperc.scorers import Neural, SparseLinear
+from structperc.structures import Lattice
+from structperc.taggers.first_calls import check_first_calls, check_options, check_pace
+from structperc.taggers.tagger import Tagger
+
+DATA = Sentences(sentences(5))
+FILE = __file__.rpartition("/")[2]
+
+
+def step(tagger):
+    """A step of training in which own parts are checked; -> its loss."""
+    check_first_calls(tagger, len(tagger.labels))
+    (batch,) = tagger.batches(DATA.corpus("train"))
+    return tagger.training_step(batch)
+
+
+def refusal(tagger) -> str:
+    with pytest.raises(InputError) as error:
+        step(tagger)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+class Returns(Criterion):
+    """Gives what `make` makes of gold's scores."""
+
+    of_lattice, rivals_needed = True, 0
+
+    def __init__(self, make):
+        super().__init__()
+        self.make = make
+
+    def judge(self, scored):
+        return self.make(-scored.gold_scores, torch.ones(len(scored.gold), dtype=torch.bool))
+
+
+WRONG = {
+    "a sum": (lambda losses, acts: (losses.sum(), acts), "losses of shape (5,)"),
+    "a column": (lambda losses, acts: (losses[:, None], acts), "losses of shape (5,)"),
+    "losses alone": (lambda losses, acts: losses, "two tensors"),
+    "nothing": (lambda losses, acts: None, "two tensors"),
+    "a number": (lambda losses, acts: (0.5, acts), "two tensors"),
+    "a short mask": (lambda losses, acts: (losses, acts[:1]), "shape (5,)"),
+    "a mask of numbers": (lambda losses, acts: (losses, acts.float()), "as bool"),
+    "whole numbers": (lambda losses, acts: (losses.long(), acts), "floating-point"),
+    "NaN": (lambda losses, acts: (losses * float("nan"), acts), "NaN losses"),
+    "infinite": (lambda losses, acts: (losses + torch.inf, acts), "infinite losses"),
+    "no gradients": (lambda losses, acts: (losses.detach(), acts), "without gradients"),
+}
+
+
+@pytest.mark.parametrize(("make", "words"), WRONG.values(), ids=WRONG)
+def test_what_judge_returns(make, words):
+    said = refusal(make_tagger(DATA, Returns(make), k=1))
+    assert words in said
+    line = Returns.judge.__code__.co_firstlineno
+    assert f"Returns.judge ({place_of(Returns).partition('(')[2].partition(':')[0]}:{line})" in said
+    assert FILE in said
+
+
+def test_parts_are_what_they_were_after_the_first_call():
+    tagger = make_tagger(DATA, Returns(lambda losses, acts: (losses, acts)), k=1)
+    step(tagger)
+    assert "judge" not in vars(tagger.criterion)
+    library = make_tagger(DATA, Likelihood(), k=1)
+    before = [set(vars(part)) for part in library.modules()]
+    check_first_calls(library, len(library.labels))
+    assert [set(vars(part)) for part in library.modules()] == before
+
+
+class Rivals(Perceptron):
+    def rival(self, scored):
+        return scored.candidate_scores.argmax(1), True
+
+
+class Asks(Perceptron):
+    def asks(self, gap):
+        return (gap <= 0).float()
+
+
+class Reads(Likelihood):
+    def reads(self, lattice):
+        return lattice.unary
+
+
+class Augments(Likelihood):
+    rivals_needed = 1
+
+    def augment(self, lattice, gold):
+        return lattice._replace(unary=lattice.unary[:, :, 1:])
+
+
+class Decides(Perceptron):
+    def decide(self, scored):
+        far = torch.full((len(scored.gold),), 99)
+        return Decision(far, far > 0, far > 0)
+
+
+class Rules(Perceptron):
+    def rule(self):
+        return Rule(False, lambda gap, limit: gap)
+
+
+class Narrow(SparseLinear):
+    def forward(self, batch):
+        lattice = super().forward(batch)
+        return Lattice(lattice.unary[:, :, 1:], lattice.edge, lattice.lengths)
+
+
+class Padded(Encoder):
+    """Vectors of ones, also in the padding."""
+
+    n_inputs, width = 0, 2
+
+    def read(self, corpus):
+        return []
+
+    def forward(self, batch):
+        return torch.ones(*batch.sentences.shape, 2)
+
+
+class Flat(Padded):
+    def forward(self, batch):
+        return torch.ones(batch.sentences.numel(), 2)
+
+
+class Searches(KBest):
+    def forward(self, lattice):
+        found = super().forward(lattice)
+        return found._replace(labels=found.labels[:, 0])
+
+
+class Counts(NonlocalFeature):
+    def __init__(self, kind: str = "shape") -> None:
+        super().__init__()
+        self.kind = kind
+
+    def names(self, types):
+        return ["same"] * len(types) if self.kind == "twice" else [f"count({kind})" for kind in types]
+
+    def counts(self, segments):
+        shape = segments.valid.numel(), len(self.weight)
+        if self.kind == "shape":
+            return torch.ones(segments.valid.shape)
+        return torch.ones(shape).double() if self.kind == "type" else torch.full(shape, torch.nan)
+
+
+def tagger_of(criterion=None, scorer=None, search=None, **options):
+    made = make_tagger(DATA, Likelihood())
+    tagger = Tagger(made.features, scorer or SparseLinear(), criterion or Perceptron(), search or KBest(2), **options)
+    tagger.allocate(made.labels)
+    return tagger
+
+
+@pytest.mark.parametrize(
+    ("options", "method", "words"),
+    [
+        ({"criterion": Rivals()}, "Rivals.rival", "not tuple of Tensor, bool"),
+        ({"criterion": Asks()}, "Asks.asks", "as bool"),
+        ({"criterion": Reads()}, "Reads.reads", "a Lattice"),
+        ({"criterion": Augments()}, "Augments.augment", "shape (5, "),
+        ({"criterion": Decides()}, "Decides.decide", "from 0 to 1"),
+        ({"scorer": Narrow()}, "Narrow.forward", "unary scores"),
+        ({"scorer": Neural(Padded())}, "Padded.forward", "padding"),
+        ({"scorer": Neural(Flat())}, "Flat.forward", "(B, T, D)"),
+        ({"search": Searches(2)}, "Searches.forward", "labels (5, K, "),
+        ({"nonlocal_features": [Counts("shape")]}, "Counts.counts", "B * K labellings"),
+        ({"nonlocal_features": [Counts("type")]}, "Counts.counts", "float32"),
+        ({"nonlocal_features": [Counts("NaN")]}, "Counts.counts", "NaN counts"),
+    ],
+)
+def test_what_other_parts_return(options, method, words):
+    said = refusal(tagger_of(**options))
+    assert f".{method} (" in said
+    assert words in said
+
+
+def test_names_of_counts_come_once():
+    with pytest.raises(InputError, match=r"Counts\.names .*'same'"):
+        tagger_of(nonlocal_features=[Counts("twice")])
+
+
+def test_a_rule_is_tried_before_it_is_compiled():
+    tagger = tagger_of(Rules())
+    check_first_calls(tagger, len(tagger.labels))
+    with pytest.raises(InputError, match=r"Rules\.rule .* not 1\.0"):
+        tagger.criterion.rule()
+
+
+class Steps(AveragedOptimizer):
+    def __init__(self, params, size=None):
+        super().__init__(params, {}, True)
+        self.size = size
+
+    def _step_size(self, group, loss):
+        return 1.0
+
+    def pace(self):
+        return self.size and Pace(self.size, ())
+
+
+def test_the_pace_of_an_optimizer():
+    weights = [nn.Parameter(torch.zeros(2))]
+    check_pace(Steps(weights))
+    check_pace(Steps(weights, lambda loss, norm: loss / norm))
+    with pytest.raises(InputError, match=r"Steps\.pace .*nan"):
+        check_pace(Steps(weights, lambda loss, norm: float("nan")))
+
+
+def test_own_rivals_are_not_passed_over_by_the_rule_of_their_base():
+    """`Perceptron.rule` says what `Perceptron.asks` says: a class that asks otherwise learns by gradients."""
+    tagger = tagger_of(Asks())
+    assert tagger.learner(tagger.optimizer(tagger.parameters())) is None
+    plain = tagger_of(Perceptron())
+    assert plain.learner(plain.optimizer(plain.parameters())) is not None
+
+
+# -- options --------------------------------------------------------------------------------------------------
+
+
+class Lost(Likelihood):
+    def __init__(self, beta: float = 1.0):
+        super().__init__()
+        self.other = beta
+
+
+class Changed(Hinge):
+    def __init__(self, cost: float = 1.0):
+        super().__init__(cost=2 * cost)
+
+
+class Fixed(Hinge):
+    def __init__(self, beta: float = 1.0, **options):
+        super().__init__(cost=3.0, **options)
+        self.beta = beta
+
+
+class Plain(Likelihood):
+    def __init__(self, beta=None):
+        super().__init__()
+        self.beta = torch.ones(1)
+
+
+class Further(Hinge):
+    def __init__(self, beta: float = 1.0, **options):
+        super().__init__(**options)
+        self.beta = beta
+
+
+class LostAttribute(DocumentAttribute):
+    def __init__(self, n: int = 1):
+        pass
+
+    def read(self, corpus, lookup):
+        return list(corpus.columns["word"])
+
+
+@pytest.mark.parametrize(
+    ("criterion", "words"),
+    [
+        (Lost(), "self.beta = beta"),
+        (Changed(2.0), "option cost is 4.0, and 8.0"),
+        (Fixed(), "multiple values for keyword argument 'cost'"),
+        (Plain(), "plain values"),
+    ],
+    ids=type,
+)
+def test_options_from_which_a_model_is_not_built_again(criterion, words):
+    with pytest.raises(InputError) as error:
+        check_options(make_tagger(DATA, criterion), FeatureExtractor(progress=False))
+    assert words in str(error.value)
+    assert f"{type(criterion).__name__} (" in str(error.value)
+
+
+def test_options_of_document_attributes_are_looked_at_too():
+    features = FeatureExtractor(["own[0]"], documents={"own": LostAttribute()}, progress=False)
+    with pytest.raises(InputError, match=r"LostAttribute .* self\.n = n"):
+        check_options(make_tagger(DATA, Likelihood()), features)
+
+
+def test_options_that_are_passed_on_are_saved(tmp_path):
+    tagger = make_tagger(DATA, Further(beta=2.0, cost=5.0, unit="sentence"))
+    check_options(tagger, tagger.features)
+    assert option_names(Further) == ["beta", *option_names(Hinge)]
+    tagger.save(tmp_path / "model")
+    again = Tagger.load(tmp_path / "model", trusted=[__name__]).criterion
+    assert (again.beta, again.cost, again.unit) == (2.0, 5.0, "sentence")
+
+
+def test_which_classes_are_a_users():
+    assert is_own(Further)
+    assert not any(map(is_own, (Hinge, nn.Linear, torch.optim.SGD, dict)))
