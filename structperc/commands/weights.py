@@ -20,7 +20,8 @@ def run(arguments: list[str]) -> None:
     options = parser().parse_args(arguments)
 
     from structperc.data.output import write_lines
-    from structperc.inspection.ranked_weights import Weight, weights
+    from structperc.inspection.ranked_weights import weights
+    from structperc.inspection.weight_groups import Weight
     from structperc.inspection.weights_page import weights_page
     from structperc.inspection.weights_text import weight_lines
     from structperc.reports.figures import plot_weights

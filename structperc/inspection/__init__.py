@@ -1,6 +1,6 @@
 """What a model has learned and why it decides as it does, as text, tables, figures and pages.
 
-ranked_weights.py      the largest weights of the tables in weight_tables.py
+ranked_weights.py      the largest weights of the tables in weight_tables.py; weight_groups.py is what is found
 nbest.py               what lists of candidates of any length are worth, from one search (candidate_search.py)
 model_reliability.py   whether probabilities come true
 explaining.py          why a document got its labels: candidates and counts (candidate_counts.py), what changed

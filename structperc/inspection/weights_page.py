@@ -1,9 +1,9 @@
 """The largest weights of a model as HTML tables, for notebooks and as a page: green above 0, red below."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from structperc.inspection.ranked_weights import Group, LabelWeights, Transitions, Weight, Weights
+from structperc.inspection.weight_groups import Group, LabelWeights, Transitions, Weight
 from structperc.reports.page import STYLE, framed
 
 MANY = 60  # labels; of more those with the largest transition weights are shown
@@ -17,6 +17,22 @@ WEIGHT_STYLE = """
 .weights .scroll { overflow-x: auto; max-width: 100%; }
 .weights .more { opacity: .7; }
 """
+
+
+class Weights(list[Group]):
+    """The groups of weights of a model, which notebooks show as tables.
+
+    Args:
+        groups: nodes, edges, transitions and non-local features, as far as the model has them.
+        transitions: the weights of all label pairs; None for a model without any.
+    """
+
+    def __init__(self, groups: Iterable[Group] = (), transitions: Transitions | None = None) -> None:
+        super().__init__(groups)
+        self.transitions = transitions
+
+    def _repr_html_(self) -> str:
+        return "".join(weights_html(self))
 
 
 def weights_html(found: Weights) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from structperc.inspection.ranked_weights import Group, Sums, Weight
+from structperc.inspection.weight_groups import Group, Sums, Weight
 from structperc.reports.table import Rest, text_table
 
 

@@ -16,7 +16,8 @@ from structperc.data.segments import spans
 from structperc.data.tags import SCHEMES, label_of, read_tag
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.inspection.ranked_weights import Weights, weights
+from structperc.inspection.ranked_weights import weights
+from structperc.inspection.weights_page import Weights
 from structperc.metrics import segment_f1_score
 from structperc.scorers import SparseLinear
 from structperc.sklearn.algorithms import Numbers, algorithm_of, refuse

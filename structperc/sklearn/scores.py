@@ -7,30 +7,32 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-from sklearn import metrics
-from sklearn.metrics import make_scorer
+from sklearn.metrics import accuracy_score, classification_report, f1_score, precision_score, recall_score
 
 from structperc.metrics import segment_f1_score
 from structperc.metrics.label_sequences import check_same_lengths, label_sequences
 
 Sentences = Iterable[Sequence[str]]
 
-segment_f1_scorer = make_scorer(segment_f1_score)  # for `scoring=` of GridSearchCV, cross_val_score, ...
+
+def segment_f1_scorer(estimator: Any, X: Iterable[Any], y: Sentences) -> float:
+    """Return F1 of segments of what an estimator predicts, for `scoring=` of GridSearchCV and cross_val_score."""
+    return segment_f1_score(y, estimator.predict(X))
 
 
 def flat_accuracy_score(y_true: Sentences, y_pred: Sentences, **options: Any) -> float:
     """Return the share of tokens with the right label; options are those of `sklearn.metrics.accuracy_score`."""
-    return float(metrics.accuracy_score(*_flat(y_true, y_pred), **options))
+    return float(accuracy_score(*_flat(y_true, y_pred), **options))
 
 
 def flat_precision_score(y_true: Sentences, y_pred: Sentences, *, average: str = "weighted", **options: Any) -> Any:
     """Return the precision of the labels of all tokens; options are those of `sklearn.metrics.precision_score`."""
-    return metrics.precision_score(*_flat(y_true, y_pred), average=average, **options)
+    return precision_score(*_flat(y_true, y_pred), average=average, **options)
 
 
 def flat_recall_score(y_true: Sentences, y_pred: Sentences, *, average: str = "weighted", **options: Any) -> Any:
     """Return the recall of the labels of all tokens; options are those of `sklearn.metrics.recall_score`."""
-    return metrics.recall_score(*_flat(y_true, y_pred), average=average, **options)
+    return recall_score(*_flat(y_true, y_pred), average=average, **options)
 
 
 def flat_f1_score(y_true: Sentences, y_pred: Sentences, *, average: str = "weighted", **options: Any) -> Any:
@@ -43,7 +45,7 @@ def flat_f1_score(y_true: Sentences, y_pred: Sentences, *, average: str = "weigh
         >>> flat_f1_score([["N", "V"], ["N"]], [["N", "N"], ["N"]], labels=["N"])
         0.8
     """
-    return metrics.f1_score(*_flat(y_true, y_pred), average=average, **options)
+    return f1_score(*_flat(y_true, y_pred), average=average, **options)
 
 
 def flat_classification_report(y_true: Sentences, y_pred: Sentences, **options: Any) -> Any:
@@ -51,7 +53,7 @@ def flat_classification_report(y_true: Sentences, y_pred: Sentences, **options: 
 
     Options are those of `sklearn.metrics.classification_report`.
     """
-    return metrics.classification_report(*_flat(y_true, y_pred), **options)
+    return classification_report(*_flat(y_true, y_pred), **options)
 
 
 def sequence_accuracy_score(y_true: Sentences, y_pred: Sentences) -> float:

@@ -15,16 +15,10 @@ from structperc.data.labels import LabelSet
 from structperc.data.lexicon import LowerCaseLexicon
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.inspection.ranked_weights import (
-    Group,
-    LabelWeights,
-    Sums,
-    Transitions,
-    Weight,
-    Weights,
-    weights,
-)
+from structperc.inspection.ranked_weights import weights
+from structperc.inspection.weight_groups import Group, LabelWeights, Sums, Transitions, Weight
 from structperc.inspection.weight_tables import title
+from structperc.inspection.weights_page import Weights
 from structperc.inspection.weights_text import weight_lines
 from structperc.nonlocal_features import (
     ConjunctionConsistency,
