@@ -15,12 +15,13 @@ from typing import NamedTuple
 CONFIGS = Path(__file__).parents[1] / "configs"
 BITS = (22, 20, 18)
 MEASURED = """
-import resource, runpy, sys
-sys.argv[0] = "structperc"
-try:
-    runpy.run_module("structperc", run_name="__main__")
-finally:
-    print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+import pathlib, resource, sys
+from structperc.cli import main
+root, *fit = sys.argv[1:]
+failed = main(["fit", *fit])
+print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+(model,) = pathlib.Path(root).rglob("model")
+sys.exit(failed or main(["shrink", str(model), "-o", root + "/small", "--table", "int8"]))
 """
 
 
@@ -63,9 +64,8 @@ def _fit(config: str, bits: int | None, smoke: bool) -> Run:
         hashed = [] if bits is None else [f"--model.features.init_args.hash_bits={bits}"]
         few = ["--trainer.max_epochs=2"] if smoke else []
         options = ["--trainer.accelerator=cpu", f"--trainer.default_root_dir={root}", *few, *hashed]
-        told = _run(["-c", MEASURED, "fit", "-c", str(CONFIGS / f"{config}.yaml"), *options])
+        told = _run(["-c", MEASURED, root, "-c", str(CONFIGS / f"{config}.yaml"), *options])
         (model,) = Path(root).rglob("model")
-        _run(["-m", "structperc", "shrink", str(model), "-o", f"{root}/small", "--table", "int8"])
         (metrics,) = Path(root).rglob("metrics.csv")
         with metrics.open(encoding="utf-8") as file:
             scores = [100 * float(row["dev/score"]) for row in csv.DictReader(file) if row.get("dev/score")]

@@ -68,7 +68,7 @@ def _large(corpus: Path, folder: Path) -> Case:
 def _rows(case: Case, numbers: Iterable[int]) -> list[dict]:
     rows = []
     for n in numbers:
-        turns = [(_fit(case, 1), _fit(case, n), at_once(n, lambda: _fit(case, 1))) for _ in range(case.times)]
+        turns = [_turn(case, n) for _ in range(case.times)]
         ones, mixtures, others = zip(*turns, strict=True)
         alone, found = max(ones), max(mixtures)  # the fastest
         apart = max(sum(run.speed for run in runs) for runs in others)
@@ -80,6 +80,12 @@ def _rows(case: Case, numbers: Iterable[int]) -> list[dict]:
         rows.append({**what, **side_by_side, **_against(apart, alone.speed)})
         rows.append({**what, **score, **_against(100 * found.score, 100 * alone.score)})
     return rows
+
+
+def _turn(case: Case, n: int) -> tuple[Run, Run, list[Run]]:
+    """One process, several that mix, and several trainings; a case of a single turn has one training for both ends."""
+    others = at_once(n if case.times > 1 else 1, lambda: _fit(case, 1))
+    return _fit(case, 1) if case.times > 1 else others[0], _fit(case, n), others
 
 
 def _against(ours: float, peer: float) -> dict:

@@ -19,7 +19,8 @@ def tagging_rows(corpora: Sequence[Grown], folder: Path, times: int) -> list[dic
     """Return tokens/s and peak memory at each size, of several runs, and last how memory grows from a tenth of it."""
     tagger = _trained(FeatureExtractor(["kazama2007"], progress=False), Synthetic(unit="document"))
     tagger.save(folder / "model")
-    _taken(folder, corpora[0], 1)  # after which what is compiled lies on disk
+    if len(corpora) > 1:  # else times are not looked at
+        _taken(folder, corpora[0], 1)  # after which what is compiled lies on disk
     found = [(corpus, *_in_turns(folder, corpus, times)) for corpus in corpora]
     rows = [row for three in found for row in _rows(*three)]
     most, alone, _ = found[-1]

@@ -20,7 +20,7 @@ from structperc.packaged import packaged
 MEMORY, PACE, START, RANKS, RANK_MEMORY = "≤ 3000 MB", "≤ 1.2", "≤ 5 s", "1.6", "≤ 0.6"  # targets
 NAME, EPOCHS = "structperc fit, averaged perceptron, data.cache", 6
 BATCH = 8192  # documents: learning one after the other, it is a matter of speed alone
-TOLD, EPOCH = re.compile(r"^run: "), re.compile(r"^epoch \d+: .* in ([\d.]+) s")
+TOLD, EPOCH = re.compile(r"^run: "), re.compile(r"^epoch \d+ of \d+: .* updates in ([\d.]+) s")
 
 
 class Fitted(NamedTuple):
@@ -33,7 +33,8 @@ class Fitted(NamedTuple):
 
 def training_rows(corpora: Sequence[Grown], folder: Path) -> list[dict]:
     """Return peak memory, time per token and seconds until the first epoch of a first and of a second run."""
-    _fitted(folder, corpora[0], folder / "other")  # after which what is compiled lies on disk
+    if len(corpora) > 1:  # else times are not looked at
+        _fitted(folder, corpora[0], folder / "other")  # after which what is compiled lies on disk
     cache = folder / "cache"
     found = [(corpus, _fitted(folder, corpus, cache), _fitted(folder, corpus, cache)) for corpus in corpora]
     pace = [1e6 * min(run.epoch for run in runs) / corpus.tokens for corpus, *runs in found]

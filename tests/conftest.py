@@ -136,12 +136,13 @@ def run(capsys):
 
 @pytest.fixture(scope="module")
 def parts_made_once():
-    """What experiments have in common is made once: parsers, gazetteers, clusters and embedded corpora."""
+    """What experiments have in common is made once: parsers and what they parse, gazetteers, embedded corpora."""
     from structperc.batching import sources
     from structperc.features import Clusters, Gazetteer
+    from structperc.training.configuration import looked_up
     from structperc.training.program import Program
 
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, looked_up():
         for kind in (Gazetteer, Clusters):
             patch.setattr(kind, "__init__", once(kind.__init__, lambda self, *args: (type(self), *args)))
         patch.setattr(

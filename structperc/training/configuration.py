@@ -52,7 +52,7 @@ class ConfigurationParser(LightningArgumentParser):
 
     def parse_args(self, *args: Any, **options: Any) -> Namespace:  # type: ignore[override]
         """Parse a command line and the configurations that it names."""
-        with _looked_up():
+        with looked_up():
             return super().parse_args(*args, **options)
 
     def parse_string(self, content: str, *args: Any, **options: Any) -> Namespace:
@@ -108,7 +108,8 @@ class ConfigurationParser(LightningArgumentParser):
 
 
 @contextmanager
-def _looked_up() -> Iterator[None]:
+def looked_up() -> Iterator[None]:
+    """Parse classes with the same options once within the block, which may be that of many command lines."""
     before = _PARSED.set({} if _PARSED.get() is None else _PARSED.get())
     try:
         yield

@@ -79,7 +79,7 @@ def test_classes_that_are_parsed_again_give_what_they_gave(monkeypatch):
     ]
     monkeypatch.chdir(QUICKSTART.parents[1])
     found = draft(options, "rerank").config.fit
-    monkeypatch.setattr(configuration, "_looked_up", nullcontext)
+    monkeypatch.setattr(configuration, "looked_up", nullcontext)
     assert draft(options, "rerank").config.fit == found
     one, other = found.model.init_args.nonlocal_features
     assert one == other
