@@ -106,9 +106,8 @@ def warn_of_unknown(corpus: Corpus, labels: LabelSet) -> None:
     named = ", ".join(f"{name} ({counts[name]:,})" for name in unknown[:SHOWN])
     more = f" and {len(unknown) - SHOWN:,} more" if len(unknown) > SHOWN else ""
     total = sum(counts[name] for name in unknown)
-    tokens, end = (
-        ("1 token has a label", "it counts") if total == 1 else (f"{total:,} tokens have labels", "they count")
-    )
+    one, many = ("1 token has a label", "it counts"), (f"{total:,} tokens have labels", "they count")
+    tokens, end = one if total == 1 else many
     logger.warning("%s: %s that training did not have: %s%s; %s as wrong", corpus.name, tokens, named, more, end)
 
 
