@@ -126,12 +126,12 @@ class SequenceTagger(BaseEstimator):
     def score(self, X: Iterable[Any], y: Iterable[Sequence[str]]) -> float:
         """Return F1 of segments by the rule of conlleval, or for labels that are no segments the share of right tokens.
 
-        Raises InputError for labels that the training data does not have.
+        Labels that the training data does not have count as wrong, so that folds which lack one can be compared. Raises
+        InputError for labels that are not of the scheme.
         """
         sentences = self._read(X)
         gold = read_labels(y, sentences.lengths)
-        for n, labels in enumerate(gold, 1):
-            self.tagger_.labels.encode(labels, lambda t, n=n: f"y, sentence {n}, token {t + 1}")  # type: ignore[misc]
+        _check_labels(gold, self.scheme_)
         found = self.tagger_.tag(sentences.rows)
         if self.scheme_ != "none":
             return seqeval_scores(found, gold, self.scheme_)["overall_f1"]
@@ -188,9 +188,7 @@ class SequenceTagger(BaseEstimator):
             return best_scheme(labels)
         if self.scheme not in SCHEMES:
             raise InputError(f"scheme must be {AUTO} or one of {', '.join(SCHEMES)}, got {self.scheme!r}")
-        for n, own in enumerate(labels, 1):
-            for t, label in enumerate(own, 1):
-                _check_label(label, self.scheme, f"y, sentence {n}, token {t}")
+        _check_labels(labels, self.scheme)
         return self.scheme
 
     def _read(self, X: Iterable[Any]) -> Sentences:
@@ -199,6 +197,13 @@ class SequenceTagger(BaseEstimator):
         if sentences.form not in (None, self._form):
             raise InputError(f"X is of the form {FORMS[sentences.form]}, but training had {FORMS[self._form]}")
         return sentences
+
+
+def _check_labels(labels: Sequence[Sequence[str]], scheme: str) -> None:
+    """Raise InputError with the place of a label that is not of the scheme."""
+    for n, own in enumerate(labels, 1):
+        for t, label in enumerate(own, 1):
+            _check_label(label, scheme, f"y, sentence {n}, token {t}")
 
 
 def _check_label(label: str, scheme: str, place: str) -> None:

@@ -108,8 +108,15 @@ def test_labels_of_another_scheme():
 
 
 def test_an_unknown_label_at_score():
-    message = complaint(fitted().score, WORDS, [["B-PER", "O"], ["B-LOC"]])
-    assert message.startswith("y, sentence 2, token 1: unknown label 'B-LOC'; known are O, B-PER, I-PER")
+    """One segment of two is missed; that of the unknown type may be predicted as another one."""
+    made = fitted()
+    (first, second), known = made.predict(WORDS), made.score(WORDS, [["B-PER", "O"], ["O"]])
+    assert first == ["B-PER", "O"]
+    found = 1 + (second == ["B-PER"])
+    assert known == pytest.approx(2 / (found + 1))
+    assert made.score(WORDS, [["B-PER", "O"], ["B-LOC"]]) == pytest.approx(2 / (found + 2))
+    message = complaint(made.score, WORDS, [["B-PER", "O"], ["LOC"]])
+    assert message.startswith("y, sentence 2, token 1: label 'LOC' is not of scheme")
 
 
 def test_another_form_than_in_training():
