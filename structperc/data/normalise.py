@@ -108,8 +108,9 @@ def warn_of_unknown(corpus: Corpus, labels: LabelSet) -> None:
     named = ", ".join(f"{name} ({counts[name]:,})" for name in unknown[:SHOWN])
     more = f" and {len(unknown) - SHOWN:,} more" if len(unknown) > SHOWN else ""
     total = sum(counts[name] for name in unknown)
-    tokens = "1 token has a label" if total == 1 else f"{total:,} tokens have labels"
-    logger.warning("%s: %s that training did not have: %s%s; they count as wrong", corpus.name, tokens, named, more)
+    one, many = ("1 token has a label", "it counts"), (f"{total:,} tokens have labels", "they count")
+    tokens, end = one if total == 1 else many
+    logger.warning("%s: %s that training did not have: %s%s; %s as wrong", corpus.name, tokens, named, more, end)
 
 
 def segment_count(corpus: Corpus) -> int:

@@ -220,9 +220,7 @@ class SequenceTagger(BaseEstimator):
             return _scheme_that_fits(labels)
         if self.scheme not in SCHEMES:
             raise InputError(f"scheme must be {AUTO} or one of {', '.join(SCHEMES)}, got {self.scheme!r}")
-        for n, own in enumerate(labels, 1):
-            for t, label in enumerate(own, 1):
-                _check_label(label, self.scheme, f"y, sentence {n}, token {t}")
+        _check_labels(labels, self.scheme)
         return self.scheme
 
     def _read(self, X: Iterable[Any], instead: str) -> Sentences:
@@ -294,6 +292,13 @@ def _scheme_that_fits(labels: Sequence[Sequence[str]]) -> str:
         reason = f"y: {found.remark()}, but not {odd!r}" if odd is not None else f"y has labels of {found.scheme}"
         warnings.warn(f"{reason}; write all as B-TYPE, or they are learned token by token", stacklevel=4)
     return scheme
+
+
+def _check_labels(labels: Sequence[Sequence[str]], scheme: str) -> None:
+    """Raise InputError with the place of a label that is not of the scheme."""
+    for n, own in enumerate(labels, 1):
+        for t, label in enumerate(own, 1):
+            _check_label(label, scheme, f"y, sentence {n}, token {t}")
 
 
 def _check_label(label: str, scheme: str, place: str) -> None:

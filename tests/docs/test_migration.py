@@ -7,6 +7,7 @@ from typing import Any
 import pycrfsuite
 import pytest
 import torch
+from tiny import without_names
 from torch import Tensor, nn
 from torchcrf import CRF
 from written import blocks
@@ -131,5 +132,5 @@ def test_a_template_file_of_crfpp_makes_the_same_model(here, ran, structperc_say
     tagger = Tagger.load("runs/crfpp/1/model")
     torch.testing.assert_close(tagger.marginals([WORDS])[0], names["probabilities"], rtol=0, atol=5e-3)
     (here / "new.txt").write_text("".join(f"{word}\n" for word in WORDS), encoding="utf-8")
-    labelled = structperc_says("tag", "runs/crfpp/1/model", "new.txt").strip().split("\n")
+    labelled = without_names(structperc_says("tag", "runs/crfpp/1/model", "new.txt")).strip().split("\n")
     assert [line.split()[-1] for line in labelled] == tagger.tag([WORDS])[0]
