@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,12 +15,10 @@ from structperc.data.not_columns import check_columns
 from structperc.data.reading import Reading
 from structperc.data.schemes import USUAL, fitting_schemes
 from structperc.data.segments import repair, spans
+from structperc.data.tables import TableSurvey
 from structperc.data.tags import SEGMENT_SCHEMES
 from structperc.data.text import read_lines
 from structperc.errors import InputError
-
-if TYPE_CHECKING:
-    from structperc.data.table_survey import TableSurvey
 
 MOST_LABELS = 1000  # a column with more different strings is none of labels
 AS_IT_IS = Reading()
@@ -39,7 +37,7 @@ class Survey(NamedTuple):
     scheme: str  # that of the labels; none where they are no segments
     illegal: list[int]  # tokens whose label is illegal there
     repaired: list[str]  # labels of all tokens, legal ones
-    table: "TableSurvey | None" = None  # how it is read if it is a table
+    table: TableSurvey | None = None  # how it is read if it is a table
 
     @property
     def labelled(self) -> bool:
