@@ -174,7 +174,7 @@ def table_lines(found: "Survey", further: dict[str, str], encoding: str) -> list
     columns = ", ".join(f"{role}: {written(column)}" for role, column in reader.columns.items())
     names = ", ".join(map(written, reader.names.get("label", ())))
     ends = " (an empty row ends a sentence)" if reader.columns.get("sentence") == "" else ""
-    more = f"; not read: {', '.join(others)}" if others else ""
+    more = f"; not read: {' '.join(', '.join(others).split())}" if others else ""
     own = found.scheme not in ("none", "IOB2") and spans is None
     scheme = "none" if found.scheme == "none" else "IOB2"
     lines = [

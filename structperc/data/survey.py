@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,12 +23,10 @@ from structperc.data.not_columns import check_columns
 from structperc.data.reading import LineFormat, Reading
 from structperc.data.schemes import NO_SEGMENT, Fit, best_fit
 from structperc.data.segments import repair, spans
+from structperc.data.tables import TableSurvey
 from structperc.data.tags import meant_label, notation, read_tag
 from structperc.data.text import read_lines
 from structperc.spelling import counted, quoted
-
-if TYPE_CHECKING:
-    from structperc.data.table_survey import TableSurvey
 
 MOST_LABELS = 1000  # a column with more different strings is none of labels
 SHOWN = 5  # labels that are not of the scheme, in a remark
@@ -54,7 +52,7 @@ class Survey(NamedTuple):
     rivals: Sequence[str] = ()  # further columns with labels of the same types, which give the label away
     comments: Sequence[int] = ()  # lines
     header: int = 0  # line of names of columns; 0: there is none
-    table: "TableSurvey | None" = None  # how it is read if it is a table
+    table: TableSurvey | None = None  # how it is read if it is a table
 
     @property
     def labelled(self) -> bool:

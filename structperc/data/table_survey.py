@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from structperc.data.annotations import Cutting, SpanReport
+from structperc.data.annotations import Cutting
 from structperc.data.corpus import Corpus
 from structperc.data.exports import SPANS as MARKS
 from structperc.data.exports import tool_of
@@ -15,7 +15,6 @@ from structperc.data.reading import Reading
 from structperc.data.survey import AS_IT_IS, Survey, of_corpus, survey
 from structperc.data.table_names import (
     DELIMITERS,
-    FOLDER,
     JSON,
     USUAL,
     candidate_columns,
@@ -23,48 +22,12 @@ from structperc.data.table_names import (
     named_columns,
     usual_columns,
 )
-from structperc.data.tables import EMPTY_ROWS, SPANS, Reader
+from structperc.data.tables import EMPTY_ROWS, SPANS, Reader, TableSurvey
 from structperc.data.tags import SEGMENT_SCHEMES, read_tag
 from structperc.data.text import expand, lines_of, read_whole
 from structperc.errors import InputError
 
 LOOKED_AT = 100  # rows
-FORMATS = {
-    FOLDER: "a folder of save_to_disk",
-    ".parquet": "parquet",
-    ".csv": "CSV",
-    ".tsv": "CSV with tabs",
-    ".json": "JSON",
-}
-
-
-class TableSurvey(NamedTuple):
-    """How a table is read."""
-
-    kind: str  # of its name, see `kind_of_table`
-    reader: Reader
-    tool: str | None  # that has exported it, where that shows
-    row: str  # "line" or "row": what places in it are
-    spans: SpanReport | None  # for texts with spans
-    others: list[str]  # columns without a role
-
-    def joined(self, other: "TableSurvey") -> "TableSurvey":
-        """Return how this table and another one, that of a further split, are read in the same way."""
-        names = max(self.reader.names, other.reader.names, key=lambda one: len(one.get("label", ())))
-        reader, spans = self.reader._replace(names=names), self.spans
-        if spans is not None and other.spans is not None:
-            of = other.spans if spans.cutting.offsets == "characters" else spans
-            texts, misfits = [*spans.texts, *other.spans.texts], [*spans.misfits, *other.spans.misfits]
-            spans = SpanReport(spans.name, of.cutting, texts, misfits, spans.joined)
-        return self._replace(reader=reader, spans=spans)
-
-    @property
-    def format(self) -> str:
-        """What the file is, and what a row of it holds."""
-        columns = self.reader.columns
-        holds = "a text with spans" if SPANS in columns else "a token" if "sentence" in columns else "a sentence"
-        by = f" of {self.tool}" if self.tool else ""
-        return f"{FORMATS.get(self.kind, 'JSON lines')}{by}, {holds} in each row"
 
 
 def survey_file(file: str, reading: Reading = AS_IT_IS) -> Survey:

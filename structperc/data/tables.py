@@ -16,6 +16,7 @@ from structperc.data.annotations import (
     Annotated,
     Cutting,
     Labelled,
+    SpanReport,
     Tell,
     label_texts,
     read_spans,
@@ -24,6 +25,7 @@ from structperc.data.annotations import (
 from structperc.data.exports import Row
 from structperc.data.rows import rows
 from structperc.data.segments import convert
+from structperc.data.table_names import FOLDER
 from structperc.data.tags import label_of
 from structperc.errors import InputError
 from structperc.text import TextSpan
@@ -32,6 +34,13 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 TEXT, SPANS, SENTENCE, DOCUMENT = "text", "spans", "sentence", "document"  # roles that are no columns of tokens
+FORMATS = {
+    FOLDER: "a folder of save_to_disk",
+    ".parquet": "parquet",
+    ".csv": "CSV",
+    ".tsv": "CSV with tabs",
+    ".json": "JSON",
+}
 _NO_COMMA = re.compile(r"""(['"])\s+['"]""")
 EMPTY_ROWS = ""  # the column of sentences of CSV whose sentences end with an empty row
 
@@ -68,6 +77,35 @@ class Reader(NamedTuple):
         self.cutting.check()
         if SPANS in given and self.scheme == "none":
             raise InputError(f"{name}: spans are segments; set scheme to IOB2, IOBES, ...")
+
+
+class TableSurvey(NamedTuple):
+    """How a table is read."""
+
+    kind: str  # of its name, see `kind_of_table`
+    reader: Reader
+    tool: str | None  # that has exported it, where that shows
+    row: str  # "line" or "row": what places in it are
+    spans: SpanReport | None  # for texts with spans
+    others: list[str]  # columns without a role
+
+    def joined(self, other: "TableSurvey") -> "TableSurvey":
+        """Return how this table and another one, that of a further split, are read in the same way."""
+        names = max(self.reader.names, other.reader.names, key=lambda one: len(one.get("label", ())))
+        reader, spans = self.reader._replace(names=names), self.spans
+        if spans is not None and other.spans is not None:
+            of = other.spans if spans.cutting.offsets == "characters" else spans
+            texts, misfits = [*spans.texts, *other.spans.texts], [*spans.misfits, *other.spans.misfits]
+            spans = SpanReport(spans.name, of.cutting, texts, misfits, spans.joined)
+        return self._replace(reader=reader, spans=spans)
+
+    @property
+    def format(self) -> str:
+        """What the file is, and what a row of it holds."""
+        columns = self.reader.columns
+        holds = "a text with spans" if SPANS in columns else "a token" if "sentence" in columns else "a sentence"
+        by = f" of {self.tool}" if self.tool else ""
+        return f"{FORMATS.get(self.kind, 'JSON lines')}{by}, {holds} in each row"
 
 
 class Sentence(NamedTuple):
