@@ -187,7 +187,10 @@ def _backwards(own, steps, back, L, length, before, after, scales, nodes, pairs)
             total = _follow(own, t, steps, L, after, before, share, scales[t], pairs)
         least = _scaled(after, 0, 1.0 if LOW < total < HIGH else 1.0 / total, least)
     if len(back) and len(pairs):
-        _fill_pairs(before, own, steps, length, pairs)
+        if length > 1:
+            _fill_pairs(before, own, steps, length, pairs)
+        else:
+            pairs[:] = 0.0  # and steps, which may be NaN, are not read
     return -largest(0.0 - least) >= SMALLEST
 
 

@@ -1,6 +1,6 @@
 """A chain of labels on top of any network."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeVar, cast
 
 import torch
@@ -75,7 +75,7 @@ class ChainHead(nn.Module):
 
     def __init__(
         self,
-        labels: LabelSet | Sequence[str] | Mapping[int, str] | Mapping[str, str],
+        labels: LabelSet | Iterable[str] | Mapping[int, str] | Mapping[str, str],
         criterion: Criterion | None = None,
         nonlocal_features: Sequence[NonlocalFeature] = (),
         search: KBest | None = None,

@@ -1,7 +1,7 @@
 """The names of a head's labels: from what a user has, into saved states, and compared when a state is loaded."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import zip_longest
 
 import torch
@@ -13,7 +13,7 @@ from structperc.errors import InputError
 EXPECTED = "give a LabelSet, the names in the order of the logits, or id2label, such as {0: 'O', 1: 'B-PER'}"
 
 
-def label_set(labels: LabelSet | Sequence[str] | Mapping[int, str] | Mapping[str, str], scheme: str) -> LabelSet:
+def label_set(labels: LabelSet | Iterable[str] | Mapping[int, str] | Mapping[str, str], scheme: str) -> LabelSet:
     """Return labels as a LabelSet: a LabelSet as it is, or names of a scheme, in order or by number.
 
     Raises:
@@ -23,12 +23,13 @@ def label_set(labels: LabelSet | Sequence[str] | Mapping[int, str] | Mapping[str
         return labels
     if isinstance(labels, Mapping):
         labels = _in_order(labels)
-    if isinstance(labels, str) or not isinstance(labels, Sequence):
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
         raise InputError(f"labels: got {labels!r}; {EXPECTED}")
-    for place, name in enumerate(labels):
+    names = tuple(labels)
+    for place, name in enumerate(names):
         if not isinstance(name, str):
             raise InputError(f"labels: label {place} is {name!r}, which is not a name; {EXPECTED}")
-    return LabelSet(tuple(labels), scheme)
+    return LabelSet(names, scheme)
 
 
 def _in_order(id2label: Mapping[int, str] | Mapping[str, str]) -> list[str]:

@@ -99,7 +99,7 @@ def advice_for_no_prediction(evaluation: Evaluation) -> str:
     gold = f"{found.gold} segments" if found.gold > 1 else "1 segment"
     return (
         f"nothing is predicted, and gold has {gold}: train longer (trainer.max_epochs) or with a higher learning rate "
-        "(model.optimizer.init_args.lr; for a transformer on a few hundred sentences 3e-4 rather than 3e-5)"
+        "(model.optimizer.init_args.lr; for a transformer and a few hundred sentences try 3e-4)"
     )
 
 

@@ -121,7 +121,7 @@ def test_what_is_no_score_does_no_harm(device: str, dtype: torch.dtype) -> None:
     for value in (torch.nan, torch.inf):
         for k in (3, 300):
             unary, edge, lengths = clear(3, 40, dtype, 2)
-            unary[torch.rand(unary.shape) < 0.2] = value
+            unary[torch.rand(unary.shape) < 0.2], unary[:, 0, 1] = value, value
             with pytest.raises(InvalidScore):
                 search[device](unary, edge, lengths, k)
             labels, scores, valid = search["tensors"](unary, edge, lengths, k)
