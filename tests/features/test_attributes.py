@@ -124,7 +124,7 @@ def test_values_that_are_no_strings_are_named():
 
 @pytest.mark.parametrize("attribute", [lambda word: word, partial(vowels), str.lower, Gazetteer], ids=repr)
 def test_functions_without_a_path_are_refused(attribute):
-    with pytest.raises(InputError, match="attributes.own: .* define it in a module"):
+    with pytest.raises(InputError, match=r"attributes\.own: .* define it in a module"):
         extractor(attribute)
 
 
@@ -143,7 +143,7 @@ def test_names_of_own_attributes():
 )
 def test_only_functions_of_trusted_modules_are_found(path):
     """Not those of this library, and not what a trusted module has imported."""
-    with pytest.raises(InputError, match="^here: "):
+    with pytest.raises(InputError, match=r"^here: "):
         Builder([__name__]).function(path, "here")
     assert math.pi
 
