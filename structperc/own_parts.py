@@ -70,14 +70,14 @@ def options_of(part: object) -> dict[str, Any]:
 
 def place_of_failure(error: BaseException) -> str | None:
     """Return where a user's code failed: "own.py:12, in judge"; None where no code of a user was running."""
+    if isinstance(error, SyntaxError) and error.filename and _is_users(error.filename):
+        return f"{shown_path(error.filename)}:{error.lineno}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
     if frames:
         last = frames[-1]
         return f"{shown_path(last.filename)}:{last.lineno}" + (
             "" if last.name in NAMED_BY_PATH else f", in {last.name}"
         )
-    if isinstance(error, SyntaxError) and error.filename and _is_users(error.filename):
-        return f"{shown_path(error.filename)}:{error.lineno}"
     if is_of_compiler(error):
         quoted = [found for found in _QUOTED.finditer(str(error)) if _is_users(found["file"])]
         return f"{shown_path(quoted[-1]['file'])}:{quoted[-1]['line']}" if quoted else None

@@ -163,7 +163,7 @@ def attribute_path(name: str, attribute: Attribute) -> str:
     Raises InputError for what has none, such as a lambda.
     """
     module, path = getattr(attribute, "__module__", None), getattr(attribute, "__qualname__", "")
-    if not module or "." in path or "<" in path or not callable(attribute) or isinstance(attribute, type):
+    if not module or not path or "." in path or "<" in path or not callable(attribute) or isinstance(attribute, type):
         raise InputError(
             f"attributes.{name}: {attribute!r} has no path by which a saved model could name it; "
             "define it in a module, as def NAME(word: str) -> str"

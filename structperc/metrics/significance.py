@@ -64,7 +64,7 @@ def paired_t_test(differences: Sequence[float]) -> float | None:
 
     Example:
         >>> round(paired_t_test([0.4, 0.1, 0.3]), 3)
-        0.093
+        0.094
     """
     n = len(differences)
     if n < 2 or max(differences) - min(differences) <= 1e-12:

@@ -1,6 +1,13 @@
+import math
+from functools import partial
+
 import pytest
 
+from structperc.data.corpus import Corpus
+from structperc.errors import InputError
+from structperc.features import DocumentAttribute, FeatureExtractor, Gazetteer
 from structperc.features.attributes import SURFACE, surface_attribute
+from structperc.taggers.builder import Builder
 
 FLAGS = ["2d", "4d", "d&a", "d&-", "d&/", "d&,", "d&.", "n", "ic", "ac", "l", "cp"]
 
@@ -69,3 +76,105 @@ def test_values(name, token, value):
 @pytest.mark.parametrize("name", ["p", "p0", "s-1", "pos", "chunk", "P1", "p1 ", "c4"])
 def test_other_names_are_no_surface_attributes(name):
     assert surface_attribute(name) is None
+
+
+# -- a user's own ---------------------------------------------------------------------------------------------
+
+
+def vowels(word: str) -> str:
+    return "".join(letter for letter in word.lower() if letter in "aeiou")
+
+
+def length(word):
+    return len(word)
+
+
+CORPUS = Corpus.from_sentences([{"word": ["Anna", "Bo", "Tt"], "lemma": ["xo", "ui", "ye"]}])
+
+
+def extractor(attribute, node=("own[0]",), **options):
+    return FeatureExtractor(list(node), cutoff=1, attributes={"own": attribute}, progress=False, **options)
+
+
+def test_own_attributes_of_words_and_of_other_columns():
+    made = extractor(vowels, ["own[0]", "own(lemma)[-1]|own[0]"])
+    made.fit(CORPUS)
+    names = made.feature_names("node")
+    assert {"own[0]=aa", "own[0]=o", "own(lemma)[-1]=o|own[0]=o"} <= set(names)
+    assert "own[0]=" not in names  # "Tt" has no value
+    assert made.columns == ["word", "lemma"]
+    state, arrays = made.state_dict_json(), made.state_arrays()
+    assert state["attributes"] == {"own": f"{__name__}.vowels"}
+    again = FeatureExtractor.from_state(state, arrays, Builder([__name__]))
+    assert again.ids(CORPUS).nodes.ids.tolist() == made.ids(CORPUS).nodes.ids.tolist()
+    with pytest.raises(InputError, match=f"features.attributes.own: .*--trust {__name__}"):
+        FeatureExtractor.from_state(state, arrays, Builder())
+
+
+def test_states_without_own_attributes_have_no_entry_for_them():
+    plain = FeatureExtractor(["w[0]"], cutoff=1, progress=False)
+    plain.fit(CORPUS)
+    assert "attributes" not in plain.state_dict_json()
+
+
+def test_values_that_are_no_strings_are_named():
+    with pytest.raises(InputError, match=r"\.length \(.*test_attributes\.py:[0-9]+\).* 4 for 'Anna'"):
+        extractor(length).fit(CORPUS)
+
+
+@pytest.mark.parametrize("attribute", [lambda word: word, partial(vowels), str.lower, Gazetteer], ids=repr)
+def test_functions_without_a_path_are_refused(attribute):
+    with pytest.raises(InputError, match=r"attributes\.own: .* define it in a module"):
+        extractor(attribute)
+
+
+def test_names_of_own_attributes():
+    with pytest.raises(InputError, match="attributes: no template asks for 'own'"):
+        extractor(vowels, ["w[0]"])
+    with pytest.raises(InputError, match="attributes: 'w' is the name of a surface attribute"):
+        FeatureExtractor(["w[0]"], attributes={"w": vowels})
+    with pytest.raises(InputError, match="attributes: 'own' is the name of one of the gazetteers"):
+        extractor(vowels, gazetteers={"own": Gazetteer(["Bo"])})
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["structperc.cli.main", "os.system", f"{__name__}.math", f"{__name__}.partial", f"{__name__}.Gazetteer", "eval"],
+)
+def test_only_functions_of_trusted_modules_are_found(path):
+    """Not those of this library, and not what a trusted module has imported."""
+    with pytest.raises(InputError, match=r"^here: "):
+        Builder([__name__]).function(path, "here")
+    assert math.pi
+
+
+class Reads(DocumentAttribute):
+    """Gives what it was made with."""
+
+    def __init__(self, values=None):
+        self.values = values
+
+    def read(self, corpus, lookup):
+        return self.values
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["a"], "each of the 3 tokens; it returned 1"),
+        (["a", None, "b"], "returned None for 'Bo'"),
+        ("abc", "a list of strings"),
+        (None, "a list of strings"),
+    ],
+)
+def test_document_attributes_give_a_string_for_each_token(values, words):
+    made = FeatureExtractor(["own[0]"], documents={"own": Reads(values)}, progress=False)
+    with pytest.raises(InputError, match=r"Reads\.read \(.*test_attributes\.py:[0-9]+\)") as error:
+        made.fit(CORPUS)
+    assert words in str(error.value)
+
+
+def test_document_attributes_may_give_a_list_of_strings():
+    made = FeatureExtractor(["own[0]"], cutoff=1, documents={"own": Reads(["a", "", "b"])}, progress=False)
+    made.fit(CORPUS)
+    assert made.feature_names("node") == ["own[0]=a", "own[0]=b"]

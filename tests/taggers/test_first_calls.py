@@ -1,18 +1,22 @@
 """Own parts that break their contract are named with file, line and what to change, at their first call."""
 
+import importlib
+import json
+
 import pytest
 import torch
 from tiny import Sentences, make_tagger, sentences
 from torch import nn
 
 from structperc.chain import KBest
+from structperc.commands.complaint import complain
 from structperc.criteria import Criterion, Decision, Hinge, Likelihood, Perceptron, Rule
 from structperc.encoders import Encoder
 from structperc.errors import InputError
 from structperc.features import DocumentAttribute, FeatureExtractor
 from structperc.nonlocal_features import NonlocalFeature
 from structperc.optim import AveragedOptimizer, Pace
-from structperc.own_parts import is_own, option_names, place_of
+from structperc.own_parts import is_own, option_names, place_of, place_of_failure
 from structperc.scorers import Neural, SparseLinear
 from structperc.structures import Lattice
 from structperc.taggers.first_calls import check_first_calls, check_options, check_pace
@@ -305,3 +309,49 @@ def test_options_that_are_passed_on_are_saved(tmp_path):
 def test_which_classes_are_a_users():
     assert is_own(Further)
     assert not any(map(is_own, (Hinge, nn.Linear, torch.optim.SGD, dict)))
+
+
+# -- failures -------------------------------------------------------------------------------------------------
+
+OWN = """
+def fails(values):
+    return values["none"]
+
+def library(values):
+    from structperc.chain import KBest
+    return KBest(values["k"])
+"""
+
+
+def said_of(call, capsys) -> tuple[int, str]:
+    """Exit status and complaint of a command that `call` ends."""
+    try:
+        call()
+    except Exception as error:
+        status = complain(error)
+    return status, capsys.readouterr().err
+
+
+def test_failures_of_a_users_code_have_their_line(tmp_path, monkeypatch, capsys):
+    (tmp_path / "failing.py").write_text(OWN)
+    (tmp_path / "unfinished.py").write_text("def broken(:\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    failing = importlib.import_module("failing")
+    status, line = said_of(lambda: failing.fails({}), capsys)
+    assert (status, line.count("\n")) == (2, 1)
+    assert "failing.py:3, in fails: KeyError: 'none'" in line
+    status, line = said_of(lambda: failing.library({"k": "2"}), capsys)  # the library fails, at her call
+    assert status == 2
+    assert "failing.py:7, in library: TypeError" in line
+    status, line = said_of(lambda: importlib.import_module("unfinished"), capsys)
+    assert "unfinished.py:1: SyntaxError" in line
+
+
+def test_failures_of_the_library_are_unexpected(tmp_path):
+    """Where no code of a user was running; her code calls the library and is above it in other tests."""
+    try:
+        json.loads("{")
+    except ValueError as error:
+        inner = error.with_traceback(error.__traceback__.tb_next)  # without this file
+    assert place_of_failure(inner) is None
