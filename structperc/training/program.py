@@ -2,6 +2,7 @@
 
 import atexit
 import logging
+import os
 import re
 import sys
 from contextlib import ExitStack
@@ -133,7 +134,7 @@ class Program(LightningCLI):
     def before_instantiate_classes(self) -> None:
         """Choose the run's folder; `--ckpt_path last` (or best) means the newest run that has one."""
         config = self.config[self.subcommand]
-        name = name_of(["run", *self.files][-1])
+        name = name_of(["run", *(file for file in self.files if os.path.exists(file))][-1])  # not of inline texts
         self.root = root_of(Path(config.trainer.default_root_dir or Path("runs") / name))
         wanted = config.get("ckpt_path")
         if wanted in ("last", "best"):

@@ -293,6 +293,7 @@ def test_options_lie_above_all_files_of_the_command_line_wherever_they_stand(exp
     found = draft(["-c", "own.yaml", "--data.dev=9", "-cone.yaml", "--config=two.yaml", cpu]).config.fit
     assert (found.data.init_args.dev, found.trainer.max_epochs) == (9, 5)
     assert found.data.init_args.types == {"PER": "person", "LOC": "place"}
+    assert draft(["-c", "own.yaml", "-c", "{trainer: {max_epochs: 1}}", cpu]).root == Path("runs/own")
     same = draft(["-c", "both.yaml", "--data.dev=9", cpu]).config.fit
     assert (found.data, found.model) == (same.data, same.model)
 
