@@ -122,7 +122,10 @@ def test_values_that_are_no_strings_are_named():
         extractor(length).fit(CORPUS)
 
 
-@pytest.mark.parametrize("attribute", [lambda word: word, partial(vowels), str.lower, Gazetteer], ids=repr)
+REFUSED = {"lambda": lambda word: word, "partial": partial(vowels), "method": str.lower, "class": Gazetteer}
+
+
+@pytest.mark.parametrize("attribute", REFUSED.values(), ids=REFUSED)
 def test_functions_without_a_path_are_refused(attribute):
     with pytest.raises(InputError, match=r"attributes\.own: .* define it in a module"):
         extractor(attribute)
