@@ -31,6 +31,7 @@ from structperc.spelling import counted, quoted
 MOST_LABELS = 1000  # a column with more different strings is none of labels
 SHOWN = 5  # labels that are not of the scheme, in a remark
 ALIKE = 0.8  # of two columns of the same types, one has at least this share of the other's segments: which is gold?
+LONG = 200  # tokens, which few sentences have
 AS_IT_IS = Reading()
 
 
@@ -100,8 +101,14 @@ class Survey(NamedTuple):
     def remarks(self, training: bool = True) -> Iterator[str]:
         """Yield lines of text on what a user should know of this file, before training if it is to be learned."""
         yield from self.label_remarks()
-        if training and self.labelled and set(self.counts("label")) == {self._outside()}:
+        only = set(self.counts("label")) if training and self.labelled else set()
+        if only == {self._outside()}:
             yield NO_SEGMENT
+        elif len(only) == 1 and self.scheme == "none":
+            one = quoted(only.pop())
+            yield f"all tokens have the label {one}: nothing can be learned; name the columns in --columns"
+        if len(self.corpus) == 1 and self.corpus.tokens > LONG and self.table is None:
+            yield f"no empty line ends a sentence, so that all {self.corpus.tokens:,} tokens are one"
         if self.rivals:
             label, others = self._place("label"), [self._place(role) for role in self.rivals]
             columns = f"columns {', '.join(map(str, sorted([label, *others])))} hold labels of the same types"

@@ -144,6 +144,8 @@ def test_a_tenth_is_held_out_and_what_it_lacks_is_said(written, caplog):
         ),
         ("New York\tB-LOC\nis\tO\n\n", {"separator": "tab"}, "spaces"),
         ("on O\nRome B-LOC\n\n\ufeff\n", {"scheme": "IOB2"}, None),
+        ("Anna x\nleft x\n\n", {"scheme": "none"}, "all tokens have the label 'x'"),
+        (101 * "Anna B-PER\nleft O\n", {"scheme": "IOB2"}, "all 202 tokens are one"),
     ],
 )
 def test_what_it_sees_in_unusual_files(written_without_fit, caplog, text, expected, said):
