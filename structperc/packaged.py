@@ -49,8 +49,8 @@ def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the configurations after -c and --config, those of the package as files, and the other arguments.
 
     Example:
-        >>> split_arguments(["fit", "-c", "own.yaml", "--trainer.max_epochs=3", "--config=more.yaml"])
-        (['own.yaml', 'more.yaml'], ['fit', '--trainer.max_epochs=3'])
+        >>> split_arguments(["fit", "-c", "own.yaml", "--trainer.max_epochs=3", "--config=more.yaml", "-c=last.yaml"])
+        (['own.yaml', 'more.yaml', 'last.yaml'], ['fit', '--trainer.max_epochs=3'])
     """
     files: list[str] = []
     others: list[str] = []
@@ -59,7 +59,9 @@ def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         if one in ("-c", "--config"):
             named = next(left, None)
         else:
-            named = next((one.removeprefix(start) for start in ("--config=", "-c") if one.startswith(start)), None)
+            named = next(
+                (one.removeprefix(start) for start in ("--config=", "-c=", "-c") if one.startswith(start)), None
+            )
         if named:
             files.append(packaged(named))
         else:  # also -c with nothing after it, which the parser refuses

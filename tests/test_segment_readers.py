@@ -32,7 +32,7 @@ def naive(labels: Sequence[str], sentences: Sequence[int]) -> Found:
         letter, _, kind = label.partition("-")
         before = labels[t - 1] if t else "O"
         new_sentence = t in (0, len(labels)) or sentences[t] != sentences[t - 1]
-        begins = new_sentence or letter in "BSU" or before[0] in "OELSU" or before.partition("-")[2] != kind
+        begins = new_sentence or letter in "BSUW" or before[0] in "OELSUW" or before.partition("-")[2] != kind
         if current and (letter == "O" or begins):
             found.add((current[0], current[1], t))
             current = None

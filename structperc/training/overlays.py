@@ -99,12 +99,12 @@ def overlaid(below: yaml.MappingNode, above: yaml.MappingNode) -> yaml.MappingNo
 
     Lists and plain values replace what they lie on, but `KEY+` adds its list to the one below. A class with another
     class_path replaces the class below with all its options; options of the same class, or without a class_path, are
-    laid over its options, also where they are written without init_args.
+    laid over its options, also where they are written without init_args. So a class is laid over options of a class
+    that no file names.
     """
     if _class(above) not in (None, _class(below)) and _class(below) is not None:
         return above
-    if _class(below) is not None and above.value and not any(key.value in CLASS for key, _ in above.value):
-        above = _mapping(CLASS[1], above)
+    below, above = _as_options(below, above), _as_options(above, below)
     entries = {(key.tag, key.value): (key, value) for key, value in below.value}
     for key, value in above.value:
         name, more = (key.tag, key.value), (key.tag, f"{key.value}{APPENDED}")
@@ -117,6 +117,13 @@ def overlaid(below: yaml.MappingNode, above: yaml.MappingNode) -> yaml.MappingNo
             del entries[more]
         entries[name] = _entry(*entries[name], key, value) if name in entries else (key, value)
     return yaml.MappingNode(below.tag, [*entries.values()], above.start_mark, above.end_mark)
+
+
+def _as_options(node: yaml.MappingNode, other: yaml.MappingNode) -> yaml.MappingNode:
+    """Options that are written without init_args, where they meet a class; else the node."""
+    if _class(other) is None or not node.value or any(key.value in CLASS for key, _ in node.value):
+        return node
+    return _mapping(CLASS[1], node)
 
 
 def _entry(key: yaml.Node, below: yaml.Node, other: yaml.Node, above: yaml.Node) -> tuple[yaml.Node, yaml.Node]:

@@ -40,6 +40,7 @@ def write(tmp_path, monkeypatch):
         ("a: {x: 1}", "a: null", {"a": None}),
         ("a: {x: 1}", "a: 2", {"a": 2}),
         ("a: 2", "a: {x: 1}", {"a": {"x": 1}}),
+        ("s: {k: 3}", "s: {class_path: A}", {"s": {"class_path": "A", "init_args": {"k": 3}}}),
         (
             "s: {class_path: A, init_args: {k: 1, l: [1]}}",
             "s: {init_args: {k: 2}}",
@@ -179,10 +180,6 @@ def test_no_other_file_is_read(write, monkeypatch):
             "below.yaml:1: could not",
         ),
         ({"own": "overlays: [below.yaml]", "below": "a: {class_path: 3}"}, "below.yaml: a: class_path is the dotted"),
-        (
-            {"own": "overlays: [one.yaml, two.yaml]", "one": "s: {k: 3}", "two": "s: {class_path: A}"},
-            "one.yaml: s: k stands beside class_path",
-        ),
         (
             {
                 **{f"n{i}": f"overlays: [n{i + 1}.yaml]" for i in range(DEEPEST + 2)},
