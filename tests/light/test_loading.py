@@ -107,11 +107,11 @@ def test_the_command_and_the_service_import_nothing_heavy(saved, tmp_path):
     text.write_text("Anna saw Rome.\n")
     columns.write_text("Anna x\nsaw y\n\nRome x\n")
     make_tagger(Sentences(sentences(8)), Likelihood()).save(probable)
-    *lines, first, second, _, third, service = child(FROM_SHELL, saved, text, columns, probable).splitlines()
+    *lines, names, _, first, second, _, third, service = child(FROM_SHELL, saved, text, columns, probable).splitlines()
     assert {f"{form} []" for form in ("columns", "jsonl", "html", "brat")} <= set(lines)
     assert [line.split()[:2] for line in lines[-5:-3]] == [["Anna", "x"], ["saw", "y"]]
     assert lines[-1] == "[]"
-    assert [len(line.split()) for line in (first, second, third)] == [5, 5, 5]
+    assert [len(line.split()) for line in (names, first, second, third)] == [5, 5, 5, 5]
     assert service == "['labels', 'probabilities'] []"
 
 

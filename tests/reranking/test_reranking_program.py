@@ -10,6 +10,7 @@ import torch
 from nested import assert_same
 from ranked import QUIET, Naive, decisions, make_first, make_reranker, totals
 from safetensors.torch import load_file
+from tiny import without_names
 
 from structperc.batching.sources import Synthetic
 from structperc.chain import KBest
@@ -191,7 +192,8 @@ def test_commands_take_the_model(runs, capsys, name, file):
     model = str(runs.run(name) / "model")
     tagger, corpus = Tagger.load(model), embedded().corpus("test")
     assert main(["tag", model, file, "--columns", "word", "_"]) == 0
-    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line and "DOCSTART" not in line]
+    lines = without_names(capsys.readouterr().out).splitlines()
+    rows = [line.split() for line in lines if line and "DOCSTART" not in line]
     assert [row[-1] for row in rows] == [label for one in tagger.label(corpus) for label in one]
     assert main(["tag", model, file, "--columns", "word", "_", "-k", "2"]) == 0
     scores = [float(line.split()[3]) for line in capsys.readouterr().out.splitlines() if line.startswith("# ")]
