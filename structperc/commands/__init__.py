@@ -4,7 +4,7 @@ command.py         what a command is; the parser whose mistakes are one line
 labelled_file.py   options of the commands that read a file with gold labels
 saved_model.py     the argument of those that load a model, and whose code that may run
 data_files.py      options of the commands that read labelled files without a model
-tagging.py         what tag does; listing.py: what it shows by whole taggers alone
+tagging.py         what tag does; listing.py: what it shows by whole taggers alone; tag_files.py: with several files
 comparing.py       what compare does; serving.py: what serve does
 complaint.py       one line about what ended a command
 messages.py        what is told beside its output

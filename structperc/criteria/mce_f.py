@@ -86,6 +86,7 @@ class MCEF(CorpusCriterion):
             raise InputError(f"MCEF: rivals must be >= 1, got {rivals}")
         self.psi, self.rivals, self.rivals_needed = psi, rivals, rivals + 1
         self.gamma, self.smoothing, self.units = gamma, smoothing or Sigmoid(), units or Segmentwise()
+        self.counted = False  # whether there has been a gold unit
 
     def allocate(self, labels: LabelSet) -> None:
         """Take the labels whose segments are counted. Raises InputError when they have none."""
@@ -100,6 +101,7 @@ class MCEF(CorpusCriterion):
         d = _misclassification(scored.lattice, scored.gold, _joined(gold, made_up), self.psi)
         right, wrong = self.smoothing.complement(d), self.smoothing(d)
         n, zeros = len(gold.rows), d.new_zeros(len(scored.gold))
+        self.counted = self.counted or n > 0
         return torch.stack(
             [
                 zeros.index_add(0, gold.rows, right[:n]),
@@ -110,8 +112,13 @@ class MCEF(CorpusCriterion):
         )
 
     def objective(self, totals: Tensor) -> Tensor:
-        """Return the objective of Eq. 16, a scalar, from TP, FN and FP of the corpus (3,)."""
+        """Return the objective of Eq. 16, a scalar, from TP, FN and FP of the corpus (3,).
+
+        It is NaN where training diverged so far that no sequence has a path any more.
+        """
         if not self.defined(totals):
+            if self.counted:
+                return totals.sum() * math.nan
             raise InputError("MCEF: the training data have no segment to find: check data.scheme and the label column")
         found, missed, made_up = totals
         found = torch.maximum(found, LEAST * (found + missed))

@@ -112,8 +112,7 @@ class Labeller(ABC):
         """What new text must have, as a summary says it."""
         if not self._further:
             return "words, in running text or a token per line"
-        lines = " ".join(self.features.columns)
-        return f"a token per line in the columns {lines}, since the model reads {self._further}"
+        return f"a token per line in the columns {' '.join(self.features.columns)}"
 
     @property
     def _further(self) -> str:

@@ -21,7 +21,7 @@ from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.public_names import path_of
 from structperc.reranking.lists import CandidateLists
-from structperc.taggers.description import describe, without_learned
+from structperc.taggers.description import describe, described, without_learned
 from structperc.taggers.tagger import Tagger
 
 FORMAT = 1  # of the folder, and of what its name is made from
@@ -178,11 +178,13 @@ def corpus_digest(corpus: Corpus, roles: Iterable[str]) -> str:
 
 
 def _describe_callback(callback: Any) -> dict[str, Any]:
-    kept = [name for name in inspect.signature(type(callback)).parameters if not hasattr(callback, name)]
-    if kept:
+    options = list(inspect.signature(type(callback)).parameters)
+    lost = [name for name in options if not hasattr(callback, name)]
+    if lost:
         name = type(callback).__name__
-        raise InputError(f"jackknife.callbacks: {name} does not keep its option {kept[0]!r}; leave it out")
-    return describe(callback)
+        raise InputError(f"jackknife.callbacks: {name} does not keep its option {lost[0]!r}; leave it out")
+    kept = {name: described(getattr(callback, name)) for name in options}  # `describe` reads classes of parts alone
+    return {"class_path": path_of(type(callback)), "init_args": kept}
 
 
 def _json(about: dict[str, Any]) -> str:

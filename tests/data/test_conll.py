@@ -312,7 +312,7 @@ def test_what_cannot_be_written(tmp_path):
     corpus = corpus_of(tmp_path)
     with pytest.raises(InputError, match=r"a.txt: no columns \['lemma'\] among"):
         write_conll(tmp_path / "b.txt", corpus, ["word", "lemma"])
-    with pytest.raises(InputError, match=r"a.txt: 1 predicted labels for 4 tokens"):
+    with pytest.raises(InputError, match=r"a.txt: 1 predicted label for 4 tokens"):
         write_conll(tmp_path / "b.txt", corpus, predicted=["O"])
     with pytest.raises(InputError, match=r"the folder .*missing does not exist"):
         write_conll(tmp_path / "missing" / "b.txt", corpus)

@@ -130,7 +130,8 @@ def test_files_of_a_study(studies):
     table = [line for line in written if line.startswith("|")]
     cells = [line.replace("\\|", "").count("|") for line in table]
     assert cells[:5] == [cells[0]] * 5
-    assert table[0].startswith("|  | F1 | precision | recall | sentences | p tokens | p sentences | parameters |")
+    columns = "F1", "precision", "recall", "sentences", "difference", "p documents", "p tokens", "p sentences"
+    assert table[0].startswith(f"|  | {' | '.join(columns)} | parameters |")
     assert table[4].startswith("| a\\|b | 50.00 | 25.00 |")
     assert "| PER |" in table[5]
     assert str(studies.root / "study.md") in text

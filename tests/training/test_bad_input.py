@@ -76,14 +76,20 @@ def test_too_few_columns(project):
     assert "train.txt:2" in project.fails()
 
 
-@pytest.mark.parametrize("split", ["dev", "test"])
-def test_unknown_label(project, split):
+def test_unknown_label_in_development_data(project):
     project.write("bad.txt", "Anna B-PER\nACME B-ORG\n")
-    files = {"train": "train.txt", "dev": "dev.txt", split: "bad.txt"}
-    message = project.fails(f"--data.files={json.dumps(files)}")
+    message = project.fails(f"--data.files={json.dumps({'train': 'train.txt', 'dev': 'bad.txt'})}")
     assert "bad.txt:2" in message
     assert "B-ORG" in message
     assert "train with a sentence that has it" in message
+
+
+def test_unknown_label_in_test_data_is_missed(project, caplog):
+    project.write("bad.txt", "Anna B-PER\nACME B-ORG\n")
+    files = {"train": "train.txt", "dev": "dev.txt", "test": "bad.txt"}
+    with caplog.at_level("WARNING"):
+        assert main(["fit", "-c", str(project.config), f"--data.files={json.dumps(files)}"]) == 0
+    assert [line for line in caplog.messages if "bad.txt" in line and "B-ORG (1)" in line]
 
 
 def test_illegal_sequence_is_repaired_by_default_and_refused_when_strict(project, caplog):
