@@ -1,4 +1,4 @@
-"""What commands print while they work, and what the library tells beside that, on standard error."""
+"""Output of commands while they work, and log messages on standard error."""
 
 import logging
 import sys

@@ -66,7 +66,7 @@ def tag_files(labelling: Labelling, files: Sequence[str], output: str) -> None:
 
 
 def _jobs(files: Sequence[str], folder: Path, form: str | None) -> list[Job]:
-    """What is to be done, after a check of the names."""
+    """Return the files to label, each with its target, after a check of the names."""
     jobs = [Job(str(path), _target(folder, below, form)) for path, below in _inputs(files, folder)]
     taken: dict[Path, str] = {}
     for file, target in jobs:
@@ -99,7 +99,7 @@ def _is_input(below: Path) -> bool:
 
 
 def _target(folder: Path, below: Path, form: str | None) -> Path:
-    """Where what a file holds is written."""
+    """Return the file to which the labels of a file are written."""
     plain = below.with_suffix("") if below.suffix == ".gz" else below
     return folder / (plain if form is None else plain.with_suffix(SUFFIXES[form]))
 

@@ -72,7 +72,7 @@ class Labelled(NamedTuple):
 
 
 class SpanReport(NamedTuple):
-    """What does not fit in a table of annotated texts, and how it was read."""
+    """Spans of a table of annotated texts that do not fit the tokens, and how the table was read."""
 
     name: str
     cutting: Cutting

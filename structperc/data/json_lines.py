@@ -125,7 +125,7 @@ def _fault(line: str, error: Exception) -> str:
 
 
 def _short(error: Exception) -> str:
-    """What is wrong, without the line number, which is that of a part of the file."""
+    """Return the reason of an error without its line number, which counts from the start of a part of the file."""
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at character {error.colno}"
     return "too deeply nested" if isinstance(error, RecursionError) else str(error)

@@ -74,7 +74,7 @@ class Survey(NamedTuple):
 
     @property
     def place(self) -> str:
-        """What the places of tokens are: lines, or rows of a table without lines."""
+        """Name of the places of tokens: "line", or "row" for a table without lines."""
         return "line" if self.table is None else self.table.row
 
     def line(self, token: int) -> int:

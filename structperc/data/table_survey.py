@@ -1,4 +1,4 @@
-"""What a labelled file holds, found by looking at it, whatever its format is: columns, CoNLL-U or a table."""
+"""The survey of a labelled file of any format: columns, CoNLL-U or a table."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -101,7 +101,7 @@ class TableSurvey(NamedTuple):
 
     @property
     def format(self) -> str:
-        """What the file is, and what a row of it holds."""
+        """Format of the file, and the contents of a row."""
         columns = self.reader.columns
         holds = "a text with spans" if SPANS in columns else "a token" if "sentence" in columns else "a sentence"
         by = f" of {self.tool}" if self.tool else ""
@@ -204,7 +204,7 @@ def _tokens(found: Iterable[Row], reader: Reader) -> Iterator[Sentence]:
 
 
 def _sentence(row: Mapping[str, Any], place: str, reader: Reader) -> Any:
-    """What tells the sentence of a token from others."""
+    """Return the value that identifies the sentence of a token."""
     column = reader.columns[SENTENCE]
     if column not in row:
         if column == EMPTY_ROWS:

@@ -38,7 +38,7 @@ def decision_html(
 
 
 def _legend(tinted: dict[str, int]) -> Iterator[str]:
-    """What boxes and columns mean, with an example of a box."""
+    """Yield the legend of boxes and columns, with an example of a box."""
     yield '<div class="legend">\n<ol><li class="s0"><small>1</small>word<small>label</small></li></ol>\n'
     yield "<p>Boxes: the words of the sentence; above each the step in which it was decided, below it the label, red "
     yield "where it is wrong. The earlier a decision, the stronger the colour of its box.</p>\n"

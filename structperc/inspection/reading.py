@@ -117,7 +117,7 @@ def _legal(corpus: Corpus, scheme: str) -> bool:
 
 
 class Roles(NamedTuple):
-    """What the columns of a file are."""
+    """Roles and names of the columns of a file."""
 
     roles: list[str]  # in their order, "_" for columns that are not read
     names: Sequence[str]  # in their order, "_" for columns of which nothing is known

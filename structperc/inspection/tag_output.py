@@ -1,4 +1,4 @@
-"""What a tagger decided about columns or texts, as files: columns, JSON lines, brat's stand-off, a page."""
+"""Output of a tagger for columns or texts: columns, JSON lines, brat stand-off, an HTML page."""
 
 import math
 import re

@@ -101,7 +101,7 @@ class Labeller(ABC):
 
     @property
     def needs(self) -> str | None:
-        """What new text must have for a tagger that reads more than words, as an error says it; None for others."""
+        """Error message on new text for a tagger that reads more than words; None for other taggers."""
         if not self._further:
             return None
         lines = " ".join(self.features.columns)
@@ -109,7 +109,7 @@ class Labeller(ABC):
 
     @property
     def input_summary(self) -> str:
-        """What new text must have, as a summary says it."""
+        """Summary of the input that the tagger needs."""
         if not self._further:
             return "words, in running text or a token per line"
         return f"a token per line in the columns {' '.join(self.features.columns)}"

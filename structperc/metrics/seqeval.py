@@ -210,7 +210,7 @@ def _segments(labels: Sequence[str], scheme: str | None, mode: str | None, place
 
 
 def _advice(label: str) -> str:
-    """What to write in place of a label that no segment scheme has."""
+    """Return advice on a label that no segment scheme has."""
     first, _, rest = label.partition("-")
     kind, _, last = label.rpartition("-")
     meant = ("O" if label in ("o", "0") else "", f"{first.upper()}-{rest}", f"{last.upper()}-{kind}")

@@ -241,7 +241,7 @@ class ChainHead(nn.Module):
         return Candidates(labels, scores, valid)
 
     def _search(self, search: Callable[[Lattice], Found], logits: Tensor, places: Places, lattice: Lattice) -> Found:
-        """What a search finds; where it refuses scores, the error says which logits of which position they are."""
+        """Return the result of a search; an error for invalid scores names row, position and label of the logits."""
         try:
             return search(lattice)
         except InvalidScore:

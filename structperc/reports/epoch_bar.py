@@ -1,4 +1,4 @@
-"""What is shown of a training: a bar for all epochs with what was measured last, or a line in the log for each."""
+"""Progress of a training: a bar over all epochs with the latest measurements, or a log line for each epoch."""
 
 import logging
 from collections.abc import Iterable, Sequence

@@ -115,7 +115,7 @@ class Requests:
 
 
 class _Front:
-    """What each request passes first and last: it is counted, and refused where the service ends.
+    """Outermost middleware: counts each request, and refuses it when the service ends.
 
     Args:
         app: the application behind.

@@ -174,7 +174,7 @@ def _read(question: Question, most: int) -> Rows | Exception:
 
 
 def _bounds(rows: Rows, tagger: Labeller) -> list[int]:
-    """Where pieces begin and end among sentences; there is one piece at least."""
+    """Return the boundaries of pieces among sentences; there is at least one piece."""
     if tagger.reads_documents:
         return [0, len(rows)]
     bounds, size = [0], 0

@@ -113,7 +113,7 @@ class Builder:
         return value
 
     def _imported(self, path: str, place: str) -> Any:
-        """What a dotted path names. Raises InputError for a module that is not trusted, or cannot be imported."""
+        """Return the object at a dotted path. Raises InputError for a module that is not trusted or not importable."""
         module, _, name = path.rpartition(".")
         if not self._trusts(module):
             raise InputError(

@@ -269,7 +269,10 @@ CONTRACTS: Sequence[tuple[type, str, Check]] = (
 
 
 def _wrong_numbers(name: str, values: Tensor, beside: Tensor, real: Tensor | None = None) -> str | None:
-    """What is wrong with floating-point numbers, a row for each sequence or token; `real` says which rows count."""
+    """Return the fault of floating-point numbers, or None.
+
+    There is a row for each sequence or token; `real` marks the rows that count.
+    """
     if not values.is_floating_point():
         return f"must return {name} of a floating-point type; it returned {values.dtype}"
     if values.device != beside.device:
@@ -337,7 +340,7 @@ def _shape(tensor: Tensor) -> str:
 
 
 def _kind(value: Any) -> str:
-    """What a value is, for messages: of a tensor its shape and type."""
+    """Return a description of a value for messages: shape and type of a tensor."""
     if isinstance(value, Tensor):
         return f"{_shape(value)} {value.dtype}"
     if isinstance(value, tuple | list) and not hasattr(value, "_fields"):

@@ -75,7 +75,7 @@ def read_configuration(folder: Path) -> Configuration:
 
 
 def _suggestion(folder: Path) -> str:
-    """What a message adds about the models in folders below, such as that of a run."""
+    """Return a suggestion that names the models in folders below, such as that of a run."""
     below = (file.parent for pattern in BELOW for file in folder.glob(pattern) if (file.parent / WEIGHTS).is_file())
     found = [str(one) for one in islice(below, 2)]
     if not found:

@@ -61,7 +61,7 @@ def _tree_of(given: str) -> yaml.MappingNode:
 
 
 def _no_file(given: str) -> str:
-    """What is wrong with the name of a file, with files and packaged configurations that may be meant."""
+    """Return the complaint about a missing file, with files and packaged configurations that may be meant."""
     if os.path.isdir(given):
         return "this is a folder; name a file in it"
     folder = Path(given).parent

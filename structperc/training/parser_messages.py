@@ -69,7 +69,7 @@ _NOISE = re.compile(
 
 
 def _stray(found: re.Match[str]) -> str:
-    """What is wrong with an argument that is no option; it may be a file whose option was left out."""
+    """Return the complaint about an argument that is not an option; it may be a file without its option."""
     word = found[1].split()[0]
     if word.endswith((".yaml", ".yml")):
         return f"{word} is no option; write -c {word}"
