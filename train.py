@@ -2,7 +2,7 @@
 
 import sys
 
-from structperc.cli import main
+from structperc.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

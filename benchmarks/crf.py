@@ -14,10 +14,10 @@ from pathlib import Path
 import pycrfsuite
 import torch
 
-from structperc.batching import FixedBatches, SequenceData
 from structperc.chain import KBest
-from structperc.criteria import Likelihood, Prior
+from structperc.criteria import CRFLoss, Prior
 from structperc.data import Conll, LabelSet, Synthetic
+from structperc.datamodules import PrecomputedBatches, SequenceDataModule
 from structperc.features import FeatureExtractor
 from structperc.optim import LBFGS
 from structperc.scorers import SparseLinear
@@ -56,11 +56,11 @@ def run(smoke: bool) -> list[dict]:
 class Ours:
     """Evaluations as full-batch training makes them."""
 
-    def __init__(self, features: FeatureExtractor, labels: LabelSet, data: SequenceData) -> None:
-        self.tagger = Tagger(features, SparseLinear(sparse_grad=False), Likelihood(), KBest(1), LBFGS, prior=Prior(C))
+    def __init__(self, features: FeatureExtractor, labels: LabelSet, data: SequenceDataModule) -> None:
+        self.tagger = Tagger(features, SparseLinear(sparse_grad=False), CRFLoss(), KBest(1), LBFGS, prior=Prior(C))
         self.tagger.allocate(labels)
         self.rows = self.tagger.encode(data.corpus("train"))
-        self.batches: list[Batch] = FixedBatches(self.rows, data.batch_size).batches
+        self.batches: list[Batch] = PrecomputedBatches(self.rows, data.batch_size).batches
 
     def seconds(self, n: int) -> list[float]:
         """Of n evaluations and steps."""
@@ -89,7 +89,7 @@ class Ours:
 class CRFsuite(pycrfsuite.Trainer):
     """The peer: python-crfsuite's L-BFGS with the same prior."""
 
-    def __init__(self, features: FeatureExtractor, data: SequenceData, ours: Ours, options: dict) -> None:
+    def __init__(self, features: FeatureExtractor, data: SequenceDataModule, ours: Ours, options: dict) -> None:
         super().__init__("lbfgs", {"c2": 1 / (2 * C), "period": 1000, **options})
         names = features.feature_names("node")
         nodes = ours.rows.arrays.nodes
@@ -111,10 +111,12 @@ class CRFsuite(pycrfsuite.Trainer):
             self.found.append(float(message.split(":")[1]))
 
 
-def _data(smoke: bool) -> tuple[SequenceData, str]:
+def _data(smoke: bool) -> tuple[SequenceDataModule, str]:
     """CoNLL-2000 where there is a folder of corpora, else the embedded corpus."""
     if smoke or "STRUCTPERC_DATA" not in os.environ:
-        data: SequenceData = Synthetic(train=60 if smoke else 1500, dev=1, test=1, unit="sentence", batch_size=2000)
+        data: SequenceDataModule = Synthetic(
+            train=60 if smoke else 1500, dev=1, test=1, unit="sentence", batch_size=2000
+        )
         return data, "the embedded corpus"
     folder = str(Path(os.environ["STRUCTPERC_DATA"]) / "conll2000")
     files = {"train": "train.txt", "test": "test.txt"}

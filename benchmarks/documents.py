@@ -3,11 +3,11 @@
 import os
 from pathlib import Path
 
-from structperc.batching import SequenceData
 from structperc.data import Conll, Synthetic
+from structperc.datamodules import SequenceDataModule
 
 
-def documents(smoke: bool) -> tuple[SequenceData, str]:
+def documents(smoke: bool) -> tuple[SequenceDataModule, str]:
     """CoNLL-2003 where there is a folder of corpora, else the embedded corpus; documents."""
     if smoke or "STRUCTPERC_DATA" not in os.environ:
         return Synthetic(train=40, dev=10, test=1, unit="document"), "the embedded corpus"

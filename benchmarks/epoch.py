@@ -16,10 +16,10 @@ from pathlib import Path
 import pycrfsuite
 import pytorch_lightning as pl
 
-from structperc.batching import EncodedCorpus, LengthBatches, SequenceData
 from structperc.chain import KBest
-from structperc.criteria import Perceptron as PerceptronCriterion
+from structperc.criteria import PerceptronLoss
 from structperc.data import Conll, LabelSet, Synthetic
+from structperc.datamodules import EncodedCorpus, LengthBatchSampler, SequenceDataModule
 from structperc.features import FeatureExtractor
 from structperc.metrics import compare
 from structperc.optim import Perceptron
@@ -83,7 +83,7 @@ class Loop:
 
     name, target = "a plain loop", "≤ 0.6"
 
-    def __init__(self, tagger: Tagger, data: SequenceData) -> None:
+    def __init__(self, tagger: Tagger, data: SequenceDataModule) -> None:
         self.tagger, self.data = tagger, data
         self.optimizer = Perceptron(tagger.parameters())
         self.seconds: list[float] = []
@@ -100,7 +100,9 @@ class Loop:
         assert learner is not None
         start = time.perf_counter()
         rows = self.data.encoded("train")
-        order = LengthBatches(rows.corpus.lengths, BATCH_SIZE, shuffle=True, seed=len(self.seconds), by_length=False)
+        order = LengthBatchSampler(
+            rows.corpus.lengths, BATCH_SIZE, shuffle=True, seed=len(self.seconds), by_length=False
+        )
         for batch in order:
             learner.learn(rows[batch])
         return time.perf_counter() - start
@@ -111,7 +113,7 @@ class Lightning(Loop):
 
     name, target = "Lightning's Trainer", "≤ 0.8"
 
-    def __init__(self, tagger: Tagger, data: SequenceData) -> None:
+    def __init__(self, tagger: Tagger, data: SequenceDataModule) -> None:
         super().__init__(tagger, data)
         tagger.optimizer = lambda _: self.optimizer  # one for all epochs, as its sums belong to all
         logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
@@ -146,7 +148,7 @@ class Clock(pl.Callback):
 class CRFsuite(pycrfsuite.Trainer):
     """The peer: python-crfsuite's averaged-perceptron with its own defaults."""
 
-    def __init__(self, data: SequenceData, features: FeatureExtractor, epochs: int) -> None:
+    def __init__(self, data: SequenceDataModule, features: FeatureExtractor, epochs: int) -> None:
         super().__init__("averaged-perceptron", {"max_iterations": epochs})
         self.data, self.names = data, features.feature_names("node")
         self.seconds: list[float] = []
@@ -185,7 +187,7 @@ def _gold(rows: EncodedCorpus) -> list[list[str]]:
     return rows.corpus.sentences_of(rows.corpus.columns["label"])
 
 
-def _data(smoke: bool) -> tuple[SequenceData, str]:
+def _data(smoke: bool) -> tuple[SequenceDataModule, str]:
     """CoNLL-2003 where there is a folder of corpora, else the embedded corpus; one sentence per sequence."""
     if smoke or "STRUCTPERC_DATA" not in os.environ:
         return Synthetic(train=60 if smoke else 1500, dev=20, test=1, unit="sentence"), "the embedded corpus"
@@ -196,6 +198,6 @@ def _data(smoke: bool) -> tuple[SequenceData, str]:
 
 
 def _tagger(features: FeatureExtractor, labels: LabelSet) -> Tagger:
-    tagger = Tagger(features, SparseLinear(), PerceptronCriterion(), KBest(1), Perceptron)
+    tagger = Tagger(features, SparseLinear(), PerceptronLoss(), KBest(1), Perceptron)
     tagger.allocate(labels)
     return tagger

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import torch
 
-from structperc.batching import EncodedCorpus, LengthBatches, SequenceData
 from structperc.data import Conll, Synthetic
+from structperc.datamodules import EncodedCorpus, LengthBatchSampler, SequenceDataModule
 from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures, GuidedModel, Updates
 from structperc.ragged import Ragged
@@ -70,12 +70,12 @@ def _corpus(smoke: bool) -> list[dict]:
 
 
 def _epoch(model: GuidedModel, updates: Updates, rows: EncodedCorpus) -> None:
-    for batch in LengthBatches(rows.corpus.lengths, LEARNED, shuffle=True, by_length=False):
+    for batch in LengthBatchSampler(rows.corpus.lengths, LEARNED, shuffle=True, by_length=False):
         model.learn(rows[batch], updates)
 
 
 def _tag(model: GuidedModel, rows: EncodedCorpus) -> None:
-    for batch in LengthBatches(rows.corpus.lengths, TAGGED, shuffle=False):
+    for batch in LengthBatchSampler(rows.corpus.lengths, TAGGED, shuffle=False):
         model.decode(rows[batch])
 
 
@@ -96,7 +96,7 @@ def _random_batch(sentences: int, T: int) -> Batch:
     return Batch(nodes, None, lengths, None, none, none.bool(), none.bool(), rows, Words(words, words, none, none))
 
 
-def _data(smoke: bool) -> tuple[SequenceData, str]:
+def _data(smoke: bool) -> tuple[SequenceDataModule, str]:
     """UD English EWT where there is a folder of corpora, else the embedded corpus."""
     if smoke or "STRUCTPERC_DATA" not in os.environ:
         return Synthetic(train=60 if smoke else 1500, dev=20, test=1, unit="sentence"), "the embedded corpus"

@@ -16,7 +16,7 @@ CONFIGS = Path(__file__).parents[1] / "configs"
 BITS = (22, 20, 18)
 MEASURED = """
 import pathlib, resource, sys
-from structperc.cli import main
+from structperc.cli.main import main
 root, *fit = sys.argv[1:]
 failed = main(["fit", *fit])
 print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -76,7 +76,7 @@ def _configuration(folder: Path, scheme: str) -> dict[str, Any]:
             "taggers.Tagger",
             features=made("features.FeatureExtractor", node=[{"of": ["w", "s3", "p3"], "at": [-1, 0, 1]}]),
             scorer=made("scorers.SparseLinear"),
-            criterion=made("criteria.Perceptron"),
+            criterion=made("criteria.PerceptronLoss"),
             search=made("chain.KBest", k=1),
             optimizer=made("optim.Perceptron"),
         ),

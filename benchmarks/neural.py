@@ -12,10 +12,10 @@ from torch import nn
 from torchcrf import CRF
 
 from benchmarks.timing import interleaved
-from structperc.batching import LengthBatches, SequenceData
 from structperc.chain import KBest
-from structperc.criteria import Likelihood
+from structperc.criteria import CRFLoss
 from structperc.data import Conll, Synthetic
+from structperc.datamodules import LengthBatchSampler, SequenceDataModule
 from structperc.encoders import BiLSTM, CharCNN, WordEmbedding
 from structperc.scorers import Neural
 from structperc.structures import Batch
@@ -28,8 +28,8 @@ def run(smoke: bool) -> list[dict]:
     for batch_size in (8,) if smoke else (8, 32):
         data, name = _data(smoke, batch_size)
         torch.manual_seed(1)
-        tagger = Tagger(None, Neural(_encoder(smoke)), Likelihood(), KBest(1), torch.optim.Adam)
-        tagger.learn_sizes(data)
+        tagger = Tagger(None, Neural(_encoder(smoke)), CRFLoss(), KBest(1), torch.optim.Adam)
+        tagger.build_vocabulary(data)
         batch = _batch(tagger, data)
         ours, theirs = Ours(tagger), Theirs(tagger)
         torch.testing.assert_close(ours.loss(batch), theirs.loss(batch), rtol=1e-4, atol=1e-3)
@@ -89,10 +89,10 @@ def _step(side: Ours | Theirs, batch: Batch) -> Callable[[], None]:
     return step
 
 
-def _batch(tagger: Tagger, data: SequenceData) -> Batch:
+def _batch(tagger: Tagger, data: SequenceDataModule) -> Batch:
     """Sentences of middling length."""
     rows = tagger.encode(data.corpus("train"))
-    order = list(LengthBatches(rows.corpus.lengths, data.batch_size, shuffle=False))
+    order = list(LengthBatchSampler(rows.corpus.lengths, data.batch_size, shuffle=False))
     return rows[order[len(order) // 2]]
 
 
@@ -101,7 +101,7 @@ def _encoder(smoke: bool) -> BiLSTM:
     return BiLSTM(inputs, hidden=16 if smoke else 100, dropout=0.0)
 
 
-def _data(smoke: bool, batch_size: int) -> tuple[SequenceData, str]:
+def _data(smoke: bool, batch_size: int) -> tuple[SequenceDataModule, str]:
     if smoke:
         return Synthetic(train=10, dev=0, test=0, scheme="none", batch_size=batch_size), "the embedded corpus"
     path, files = "${STRUCTPERC_DATA}/conll2000", {"train": "train.txt"}

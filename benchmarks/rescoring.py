@@ -5,12 +5,12 @@ of a real model, and lists the candidates of the development documents. Decoding
 """
 
 from benchmarks.documents import documents
-from structperc.batching import LengthBatches, SequenceData
+from structperc.analysis import nbest_scores
 from structperc.chain import KBest
 from structperc.criteria import LocalAndNonlocal
 from structperc.data import Corpus
+from structperc.datamodules import LengthBatchSampler, SequenceDataModule
 from structperc.features import FeatureExtractor
-from structperc.inspection import nbest_scores
 from structperc.nonlocal_features import (
     ConjunctionConsistency,
     MajorityPhrase,
@@ -47,7 +47,7 @@ def _row(tagger: Tagger, dev: Corpus, n: int, progress: bool, size: str) -> dict
     }
 
 
-def _trained(data: SequenceData) -> Tagger:
+def _trained(data: SequenceDataModule) -> Tagger:
     train = data.corpus("train")
     features = FeatureExtractor(["kazama2007"], ["kazama2007"], progress=False)
     features.fit(train)
@@ -56,7 +56,7 @@ def _trained(data: SequenceData) -> Tagger:
     tagger.allocate(data.label_set())
     rows, optimizer = tagger.encode(train), tagger.configure_optimizers()
     tagger.on_train_epoch_start()
-    for batch in LengthBatches(rows.corpus.lengths, 8, shuffle=True):
+    for batch in LengthBatchSampler(rows.corpus.lengths, 8, shuffle=True):
         optimizer.zero_grad()
         tagger.training_step(rows[batch]).backward()
         optimizer.step()

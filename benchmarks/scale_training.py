@@ -15,7 +15,7 @@ import yaml
 
 from benchmarks.growth import COLUMNS, Grown
 from benchmarks.processes import at_once
-from structperc.packaged import packaged
+from structperc.packaged_configs import packaged
 
 MEMORY, PACE, START, RANKS, RANK_MEMORY = "≤ 3000 MB", "≤ 1.2", "≤ 5 s", "1.6", "≤ 0.6"  # targets
 NAME, EPOCHS = "structperc fit, averaged perceptron, data.cache", 6

@@ -21,8 +21,8 @@ import pytorch_lightning as pl
 
 from benchmarks.epoch import TEMPLATES, CRFsuite, _data, _tagger
 from benchmarks.extraction import LISTS
-from structperc.batching import SequenceData
 from structperc.data import Corpus, write_conll
+from structperc.datamodules import SequenceDataModule
 from structperc.features import FeatureExtractor, Gazetteer
 from structperc.taggers import Tagger
 
@@ -58,7 +58,7 @@ def _with_lists() -> FeatureExtractor:
     return FeatureExtractor(templates, templates, gazetteers=lists, progress=False)
 
 
-def _trained(features: FeatureExtractor, data: SequenceData) -> Tagger:
+def _trained(features: FeatureExtractor, data: SequenceDataModule) -> Tagger:
     features.fit(data.corpus("train"))
     tagger = _tagger(features, data.label_set())
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
@@ -81,7 +81,7 @@ def _from_memory(tagger: Tagger, text: str, times: int) -> float:
     return min(_seconds(tagger.tag, sentences) for _ in range(times))
 
 
-def _peer(data: SequenceData, features: FeatureExtractor, times: int) -> float:
+def _peer(data: SequenceDataModule, features: FeatureExtractor, times: int) -> float:
     """Tokens/s of python-crfsuite's tagger on the same features, whose names are made before."""
     peer = CRFsuite(data, features, EPOCHS)
     peer.run(lambda: None)

@@ -33,7 +33,7 @@ class Source:
         self.lines = path.read_text(encoding="utf-8").splitlines()
         self.tree = ast.parse("\n".join(self.lines))
         self.defined = {node.name: node for node in self.tree.body if isinstance(node, Defined)}
-        self.imported = {**dict(imports(self.tree)), **self.on_first_use()}
+        self.imported = {**dict(imports(self.tree)), **self.lazy_imports()}
 
     def constant(self, name: str) -> Any:
         """The value of a name that is assigned a literal at the top level, None without one."""
@@ -42,16 +42,16 @@ class Source:
                 return ast.literal_eval(node.value)
         return None
 
-    def on_first_use(self) -> dict[str, str]:
+    def lazy_imports(self) -> dict[str, str]:
         """{name: module} of what the file imports only when it is asked for."""
         calls = (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
-        tables = [ast.literal_eval(call.args[1]) for call in calls if ast.unparse(call.func) == "on_first_use"]
+        tables = [ast.literal_eval(call.args[1]) for call in calls if ast.unparse(call.func) == "lazy_imports"]
         return {name: module for table in tables for module, names in table.items() for name in names}
 
     def public(self) -> list[str]:
         """Names that the file offers: of a room those it lists or imports on first use, else what it defines."""
         if listed := self.constant("__all__"):
-            return list(dict.fromkeys([*listed, *self.on_first_use()]))
+            return list(dict.fromkeys([*listed, *self.lazy_imports()]))
         return [name for name in self.defined if not name.startswith("_")]
 
     def cut(self, first: int, last: int) -> list[str]:

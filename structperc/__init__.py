@@ -1,7 +1,7 @@
-"""Structured prediction over sequences, room by room in the order of the data flow.
+"""Structured prediction over sequences; the packages stand in the order of the data flow.
 
 ragged              lists of ids of different lengths in one tensor
-structures          every tensor that passes from one room to another
+structures          every tensor that passes from one package to another
 kernels             loops over labels and features compiled for a CPU, without PyTorch
 ops                 dynamic programs as compiled operators, for each device
 text                running text -> tokens with character offsets
@@ -11,7 +11,7 @@ light               saved taggers of sparse features that label without PyTorch
 encoders            tokens -> vectors
 scorers             ids or vectors -> Lattice
 chain               Lattice -> best paths, k best, marginals: exact dynamic programs
-nonlocal_features   candidates -> counts of what only whole labellings show -> scores
+nonlocal_features   candidates -> counts of what only whole label sequences show -> scores
 criteria            gold against rivals -> losses
 nn                  heads for PyTorch models of one's own
 optim               gradients -> weights
@@ -19,26 +19,25 @@ online              sequences of a mini-batch learned one after the other, in on
 guided              the other road, without a lattice: labels one by one, the easiest first
 reports             tables, pages and figures as people see them
 metrics             labels against gold -> scores
-batching            corpora -> mini-batches: data modules
+datamodules         corpora -> mini-batches: data modules
 taggers             all of it as Lightning modules; how they label and how they are saved
 loading             a saved model, light or whole
 reranking           candidate lists -> second models, and how both are trained
 training            programs, run folders, callbacks
 experiments         studies and sweeps: many trainings, one table
-inspection          what a model has learned, and why it decides as it does
+analysis            what a model has learned, and why it decides as it does
 serving             a saved tagger behind HTTP
 sklearn             taggers as estimators of scikit-learn
-commands            what the command line offers, one file per command
-cli                 the program
+cli                 the command line, one file per command
 
-Importing a room before `batching` needs neither Lightning nor datasets; `import structperc` alone imports nothing.
+Packages before `datamodules` need neither Lightning nor datasets; `import structperc` imports nothing else.
 `structperc.load` gives a saved model, ready to label, and imports PyTorch only where the model needs it.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from structperc.on_first_use import on_first_use
+from structperc.lazy_imports import lazy_imports
 from structperc.version import __version__
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ __all__ = [
     "load",
     "InputError",
 ]
-_ROOMS = (
+_PACKAGES = (
     "kernels",
     "ragged",
     "structures",
@@ -88,17 +87,17 @@ _ROOMS = (
     "guided",
     "reports",
     "metrics",
-    "batching",
+    "datamodules",
     "taggers",
     "loading",
     "reranking",
     "training",
     "experiments",
-    "inspection",
+    "analysis",
     "serving",
     "sklearn",
 )
-_named = on_first_use(
+_named = lazy_imports(
     __name__,
     {
         "structperc.structures": ["Batch", "Lattice", "Candidates"],
@@ -113,9 +112,9 @@ _named = on_first_use(
 
 
 def __getattr__(name: str) -> Any:
-    """Public names and rooms are found on first use: the command line answers without PyTorch."""
-    return import_module(f"{__name__}.{name}") if name in _ROOMS else _named(name)
+    """Import public names and packages on first use: the command line answers without PyTorch."""
+    return import_module(f"{__name__}.{name}") if name in _PACKAGES else _named(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ROOMS})
+    return sorted({*globals(), *__all__, *_PACKAGES})

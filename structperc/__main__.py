@@ -2,6 +2,6 @@
 
 import sys
 
-from structperc.cli import main
+from structperc.cli.main import main
 
 sys.exit(main())

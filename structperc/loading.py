@@ -6,33 +6,33 @@ from typing import Any, Literal
 
 import numpy as np
 
+from structperc.builder import CRITERION_FIELDS, Builder
+from structperc.class_paths import CLASS, LABELLING, LEARNED, OPTIONS
+from structperc.data.json_data import matches_type
 from structperc.data.labels import LabelSet
-from structperc.data.reading import check_training_files
-from structperc.data.typed import conforms
+from structperc.data.read_options import check_training_files
 from structperc.features import FeatureExtractor
-from structperc.kernels.arrays import Tables
+from structperc.kernels.arrays import WeightTables
 from structperc.light import Labeller, LightTagger
-from structperc.public_names import CLASS, LABELLING, LEARNED, OPTIONS
-from structperc.taggers.builder import LABELLING_FIELDS, Builder
-from structperc.taggers.model_files import (
-    FEATURES,
-    KEPT,
+from structperc.taggers.model_format import (
+    FEATURE_PREFIX,
+    TRAINING_FILES,
     arrays_of_features,
     check_entries,
+    dequantize_tables,
+    model_errors,
     read_arrays,
     read_configuration,
-    readable,
 )
-from structperc.taggers.narrow_tables import widened
 
 Compared = Literal["sequence", "sentence"]  # the units of criteria
 CRITERIA: dict[str, dict[str, Any]] = {  # after which the best labelling of the scorer's lattice is what is predicted
-    "structperc.criteria.Perceptron": {},
-    "structperc.criteria.Margin": {"C": float, "unit": Compared},
-    "structperc.criteria.Hinge": {"cost": float, "unit": Compared},
-    "structperc.criteria.Likelihood": {},
+    "structperc.criteria.PerceptronLoss": {},
+    "structperc.criteria.MarginLoss": {"C": float, "unit": Compared},
+    "structperc.criteria.HingeLoss": {"cost": float, "unit": Compared},
+    "structperc.criteria.CRFLoss": {},
 }
-PROBABILISTIC = ("structperc.criteria.Likelihood",)
+PROBABILISTIC = ("structperc.criteria.CRFLoss",)
 PARTS: dict[str, dict[str, dict[str, Any]]] = {  # of a light model: class, options and their types
     "scorer": {"structperc.scorers.SparseLinear": {"transitions": bool, "sparse_grad": bool}},
     "search": {"structperc.chain.KBest": {"k": int}},
@@ -44,24 +44,26 @@ Arrays = Mapping[str, np.ndarray]
 def load(path: str | Path, trusted: Iterable[str] = ()) -> Labeller:
     """Return a saved model, ready to label new text: `tag`, `annotate` and the rest of `light.Labeller`.
 
-    A `Tagger` of sparse and local features, trained by `Perceptron`, `Margin`, `Hinge`, `Likelihood` or a criterion of
-    one's own that leaves the scores of labels as they are, is given as a `LightTagger`, which needs neither PyTorch nor
-    Lightning: same labels, a fraction of the time and memory to load. Every other model, and one whose model.json was
-    changed by hand, is given whole.
+    A `Tagger` of sparse and local features, trained by `PerceptronLoss`, `MarginLoss`, `HingeLoss`, `CRFLoss` or a
+    criterion of one's own that leaves the scores of labels as they are, is given as a `LightTagger`, which needs
+    neither PyTorch nor Lightning: same labels, a fraction of the time and memory to load. Every other model, and one
+    whose model.json was changed by hand, is given whole.
 
     This runs no code but that of this library and of `trusted`, names of modules with parts of one's own, and reads
     nothing but the two files of the folder. Raises InputError as `SavedTagger.load` does.
     """
     folder, modules = Path(path), tuple(trusted)
-    with readable(folder):
+    with model_errors(folder):
         config = read_configuration(folder)
         plain = config.sealed and _is_plain(config.entries)
-        light = _light(config.entries, widened(config.entries, read_arrays(folder)), modules) if plain else None
+        light = (
+            _light(config.entries, dequantize_tables(config.entries, read_arrays(folder)), modules) if plain else None
+        )
     if light is not None:
         return light
-    from structperc.taggers.sequence_tagger import SequenceTagger  # needs PyTorch, Lightning and data sets
+    from structperc.taggers.base import BaseTagger  # needs PyTorch, Lightning and data sets
 
-    return SequenceTagger.load(folder, trusted=modules)
+    return BaseTagger.load(folder, trusted=modules)
 
 
 def _is_plain(config: dict[str, Any]) -> bool:
@@ -77,28 +79,30 @@ def _is_plain(config: dict[str, Any]) -> bool:
 
 def _known(part: Any, classes: Mapping[str, Mapping[str, Any]]) -> bool:
     """Whether a part is of one of these classes, with options of the right types."""
-    if not conforms(part, dict[str, Any]) or part.keys() != {CLASS, OPTIONS} or part[CLASS] not in list(classes):
+    if not matches_type(part, dict[str, Any]) or part.keys() != {CLASS, OPTIONS} or part[CLASS] not in list(classes):
         return False
     types, given = classes[part[CLASS]], part[OPTIONS]
-    return conforms(given, dict[str, Any]) and types.keys() == given.keys() and _of_types(given, types)
+    return matches_type(given, dict[str, Any]) and types.keys() == given.keys() and _of_types(given, types)
 
 
 def _is_own_criterion(part: Any) -> bool:
     """Whether a part is a criterion of a user's own that says what labelling needs of it, and needs no more."""
     fields = {CLASS: str, OPTIONS: dict[str, Any], LABELLING: dict[str, Any]}
-    if not conforms(part, dict[str, Any]) or part.keys() != fields.keys() or not _of_types(part, fields):
+    if not matches_type(part, dict[str, Any]) or part.keys() != fields.keys() or not _of_types(part, fields):
         return False
     own = part[LABELLING]
-    return own.keys() == LABELLING_FIELDS.keys() and _of_types(own, LABELLING_FIELDS)
+    return own.keys() == CRITERION_FIELDS.keys() and _of_types(own, CRITERION_FIELDS)
 
 
 def _of_types(given: Mapping[str, Any], types: Mapping[str, Any]) -> bool:
-    return all(conforms(given[name], types[name]) for name in types)
+    return all(matches_type(given[name], types[name]) for name in types)
 
 
 def _reads_text_alone(features: Any) -> bool:
     """Whether the data list no features, and all document attributes are the library's that read no other model."""
-    if not conforms(features, dict[str, Any]) or not conforms(features.get("documents"), dict[str, dict[str, Any]]):
+    if not matches_type(features, dict[str, Any]) or not matches_type(
+        features.get("documents"), dict[str, dict[str, Any]]
+    ):
         return False
     if features.get("bag") is not None:  # whose weighted sums are not those of tensors bit for bit
         return False
@@ -119,23 +123,25 @@ def _light(config: dict[str, Any], arrays: Arrays, trusted: Sequence[str]) -> Li
         return None
     criterion = config["criterion"]
     plain = {
-        "separate": criterion[OPTIONS].get("unit") == "sentence",
+        "independent_sentences": criterion[OPTIONS].get("unit") == "sentence",
         "probabilistic": criterion[CLASS] in PROBABILISTIC,
     }
     own = criterion.get(LABELLING, plain)
-    files, name = check_training_files(config.get(KEPT, {})), criterion[CLASS].rpartition(".")[2]
-    return LightTagger(features, labels, config["unit"], files, weights, own["separate"], name, own["probabilistic"])
+    files, name = check_training_files(config.get(TRAINING_FILES, {})), criterion[CLASS].rpartition(".")[2]
+    return LightTagger(
+        features, labels, config["unit"], files, weights, own["independent_sentences"], name, own["probabilistic"]
+    )
 
 
-def _tables(config: dict[str, Any], features: FeatureExtractor, L: int, arrays: Arrays) -> Tables | None:
+def _tables(config: dict[str, Any], features: FeatureExtractor, L: int, arrays: Arrays) -> WeightTables | None:
     """The weights of a scorer; None unless they have its names, sizes and type."""
     due = {"node": (features.n_node_features, L), "edge": (features.n_edge_features, L * L), "transition": (L, L)}
     if not config["scorer"][OPTIONS]["transitions"]:
         due["transition"] = (0, L)
     kept = {f"scorer.{name}": shape for name, shape in due.items() if shape[0]}
-    given = {name: array for name, array in arrays.items() if not name.startswith(FEATURES)}
+    given = {name: array for name, array in arrays.items() if not name.startswith(FEATURE_PREFIX)}
     if "scorer.node" not in kept or {name: array.shape for name, array in given.items()} != kept:
         return None
     if any(array.dtype != np.float32 for array in given.values()):
         return None
-    return Tables(*(given.get(f"scorer.{name}", np.empty(shape, np.float32)) for name, shape in due.items()))
+    return WeightTables(*(given.get(f"scorer.{name}", np.empty(shape, np.float32)) for name, shape in due.items()))

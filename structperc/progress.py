@@ -41,7 +41,7 @@ def bar(
 
 
 @contextmanager
-def their_bars(on: bool, disable: Callable[[], None], enable: Callable[[], None]) -> Iterator[None]:
+def library_bars(on: bool, disable: Callable[[], None], enable: Callable[[], None]) -> Iterator[None]:
     """Turn another library's bars off within the block where ours are not shown.
 
     `on` says whether they were on before.

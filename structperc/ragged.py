@@ -73,13 +73,13 @@ class Ragged(NamedTuple):
 
         Of lists on the CPU. It copies each stretch as a whole, many times faster than `select` finds every list.
         """
-        from structperc.kernels.stretches import copied, copied_ends  # which needs a compiler
+        from structperc.kernels.slices import copy_offsets, copy_slices  # which needs a compiler
 
         offsets = self.offsets.numpy()
         first, last = offsets[starts], offsets[stops]
-        taken, longest = copied_ends(offsets, starts, stops)
-        ids = torch.from_numpy(copied(self.ids.numpy(), first, last))
-        weights = None if self.weights is None else torch.from_numpy(copied(self.weights.numpy(), first, last))
+        taken, longest = copy_offsets(offsets, starts, stops)
+        ids = torch.from_numpy(copy_slices(self.ids.numpy(), first, last))
+        weights = None if self.weights is None else torch.from_numpy(copy_slices(self.weights.numpy(), first, last))
         return Ragged(ids, torch.from_numpy(taken), longest=longest, weights=weights)
 
     def transpose(self) -> "Ragged":

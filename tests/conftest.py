@@ -17,7 +17,7 @@ import torch
 if not torch.cuda.is_available():  # read when Triton is imported: without a GPU its kernels are interpreted
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
-from structperc.cli import main
+from structperc.cli.main import main
 from structperc.errors import InputError
 
 gc.disable()  # until all tests are collected: imports leave hundreds of thousands of objects, and no garbage
@@ -137,7 +137,7 @@ def run(capsys):
 @pytest.fixture(scope="module")
 def parts_made_once():
     """What experiments have in common is made once: parsers and what they parse, gazetteers, embedded corpora."""
-    from structperc.batching import sources
+    from structperc.datamodules import sources
     from structperc.features import Clusters, Gazetteer
     from structperc.training.configuration import looked_up
     from structperc.training.program import Program

@@ -11,11 +11,11 @@ import torch
 from naive_strings import MARKS, Sentence, strings
 from tiny import sentences
 
-from structperc.batching.sequence_data import SequenceData
 from structperc.chain import KBest, kbest
-from structperc.criteria import LocalLikelihood, Prior
+from structperc.criteria import MEMMLoss, Prior
 from structperc.data.rows import rows
-from structperc.data.segments import spans
+from structperc.data.tag_schemes import spans
+from structperc.datamodules.base import SequenceDataModule
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import LexiconShapes, QuotedEntity, QuotedTags, StartBigrams, WholeEntity
 from structperc.optim import LBFGS
@@ -41,7 +41,7 @@ def quoted(n: int, seed: int) -> list[list[tuple[str, str]]]:
     return made
 
 
-class Text(SequenceData):
+class Text(SequenceDataModule):
     """train, dev and test; two sentences are a document. The first sentence of dev has one token."""
 
     def __init__(self, train: int = 24, dev: int = 8, test: int = 4, **options) -> None:
@@ -65,7 +65,7 @@ def make_first(criterion=None, k: int = 1, optimizer=LBFGS, **options) -> Tagger
     features = FeatureExtractor([{"of": ["w"], "at": [-1, 0]}, "bias"], ["bias"], cutoff=1, progress=False)
     scorer = SparseLinear(transitions=False, sparse_grad=False)
     if criterion is None:
-        criterion, options = LocalLikelihood(), {"prior": Prior(C=1), **options}
+        criterion, options = MEMMLoss(), {"prior": Prior(C=1), **options}
     return Tagger(features, scorer, criterion, KBest(k), optimizer, **options)
 
 
@@ -190,7 +190,7 @@ def votes(made: GlobalReranker, listed) -> list[float]:
     return counts
 
 
-def totals(made: GlobalReranker, listed) -> list[float]:
+def total_scores(made: GlobalReranker, listed) -> list[float]:
     return linear_totals(made, listed) if made.ranker.linear else votes(made, listed)
 
 

@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from structperc.ops.declare import implementation
+from structperc.ops.registration import implementation
 
 aten = torch.ops.aten
 READS = {

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from structperc.data.text import expand
+from structperc.data.text_files import expand
 from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
-from structperc.experiments.draft import draft
+from structperc.experiments.dry_run import dry_run
 from structperc.experiments.study_file import read_study
 from structperc.taggers.tagger import Tagger
 from structperc.training.overlays import KEY, read_configuration
@@ -66,13 +66,13 @@ def test_is_accepted_and_built(path, monkeypatch, request):
     if not possible:
         monkeypatch.setattr(Program, "instantiate_classes", lambda self: None)
     command = "rerank" if reranks(given["model"]) else "fit"
-    done = draft([f"--config={path.relative_to(CONFIGS.parent)}", CPU], command)
+    done = dry_run([f"--config={path.relative_to(CONFIGS.parent)}", CPU], command)
     assert done.root == Path("runs", path.relative_to(CONFIGS).with_suffix(""))
     assert done.config.fit.data.class_path
     if not possible:
         request.getfixturevalue("corpora")  # skips, with the reason
     if isinstance(done.model, Tagger):
-        assert done.model.search.k >= done.model.criterion.rivals_needed
+        assert done.model.search.k >= done.model.criterion.min_candidates
     for file in getattr(done.datamodule, "files", {}).values():
         assert (expand(done.datamodule.path) / file).is_file()
 
@@ -93,7 +93,7 @@ def test_the_rows_of_studies_are_accepted(path, monkeypatch, accepted):
         known = (*row.configs, *row.options)
         if (row.options or len(row.configs) > 1) and known not in accepted:
             accepted.add(known)
-            config = draft([*row.arguments(row.seeds[0]), CPU], row.command).config.fit
+            config = dry_run([*row.arguments(row.seeds[0]), CPU], row.command).config.fit
             assert config.seed_everything == config.data.init_args.seed == row.seeds[0]
 
 
@@ -106,7 +106,7 @@ def test_studies_of_studies_name_others():
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
-        ("structperc.criteria.Perceptron", "structperc.criteria.Percepton"),
+        ("structperc.criteria.PerceptronLoss", "structperc.criteria.Percepton"),
         ("unit: document", "units: document"),
         ("max_epochs: 10", "max_epochs: ten"),
     ],
@@ -117,4 +117,4 @@ def test_mistakes_are_not_accepted(tmp_path, right, wrong):
     bad = tmp_path / "bad.yaml"
     bad.write_text(text.replace(right, wrong), encoding="utf-8")
     with pytest.raises(InputError):
-        draft([f"--config={bad}", CPU])
+        dry_run([f"--config={bad}", CPU])

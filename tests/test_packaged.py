@@ -9,9 +9,9 @@ import pytest
 
 from structperc.errors import InputError
 from structperc.experiments.study_file import read_study
-from structperc.packaged import packaged, packaged_names, packaged_root, split_arguments
+from structperc.packaged_configs import packaged, packaged_names, packaged_root, split_arguments
 from structperc.training.overlays import read_configuration
-from structperc.training.runs import name_of
+from structperc.training.run_folders import name_of
 
 ROOT = Path(__file__).parents[1]
 CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
@@ -129,6 +129,6 @@ def test_a_wheel_has_all_that_is_needed(tmp_path):
     assert {f"structperc/features/sets/{path.name}" for path in sets} <= names
     assert "structperc/py.typed" in names
     assert not [name for name in names if name.startswith(("configs/", "tests/"))]
-    look = "from structperc.packaged import *; print(packaged('pkg:best/entities'), len(packaged_names()))"
+    look = "from structperc.packaged_configs import *; print(packaged('pkg:best/entities'), len(packaged_names()))"
     done = subprocess.run([sys.executable, "-c", look], cwd=out, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(out / "structperc" / "configs" / "best" / "entities.yaml"), str(len(CONFIGS))]

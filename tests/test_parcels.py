@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from structperc.parcels import LARGE, parcel
+from structperc.shared_memory import LARGE, parcel
 
 LONG = np.arange(LARGE // 4, dtype=np.int32)
 

@@ -14,7 +14,7 @@ from tiny import fit
 
 import structperc
 from structperc.chain import KBest
-from structperc.criteria import Perceptron
+from structperc.criteria import PerceptronLoss
 from structperc.data import Synthetic
 from structperc.features import Clusters, FeatureExtractor, Gazetteer, LongestMention
 from structperc.optim import Perceptron as Additive
@@ -57,7 +57,7 @@ def taggers(tmp_path_factory):
             progress=False,
             hash_bits=hash_bits,
         )
-        made[name] = Tagger(features, SparseLinear(), Perceptron(), KBest(1), partial(Additive))
+        made[name] = Tagger(features, SparseLinear(), PerceptronLoss(), KBest(1), partial(Additive))
         fit(made[name], data, 2)
         made[name].save(tmp_path_factory.mktemp(name) / "model")
         light = structperc.load(tmp_path_factory.getbasetemp() / f"{name}0" / "model")

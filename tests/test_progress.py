@@ -10,7 +10,7 @@ import pytest
 from terminal import terminal
 
 from structperc import progress
-from structperc.progress import bar, show_bars, their_bars
+from structperc.progress import bar, library_bars, show_bars
 
 WHAT = "a long description of what is being done"
 
@@ -55,7 +55,7 @@ def test_bars_of_other_libraries_follow():
     def calls(said, on):
         show_bars(said)
         seen = []
-        with suppress(KeyError), their_bars(on, lambda: seen.append("off"), lambda: seen.append("on")):
+        with suppress(KeyError), library_bars(on, lambda: seen.append("off"), lambda: seen.append("on")):
             seen.append("within")
             raise KeyError
         return seen

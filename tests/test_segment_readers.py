@@ -10,13 +10,12 @@ from itertools import pairwise
 import pytest
 import torch
 
-from structperc.criteria import MCEF, Segmentwise, Sigmoid
+from structperc.criteria import MCEFLoss, Segmentwise, Sigmoid
 from structperc.data.labels import LabelSet
 from structperc.data.segment_masks import segment_boundaries
-from structperc.data.segments import spans
-from structperc.data.tags import SCHEMES
+from structperc.data.tag_schemes import SCHEMES, spans
+from structperc.metrics.accuracy import SentenceBoundaries, sentence_boundaries
 from structperc.metrics.segments import opened_segments, segment_counts
-from structperc.metrics.sentences import SentenceBoundaries, sentence_boundaries
 from structperc.nonlocal_features import find_segments
 from structperc.ragged import Ragged
 from structperc.structures import Batch, Candidates, Lattice, Scored, Words
@@ -185,7 +184,7 @@ def test_mce_f_counts_the_segments_of_sentences(starts, wanted):
     lattice = Lattice(torch.zeros(1, 2, 2), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
     candidates = Candidates(torch.tensor([[[1, 1], [0, 0]]]), torch.zeros(1, 2), torch.ones(1, 2, dtype=torch.bool))
     zeros = torch.zeros(1), torch.zeros(1, 2), torch.zeros(1), torch.zeros(1, 2)
-    criterion = MCEF(smoothing=Sigmoid())
+    criterion = MCEFLoss(smoothing=Sigmoid())
     criterion.allocate(label_set)
     scored = Scored(lattice, gold, candidates, *zeros, None if starts is None else torch.tensor([starts]))
     assert criterion.counts(scored)[0, :2].sum().item() == wanted

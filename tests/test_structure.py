@@ -13,25 +13,25 @@ import pytest
 import structperc
 
 PACKAGE = Path(structperc.__file__).parent
-ROOMS = (
+PACKAGES = (
     ("kernels",),
     ("ragged",),
     ("spelling",),
     (
         "structures",
         "errors",
+        "class_paths",
         "former_names",
-        "public_names",
-        "on_first_use",
-        "termination",
+        "lazy_imports",
+        "signals",
         "log_levels",
-        "parcels",
+        "shared_memory",
         "progress",
         "version",
     ),
-    ("own_parts",),
-    ("workers",),
-    ("packaged",),
+    ("user_code",),
+    ("process_pool",),
+    ("packaged_configs",),
     ("ops",),
     ("text",),
     ("data",),
@@ -42,28 +42,28 @@ ROOMS = (
     ("chain",),
     ("nonlocal_features",),
     ("criteria",),
+    ("builder",),
     ("nn",),
     ("optim",),
     ("online",),
     ("guided",),
     ("reports",),
     ("metrics",),
-    ("batching",),
+    ("datamodules",),
     ("taggers",),
     ("loading",),
     ("reranking",),
     ("training",),
     ("experiments",),
-    ("inspection",),
+    ("analysis",),
     ("serving",),
     ("sklearn",),
-    ("commands",),
     ("cli",),
     ("__main__", "__init__"),
 )
-RANK = {name: rank for rank, names in enumerate(ROOMS) for name in names}
+RANK = {name: rank for rank, names in enumerate(PACKAGES) for name in names}
 READERS = {"hub", "table_files"}  # modules of data that need `datasets` where they are imported
-BARS = {"reports.epoch_bar", "reports.logged"}  # of Lightning's trainers
+BARS = {"reports.training_progress"}  # of Lightning's trainers
 SECOND_MODELS = ("boosting", "examples", "lists", "local_score", "ranker", "voted_perceptron", "votes")
 OWN = f"{PACKAGE.name}."
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -126,7 +126,7 @@ def documented(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
 
 
 def test_the_walk_finds_the_package():
-    assert {"structures", "chain.viterbi", "taggers.tagger", "cli"} <= set(NAMES)
+    assert {"structures", "chain.viterbi", "taggers.tagger", "cli.main"} <= set(NAMES)
     tagger = PACKAGE / "taggers" / "tagger.py"
     assert {"scorers", "criteria", "chain"} <= {room(name) for _, name in imported(tagger)}
 
@@ -140,7 +140,7 @@ def test_imports_point_upstream():
         f"{path.relative_to(PACKAGE.parent)}:{line} imports {other}"
         for path, name in zip(FILES, NAMES, strict=True)
         for line, other in imported(path)
-        if RANK.get(room(other), len(ROOMS)) > RANK[room(name)]
+        if RANK.get(room(other), len(PACKAGES)) > RANK[room(name)]
         or (RANK[room(other)] == RANK[room(name)] and room(other) != room(name))
     ]
     assert wrong == []
@@ -158,7 +158,7 @@ def test_programs_start_without_the_package_datasets():
     """Its import takes half a second, and what reads a cache does without it."""
     loaded = {name: loaded_at_once(path) for path, name in zip(FILES, NAMES, strict=True)}
     need_it = {name for name, modules in loaded.items() if "datasets" in modules}
-    assert need_it == {*(f"data.{reader}" for reader in READERS), "sklearn.quiet_fit"}
+    assert need_it == {*(f"data.{reader}" for reader in READERS), "sklearn.fitting"}
     assert {room(name) for name, modules in loaded.items() if modules & {OWN + one for one in need_it}} <= {"sklearn"}
 
 
@@ -203,7 +203,7 @@ def test_circles_are_found():
 
 def test_no_modules_import_each_other_in_a_circle():
     imports = {name: modules_imported(path) - {name} for name, path in zip(NAMES, FILES, strict=True)}
-    assert {"data.labels", "chain.__init__"} <= imports["taggers.scoring"]
+    assert {"data.labels", "chain.__init__"} <= imports["taggers.lattice_tagger"]
     assert "taggers.tagger" in imports["taggers.__init__"]
     assert circles(imports) == []
 
@@ -218,7 +218,11 @@ def test_no_room_is_a_hall():
 
 def core_modules() -> list[str]:
     """All modules of the rooms before those of Lightning, without the readers, and second models that need neither."""
-    kept = [name for name in NAMES if RANK[room(name)] < RANK["batching"] or name in ("cli", "__init__")]
+    kept = [
+        name
+        for name in NAMES
+        if RANK[room(name)] < RANK["datamodules"] or name in ("cli.__init__", "cli.main", "__init__")
+    ]
     kept = [name for name in kept if not (room(name) == "data" and name.rpartition(".")[2] in READERS)]
     kept = [name for name in kept if name not in BARS]
     kept += [f"reranking.{name}" for name in SECOND_MODELS]
@@ -255,8 +259,8 @@ def test_public_names_are_documented():
 
 
 def test_the_package_gives_its_names_and_stages_on_first_use():
-    for name in {*structperc.__all__, *structperc._ROOMS} - {"__version__"}:
+    for name in {*structperc.__all__, *structperc._PACKAGES} - {"__version__"}:
         assert structperc.__getattr__(name) is getattr(structperc, name)
-    assert set(structperc._ROOMS) <= set(dir(structperc))
+    assert set(structperc._PACKAGES) <= set(dir(structperc))
     with pytest.raises(AttributeError, match="nothing"):
         structperc.nothing  # noqa: B018

@@ -12,7 +12,7 @@ from time import sleep
 import pytest
 
 from structperc.errors import InputError
-from structperc.workers import Workers
+from structperc.process_pool import Workers
 
 
 def test_results_come_in_order_and_nothing_is_taken_too_early(left):
@@ -72,7 +72,7 @@ def test_one_worker_is_this_process(left):
 def test_the_program_that_has_workers_is_not_run_again(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
-        "import operator\nfrom functools import partial\nfrom structperc.workers import Workers\n"
+        "import operator\nfrom functools import partial\nfrom structperc.process_pool import Workers\n"
         "print('once', *Workers(2).each(partial(partial, operator.mul, 3), [1, 2]))\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

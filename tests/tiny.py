@@ -8,12 +8,12 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
-from structperc.batching.encoded import EncodedCorpus
-from structperc.batching.sequence_data import SequenceData
 from structperc.chain import KBest
 from structperc.data.rows import rows
+from structperc.datamodules.base import SequenceDataModule
+from structperc.datamodules.encoded import EncodedCorpus
 from structperc.features import FeatureExtractor
-from structperc.optim import FullBatch, Learner
+from structperc.optim import FullBatch, TrainingProtocol
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 
@@ -36,7 +36,7 @@ def sentences(n: int, seed: int = 0) -> list[list[tuple[str, str]]]:
     return made
 
 
-class Sentences(SequenceData):
+class Sentences(SequenceDataModule):
     """Training sentences and nothing else."""
 
     def __init__(self, made: Sequence[Sequence[tuple[str, str]]], **options) -> None:
@@ -69,7 +69,7 @@ def make_tagger(data, criterion, optimizer=torch.optim.SGD, *, k=2, edge=(), spa
     return tagger
 
 
-def fit(tagger: Tagger, data: SequenceData, epochs: int, accelerator: str = "cpu", **options) -> pl.Trainer:
+def fit(tagger: Tagger, data: SequenceDataModule, epochs: int, accelerator: str = "cpu", **options) -> pl.Trainer:
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
     trainer = pl.Trainer(max_epochs=epochs, accelerator=accelerator, enable_model_summary=False, **quiet, **options)
     trainer.fit(tagger, datamodule=data)
@@ -158,7 +158,7 @@ class Explodes(FullBatch):
         self._put(point - self.param_groups[0]["lr"] * far * gradient)
 
 
-class ExplodesInBatches(torch.optim.SGD, Learner):
+class ExplodesInBatches(torch.optim.SGD, TrainingProtocol):
     """Gradient descent whose step number `at` leads to no number."""
 
     advice = "take another optimizer"

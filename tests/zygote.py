@@ -18,12 +18,12 @@ from typing import Any, NamedTuple, Self
 from tqdm.auto import tqdm
 
 IMPORTED = (
-    "structperc.cli",
+    "structperc.cli.main",
     "structperc.taggers.guided_tagger",
     "structperc.training.reranking_program",
-    "structperc.batching.sources",
+    "structperc.datamodules.sources",
     "structperc.experiments.studies",
-    "structperc.experiments.sweep_outcome",
+    "structperc.experiments.sweeps",
     "transformers.models.bert.modeling_bert",
 )
 LONGEST = 300.0  # seconds of a run, before it counts as one that never ends

@@ -15,26 +15,38 @@ local_normalisation.py          each label's probability given the one before
 """
 
 from structperc.chain.constraints import Constraints, allow, constrain
-from structperc.chain.entropies import cross_entropy, divergence, entropy
-from structperc.chain.exportable import ExportableViterbi, exportable_marginals, exportable_viterbi
+from structperc.chain.entropy import cross_entropy, divergence, entropy
 from structperc.chain.kbest import KBest, kbest
-from structperc.chain.local_normalisation import locally_normalised
-from structperc.chain.marginals import edge_marginals, log_partition, marginals, sample
-from structperc.chain.masks import compact, scatter
+from structperc.chain.lattices import compact, scatter
+from structperc.chain.marginals import (
+    edge_marginals,
+    locally_normalised,
+    log_partition,
+    marginals,
+    next_marginals,
+    previous_marginals,
+    sample,
+)
 from structperc.chain.max_marginals import best_before_and_after, max_marginals
-from structperc.chain.neighbours import next_marginals, previous_marginals
-from structperc.chain.path import path_score
-from structperc.chain.segment_sums import log_sum_with, log_sum_without
 from structperc.chain.segments import (
     Segments,
     best_with,
     best_without,
+    log_sum_with,
+    log_sum_without,
     score_with,
     score_without,
     segment_marginals,
 )
 from structperc.chain.sentences import sentences, separate
-from structperc.chain.viterbi import Viterbi, viterbi
+from structperc.chain.viterbi import (
+    ExportableViterbi,
+    Viterbi,
+    exportable_marginals,
+    exportable_viterbi,
+    path_score,
+    viterbi,
+)
 
 __all__ = [
     "compact",

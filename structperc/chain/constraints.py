@@ -6,7 +6,7 @@ There is one way to constrain: make a lattice. Gradients flow to the scores that
 import torch
 from torch import Tensor, nn
 
-from structperc.chain.lattices import full_precision, narrowed
+from structperc.chain.lattices import full_precision, narrow_edges
 from structperc.data.labels import LabelSet
 from structperc.structures import Lattice
 
@@ -38,7 +38,7 @@ def constrain(
         first = steps == 0 if first is None else first
         last = steps == lattice.lengths.to(steps.device).unsqueeze(1) - 1 if last is None else last
     barred = (first.unsqueeze(-1) & ~start) | (last.unsqueeze(-1) & ~end)
-    unary, edge = full_precision(lattice.unary), full_precision(narrowed(lattice).edge)
+    unary, edge = full_precision(lattice.unary), full_precision(narrow_edges(lattice).edge)
     unary = unary.masked_fill(barred, -torch.inf)
     return Lattice(unary, edge.masked_fill(~transition, -torch.inf), lattice.lengths)
 
@@ -63,5 +63,7 @@ class Constraints(nn.Module):
     def forward(self, lattice: Lattice, first: Tensor | None = None, last: Tensor | None = None) -> Lattice:
         """Return the Lattice with what the tag scheme forbids at -inf; `first` and `last` are as in `constrain`."""
         if self.anything:
-            return lattice._replace(unary=full_precision(lattice.unary), edge=full_precision(narrowed(lattice).edge))
+            return lattice._replace(
+                unary=full_precision(lattice.unary), edge=full_precision(narrow_edges(lattice).edge)
+            )
         return constrain(lattice, self.start, self.transition, self.end, first, last)

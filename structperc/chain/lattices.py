@@ -1,4 +1,7 @@
-"""The checks that every search makes first: shapes that fit, one precision, edges as small as they are."""
+"""The checks that every search makes first: shapes that fit, one precision, edges as small as they are.
+
+Boolean masks of any form (holes, left padding, [CLS]) turned into lengths, and results put back in their places.
+"""
 
 import torch
 from torch import Tensor
@@ -9,7 +12,7 @@ from structperc.structures import Lattice, real_tokens
 HALF = (torch.float16, torch.bfloat16)
 
 
-def checked(lattice: Lattice) -> Lattice:
+def validate_lattice(lattice: Lattice) -> Lattice:
     """Return the lattice as operators read it: float32 or float64, expanded edges narrowed, lengths on its device.
 
     Half precision is upcast to float32: sums over a sequence lose the score in bfloat16. Raises InputError, which
@@ -25,7 +28,7 @@ def checked(lattice: Lattice) -> Lattice:
         raise _misshapen("lengths", lengths, f"({B},)")
     if lengths.is_floating_point():
         raise InputError(f"lengths: numbers of tokens are integers, got {lengths.dtype}")
-    unary, edge = full_precision(unary), full_precision(narrowed(lattice).edge)
+    unary, edge = full_precision(unary), full_precision(narrow_edges(lattice).edge)
     if unary.dtype != edge.dtype:
         dtype = torch.promote_types(unary.dtype, edge.dtype)
         unary, edge = unary.to(dtype), edge.to(dtype)
@@ -39,7 +42,7 @@ def _misshapen(name: str, x: Tensor, expected: str) -> InputError:
     return InputError(f"{name}: the shape is {tuple(x.shape)}, expected {expected}")
 
 
-def narrowed(lattice: Lattice) -> Lattice:
+def narrow_edges(lattice: Lattice) -> Lattice:
     """Return the lattice with expanded views of edge scores as small as they are: so large is their gradient, too.
 
     A leaf that asks for a gradient stays as large as it is, where gradients are kept: each of its entries has one.
@@ -53,7 +56,7 @@ def narrowed(lattice: Lattice) -> Lattice:
     return lattice._replace(edge=edge)
 
 
-def every_edge(lattice: Lattice) -> Tensor:
+def expand_edges(lattice: Lattice) -> Tensor:
     """Return edge scores (B, T, L, L), an expanded view where they are the same for many."""
     return lattice.edge.expand(*lattice.unary.shape, -1)
 
@@ -63,14 +66,14 @@ def full_precision(x: Tensor) -> Tensor:
     return x.float() if x.dtype in HALF else x
 
 
-def doubled(lattice: Lattice) -> Lattice:
+def to_double(lattice: Lattice) -> Lattice:
     """Return the lattice in double precision, where the device has it."""
     if lattice.unary.device.type == "mps":
         return lattice
     return lattice._replace(unary=lattice.unary.double(), edge=lattice.edge.double())
 
 
-def live(lattice: Lattice) -> Tensor:
+def token_mask(lattice: Lattice) -> Tensor:
     """Return (B, T) bool, True at real tokens."""
     return real_tokens(lattice.lengths.to(lattice.unary.device), lattice.unary.shape[1])
 
@@ -78,3 +81,23 @@ def live(lattice: Lattice) -> Tensor:
 def is_stationary(edge: Tensor) -> bool:
     """Return whether one transition matrix serves all sequences and tokens."""
     return edge.numel() > 0 and all(edge.stride(d) == 0 or edge.shape[d] == 1 for d in (0, 1))
+
+
+def compact(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Move the masked tokens of each row to its left: values (B, T, ...), mask (B, T) bool
+    -> values (B, T', ...) with 0 in the padding, lengths (B,); T' is the largest length.
+
+    A row without any masked token gets length 0. Gradients flow back to the masked tokens only.
+    """
+    lengths = mask.sum(1)
+    real = real_tokens(lengths, int(lengths.max()) if len(lengths) else 0)
+    compacted = values.new_zeros(*real.shape, *values.shape[2:])
+    compacted[real] = values[mask]
+    return compacted, lengths
+
+
+def scatter(values: Tensor, mask: Tensor, fill: float = 0) -> Tensor:
+    """Put values (B, T', ...) back where `compact` took them: (B, T, ...), with `fill` where the mask is False."""
+    scattered = values.new_full((*mask.shape, *values.shape[2:]), fill)
+    scattered[mask] = values[real_tokens(mask.sum(1), values.shape[1])]
+    return scattered

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from structperc.chain.lattices import checked, live
+from structperc.chain.lattices import token_mask, validate_lattice
 from structperc.ops import best_before_and_after as best_scores
 from structperc.structures import Lattice
 
@@ -17,9 +17,9 @@ def max_marginals(lattice: Lattice) -> Tensor:
     The gradient of an entry is that of the score of its labelling, the lowest labels among equals from token t
     outwards; 0 where there is none. A score of +inf or NaN makes all entries of its sequence NaN.
     """
-    lattice = checked(lattice)
+    lattice = validate_lattice(lattice)
     before, after = best_scores(*lattice)
-    scores = (before + lattice.unary + after).where(live(lattice).unsqueeze(2), -torch.inf)
+    scores = (before + lattice.unary + after).where(token_mask(lattice).unsqueeze(2), -torch.inf)
     return scores.where(scores != -torch.inf, -torch.inf)
 
 
@@ -30,5 +30,5 @@ def best_before_and_after(lattice: Lattice) -> tuple[Tensor, Tensor]:
     of the score of its best prefix or suffix, the lowest label among equals at each step, and never NaN. No labelling
     is kept: gradients are pushed back along the best labels, many labellings at once.
     """
-    before, after = best_scores(*checked(lattice))
+    before, after = best_scores(*validate_lattice(lattice))
     return before, after

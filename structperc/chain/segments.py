@@ -2,6 +2,8 @@
 
 They need no dynamic program of their own: the best into a segment's start, its own terms, the best out of its
 end (the segment-wise misclassification measures of Suzuki, McDermott & Isozaki 2006, Eq. 13).
+
+Sums over all labellings that agree with a given one on a segment, and over all that do not.
 """
 
 from typing import NamedTuple
@@ -10,9 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from structperc.chain.lattices import checked, doubled, every_edge, live
-from structperc.chain.marginals import marginals
-from structperc.chain.neighbours import next_marginals
+from structperc.chain.lattices import expand_edges, is_stationary, to_double, token_mask, validate_lattice
+from structperc.chain.marginals import log_partition, marginals, next_marginals
 from structperc.errors import InputError
 from structperc.ops import best_before_and_after
 from structperc.structures import Lattice
@@ -38,7 +39,7 @@ def score_with(
     any labelling. `passes` is `best_before_and_after(lattice)`, given where several scores share it. Raises
     InputError for a label outside 0..L-1 and for a segment that is empty or not within its sequence.
     """
-    lattice = checked_segments(lattice, labels, segments)
+    lattice = validate_segments(lattice, labels, segments)
     before, after = passes or best_before_and_after(*lattice)
     rows, starts, ends = segments
     inner = _terms(lattice, labels, segments)[0].sum(1)
@@ -55,7 +56,7 @@ def score_without(
 
     As `score_with`; the labelling is that of `best_without`: the first token among equals, then the lowest label.
     """
-    lattice = checked_segments(lattice, labels, segments)
+    lattice = validate_segments(lattice, labels, segments)
     before, after = passes or best_before_and_after(*lattice)
     best, starts, others = _pivots(lattice, before, after, labels, segments)
     nodes = _nodes(lattice, segments.rows, starts, others)
@@ -69,7 +70,7 @@ def best_with(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Ten
 
     -inf and labels 0 where there is none. `path_score(lattice, labellings, segments.rows)` has the gradients.
     """
-    lattice = checked_segments(lattice, labels, segments)
+    lattice = validate_segments(lattice, labels, segments)
     before, after = best_before_and_after(*lattice)
     rows, starts, ends = segments
     terms, places, inside = _terms(lattice, labels, segments)
@@ -87,7 +88,7 @@ def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[
     Its score is the largest max-marginal of another label at a token of the segment. -inf and labels 0 where
     there is none. `path_score(lattice, labellings, segments.rows)` has the gradients.
     """
-    lattice = checked_segments(lattice, labels, segments)
+    lattice = validate_segments(lattice, labels, segments)
     before, after = best_before_and_after(*lattice)
     scores, starts, others = _pivots(lattice, before, after, labels, segments)
     fixed = labels.new_zeros(len(starts), labels.shape[1])
@@ -103,12 +104,12 @@ def segment_marginals(lattice: Lattice, labels: Tensor, segments: Segments, foll
     It is p(first label) times the conditional probabilities of the next ones, so that long sums never meet. `following`
     is `next_marginals(lattice, labels)`, given where others need it, too.
     """
-    lattice = checked_segments(lattice, labels, segments)
+    lattice = validate_segments(lattice, labels, segments)
     if following is None:
         following = next_marginals(lattice, labels)
     places, inside = _places(segments)
     rows, at = segments.rows.unsqueeze(1), (segments.rows, segments.starts)
-    first = marginals(doubled(lattice))[(*at, labels[at])]
+    first = marginals(to_double(lattice))[(*at, labels[at])]
     later = following[rows, places[:, :-1], labels[rows, places[:, 1:]]].where(inside[:, 1:], 1)
     return (first * later.prod(1)).to(lattice.unary.dtype)
 
@@ -139,7 +140,7 @@ def _pivots(
     lattice: Lattice, before: Tensor, after: Tensor, labels: Tensor, segments: Segments
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The best other label in each segment -> scores (S,), its token (S,), the label (S,); first among equals."""
-    real = live(lattice)
+    real = token_mask(lattice)
     through = (before + lattice.unary + after).where(real.unsqueeze(2), -torch.inf)
     score, other = through.scatter_(2, labels.where(real, 0).unsqueeze(2), -torch.inf).max(2)
     places, inside = _places(segments)
@@ -159,9 +160,9 @@ def _entries(table: Tensor, places: Tensor) -> Tensor:
     return table.reshape(-1).index_select(0, places.flatten()).view(places.shape)
 
 
-def checked_segments(lattice: Lattice, labels: Tensor, segments: Segments) -> Lattice:
+def validate_segments(lattice: Lattice, labels: Tensor, segments: Segments) -> Lattice:
     """Return the lattice as operators read it, once segments and labels are known to fit."""
-    lattice = checked(lattice)
+    lattice = validate_lattice(lattice)
     if labels.shape != lattice.unary.shape[:2]:
         raise InputError(f"labels: the shape is {tuple(labels.shape)}, expected {tuple(lattice.unary.shape[:2])}")
     L = lattice.unary.shape[2]
@@ -173,7 +174,7 @@ def checked_segments(lattice: Lattice, labels: Tensor, segments: Segments) -> La
             f"segment {start}..{end} of sequence {row} with {int(lattice.lengths[row])} tokens is empty or reaches "
             "beyond it; give segments 0 <= start < end <= length"
         )
-    wrong = ((labels < 0) | (labels >= L)) & live(lattice)
+    wrong = ((labels < 0) | (labels >= L)) & token_mask(lattice)
     if wrong.any():
         row, token = wrong.nonzero()[0].tolist()
         raise InputError(
@@ -188,7 +189,7 @@ def _completed(
 ) -> Tensor:
     """Extend labels fixed on segments (S, T) to the best whole labellings, leftwards and rightwards."""
     rows, starts, ends = segments
-    unary, edge = lattice.unary, every_edge(lattice)
+    unary, edge = lattice.unary, expand_edges(lattice)
     inwards, onwards = before + unary, unary + after
     for t in range(int(starts.max()) - 1 if len(rows) else -1, -1, -1):
         best = (inwards[rows, t] + edge[rows, t + 1, :, paths[:, t + 1]]).argmax(1)
@@ -196,4 +197,46 @@ def _completed(
     for t in range(int(ends.min()) if len(rows) else paths.shape[1], paths.shape[1]):
         best = (edge[rows, t, paths[:, t - 1]] + onwards[rows, t]).argmax(1)
         paths[:, t] = best.where(t >= ends, paths[:, t])
-    return paths.where(live(lattice)[rows] & (scores > -torch.inf).unsqueeze(1), 0)
+    return paths.where(token_mask(lattice)[rows] & (scores > -torch.inf).unsqueeze(1), 0)
+
+
+def log_sum_with(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
+    """Return the log (S,) of the sum of exp(score) over labellings that agree with `labels` (B, T) on each segment.
+
+    -inf where there is none. Differentiable as `log_partition`, which is called for a lattice of each segment. Errors
+    are those of `score_with`.
+    """
+    lattice = validate_segments(lattice, labels, segments)
+    return log_partition(_agreeing(lattice, labels, segments))
+
+
+def log_sum_without(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
+    """Return the log (S,) of the sum over labellings that differ from `labels` (B, T) at some token of each segment.
+
+    As `log_sum_with`. Each labelling counts at the first token at which it differs, so that a small sum is never the
+    difference of two large ones; there is a lattice for each token of a segment.
+    """
+    lattice = validate_segments(lattice, labels, segments)
+    sizes = segments.ends - segments.starts
+    owner = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
+    place = torch.arange(len(owner), device=sizes.device) - (sizes.cumsum(0) - sizes)[owner]
+    rows, starts = segments.rows[owner], segments.starts[owner]
+    unary, edge, lengths = _agreeing(lattice, labels, Segments(rows, starts, starts + place))
+    turn = unary.new_zeros(unary.shape, dtype=torch.bool)
+    turn[torch.arange(len(owner), device=sizes.device), starts + place, labels[rows, starts + place]] = True
+    sums = log_partition(Lattice(unary.masked_fill(turn, -torch.inf), edge, lengths))
+    table = sums.new_full((len(sizes), int(sizes.max()) if len(sizes) else 1), -torch.inf)
+    table = table.index_put((owner, place), sums)
+    exists = (table.detach() > -torch.inf).any(1)
+    return table.where(exists.unsqueeze(1), 0).logsumexp(1).where(exists, -torch.inf)  # a sum of nothing has no slope
+
+
+def _agreeing(lattice: Lattice, labels: Tensor, segments: Segments) -> Lattice:
+    """A lattice for each segment, which may be empty, of the labellings that agree with `labels` on it."""
+    unary, edge, lengths = lattice
+    rows, starts, ends = segments
+    tokens = torch.arange(unary.shape[1], device=unary.device)
+    inside = (tokens >= starts.unsqueeze(1)) & (tokens < ends.unsqueeze(1))
+    other = labels.unsqueeze(2) != torch.arange(unary.shape[2], device=unary.device)
+    own = unary[rows].masked_fill(inside.unsqueeze(2) & other[rows], -torch.inf)
+    return Lattice(own, edge if is_stationary(edge) or edge.shape[0] == 1 else edge[rows], lengths[rows])

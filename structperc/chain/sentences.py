@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from structperc.chain.lattices import every_edge
+from structperc.chain.lattices import expand_edges
 from structperc.structures import Lattice, padded_places, real_tokens
 
 
@@ -13,7 +13,7 @@ def separate(lattice: Lattice, first: Tensor) -> Lattice:
     first (B, T) bool says which tokens these are. What may begin and end a sentence is said by its unary scores.
     Differentiable.
     """
-    return lattice._replace(edge=every_edge(lattice).masked_fill(first[:, :, None, None], 0))
+    return lattice._replace(edge=expand_edges(lattice).masked_fill(first[:, :, None, None], 0))
 
 
 def sentences(lattice: Lattice, first: Tensor) -> tuple[Lattice, Tensor]:
@@ -31,5 +31,5 @@ def sentences(lattice: Lattice, first: Tensor) -> tuple[Lattice, Tensor]:
     places = tokens[places] * inside if len(tokens) else places
     edge = lattice.edge
     if edge.shape[:2] != (1, 1):
-        edge = every_edge(lattice).reshape(B * T, L, L)[places]
+        edge = expand_edges(lattice).reshape(B * T, L, L)[places]
     return Lattice(lattice.unary.reshape(B * T, L)[places], edge, lengths), places

@@ -12,42 +12,44 @@ exponential.py                                 the loss that boosting lowers
 priors.py                                      what keeps weights small
 """
 
-from structperc.criteria.base import Criterion, Decision, RivalCriterion, Rule
-from structperc.criteria.compared import compared, full_precision, no_candidates, some_of
-from structperc.criteria.corpus_level import CorpusCriterion
-from structperc.criteria.exponential import Exponential
-from structperc.criteria.hinge import Hinge
-from structperc.criteria.likelihood import Likelihood
+from structperc.criteria.base import (
+    Criterion,
+    Decision,
+    PairwiseLoss,
+    UpdateRule,
+    compared,
+    empty_candidates,
+    full_precision,
+    slice_candidates,
+)
+from structperc.criteria.crf import CRFLoss, MEMMLoss, TokenCrossEntropyLoss
+from structperc.criteria.exponential import ExponentialLoss
+from structperc.criteria.hinge import HingeLoss
 from structperc.criteria.local_and_nonlocal import LocalAndNonlocal
-from structperc.criteria.local_likelihood import LocalLikelihood
-from structperc.criteria.margin import Margin
-from structperc.criteria.mce import MCE
-from structperc.criteria.mce_f import MCEF
-from structperc.criteria.measures import Measure, PowerMean, PowerRatio, SoftMax, Strongest
-from structperc.criteria.perceptron import Perceptron
+from structperc.criteria.mce import Logistic, MCELoss, Sigmoid, Smoothing
+from structperc.criteria.mce_f import CorpusCriterion, MCEFLoss, Pointwise, Segmentwise, Units
+from structperc.criteria.misclassification import Measure, PowerMean, PowerRatio, SoftMax, Strongest
+from structperc.criteria.perceptron import MarginLoss, PerceptronLoss
 from structperc.criteria.priors import Prior
-from structperc.criteria.smoothing import Logistic, Sigmoid, Smoothing
-from structperc.criteria.token_likelihood import TokenLikelihood
-from structperc.criteria.units import Pointwise, Segmentwise, Units
 
 __all__ = [
     "Criterion",
-    "RivalCriterion",
-    "Rule",
+    "PairwiseLoss",
+    "UpdateRule",
     "Decision",
     "compared",
-    "no_candidates",
-    "some_of",
+    "empty_candidates",
+    "slice_candidates",
     "full_precision",
-    "Perceptron",
-    "Margin",
-    "Hinge",
-    "Exponential",
+    "PerceptronLoss",
+    "MarginLoss",
+    "HingeLoss",
+    "ExponentialLoss",
     "LocalAndNonlocal",
-    "Likelihood",
-    "LocalLikelihood",
-    "TokenLikelihood",
-    "MCE",
+    "CRFLoss",
+    "MEMMLoss",
+    "TokenCrossEntropyLoss",
+    "MCELoss",
     "Measure",
     "Strongest",
     "SoftMax",
@@ -57,7 +59,7 @@ __all__ = [
     "Sigmoid",
     "Logistic",
     "CorpusCriterion",
-    "MCEF",
+    "MCEFLoss",
     "Units",
     "Segmentwise",
     "Pointwise",

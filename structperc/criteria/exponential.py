@@ -7,7 +7,7 @@ from structperc.criteria.base import Criterion, check_candidates, is_gold
 from structperc.structures import Scored
 
 
-class Exponential(Criterion):
+class ExponentialLoss(Criterion):
     """loss = sum over candidates y that are not gold of exp(s(y) - s(y*)), total scores; Collins 2002, section 4.2.
 
     An upper bound on the number of candidates that score higher than gold ("Ranking Algorithms for Named-Entity
@@ -17,9 +17,9 @@ class Exponential(Criterion):
         ValueError: the search gives fewer than two candidates.
     """
 
-    rivals_needed = 2
+    min_candidates = 2
 
-    def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
+    def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return losses (B,) >= 0, and which sequences have a rival and so change weights (B,) bool."""
         check_candidates(self, scored)
         rivals = scored.candidates.valid & ~is_gold(scored)

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from structperc.criteria.base import (
+    ComparisonUnit,
     Criterion,
     Decision,
-    Rule,
-    Unit,
+    UpdateRule,
     best,
     check_candidates,
     check_unit,
@@ -19,7 +19,7 @@ from structperc.criteria.base import (
     losses,
     total_gap,
 )
-from structperc.criteria.cost import augmented, costs
+from structperc.criteria.hinge import add_cost_to_labels, candidate_costs
 from structperc.errors import InputError
 from structperc.structures import Lattice, Scored
 
@@ -33,7 +33,7 @@ class LocalAndNonlocal(Criterion):
         gap <= C_local, loss = -gap: the weights of the local features alone move.
 
     At most one of the two acts on a sequence; the other is asked only where the first does nothing. (B) keeps the
-    local model so good that gold is among the candidates: without it (`Margin`, the paper's Algorithm 4.1) gold may
+    local model so good that gold is among the candidates: without it (`MarginLoss`, the paper's Algorithm 4.1) gold may
     stay outside of the list for good, where no total score can choose it.
 
     On a set that local features separate by delta, one sequence per step, there are at most
@@ -51,15 +51,15 @@ class LocalAndNonlocal(Criterion):
             says little about most of its sentences. Sentences are then independent of each other for the local model:
             a pair of labels on both sides of their boundary scores 0.
         cost: added to the score of every rival for each of its wrong labels, so that the margins that are asked for
-            grow with the error, as in `Hinge`; candidates are searched with it. 0 is the paper's algorithm. With the
-            optimizer PassiveAggressive set C to 0: its steps repair what is missing of the margin.
+            grow with the error, as in `HingeLoss`; candidates are searched with it. 0 is the paper's algorithm. With
+            the optimizer PassiveAggressive set C to 0: its steps repair what is missing of the margin.
 
     Raises:
         InputError: a margin or the cost is negative, an option is not one of those named.
         ValueError: the search gives fewer than two candidates.
     """
 
-    rivals_needed = 2
+    min_candidates = 2
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class LocalAndNonlocal(Criterion):
         C_local: float | None = None,
         local: Literal["aggressive", "conservative"] = "aggressive",
         first: Literal["total", "local"] = "total",
-        local_unit: Unit = "sequence",
+        local_unit: ComparisonUnit = "sequence",
         cost: float = 0.0,
     ) -> None:
         super().__init__()
@@ -82,22 +82,22 @@ class LocalAndNonlocal(Criterion):
         if local_unit == "sentence" and (local, first) != ("aggressive", "total"):
             raise InputError("LocalAndNonlocal: local_unit sentence goes with local aggressive and first total")
         self.C, self.C_local, self.local, self.first = C, C_local, local, first
-        self.local_unit, self.separate, self.cost = local_unit, local_unit == "sentence", cost
+        self.local_unit, self.independent_sentences, self.cost = local_unit, local_unit == "sentence", cost
 
-    def local_rule(self) -> Rule | None:
+    def local_rule(self) -> UpdateRule | None:
         """Return the rule of (B) where it asks sentence by sentence; None where `decide` asks for it, too."""
         limit = self.C if self.C_local is None else self.C_local
-        if not self.separate:
+        if not self.independent_sentences:
             return None
-        return Rule(other=True, asks=_within, limit=limit, cost=self.cost, unit="sentence")
+        return UpdateRule(other=True, should_update=_within, limit=limit, cost=self.cost, unit="sentence")
 
     def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
         """Return the lattice with the cost of wrong labels."""
-        return augmented(lattice, gold, self.cost) if self.cost else lattice
+        return add_cost_to_labels(lattice, gold, self.cost) if self.cost else lattice
 
-    def weighed(self, scored: Scored) -> Scored:
+    def add_cost(self, scored: Scored) -> Scored:
         """Return the candidates with the cost of their wrong labels."""
-        return scored._replace(candidate_scores=scored.candidate_scores + costs(scored, self.cost))
+        return scored._replace(candidate_scores=scored.candidate_scores + candidate_costs(scored, self.cost))
 
     def decide(self, scored: Scored) -> Decision:
         """Return the rival of (A) or (B), whichever acts; that of (A) alone where (B) asks sentence by sentence."""
@@ -108,25 +108,25 @@ class LocalAndNonlocal(Criterion):
         exists = rivals.any(1)
         in_all, by_local = best(scored, rivals), highest(scored.candidate_scores, rivals)
         total = exists & (total_gap(scored, in_all).detach() <= self.C)
-        if self.separate:
+        if self.independent_sentences:
             return Decision(in_all, total, torch.ones_like(total))
         local = exists & self._asks_local(local_gap(scored, by_local).detach(), gold)
         whole = total if self.first == "total" else total & ~local
         return Decision(torch.where(whole, in_all, by_local), total | local, whole)
 
-    def judge(self, scored: Scored) -> tuple[Tensor, Tensor]:
+    def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return losses (B,), 0 where neither (A) nor (B) acts, and where one of them acts (B,) bool.
 
         Raises InputError for (B) sentence by sentence, whose losses are not those of candidates of the whole sequence.
         """
-        if self.separate:
+        if self.independent_sentences:
             raise InputError(
                 "LocalAndNonlocal: local_unit sentence is learned online; use SparseLinear with the optimizer "
                 "Perceptron or PassiveAggressive on a CPU, without a prior, gradient clipping and accumulation"
             )
-        scored = self.weighed(scored)
+        scored = self.add_cost(scored)
         decision = self.decide(scored)
-        return losses(scored, decision), decision.acts
+        return losses(scored, decision), decision.updates
 
     def _asks_local(self, gap: Tensor, gold: Tensor) -> Tensor:
         if self.local == "conservative":

@@ -1,9 +1,16 @@
-"""Minimum classification error counted as an F-score: segments found, missed and made up, softly."""
+"""Criteria that are no sum over sequences: one objective over counts of the whole corpus.
+
+The units that an F-score counts in a labelling: segments or tokens.
+
+Minimum classification error counted as an F-score: segments found, missed and made up, softly.
+"""
 
 import math
+from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from structperc.chain import (
     Segments,
@@ -13,20 +20,131 @@ from structperc.chain import (
     score_with,
     score_without,
 )
-from structperc.chain.lattices import full_precision, live
-from structperc.criteria.base import check_candidates, highest, is_gold
-from structperc.criteria.corpus_level import CorpusCriterion
-from structperc.criteria.smoothing import Sigmoid, Smoothing
-from structperc.criteria.units import Segmentwise, Units
+from structperc.chain.lattices import full_precision, token_mask
+from structperc.criteria.base import Criterion, check_candidates, highest, is_gold
+from structperc.criteria.mce import Sigmoid, Smoothing
 from structperc.data.labels import LabelSet
+from structperc.data.segment_masks import segment_boundaries
 from structperc.errors import InputError
 from structperc.structures import Lattice, Scored
+
+
+class CorpusCriterion(Criterion):
+    """An objective over S soft counts summed over the whole corpus, which no mean over batches equals.
+
+    A subclass gives `n_counts` = S, `counts` and `objective`. The loss of a sequence is linear in its counts,
+    counts @ c with c = d objective / d totals held constant: at the totals of the present weights the gradients of
+    all sequences add up to the gradient of the objective. Losses do not: their sum is no value to watch.
+
+    Exact: set `totals` to the counts of the corpus under the present weights, summed in a pass without gradients.
+    In batches: while `totals` is None they are estimated from recent batches, the present one included, whose weight
+    falls by the factor `memory` from batch to batch; scaled up to `corpus_size` sequences, or not at all while that
+    is None. The steps then differ from the exact gradient: these counts are noisy, and of earlier weights.
+
+    Args:
+        memory: factor by which earlier batches lose weight, 0 <= memory < 1; 0: the present batch alone.
+
+    Raises:
+        InputError: memory is outside of this range.
+    """
+
+    corpus_level = True
+    n_counts: int
+
+    totals: Tensor | None  # (S,) float64
+    corpus_size: int | None  # number of sequences
+    recent: Tensor  # (S,) float64, decayed sums of counts
+    recent_size: Tensor  # () float64, decayed number of sequences
+
+    def __init__(self, memory: float = 0.95) -> None:
+        super().__init__()
+        if not 0 <= memory < 1:
+            raise InputError(f"{type(self).__name__}: memory must be >= 0 and < 1, got {memory}")
+        self.memory = memory
+        self.corpus_size = None
+        self.register_buffer("totals", None, persistent=False)
+        self.register_buffer("recent", torch.zeros(self.n_counts, dtype=torch.float64))
+        self.register_buffer("recent_size", torch.zeros((), dtype=torch.float64))
+
+    @abstractmethod
+    def counts(self, scored: Scored) -> Tensor:
+        """Return the soft counts (B, S) of each sequence, differentiable."""
+
+    @abstractmethod
+    def objective(self, totals: Tensor) -> Tensor:
+        """Return what is minimised, a differentiable scalar, from the counts of the corpus (S,)."""
+
+    def defined(self, totals: Tensor) -> bool:
+        """Return whether the objective has a value at these totals (S,); batches before it has ask for no update."""
+        return True
+
+    def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """Return losses (B,), and which sequences count (B,) bool. Training keeps the counts while totals is None."""
+        counts = self.counts(scored)
+        rates = self.rates(self.estimate(counts.detach()) if self.totals is None else self.totals)
+        return counts @ rates.to(counts), (counts.detach() != 0).any(1) & rates.any()
+
+    def rates(self, totals: Tensor) -> Tensor:
+        """Return d objective / d totals (S,) at totals (S,), a constant; 0 where the objective is not defined."""
+        if not self.defined(totals):
+            return torch.zeros_like(totals)
+        with torch.enable_grad():
+            totals = totals.detach().clone().requires_grad_()
+            return torch.autograd.grad(self.objective(totals), totals)[0]
+
+    def estimate(self, counts: Tensor) -> Tensor:
+        """Return totals (S,) float64 as recent batches and the counts (B, S) of this one suggest them."""
+        recent = self.memory * self.recent + counts.double().sum(0)
+        size = self.memory * self.recent_size + len(counts)
+        if self.training:
+            self.recent, self.recent_size = recent, size
+        return recent if self.corpus_size is None else recent * (self.corpus_size / size)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        """Checkpoints hold what recent batches counted; saved models, which hold weights alone, leave it as it is."""
+        for name in ("recent", "recent_size"):
+            state_dict.setdefault(prefix + name, getattr(self, name))
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+class Units(nn.Module, ABC):
+    """Base of the units that `MCEFLoss` counts: `forward` finds those of labels (B, T) int64.
+
+    real (B, T) bool is False in the padding, starts (B, T) bool is True at the first token of each sentence. Units of
+    two labellings are equal when tokens and kind are. Rows without a real token have none.
+    """
+
+    @abstractmethod
+    def forward(self, labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
+        """Return the places of U units, and their kinds (U,) int64, which are below the number of labels."""
+
+
+class Segmentwise(Units):
+    """Segments as the evaluation reads them; the kind is the type. Suzuki, McDermott & Isozaki 2006, Eq. 15."""
+
+    def forward(self, labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
+        """Return the segments of the labels and their types (U,) int64."""
+        first, last = segment_boundaries(labels, real, starts, label_set)
+        rows, starts = first.nonzero().unbind(1)
+        types = label_set.types.to(labels.device)[labels[rows, starts]]
+        return Segments(rows, starts, last.nonzero()[:, 1] + 1), types
+
+
+class Pointwise(Units):
+    """Tokens inside of segments; the kind is the label. Suzuki, McDermott & Isozaki 2006, Eq. 14."""
+
+    def forward(self, labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
+        """Return the tokens inside of segments, as segments of length 1, and their labels (U,) int64."""
+        inside = label_set.types.to(labels.device)[labels.where(real, 0)] >= 0
+        rows, tokens = (inside & real).nonzero().unbind(1)
+        return Segments(rows, tokens, tokens + 1), labels[rows, tokens]
+
 
 LEAST = 1e-6  # share of gold segments found that the objective reckons with at least
 
 
-class MCEF(CorpusCriterion):
-    """minimise (gamma^2 FN + FP) / ((gamma^2 + 1) TP) over the corpus; F_gamma = 1 / (1 + that) for true counts.
+class MCEFLoss(CorpusCriterion):
+    """minimise (beta^2 FN + FP) / ((beta^2 + 1) TP) over the corpus; F_gamma = 1 / (1 + that) for true counts.
 
     Suzuki, McDermott & Isozaki 2006, Eq. 13-16. A unit s (a segment, or with Pointwise a token) has
     d(s) = -(best score of a labelling with gold's labels on s) + (best score of one with others there), and
@@ -46,7 +164,7 @@ class MCEF(CorpusCriterion):
     the probability of gold's labels on s. With more rivals the units of all of them that gold has not count, each once.
 
     Args:
-        gamma: weight of recall against precision; 1 is F1.
+        beta: weight of recall against precision; 1 is F1.
         smoothing: l, between 0 and 1 so that TP stays positive; by default Sigmoid().
         units: what is counted; by default Segmentwise().
         memory: see `CorpusCriterion`; of batches seen before the first gold unit none asks for an update.
@@ -54,12 +172,12 @@ class MCEF(CorpusCriterion):
         rivals: how many of the best labellings but gold make up false units; `search.k` is larger by one.
 
     Raises:
-        InputError: gamma or psi is not positive, no rivals, the smoothing is no Sigmoid; in `allocate`: labels without
+        InputError: beta or psi is not positive, no rivals, the smoothing is no Sigmoid; in `allocate`: labels without
             segments; in `objective`: a corpus without segments.
         ValueError: the search gives no more candidates than there are rivals.
     """
 
-    of_lattice = True
+    needs_lattice = True
     n_counts = 3  # TP, FN, FP
 
     smoothing: Sigmoid
@@ -68,7 +186,7 @@ class MCEF(CorpusCriterion):
 
     def __init__(
         self,
-        gamma: float = 1.0,
+        beta: float = 1.0,
         smoothing: Smoothing | None = None,
         units: Units | None = None,
         memory: float = 0.95,
@@ -76,22 +194,22 @@ class MCEF(CorpusCriterion):
         rivals: int = 1,
     ) -> None:
         super().__init__(memory)
-        if not gamma > 0:
-            raise InputError(f"MCEF: gamma must be > 0, got {gamma}")
+        if not beta > 0:
+            raise InputError(f"MCEFLoss: beta must be > 0, got {beta}")
         if not isinstance(smoothing, Sigmoid | None):
-            raise InputError(f"MCEF: smoothing must be a Sigmoid, between 0 and 1, got {type(smoothing).__name__}")
+            raise InputError(f"MCEFLoss: smoothing must be a Sigmoid, between 0 and 1, got {type(smoothing).__name__}")
         if psi is not None and not 0 < psi < math.inf:
-            raise InputError(f"MCEF: psi must be > 0 and finite, got {psi}; leave it out for the best labellings")
+            raise InputError(f"MCEFLoss: psi must be > 0 and finite, got {psi}; leave it out for the best labellings")
         if rivals < 1:
-            raise InputError(f"MCEF: rivals must be >= 1, got {rivals}")
-        self.psi, self.rivals, self.rivals_needed = psi, rivals, rivals + 1
-        self.gamma, self.smoothing, self.units = gamma, smoothing or Sigmoid(), units or Segmentwise()
+            raise InputError(f"MCEFLoss: rivals must be >= 1, got {rivals}")
+        self.psi, self.rivals, self.min_candidates = psi, rivals, rivals + 1
+        self.beta, self.smoothing, self.units = beta, smoothing or Sigmoid(), units or Segmentwise()
         self.counted = False  # whether there has been a gold unit
 
     def allocate(self, labels: LabelSet) -> None:
         """Take the labels whose segments are counted. Raises InputError when they have none."""
         if not labels.type_names:
-            raise InputError("MCEF counts segments, but the labels have none: use MCE")
+            raise InputError("MCEFLoss counts segments, but the labels have none: use MCE")
         self.labels = labels
 
     def counts(self, scored: Scored) -> Tensor:
@@ -119,10 +237,12 @@ class MCEF(CorpusCriterion):
         if not self.defined(totals):
             if self.counted:
                 return totals.sum() * math.nan
-            raise InputError("MCEF: the training data have no segment to find: check data.scheme and the label column")
+            raise InputError(
+                "MCEFLoss: the training data have no segment to find: check data.scheme and the label column"
+            )
         found, missed, made_up = totals
         found = torch.maximum(found, LEAST * (found + missed))
-        return (self.gamma**2 * missed + made_up) / ((self.gamma**2 + 1) * found)
+        return (self.beta**2 * missed + made_up) / ((self.beta**2 + 1) * found)
 
     def defined(self, totals: Tensor) -> bool:
         """Return whether there is a gold unit that can be found or missed."""
@@ -133,7 +253,7 @@ class MCEF(CorpusCriterion):
 
         A sequence without any legal path has none.
         """
-        real, starts = live(scored.lattice), _starts(scored)
+        real, starts = token_mask(scored.lattice), _starts(scored)
         legal = scored.candidates.valid.any(1, keepdim=True)
         gold, kinds = self.units(scored.gold, real & legal, starts, self.labels)
         known = self._keys(gold, kinds, real)

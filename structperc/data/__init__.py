@@ -30,12 +30,13 @@ words.py, lexicon.py                         words by number, their shapes; whic
 hub and table_files need the package `datasets`, and so do `rows` and what makes rows by it, such as `read_conll`, when
 they are called. segment_masks and lexicon need PyTorch, and labels where a tensor of theirs is asked for. The
 others need neither.
-The data modules that read these sources are made in `structperc.batching`; they are named here, beside their sources.
+The data modules that read these sources are made in `structperc.datamodules`; they are named here, beside their
+sources.
 """
 
 from typing import TYPE_CHECKING
 
-from structperc.on_first_use import on_first_use
+from structperc.lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from structperc.data.conll import read_conll, write_conll
@@ -45,9 +46,9 @@ if TYPE_CHECKING:
     from structperc.data.labels import LabelSet
     from structperc.data.lexicon import LowerCaseLexicon
     from structperc.data.normalise import normalise_labels, rename_types
-    from structperc.data.reading import Reading
-    from structperc.data.segments import Span, spans
-    from structperc.data.synthetic import local_ceiling, synthetic_splits
+    from structperc.data.read_options import ReadOptions
+    from structperc.data.synthetic import local_f1_bound, synthetic_splits
+    from structperc.data.tag_schemes import Span, spans
 
 __all__ = [
     "read_conll",
@@ -55,8 +56,8 @@ __all__ = [
     "read_conllu",
     "read_hub",
     "synthetic_splits",
-    "local_ceiling",
-    "Reading",
+    "local_f1_bound",
+    "ReadOptions",
     "Corpus",
     "normalise_labels",
     "rename_types",
@@ -66,20 +67,19 @@ __all__ = [
     "LowerCaseLexicon",
 ]
 
-__getattr__ = on_first_use(  # sources need datasets, data modules torch and Lightning, too
+__getattr__ = lazy_imports(  # sources need datasets, data modules torch and Lightning, too
     __name__,
     {
         "structperc.data.conll": ["read_conll", "write_conll"],
         "structperc.data.conllu": ["read_conllu"],
         "structperc.data.hub": ["read_hub"],
-        "structperc.data.synthetic": ["synthetic_splits", "local_ceiling"],
-        "structperc.data.reading": ["Reading"],
+        "structperc.data.synthetic": ["synthetic_splits", "local_f1_bound"],
+        "structperc.data.read_options": ["ReadOptions"],
         "structperc.data.corpus": ["Corpus"],
         "structperc.data.labels": ["LabelSet"],
-        "structperc.data.segments": ["Span", "spans"],
+        "structperc.data.tag_schemes": ["Span", "spans"],
         "structperc.data.normalise": ["normalise_labels", "rename_types"],
         "structperc.data.lexicon": ["LowerCaseLexicon"],
-        "structperc.batching.sources": ["Conll", "Conllu", "Hub", "Synthetic"],
-        "structperc.batching.table_sources": ["Table", "InMemory"],
+        "structperc.datamodules.sources": ["Conll", "Conllu", "Hub", "Synthetic", "Table", "InMemory"],
     },
 )

@@ -17,9 +17,9 @@ import numpy as np
 
 from structperc.data.corpus import Corpus
 from structperc.data.output import write_lines
-from structperc.data.reading import DOCSTART, HEADER, PREDICTED, LineFormat, Separator
+from structperc.data.read_options import DOCSTART, HEADER, PREDICTED, LineFormat, Separator
 from structperc.data.rows import rows
-from structperc.data.text import read_lines
+from structperc.data.text_files import read_lines
 from structperc.errors import InputError
 from structperc.progress import bar
 from structperc.spelling import counted, is_blank, quoted
@@ -41,7 +41,7 @@ class _Read(NamedTuple):
     lines: list[int]  # N line numbers
 
 
-class Above(NamedTuple):
+class FileContext(NamedTuple):
     """What the lines of a file say of some lines that follow them."""
 
     lines: int = 0  # how many there are
@@ -52,7 +52,7 @@ class Above(NamedTuple):
 
 PLAIN = LineFormat()
 SPACE, TAB = " ", "\t"
-MARK = "\ufeff"  # byte-order mark: in the middle of a file where files were joined
+BYTE_ORDER_MARK = "\ufeff"  # byte-order mark: in the middle of a file where files were joined
 _HEADER = re.compile(  # names of columns, as letters in lower case
     r"words?|tokens?|form|text|lemma|sent(ence)?|doc(ument)?|(sent|sentence|token|doc|document)?(id|idx)|index|[ux]?pos"
     r"|chunks?|ner|entit(y|ies)|iob|bio|gold|(pos|upos|xpos|chunk|ner|entity|iob|bio|gold)?(tag|label)s?"
@@ -100,10 +100,10 @@ def conll_corpus(
 
 
 def conll_part(
-    lines: Sequence[str], columns: Columns, name: str, unit: str, above: Above, how: LineFormat = PLAIN
+    lines: Sequence[str], columns: Columns, name: str, unit: str, scan_context: FileContext, how: LineFormat = PLAIN
 ) -> Corpus:
     """Return some of the lines of a file, with or without tokens, as a corpus; documents are numbered anew."""
-    found = _read(lines, columns, name, how, above=above)
+    found = _read(lines, columns, name, how, scan_context=scan_context)
     return Corpus.from_columns(found.columns, found.sentences, found.documents, unit, name, found.lines)
 
 
@@ -119,19 +119,23 @@ def _read(
     name: str,
     how: LineFormat = PLAIN,
     *,
-    above: Above = Above(),  # noqa: B008  # immutable
+    scan_context: FileContext = FileContext(),  # noqa: B008  # immutable
     progress: bool = False,
 ) -> _Read:
-    if broken := next((number for number, line in enumerate(lines, above.lines + 1) if "\r" in line), None):
+    if broken := next((number for number, line in enumerate(lines, scan_context.lines + 1) if "\r" in line), None):
         raise InputError(f"{name}:{broken}: a carriage return inside a line; end all lines of the file alike")
     numbers: list[int] = []
     values: list[str] = []  # line by line, as many of each
     documents: list[int] = []
-    sentences, document, marked = [0], 0, above.marked
-    first, token = (above.first, above.token) if above.first else _first_token(lines, how, above.lines + 1)
-    header = header_row(lines, how) if not above.lines else 0
+    sentences, document, marked = [0], 0, scan_context.marked
+    first, token = (
+        (scan_context.first, scan_context.token)
+        if scan_context.first
+        else _first_token(lines, how, scan_context.lines + 1)
+    )
+    header = header_row(lines, how) if not scan_context.lines else 0
     width, doubtful = len(_fields(token, how.separator)), []
-    for block in _blocks(bar(lines, name, show=progress), how, token, above.lines + 1, header):
+    for block in _blocks(bar(lines, name, show=progress), how, token, scan_context.lines + 1, header):
         if not block:
             marked = True
             document += bool(documents) and documents[-1] == document
@@ -140,7 +144,7 @@ def _read(
             doubtful.append(block[0][0])
         for number, fields in block:
             if len(fields) != width:
-                raise _uneven(f"{name}:{number}", lines[number - above.lines - 1], first, token, how)
+                raise _uneven(f"{name}:{number}", lines[number - scan_context.lines - 1], first, token, how)
             numbers.append(number)
             values += fields
         sentences.append(len(numbers))
@@ -148,7 +152,7 @@ def _read(
     if doubtful:
         _say_doubtful(name, doubtful)
     positions = _positions(columns, f"{name}:{first}", width) if width else {}
-    names = named_columns(lines[0]) if header == 1 else None
+    names = header_names(lines[0]) if header == 1 else None
     if names and "label" in positions and names[positions["label"]].startswith(PREDICTED):
         logger.warning("%s: the labels are predictions by the first line of the file", name)
     flat = {role: values[i % width :: width] for role, i in positions.items()} or {"word": []}
@@ -181,10 +185,10 @@ def _check_filled(columns: Mapping[str, Sequence[str]], lines: Sequence[int], na
             raise InputError(f"{name}:{lines[values.index('')]}: field {role!r} is empty; fill it in")
 
 
-def above(lines: Sequence[str], how: LineFormat = PLAIN) -> Above:
+def scan_context(lines: Sequence[str], how: LineFormat = PLAIN) -> FileContext:
     """Return what the first lines of a file say of all of its lines, these included."""
     first, token = _first_token(lines, how)
-    return Above(0, first, token, not all(_blocks(lines, how, token, 1, header_row(lines, how))))
+    return FileContext(0, first, token, not all(_blocks(lines, how, token, 1, header_row(lines, how))))
 
 
 def field_count(lines: Sequence[str], how: LineFormat = PLAIN) -> int:
@@ -213,7 +217,7 @@ def header_line(names: Sequence[str], gap: str = " ") -> str:
     return gap.join([first, *("O" if name == "label" or name.startswith(PREDICTED) else "-X-" for name in names[1:])])
 
 
-def named_columns(line: str) -> list[str] | None:
+def header_names(line: str) -> list[str] | None:
     """Return the names of columns that the first line of a file gives, see `header_line`; None for any other line."""
     if not line.startswith(HEADER):
         return None
@@ -222,12 +226,12 @@ def named_columns(line: str) -> list[str] | None:
     return names if len(names) == len(fields) else None
 
 
-def first_mark(lines: Sequence[str], docstart: str = DOCSTART) -> int | None:
+def first_docstart(lines: Sequence[str], docstart: str = DOCSTART) -> int | None:
     """Return the position of the first line that opens a document."""
     return next((at for at, line in enumerate(lines) if docstart in line and _fields(line)[:1] == [docstart]), None)
 
 
-def with_fields(
+def append_fields(
     lines: Sequence[str], added: Mapping[int, Sequence[str]], count: int, first: int = 1, how: LineFormat = PLAIN
 ) -> Iterator[str]:
     """Yield lines as they stand, with `count` further fields after the tokens of the lines numbered in `added`.
@@ -258,7 +262,7 @@ def write_conll(
     """Write `conll_lines` as UTF-8; the file appears under its name only when it is complete.
 
     With predictions it begins with a `header_line` and an empty line. Fields are separated by tabs where one of them
-    holds a space, see `separator_of`.
+    holds a space, see `detect_separator`.
     """
     held = list(corpus.columns if roles is None else roles)
     spaces = any(" " in value for role in held if role in corpus.columns for value in corpus.numbered(role).distinct)
@@ -332,7 +336,7 @@ def _first_token(lines: Sequence[str], how: LineFormat, first: int = 1) -> tuple
         fields = _fields(line, how.separator)
         if not fields or fields[0] == how.docstart or number == header:
             continue
-        if not (how.comments and line.lstrip(MARK).startswith("#")):
+        if not (how.comments and line.lstrip(BYTE_ORDER_MARK).startswith("#")):
             return number, line
         doubtful = (number, line) if doubtful[0] == 0 and fields[0] != "#" else doubtful
     return doubtful
@@ -344,10 +348,10 @@ def header_row(lines: Iterable[str], how: LineFormat = PLAIN) -> int:
     It may be a `header_line`, or hold usual names such as "word" and "label".
     """
     for number, line in enumerate(lines, 1):
-        if number == 1 and named_columns(line):
+        if number == 1 and header_names(line):
             return number
         fields = _fields(line, how.separator)
-        if fields and not (how.comments and line.lstrip(MARK).startswith("#")):
+        if fields and not (how.comments and line.lstrip(BYTE_ORDER_MARK).startswith("#")):
             return number if is_header(fields) else 0
     return 0
 
@@ -363,7 +367,7 @@ def _is_comment(line: str, fields: Sequence[str], token: str, how: LineFormat, b
 
     Where a sentence begins, "# id 7<tab>train" is one among tokens of four fields between spaces, too.
     """
-    if not line.lstrip(MARK).startswith("#"):
+    if not line.lstrip(BYTE_ORDER_MARK).startswith("#"):
         return False
     width = len(_fields(token, how.separator))
     if len(fields) != width:
@@ -380,29 +384,29 @@ def _fields(line: str, separator: Separator = "whitespace") -> list[str]:
     if not "!" <= line[0] <= "~":
         if is_blank(line):
             return []
-        line = line.lstrip(MARK)
+        line = line.lstrip(BYTE_ORDER_MARK)
     if separator == "tab":
         return [field.strip(" ") for field in line.rstrip(" \t").split("\t")]
     fields = line.replace("\t", " ").split(" ")
     return [field for field in fields if field] if "" in fields else fields
 
 
-def line_format_of(
+def detect_line_format(
     lines: Sequence[str], separator: Separator | None = None, comments: bool | None = None
 ) -> LineFormat:
     """Return how lines are divided, which is found out as far as it is not given.
 
     There are comments if a line begins with "#" and has another number of fields than the first one that does not.
     """
-    found = LineFormat(separator or separator_of(lines, comments is not False), comments is not False)
+    found = LineFormat(separator or detect_separator(lines, comments is not False), comments is not False)
     if comments is None:
-        found = found._replace(comments=bool(comment_lines(lines, found)))
+        found = found._replace(comments=bool(comment_line_numbers(lines, found)))
         if not (found.comments or separator):
-            found = found._replace(separator=separator_of(lines))
+            found = found._replace(separator=detect_separator(lines))
     return found
 
 
-def comment_lines(lines: Sequence[str], how: LineFormat = PLAIN) -> list[int]:
+def comment_line_numbers(lines: Sequence[str], how: LineFormat = PLAIN) -> list[int]:
     """Return the numbers of the lines that are comments, from 1; none where `how` has none."""
     if not how.comments:
         return []
@@ -416,7 +420,7 @@ def comment_lines(lines: Sequence[str], how: LineFormat = PLAIN) -> list[int]:
     return found
 
 
-def separator_of(lines: Iterable[str], comments: bool = False) -> Separator:
+def detect_separator(lines: Iterable[str], comments: bool = False) -> Separator:
     """Return what separates the fields: tabs if there are some in all lines and spaces in a field; else white space.
 
     With `comments`, lines that begin with "#" are not looked at.

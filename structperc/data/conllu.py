@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from structperc.data.conll import MARK
+from structperc.data.conll import BYTE_ORDER_MARK
 from structperc.data.rows import rows
-from structperc.data.text import read_lines
+from structperc.data.text_files import read_lines
 from structperc.errors import InputError
 from structperc.spelling import counted, is_blank
 
@@ -34,7 +34,7 @@ def read_conllu(path: str | Path, label: str = "upos", encoding: str = "utf-8") 
     documents: list[int] = []
     sentences, document, marked = [0], 0, False
     for number, line in enumerate([*read_lines(path, encoding), ""], 1):
-        line = line.removeprefix(MARK)
+        line = line.removeprefix(BYTE_ORDER_MARK)
         if line.startswith("#"):
             opens = re.match(r"#\s*newdoc\b", line) is not None
             marked |= opens

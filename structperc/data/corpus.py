@@ -1,20 +1,124 @@
-"""Corpora: sentences or documents as flat columns of strings, from which features are extracted."""
+"""The strings of a column, each of them once.
 
-from collections.abc import Iterable, Mapping, Sequence
+A column of a corpus, in which each distinct string is kept once.
+
+Corpora: sentences or documents as flat columns of strings, from which features are extracted.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import count, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from structperc.data.column import Column
-from structperc.data.distinct import DistinctStrings, number_strings
-from structperc.data.reading import UNITS
+from structperc.data.read_options import UNITS
 from structperc.errors import InputError
 from structperc.spelling import counted
 
 if TYPE_CHECKING:
     import datasets
+
+
+class Factorized(NamedTuple):
+    """The distinct strings of a column, and which of them each of its N strings is."""
+
+    distinct: list[str]  # in the order in which they first occur
+    numbers: np.ndarray  # (N,) int32, positions in `distinct`
+
+
+def factorize(strings: Sequence[str]) -> Factorized:
+    """Number the strings of a column in the order in which they first occur."""
+    index: defaultdict[str, int] = defaultdict(count().__next__)
+    numbers = np.fromiter(map(index.__getitem__, strings), np.int32, len(strings))
+    return Factorized(list(index), numbers)
+
+
+PIECE = 2**16  # strings that are looked up at a time
+
+
+class Column(Sequence[str]):
+    """N strings in 4 bytes each: to be read like a list of them, and never changed.
+
+    Args:
+        strings: the distinct strings in the order in which they first occur, and their numbers (N,) int32.
+    """
+
+    __hash__ = None  # type: ignore[assignment]  # it equals lists
+
+    def __init__(self, strings: Factorized) -> None:
+        self.strings = strings
+
+    @classmethod
+    def of(cls, values: Sequence[str]) -> "Column":
+        """Return the column of N strings."""
+        return values if isinstance(values, cls) else cls(factorize(values))
+
+    @classmethod
+    def numbered(cls, distinct: Sequence[str], numbers: np.ndarray) -> "Column":
+        """Return the column distinct[numbers[0]], distinct[numbers[1]], ...; of different strings any may be unused."""
+        present, own = renumber(numbers, len(distinct))
+        return cls(Factorized([distinct[i] for i in present.tolist()], own))
+
+    def __len__(self) -> int:
+        return len(self.strings.numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        """Return a string, or a list of those of a slice."""
+        distinct, numbers = self.strings
+        if isinstance(place, slice):
+            return [distinct[i] for i in numbers[place].tolist()]
+        return distinct[numbers[place]]
+
+    def __iter__(self) -> Iterator[str]:
+        distinct, numbers = self.strings
+        for first in range(0, len(numbers), PIECE):
+            yield from map(distinct.__getitem__, numbers[first : first + PIECE].tolist())
+
+    def __contains__(self, value: object) -> bool:
+        return value in self.strings.distinct
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
+        """Return where a string first stands. Raises ValueError where it does not."""
+        number = self.strings.distinct.index(value)
+        found = np.flatnonzero(self.strings.numbers[start:stop] == number)
+        if not len(found):
+            raise ValueError(f"{value!r} is not in this stretch of the column")
+        return start + int(found[0])
+
+    def take(self, places: slice | np.ndarray) -> "Column":
+        """Return the strings at some places, a slice or (n,) numbers, as a column."""
+        return Column.numbered(self.strings.distinct, self.strings.numbers[places])
+
+
+def renumber(numbers: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Renumber numbers (N,) < size in the order in which they first occur.
+
+    -> those that occur, in this order (n,) int64, and for each of the N which of these it is (N,) int32.
+    """
+    first = np.full(size, len(numbers), np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]  # of several places of a number the one written last stays
+    present = np.flatnonzero(first < len(numbers))
+    present = present[first[present].argsort()]
+    rank = np.empty(size, np.int32)
+    rank[present] = np.arange(len(present), dtype=np.int32)
+    return present, rank[numbers]
+
 
 Value = TypeVar("Value")
 
@@ -33,7 +137,7 @@ class Corpus:
     documents: np.ndarray  # (S,) int64, document id of each sequence
     name: str = "corpus"  # file or data set, for messages
     lines: np.ndarray | None = None  # (N,) int64, line of each token in that file
-    _numbered: dict[str, DistinctStrings] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _numbered: dict[str, Factorized] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_words(self.columns, self.name)
@@ -136,11 +240,11 @@ class Corpus:
         """The number of tokens of each sequence, (S,) int64."""
         return np.diff(self.starts)
 
-    def numbered(self, role: str) -> DistinctStrings:
+    def numbered(self, role: str) -> Factorized:
         """Return the distinct strings of a column and which of them stands at each token; found once, then kept."""
         if role not in self._numbered:
             values = self.columns[role]
-            self._numbered[role] = values.strings if isinstance(values, Column) else number_strings(values)
+            self._numbered[role] = values.strings if isinstance(values, Column) else factorize(values)
         return self._numbered[role]
 
     def replace_column(self, role: str, values: Sequence[str]) -> "Corpus":

@@ -13,7 +13,7 @@ from datasets import Dataset
 from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
 from structperc.errors import InputError
-from structperc.progress import their_bars
+from structperc.progress import library_bars
 
 _ANSWER_SECONDS = 10.0
 
@@ -58,7 +58,7 @@ def _load(hub: str, config: str | None, split: str, revision: str | None) -> Dat
         revision = _commit(hub, revision)
     try:
         on = not datasets.are_progress_bars_disabled()
-        with their_bars(on, datasets.disable_progress_bars, datasets.enable_progress_bars):
+        with library_bars(on, datasets.disable_progress_bars, datasets.enable_progress_bars):
             return datasets.load_dataset(hub, config, split=split, revision=revision)
     except RuntimeError as error:  # what used to be run to make the data
         raise InputError(

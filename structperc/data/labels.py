@@ -7,14 +7,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from structperc.data.tags import NO_TAG, SCHEMES, Tag, check_scheme, follows, label_of, named_type, opens, read_tag
+from structperc.data.tag_schemes import (
+    OUTSIDE_TAG,
+    SCHEMES,
+    Tag,
+    check_scheme,
+    is_allowed_transition,
+    label_type,
+    make_label,
+    parse_tag,
+    starts_segment,
+)
 from structperc.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Allowed(NamedTuple):
+class AllowedTransitions(NamedTuple):
     """What a tag scheme allows, as arrays."""
 
     start: np.ndarray  # (L,) bool, whether each label may be the first of a sentence
@@ -56,9 +66,9 @@ class LabelSet:
         seen = set(labels)
         if scheme == "none":
             return cls(tuple(sorted(seen)), scheme)
-        types = {tag.type for tag in (read_tag(label, scheme) for label in seen) if tag.type is not None}
+        types = {tag.type for tag in (parse_tag(label, scheme) for label in seen) if tag.type is not None}
         letters = SCHEMES[scheme]
-        return cls(("O", *(label_of(letter, kind) for kind in sorted(types) for letter in letters)), scheme)
+        return cls(("O", *(make_label(letter, kind) for kind in sorted(types) for letter in letters)), scheme)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -98,8 +108,8 @@ class LabelSet:
         "O" is left out. What this is above a half of is a column of such labels.
         """
         found = set(strings) - {"O"}
-        types = {named_type(name) for name in self.names} if self.scheme != "none" else set()
-        known = sum(one in self._ids or ("-" in one and named_type(one) in types) for one in found)
+        types = {label_type(name) for name in self.names} if self.scheme != "none" else set()
+        known = sum(one in self._ids or ("-" in one and label_type(one) in types) for one in found)
         return known / max(1, len(found))
 
     def decode(self, ids: "Sequence[int] | np.ndarray | Tensor") -> list[str]:
@@ -110,13 +120,13 @@ class LabelSet:
         return self._objects[numbers].tolist()
 
     @cached_property
-    def allowed(self) -> Allowed:
+    def allowed(self) -> AllowedTransitions:
         """The masks `start`, `transition` and `end` as arrays; to ask for them does not import PyTorch."""
         tags, scheme = self._tags, self.scheme
-        return Allowed(
-            np.array([follows(NO_TAG, tag, scheme) for tag in tags]),
-            np.array([[follows(before, tag, scheme) for tag in tags] for before in tags]),
-            np.array([follows(tag, NO_TAG, scheme) for tag in tags]),
+        return AllowedTransitions(
+            np.array([is_allowed_transition(OUTSIDE_TAG, tag, scheme) for tag in tags]),
+            np.array([[is_allowed_transition(before, tag, scheme) for tag in tags] for before in tags]),
+            np.array([is_allowed_transition(tag, OUTSIDE_TAG, scheme) for tag in tags]),
         )
 
     @cached_property
@@ -125,7 +135,7 @@ class LabelSet:
         position = {kind: i for i, kind in enumerate(self.type_names)}
         return Segmentation(
             np.array([-1 if tag.type is None else position[tag.type] for tag in self._tags], np.int64),
-            np.array([[opens(before, tag) for tag in self._tags] for before in self._tags]),
+            np.array([[starts_segment(before, tag) for tag in self._tags] for before in self._tags]),
         )
 
     @cached_property
@@ -174,7 +184,7 @@ class LabelSet:
 
     @cached_property
     def _tags(self) -> list[Tag]:
-        return [NO_TAG if self.scheme == "none" else read_tag(name, self.scheme) for name in self.names]
+        return [OUTSIDE_TAG if self.scheme == "none" else parse_tag(name, self.scheme) for name in self.names]
 
 
 def _tensor(values: Any) -> "Tensor":

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from structperc.data.text import expand, read_lines
+from structperc.data.text_files import expand, read_lines
 from structperc.data.words import word_hashes
 from structperc.errors import InputError
 from structperc.spelling import counted

@@ -6,13 +6,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from structperc.data.column import Column
-from structperc.data.corpus import Corpus
+from structperc.data.corpus import Column, Corpus
 from structperc.data.labels import LabelSet
-from structperc.data.reading import Reading
-from structperc.data.schemes import advice_for, is_label
-from structperc.data.segments import convert, first_violation, rename, repair
-from structperc.data.tags import NO_TAG, follows, opens, read_tag, unknown_label
+from structperc.data.read_options import ReadOptions
+from structperc.data.scheme_detection import advice_for, is_label
+from structperc.data.tag_schemes import (
+    OUTSIDE_TAG,
+    convert,
+    first_violation,
+    is_allowed_transition,
+    parse_tag,
+    rename,
+    repair,
+    starts_segment,
+    unknown_label_message,
+)
 from structperc.errors import InputError
 from structperc.spelling import counted
 
@@ -24,13 +32,15 @@ SHOWN = 10  # unknown labels
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
-def read_rows(rows: "Dataset", name: str, reading: Reading, scheme: str, unmarked: str, strict: bool = False) -> Corpus:
+def corpus_from_rows(
+    rows: "Dataset", name: str, reading: ReadOptions, scheme: str, unmarked: str, strict: bool = False
+) -> Corpus:
     """Return rows of sentences as a corpus of the unit that `reading` names, whose labels, if any, are of `scheme`."""
     assert reading.unit is not None
     return checked_corpus(Corpus.from_dataset(rows, reading.unit, name), reading, scheme, unmarked, strict)
 
 
-def checked_corpus(corpus: Corpus, reading: Reading, scheme: str, unmarked: str, strict: bool = False) -> Corpus:
+def checked_corpus(corpus: Corpus, reading: ReadOptions, scheme: str, unmarked: str, strict: bool = False) -> Corpus:
     """Return a corpus of the unit that `reading` names with labels, if it has any, of `scheme`.
 
     Raises InputError for documents that nothing marks; `unmarked` ends the message.
@@ -83,22 +93,22 @@ def illegal_sentences(corpus: Corpus, scheme: str) -> np.ndarray:
     distinct, numbers = corpus.numbered("label")
     if scheme == "none" or not len(numbers):
         return np.zeros(0, np.int64)
-    tags = [*(read_tag(label, scheme) for label in distinct), NO_TAG]
-    allowed = np.array([[follows(before, tag, scheme) for tag in tags] for before in tags])
+    tags = [*(parse_tag(label, scheme) for label in distinct), OUTSIDE_TAG]
+    allowed = np.array([[is_allowed_transition(before, tag, scheme) for tag in tags] for before in tags])
     wrong = ~allowed[_before(corpus), numbers]
     last = np.unique(corpus.sentences)[1:] - 1
     wrong[last] |= ~allowed[numbers[last], -1]
     return np.unique(np.searchsorted(corpus.sentences, np.flatnonzero(wrong), side="right") - 1)
 
 
-def check_known(corpus: Corpus, labels: LabelSet) -> None:
+def check_known_labels(corpus: Corpus, labels: LabelSet) -> None:
     """Raise InputError with the place of a label of the corpus that the label set lacks."""
     if "label" in corpus.columns:
         distinct, numbers = corpus.numbered("label")
         labels.encode(distinct, lambda i: corpus.where(int(np.flatnonzero(numbers == i)[0])))
 
 
-def warn_of_unknown(corpus: Corpus, labels: LabelSet) -> None:
+def warn_unknown_labels(corpus: Corpus, labels: LabelSet) -> None:
     """Say how many tokens of a corpus to evaluate on have labels that the label set lacks, and which labels."""
     if "label" not in corpus.columns or set(labels.names).issuperset(corpus.numbered("label").distinct):
         return
@@ -113,11 +123,11 @@ def warn_of_unknown(corpus: Corpus, labels: LabelSet) -> None:
     logger.warning("%s: %s that training did not have: %s%s; %s as wrong", corpus.name, tokens, named, more, end)
 
 
-def segment_count(corpus: Corpus) -> int:
+def count_segments(corpus: Corpus) -> int:
     """Return how many segments the labels of a corpus are, which are of any segment scheme; see `segments.spans`."""
     distinct, numbers = corpus.numbered("label")
-    tags = [*map(read_tag, distinct), NO_TAG]
-    opening = np.array([[opens(before, tag) for tag in tags] for before in tags])
+    tags = [*map(parse_tag, distinct), OUTSIDE_TAG]
+    opening = np.array([[starts_segment(before, tag) for tag in tags] for before in tags])
     return int(np.count_nonzero(opening[_before(corpus), numbers]))
 
 
@@ -154,7 +164,7 @@ def check_scheme_labels(corpus: Corpus, scheme: str) -> None:
         if not is_label(label, scheme):
             labels = corpus.columns["label"]
             advice = advice_for(label, scheme, corpus.sentences_of(labels))
-            raise InputError(f"{corpus.where(labels.index(label))}: {unknown_label(label, scheme)}; {advice}")
+            raise InputError(f"{corpus.where(labels.index(label))}: {unknown_label_message(label, scheme)}; {advice}")
 
 
 def _check_legal(corpus: Corpus, sentence: Sequence[str], start: int, scheme: str) -> None:

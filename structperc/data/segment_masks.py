@@ -15,12 +15,12 @@ def segment_boundaries(labels: Tensor, real: Tensor, starts: Tensor, label_set: 
     """
     labels = torch.where(real, labels, 0)
     inside = real & (label_set.types.to(labels.device, non_blocking=True)[labels] >= 0)
-    first = inside & (starts | opening_tokens(labels, label_set))
+    first = inside & (starts | segment_starts(labels, label_set))
     last = inside & ~shift(inside & ~first, -1, False)
     return first, last
 
 
-def opening_tokens(labels: Tensor, label_set: LabelSet) -> Tensor:
+def segment_starts(labels: Tensor, label_set: LabelSet) -> Tensor:
     """Return whether the label of each token begins a segment after the label before, (..., T) int64 -> (..., T) bool.
 
     The first token of each row has no label before; its value has no meaning.

@@ -9,30 +9,29 @@ from typing import NamedTuple
 import numpy as np
 
 from structperc.data.conll import (
-    comment_lines,
+    comment_line_numbers,
     conll_corpus,
+    detect_line_format,
     field_count,
+    header_names,
     header_row,
-    line_format_of,
-    named_columns,
 )
 from structperc.data.conllu import read_conllu
 from structperc.data.corpus import Corpus
+from structperc.data.format_detection import check_not_text
 from structperc.data.normalise import check_scheme_labels
-from structperc.data.not_columns import check_columns
-from structperc.data.reading import LineFormat, Reading
-from structperc.data.schemes import NO_SEGMENT, Fit, best_fit
-from structperc.data.segments import repair, spans
+from structperc.data.read_options import LineFormat, ReadOptions
+from structperc.data.scheme_detection import NO_SEGMENT, SchemeFit, fit_scheme
 from structperc.data.tables import TableSurvey
-from structperc.data.tags import meant_label, notation, read_tag
-from structperc.data.text import read_lines
+from structperc.data.tag_schemes import parse_notation, parse_tag, repair, spans, suggest_label
+from structperc.data.text_files import read_lines
 from structperc.spelling import counted, quoted
 
 MOST_LABELS = 1000  # a column with more different strings is none of labels
 SHOWN = 5  # labels that are not of the scheme, in a remark
 ALIKE = 0.8  # of two columns of the same types, one has at least this share of the other's segments: which is gold?
 LONG = 200  # tokens, which few sentences have
-AS_IT_IS = Reading()
+AS_IT_IS = ReadOptions()
 
 
 class Survey(NamedTuple):
@@ -48,7 +47,7 @@ class Survey(NamedTuple):
     scheme: str  # scheme or notation of the labels; none where they are no segments
     illegal: list[int]  # tokens whose label is illegal there
     repaired: list[str]  # labels of all tokens, legal ones
-    fit: Fit | None = None  # how the labels fit the scheme; None: there are none, or their scheme was named
+    fit: SchemeFit | None = None  # how the labels fit the scheme; None: there are none, or their scheme was named
     line_format: LineFormat = LineFormat()
     rivals: Sequence[str] = ()  # further columns with labels of the same types, which give the label away
     comments: Sequence[int] = ()  # lines
@@ -129,9 +128,9 @@ class Survey(NamedTuple):
             if at is not None:
                 yield f"{self.place} {self.line(at)} has {quoted(labels[at])}"
             return
-        for label, n in self.fit.misfits.items():
+        for label, n in self.fit.unrecognized.items():
             at = labels.index(label)
-            meant = meant_label(label, self.scheme)
+            meant = suggest_label(label, self.scheme)
             found = [
                 f"{self.place} {self.line(at)} has {quoted(label)}",
                 *([f"which occurs {n:,} times"] if n > 1 else []),
@@ -145,7 +144,7 @@ class Survey(NamedTuple):
             yield ", ".join(found)
 
     def _outside(self) -> str:
-        return notation(self.scheme).outside
+        return parse_notation(self.scheme).outside
 
     def _place(self, role: str) -> int:
         """The number of a column, from 1."""
@@ -156,7 +155,7 @@ class Survey(NamedTuple):
         return Counter(self.corpus.columns[role])
 
 
-def survey(file: str, reading: Reading = AS_IT_IS) -> Survey:
+def survey(file: str, reading: ReadOptions = AS_IT_IS) -> Survey:
     """Look at a file of columns, or at a treebank in CoNLL-U, and return what it holds.
 
     Unless `reading` or the first line of the file (see `conll.header_line`) names the columns, the word is the first of
@@ -168,9 +167,9 @@ def survey(file: str, reading: Reading = AS_IT_IS) -> Survey:
     if not reading.columns and _is_treebank(lines):
         return _treebank(file, reading)
     if not reading.columns:
-        check_columns(lines, 1, file)
-    how = line_format_of(lines, reading.separator, reading.comments)
-    given = reading.columns or (named_columns(lines[0]) if lines else None)
+        check_not_text(lines, 1, file)
+    how = detect_line_format(lines, reading.separator, reading.comments)
+    given = reading.columns or (header_names(lines[0]) if lines else None)
     columns = given or ["word", *(f"column{n}" for n in range(2, field_count(lines, how) + 1))]
     corpus = conll_corpus(lines, columns, file, how=how)
     fits = _fits(corpus)
@@ -180,13 +179,13 @@ def survey(file: str, reading: Reading = AS_IT_IS) -> Survey:
         corpus = replace(corpus, columns={role: corpus.columns[old] for old, role in own.items()})
         fits = {own[old]: fit for old, fit in fits.items() if old in own}
     rivals = _rivals(corpus, fits, "label") if "label" in fits else []
-    found = of_corpus(file, roles, None, corpus, reading.labels, fits.get("label"))
+    found = survey_corpus(file, roles, None, corpus, reading.labels, fits.get("label"))
     return found._replace(
-        line_format=how, rivals=rivals, comments=comment_lines(lines, how), header=header_row(lines, how)
+        line_format=how, rivals=rivals, comments=comment_line_numbers(lines, how), header=header_row(lines, how)
     )
 
 
-def survey_alike(first: Survey, files: Sequence[str], reading: Reading = AS_IT_IS) -> list[Survey]:
+def survey_alike(first: Survey, files: Sequence[str], reading: ReadOptions = AS_IT_IS) -> list[Survey]:
     """Return surveys of a file and of others that are read in the same way, the columns being those of the first one.
 
     Lines have comments, or fields that hold spaces, if those of one of the files have. Raises InputError as `survey`.
@@ -201,34 +200,34 @@ def survey_alike(first: Survey, files: Sequence[str], reading: Reading = AS_IT_I
     return [again, *(survey(file, how._replace(columns=again.roles)) for file in files)]
 
 
-def _line_format(file: str, reading: Reading) -> LineFormat:
-    return line_format_of(read_lines(file, reading.encoding), reading.separator, reading.comments)
+def _line_format(file: str, reading: ReadOptions) -> LineFormat:
+    return detect_line_format(read_lines(file, reading.encoding), reading.separator, reading.comments)
 
 
-def _treebank(file: str, reading: Reading) -> Survey:
+def _treebank(file: str, reading: ReadOptions) -> Survey:
     for tags in ("upos", "xpos"):
         corpus = Corpus.from_dataset(read_conllu(file, tags, reading.encoding), "sentence", file)
         if "label" in corpus.columns:
             break
     roles = ["_", "word", "_", "upos", "xpos", "_", "_", "_", "_", "_"]
-    return of_corpus(file, roles, tags, corpus, reading.labels or "none")
+    return survey_corpus(file, roles, tags, corpus, reading.labels or "none")
 
 
-def of_corpus(
-    file: str, roles: list[str], tags: str | None, corpus: Corpus, scheme: str | None, fit: Fit | None = None
+def survey_corpus(
+    file: str, roles: list[str], tags: str | None, corpus: Corpus, scheme: str | None, fit: SchemeFit | None = None
 ) -> Survey:
     """Return what a corpus holds; without a scheme it is the one that fits best."""
     if "label" not in corpus.columns:
         return Survey(file, roles, tags, corpus, "none", [], [])
     sentences = corpus.sentences_of(corpus.columns["label"])
     if scheme is None:
-        fit = fit or best_fit(sentences)
-        scheme, misfits = fit.scheme, fit.misfits
+        fit = fit or fit_scheme(sentences)
+        scheme, unrecognized = fit.scheme, fit.unrecognized
     else:
         check_scheme_labels(corpus, scheme)
-        fit, misfits = None, {}
-    outside = notation(scheme).outside
-    read = [[outside if label in misfits else label for label in labels] for labels in sentences]
+        fit, unrecognized = None, {}
+    outside = parse_notation(scheme).outside
+    read = [[outside if label in unrecognized else label for label in labels] for labels in sentences]
     repaired = list(chain.from_iterable(repair(labels, scheme)[0] for labels in read))
     illegal = [t for t, label in enumerate(chain.from_iterable(read)) if label != repaired[t]]
     return Survey(file, roles, tags, corpus, scheme, illegal, repaired, fit)
@@ -241,13 +240,13 @@ def _is_treebank(lines: Sequence[str]) -> bool:
     return len(fields) == 10 and fields[0].partition("-")[0].isdecimal()
 
 
-def _fits(corpus: Corpus) -> dict[str, Fit]:
+def _fits(corpus: Corpus) -> dict[str, SchemeFit]:
     """How the strings of columns fit tag schemes, of those with few different ones."""
     few = [role for role in corpus.columns if len(corpus.numbered(role).distinct) <= MOST_LABELS]
-    return {role: best_fit(corpus.sentences_of(corpus.columns[role])) for role in few}
+    return {role: fit_scheme(corpus.sentences_of(corpus.columns[role])) for role in few}
 
 
-def _roles(corpus: Corpus, fits: Mapping[str, Fit]) -> list[str]:
+def _roles(corpus: Corpus, fits: Mapping[str, SchemeFit]) -> list[str]:
     """Of the columns of a file, as `survey` says."""
     columns = list(corpus.columns)
     word = next((i for i, role in enumerate(columns) if not all(map(str.isdecimal, corpus.numbered(role).distinct))), 0)
@@ -258,7 +257,7 @@ def _roles(corpus: Corpus, fits: Mapping[str, Fit]) -> list[str]:
     return [names.get(role, "_" if i < word else f"column{i + 1}") for i, role in enumerate(columns)]
 
 
-def _gold(corpus: Corpus, fits: Mapping[str, Fit], segments: Sequence[str]) -> str:
+def _gold(corpus: Corpus, fits: Mapping[str, SchemeFit], segments: Sequence[str]) -> str:
     """The last column of segments or, of several whose segments have the same types, the first with about the most."""
     last = segments[-1]
     alike = [role for role in segments if role == last or role in _rivals(corpus, fits, last)]
@@ -266,13 +265,13 @@ def _gold(corpus: Corpus, fits: Mapping[str, Fit], segments: Sequence[str]) -> s
     return next(role for role in alike if fits[role].prefixed >= ALIKE * most)
 
 
-def _rivals(corpus: Corpus, fits: Mapping[str, Fit], label: str) -> list[str]:
+def _rivals(corpus: Corpus, fits: Mapping[str, SchemeFit], label: str) -> list[str]:
     """Further columns whose labels are segments of types that the labels have, too."""
     types = {role: _types(corpus, role, fit) for role, fit in fits.items() if fit.scheme != "none"}
     own = types.get(label, set())
     return [role for role, found in types.items() if role not in (label, "word") and found & own]
 
 
-def _types(corpus: Corpus, role: str, fit: Fit) -> set[str | None]:
-    labels = set(corpus.numbered(role).distinct) - fit.misfits.keys()
-    return {read_tag(label, fit.scheme).type for label in labels} - {None}
+def _types(corpus: Corpus, role: str, fit: SchemeFit) -> set[str | None]:
+    labels = set(corpus.numbered(role).distinct) - fit.unrecognized.keys()
+    return {parse_tag(label, fit.scheme).type for label in labels} - {None}

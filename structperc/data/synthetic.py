@@ -1,46 +1,134 @@
-"""The embedded corpus: documents whose ambiguous names only non-local evidence resolves.
+"""Sentence patterns of the embedded corpus: word/POS tokens and {SLOTS} for names.
 
-Two names of each document are its topics. The class of a topic, person, place or company with equal odds,
-holds for the whole document and is drawn anew in the next, so the name itself tells nothing. A document has
-
-* a headline in capitals, which names the first topic with probability a (`ambiguity`);
-* one clear mention of each topic ("Mr. X", "police in X", "X Corp.") and two further ones, each in a sentence
-  that fits every class ("nothing was heard from X") with probability a, and clear otherwise;
-* with probability a, a list "in X, Y and Z" of a topic and two more names of its class: only X is clear;
-* two sentences with two names each whose class shows in their form or context.
-
-That is 10 + 4a names on average. 7a of them are undecidable within two tokens to either side, and nothing
-does better on those than one class for all, right for a third. So the segment F1 of local evidence is at most
-
-    1 - (2/3) * 7a / (10 + 4a),    0.806 for a = 0.5,
-
-while the other mentions in the document (the same name, alone, inside a longer one, or in capitals) and the
-first name of the list decide all. Splits share a part of the names only. The column `evidence` records what
-decides each name: "local", "list" or "document"; it is "O" outside names.
+The embedded corpus: documents whose ambiguous names only non-local evidence resolves.
 """
 
 import random
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from structperc.data.corpus import Corpus
-from structperc.data.patterns import (
-    BACKGROUND,
-    CLEAR,
-    HEADLINES,
-    LISTS,
-    NAMELESS_HEADLINES,
-    NEUTRAL,
-    Mention,
-    SentenceColumns,
-    render,
-)
 from structperc.data.rows import rows
-from structperc.data.tags import BEGIN, read_tag
+from structperc.data.tag_schemes import BEGIN, parse_tag
 from structperc.errors import InputError
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+
+SentenceColumns = dict[str, list[str]]
+
+
+class Mention(NamedTuple):
+    """A name as it appears in a sentence; `evidence` says what decides its type."""
+
+    words: tuple[str, ...]
+    type: str
+    evidence: str = "local"
+    pos: str = "NNP"
+
+
+def render(pattern: str, chance: random.Random, **names: Mention) -> SentenceColumns:
+    """Return a pattern with its slots filled: columns `word`, `pos`, `chunk`, `label` and `evidence`."""
+    sentence: SentenceColumns = {"word": [], "pos": [], "label": [], "evidence": []}
+    for piece in pattern.split():
+        for token in _tokens(piece, chance, names):
+            for column, value in zip(sentence.values(), token, strict=True):
+                column.append(value)
+    return {**sentence, "chunk": _chunks(sentence["pos"])}
+
+
+def _tokens(piece: str, chance: random.Random, names: dict[str, Mention]) -> list[tuple[str, str, str, str]]:
+    """One piece of a pattern -> its tokens as (word, POS, label, evidence)."""
+    if piece == "{DAY}":
+        return [(chance.choice(_DAYS), "NNP", "O", "O")]
+    if piece.startswith("{"):
+        words, kind, evidence, pos = names[piece[1:-1]]
+        return [(word, pos, f"{'I' if i else 'B'}-{kind}", evidence) for i, word in enumerate(words)]
+    word, _, pos = piece.rpartition("/")
+    return [(word, pos, "O", "O")]
+
+
+def _chunks(pos: list[str]) -> list[str]:
+    """Base chunks in IOB2: neighbours of one kind are one chunk, a determiner opens a new one."""
+    kinds = [_CHUNKS.get(tag) for tag in pos]
+    chunks = []
+    for tag, kind, before in zip(pos, kinds, [None, *kinds], strict=False):
+        chunks.append("O" if kind is None else f"{'B' if kind != before or tag == 'DT' else 'I'}-{kind}")
+    return chunks
+
+
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_CHUNKS = {
+    **dict.fromkeys(("DT", "JJ", "JJR", "NN", "NNS", "NNP", "CD", "PRP", "PRP$"), "NP"),
+    **dict.fromkeys(("VBD", "VBZ", "VBP", "VB", "VBG", "MD"), "VP"),
+    **dict.fromkeys(("IN", "TO"), "PP"),
+    "RB": "ADVP",
+}
+
+# {X}: a name on its own; {LONG}: it inside a longer name that shows its class; {Y}, {Z}: others of a list;
+# {PER}, {LOC}, {ORG}, {MISC}: names whose form shows their class. Nothing within two tokens of {X} in
+# NEUTRAL and HEADLINES, or of {Y} and {Z}, depends on the class.
+
+HEADLINES = (
+    "{X} faces/VBZ new/JJ questions/NNS",
+    "New/JJ doubts/NNS over/IN {X}",
+    "Markets/NNS wait/VBP for/IN {X}",
+    "Ministers/NNS blame/VBP {X} again/RB",
+)
+NAMELESS_HEADLINES = (
+    "Markets/NNS fall/VBP as/IN talks/NNS end/VBP",
+    "Storm/NN closes/VBZ roads/NNS and/CC schools/NNS",
+    "Ministers/NNS agree/VBP on/IN new/JJ budget/NN",
+)
+CLEAR = {
+    "PER": (
+        "Mr./NNP {X} said/VBD the/DT plan/NN was/VBD ready/JJ ./.",
+        "The/DT lawyer/NN of/IN Mrs./NNP {X} denied/VBD the/DT report/NN on/IN {DAY} ./.",
+        "Doctors/NNS told/VBD Mr./NNP {X} to/TO rest/VB for/IN two/CD weeks/NNS ./.",
+        "{LONG} resigned/VBD after/IN a/DT long/JJ dispute/NN ./.",
+        "On/IN {DAY} {LONG} married/VBD for/IN the/DT second/JJ time/NN ./.",
+    ),
+    "LOC": (
+        "Police/NNS in/IN {X} closed/VBD several/JJ roads/NNS on/IN {DAY} ./.",
+        "Heavy/JJ snow/NN fell/VBD near/IN {X} overnight/RB ./.",
+        "The/DT streets/NNS of/IN {X} were/VBD quiet/JJ after/IN the/DT vote/NN ./.",
+        "{LONG} lies/VBZ close/RB to/TO the/DT border/NN ./.",
+        "Farmers/NNS across/IN {LONG} expect/VBP a/DT poor/JJ harvest/NN ./.",
+    ),
+    "ORG": (
+        "Shares/NNS of/IN {X} fell/VBD sharply/RB in/IN early/JJ trading/NN ./.",
+        "The/DT chairman/NN of/IN {X} sold/VBD its/PRP$ two/CD plants/NNS ./.",
+        "Workers/NNS at/IN {X} accepted/VBD the/DT wage/NN offer/NN on/IN {DAY} ./.",
+        "{LONG} reported/VBD a/DT higher/JJR profit/NN ./.",
+        "Analysts/NNS rated/VBD {LONG} a/DT buy/NN ./.",
+    ),
+}
+NEUTRAL = (
+    "Questions/NNS about/IN {X} remained/VBD open/JJ ./.",
+    "Critics/NNS said/VBD {X} had/VBD been/VBD slow/JJ to/TO react/VB ./.",
+    "{X} did/VBD not/RB comment/VB on/IN {DAY} ./.",
+    "The/DT report/NN mentions/VBZ {X} twice/RB ./.",
+    "According/VBG to/TO {X} ,/, talks/NNS will/MD resume/VB on/IN {DAY} ./.",
+    "A/DT dispute/NN over/IN {X} dominated/VBD the/DT meeting/NN ./.",
+    "For/IN {X} ,/, the/DT news/NN came/VBD late/RB ./.",
+    "Nothing/NN was/VBD heard/VBD from/IN {X} until/IN {DAY} ./.",
+)
+LISTS = {
+    "PER": "He/PRP met/VBD Mr./NNP {X} ,/, {Y} and/CC {Z} on/IN {DAY} ./.",
+    "LOC": "Rain/NN fell/VBD in/IN {X} ,/, {Y} and/CC {Z} on/IN {DAY} ./.",
+    "ORG": "Traders/NNS sold/VBD shares/NNS of/IN {X} ,/, {Y} and/CC {Z} on/IN {DAY} ./.",
+}
+BACKGROUND = (
+    "{MISC} officials/NNS met/VBD {PER} on/IN {DAY} ./.",
+    "{PER} of/IN {ORG} spoke/VBD for/IN almost/RB an/DT hour/NN ./.",
+    "{ORG} opened/VBD an/DT office/NN in/IN {LOC} last/JJ week/NN ./.",
+    "The/DT {MISC} team/NN lost/VBD to/TO {LOC} by/IN three/CD goals/NNS ./.",
+    "{MISC} troops/NNS left/VBD {LOC} late/RB on/IN {DAY} ./.",
+    "{PER} flew/VBD to/TO {LOC} for/IN a/DT holiday/NN ./.",
+    "The/DT {MISC} bank/NN lent/VBD {ORG} 40/CD million/CD dollars/NNS ./.",
+)
+
 
 CLASSES = ("PER", "LOC", "ORG")  # of an ambiguous name
 ROLES = ("word", "pos", "chunk", "label", "evidence")
@@ -87,14 +175,14 @@ def synthetic_corpus(
     return rows(flat, boundaries, ids)
 
 
-def local_ceiling(corpus: "Dataset") -> float:
+def local_f1_bound(corpus: "Dataset") -> float:
     """Return the highest expected segment F1 within two tokens to either side, from the generator's own record.
 
     Names that are decided locally are counted as right, of the others one in three.
     """
     columns = Corpus.from_dataset(corpus).columns
     tokens = zip(columns["label"], columns["evidence"], strict=True)
-    kinds = [evidence for label, evidence in tokens if read_tag(label).prefix == BEGIN]
+    kinds = [evidence for label, evidence in tokens if parse_tag(label).prefix == BEGIN]
     local = kinds.count("local")
     return (local + (len(kinds) - local) / len(CLASSES)) / len(kinds)
 

@@ -10,16 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet
 from datasets import Dataset
 
-from structperc.data.annotations import TYPES, SpanReport, Tell, refuse_misfits
-from structperc.data.exports import Row, exported_rows
-from structperc.data.json_lines import json_table
-from structperc.data.table_names import DELIMITERS, FOLDER, JSON, PARQUET, kind_of_table
-from structperc.data.tables import EMPTY_ROWS, Reader, table_rows
-from structperc.data.text import expand, lines_of, read_whole
+from structperc.data.annotations import TYPES, ReportHandler, Row, SpanReport, check_conflicts, convert_exports
+from structperc.data.json_data import parse_json_records
+from structperc.data.tables import DELIMITERS, EMPTY_ROWS, FOLDER, JSON, PARQUET, TableOptions, table_format, table_rows
+from structperc.data.text_files import expand, read_text, split_lines
 from structperc.errors import InputError
 
 
-def read_table(path: str | Path, reader: Reader, encoding: str = "utf-8", tell: Tell = refuse_misfits) -> Dataset:
+def read_table(
+    path: str | Path, reader: TableOptions, encoding: str = "utf-8", tell: ReportHandler = check_conflicts
+) -> Dataset:
     """Return a table as rows of sentences, see `tables.table_rows`.
 
     The form of the table is that of its name: .parquet, .jsonl (.ndjson, .json), .csv (.tsv), the last two also packed,
@@ -30,16 +30,18 @@ def read_table(path: str | Path, reader: Reader, encoding: str = "utf-8", tell: 
     """
     path = expand(path)
     name = str(path)
-    kind = kind_of_table(path)
+    kind = table_format(path)
     if kind in (FOLDER, PARQUET):
         return dataset_rows(_dataset(path), reader, name, tell)
     if kind in JSON or kind in DELIMITERS:
-        return table_rows(text_rows(read_whole(path, encoding), kind, name, reader.heading), reader, name, tell)
+        return table_rows(text_rows(read_text(path, encoding), kind, name, reader.heading), reader, name, tell)
     known = f"{PARQUET}, {', '.join([*JSON, *DELIMITERS])}"
     raise InputError(f"{name}: a table is a file that ends in {known}, or a saved folder; rename it, or use Conll")
 
 
-def read_best(path: str | Path, reader: Reader, encoding: str = "utf-8") -> tuple[Dataset, Reader, SpanReport | None]:
+def read_best_fit(
+    path: str | Path, reader: TableOptions, encoding: str = "utf-8"
+) -> tuple[Dataset, TableOptions, SpanReport | None]:
     """Return a table read with the offsets and tokens with which most spans fit, that way to read it, and the misfits.
 
     What does not fit is read as `reader` says, and not refused.
@@ -47,30 +49,30 @@ def read_best(path: str | Path, reader: Reader, encoding: str = "utf-8") -> tupl
     reports: list[SpanReport] = []
     data = read_table(path, reader, encoding, reports.append)
     while reports and (better := reports[-1].better()):
-        reader = reader._replace(cutting=min(better.values(), key=lambda one: one[1])[0])
+        reader = reader._replace(text_options=min(better.values(), key=lambda one: one[1])[0])
         data = read_table(path, reader, encoding, reports.append)
     return data, reader, reports[-1] if reports else None
 
 
-def all_rows(path: str | Path, encoding: str = "utf-8", heading: bool = True) -> Iterator[Row]:
+def iterate_rows(path: str | Path, encoding: str = "utf-8", heading: bool = True) -> Iterator[Row]:
     """Yield the rows of a table as they are, with their places. Raises InputError as `read_table` does."""
     path = expand(path)
-    kind = kind_of_table(path)
+    kind = table_format(path)
     if kind in JSON or kind in DELIMITERS:
-        return text_rows(read_whole(path, encoding), kind, str(path), heading)
+        return text_rows(read_text(path, encoding), kind, str(path), heading)
     return _placed(_dataset(path), str(path))
 
 
 def class_names(path: str | Path, column: str) -> Sequence[str] | None:
     """Return the names that a parquet file or a saved folder has for the numbers of a column; None for others."""
     path = expand(path)
-    if kind_of_table(path) not in (PARQUET, FOLDER):
+    if table_format(path) not in (PARQUET, FOLDER):
         return None
     return _names((_dataset(path).features or {}).get(column))
 
 
 def _dataset(path: Path) -> Dataset:
-    return _saved(path) if kind_of_table(path) == FOLDER else _parquet(path)
+    return _saved(path) if table_format(path) == FOLDER else _parquet(path)
 
 
 def _placed(data: Any, name: str) -> Iterator[Row]:
@@ -84,18 +86,18 @@ def text_rows(text: str, kind: str, name: str, heading: bool = True) -> Iterator
     The column `EMPTY_ROWS` of CSV, unless the heading names one so, counts empty rows before a row.
     """
     if kind in JSON:
-        return exported_rows(json_table(text, name), name)
-    return _csv_rows(text, delimiter_of(text, kind), name, heading)
+        return convert_exports(parse_json_records(text, name), name)
+    return _csv_rows(text, detect_delimiter(text, kind), name, heading)
 
 
-def delimiter_of(text: str, kind: str) -> str:
+def detect_delimiter(text: str, kind: str) -> str:
     """Return what separates the fields of CSV, see `read_table`."""
-    first = next((line for line in lines_of(text) if line.strip()), "")
+    first = next((line for line in split_lines(text) if line.strip()), "")
     usual = DELIMITERS[kind]
     return usual if usual in first else next((one for one in (";", "\t") if one in first), usual)
 
 
-def dataset_rows(data: Any, reader: Reader, name: str, tell: Tell = refuse_misfits) -> Dataset:
+def dataset_rows(data: Any, reader: TableOptions, name: str, tell: ReportHandler = check_conflicts) -> Dataset:
     """Return a `datasets.Dataset`, or an `IterableDataset`, which is read to its end, as rows of sentences.
 
     Numbers of labels become the names that `reader`, or else the features of the data, give them. Raises InputError for
@@ -142,7 +144,7 @@ def _parquet(path: Path) -> Dataset:
 
 def _csv_rows(text: str, delimiter: str, name: str, heading: bool) -> Iterator[Row]:
     """The rows after the heading, as strings; a place is the line on which a row ends."""
-    whole = (f"{line}\n" for line in lines_of(text.rstrip("\r\n")))
+    whole = (f"{line}\n" for line in split_lines(text.rstrip("\r\n")))
     lines = csv.reader(whole, delimiter=delimiter, strict=True)
     try:
         names: list[str] | None = None

@@ -7,30 +7,32 @@ from typing import Any
 
 import numpy as np
 
-from structperc.data.annotations import Cutting
+from structperc.data.annotations import SPANS as MARKS
+from structperc.data.annotations import TextOptions, detect_tool
 from structperc.data.corpus import Corpus
-from structperc.data.exports import SPANS as MARKS
-from structperc.data.exports import tool_of
-from structperc.data.reading import Reading
-from structperc.data.survey import AS_IT_IS, Survey, of_corpus, survey
-from structperc.data.table_names import (
+from structperc.data.read_options import ReadOptions
+from structperc.data.survey import AS_IT_IS, Survey, survey, survey_corpus
+from structperc.data.tables import (
     DELIMITERS,
+    EMPTY_ROWS,
     JSON,
+    SPANS,
     USUAL,
+    TableOptions,
+    TableSurvey,
     candidate_columns,
-    kind_of_table,
-    named_columns,
+    parse_column_options,
+    table_format,
     usual_columns,
 )
-from structperc.data.tables import EMPTY_ROWS, SPANS, Reader, TableSurvey
-from structperc.data.tags import SEGMENT_SCHEMES, read_tag
-from structperc.data.text import expand, lines_of, read_whole
+from structperc.data.tag_schemes import SEGMENT_SCHEMES, parse_tag
+from structperc.data.text_files import expand, read_text, split_lines
 from structperc.errors import InputError
 
 LOOKED_AT = 100  # rows
 
 
-def survey_file(file: str, reading: Reading = AS_IT_IS) -> Survey:
+def survey_file(file: str, reading: ReadOptions = AS_IT_IS) -> Survey:
     """Look at a labelled file and return what it holds, see `survey` for columns and treebanks.
 
     Tables are told by their names. Their columns are found by usual names unless `reading` names them as ROLE=COLUMN.
@@ -40,7 +42,7 @@ def survey_file(file: str, reading: Reading = AS_IT_IS) -> Survey:
     path = expand(file)
     if path.suffix == ".ann":
         raise InputError(f"{file}: these are marks of brat; {_FROM_BRAT}")
-    kind = kind_of_table(path)
+    kind = table_format(path)
     named = any("=" in one for one in reading.columns or ())
     if kind is None or (kind in DELIMITERS and not named and (reading.columns or not _is_csv(file, kind, reading))):
         return survey(file, reading)
@@ -50,20 +52,20 @@ def survey_file(file: str, reading: Reading = AS_IT_IS) -> Survey:
 _FROM_BRAT = 'write each text with its spans as a line of JSON, {"text": ..., "spans": [[start, end, label], ...]}'
 
 
-def _survey_table(file: str, kind: str, reading: Reading) -> Survey:
-    from structperc.data.table_files import all_rows, read_best  # need `datasets`
+def _survey_table(file: str, kind: str, reading: ReadOptions) -> Survey:
+    from structperc.data.table_files import iterate_rows, read_best_fit  # need `datasets`
 
     heading = kind not in DELIMITERS or _names_columns(file, reading)
-    rows = list(all_rows(file, reading.encoding, heading))
+    rows = list(iterate_rows(file, reading.encoding, heading))
     if not rows:
         raise InputError(f"{file}: there are no rows in this table")
     first = next((row for _, row in rows if any(row.values())), {})
-    columns = named_columns(reading.columns, file) if reading.columns else _columns(file, kind, rows)
-    reader = Reader(columns, _label_names(file, columns, rows), heading=heading)
-    lenient = Cutting(misaligned="expand", overlaps="longest")
+    columns = parse_column_options(reading.columns, file) if reading.columns else _columns(file, kind, rows)
+    reader = TableOptions(columns, _label_names(file, columns, rows), heading=heading)
+    lenient = TextOptions(misaligned="expand", overlaps="longest")
     scheme = reading.labels if reading.labels not in (None, "none") else reader.scheme
-    reader = reader._replace(cutting=lenient, scheme=scheme)
-    data, reader, report = read_best(file, reader, reading.encoding)
+    reader = reader._replace(text_options=lenient, scheme=scheme)
+    data, reader, report = read_best_fit(file, reader, reading.encoding)
     corpus = Corpus.from_dataset(data, "sentence", file)
     placed = "line"
     if corpus.lines is None:
@@ -71,10 +73,10 @@ def _survey_table(file: str, kind: str, reading: Reading) -> Survey:
         corpus = replace(corpus, lines=_row_numbers(corpus))
     roles = list(corpus.columns)
     others = [name for name in first if name not in columns.values() and name != EMPTY_ROWS]
-    tool = tool_of(first) or ("Label Studio" if columns.get(SPANS) == MARKS and kind in JSON else None)
+    tool = detect_tool(first) or ("Label Studio" if columns.get(SPANS) == MARKS and kind in JSON else None)
     table = TableSurvey(kind, reader, tool, placed, report, others)
     given = scheme if SPANS in columns else reading.labels
-    return of_corpus(file, roles, None, corpus, given)._replace(table=table)
+    return survey_corpus(file, roles, None, corpus, given)._replace(table=table)
 
 
 def _row_numbers(corpus: Corpus) -> np.ndarray:
@@ -132,7 +134,7 @@ def _are_segments(cells: Iterable[str]) -> bool:
 
 def _is_tag(label: str, scheme: str) -> bool:
     try:
-        read_tag(label, scheme)
+        parse_tag(label, scheme)
     except InputError:
         return False
     return True
@@ -153,19 +155,19 @@ def _in_one_piece(values: Sequence[Any]) -> bool:
 # -- CSV ------------------------------------------------------------------------------------------------------
 
 
-def _names_columns(file: str, reading: Reading) -> bool:
+def _names_columns(file: str, reading: ReadOptions) -> bool:
     """Whether the first row of CSV is a heading; without one, columns are called by their numbers."""
     if reading.columns:
-        given = named_columns(reading.columns, file).values()
+        given = parse_column_options(reading.columns, file).values()
         return not all(column.isdecimal() for column in given if column != EMPTY_ROWS)
     return _has_heading(_cells(file, reading))
 
 
-def _cells(file: str, reading: Reading) -> list[list[str]]:
+def _cells(file: str, reading: ReadOptions) -> list[list[str]]:
     """The first rows of CSV, the heading among them."""
-    from structperc.data.table_files import all_rows
+    from structperc.data.table_files import iterate_rows
 
-    rows = all_rows(file, reading.encoding, heading=False)
+    rows = iterate_rows(file, reading.encoding, heading=False)
     return [[value for name, value in row.items() if name != EMPTY_ROWS] for _, row in islice(rows, LOOKED_AT)]
 
 
@@ -179,22 +181,22 @@ def _has_heading(cells: Sequence[Sequence[str]]) -> bool:
     return bool(tagged) and not _are_segments([cells[0][tagged[-1]]]) and cells[0][tagged[-1]] != "O"
 
 
-def _is_csv(file: str, kind: str, reading: Reading) -> bool:
+def _is_csv(file: str, kind: str, reading: ReadOptions) -> bool:
     """Whether a file named .csv or .tsv is a table, not a file of columns.
 
     With tabs it is only if a heading names a column of sentences or of texts, or cells hold whole sentences.
     """
-    from structperc.data.table_files import delimiter_of
+    from structperc.data.table_files import detect_delimiter
 
-    text = read_whole(file, reading.encoding)
-    first = next((line for line in lines_of(text) if line.strip()), "")
-    if delimiter_of(text, kind) != "\t":
-        return delimiter_of(text, kind) in first
+    text = read_text(file, reading.encoding)
+    first = next((line for line in split_lines(text) if line.strip()), "")
+    if detect_delimiter(text, kind) != "\t":
+        return detect_delimiter(text, kind) in first
     names = first.split("\t")
     among = {role: usual_columns(role, names) for role in USUAL}
     if among["text"] or (among["word"] and among["sentence"]):
         return True
-    rows = [line.split("\t") for line in lines_of(text)[1:LOOKED_AT] if line.strip()]
+    rows = [line.split("\t") for line in split_lines(text)[1:LOOKED_AT] if line.strip()]
     return bool(among["word"] and among["label"]) and all(
         len(row) == len(names) and len(row[names.index(among["word"][0])].split()) > 1 for row in rows
     )

@@ -1,8 +1,6 @@
-"""Rows of a table -> rows of sentences: a sentence, a token or a text with marked spans in each of them.
+"""Which files are tables, by their names, and which of their columns are what, by theirs.
 
-What a row holds shows in the columns that are named: `text` (and `spans`) are running text, a document in each row,
-which is cut into tokens; `sentence` tells which tokens, one in each row, are of one sentence; otherwise a row is a
-sentence, with lists or with strings that are split at white space.
+Rows of a table -> rows of sentences: a sentence, a token or a text with marked spans in each of them.
 """
 
 import ast
@@ -10,28 +8,94 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from structperc.data.annotations import (
-    Annotated,
-    Cutting,
-    Labelled,
+    AnnotatedText,
+    LabelledText,
+    ReportHandler,
+    Row,
     SpanReport,
-    Tell,
+    TextOptions,
+    check_conflicts,
     label_texts,
     read_spans,
-    refuse_misfits,
 )
-from structperc.data.exports import Row
 from structperc.data.rows import rows
-from structperc.data.segments import convert
-from structperc.data.table_names import FOLDER
-from structperc.data.tags import label_of
+from structperc.data.tag_schemes import convert, make_label
 from structperc.errors import InputError
 from structperc.text import TextSpan
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+JSON = (".jsonl", ".ndjson", ".json")
+PARQUET = ".parquet"
+FOLDER = "folder"  # of `save_to_disk`
+
+USUAL: Mapping[str, tuple[str, ...]] = {  # names that columns of a role often have, without _, spaces and capitals
+    "word": ("word", "words", "token", "tokens", "form"),
+    "label": ("label", "labels", "tag", "tags", "nertag", "nertags", "ner", "nerlabel", "nerlabels", "bio", "iob"),
+    "text": ("text",),
+    "spans": ("spans", "entities", "label", "labels", "annotations"),
+    "sentence": ("sentence", "sentence#", "sentenceid", "sentid", "sent", "sentenceidx", "sentencenumber"),
+    "document": ("document", "documentid", "docid", "doc"),
+}
+
+
+def table_format(path: Path) -> str | None:
+    """Return the form of a table, its suffix before .gz or FOLDER; None for other names."""
+    if any((path / name).is_file() for name in ("dataset_info.json", "dataset_dict.json")):
+        return FOLDER
+    suffixes = path.suffixes[:-1] if path.suffix == ".gz" else path.suffixes
+    kind = suffixes[-1].lower() if suffixes else ""
+    return kind if kind in (PARQUET, *JSON, *DELIMITERS) else None
+
+
+def usual_columns(role: str, names: Iterable[str]) -> list[str]:
+    """Return the columns that a role often has, whatever their capitals and word breaks are.
+
+    Example:
+        >>> usual_columns("sentence", ["Sentence #", "Word", "Tag"])
+        ['Sentence #']
+    """
+    plain = {name: re.sub(r"[\s_-]", "", name.lower()) for name in names}
+    return [name for usual in USUAL.get(role, (role,)) for name in plain if plain[name] == usual]
+
+
+def candidate_columns(row: Mapping[str, Any], roles: Iterable[str]) -> dict[str, list[str]]:
+    """Return for each role the columns of a row that have a usual name of it and a value that it can have.
+
+    Example:
+        >>> candidate_columns({"id": 1, "text": "Anna left", "label": [[0, 4, "PER"]]}, ["text", "spans", "label"])
+        {'text': ['text'], 'spans': ['label'], 'label': []}
+    """
+    return {role: [name for name in usual_columns(role, row) if _can_be(role, row[name])] for role in roles}
+
+
+def parse_column_options(columns: Sequence[str], file: str) -> dict[str, str]:
+    """Return the columns of roles that a user names as ROLE=COLUMN. Raises InputError for other names."""
+    pairs = [one.partition("=") for one in columns]
+    if wrong := [role for role, equals, _ in pairs if not equals]:
+        raise InputError(f"{file}: --columns of a table are ROLE=COLUMN, such as word=tokens, not {wrong[0]!r}")
+    return {role: column for role, _, column in pairs}
+
+
+def _can_be(role: str, value: Any) -> bool:
+    if role == "text":
+        return isinstance(value, str)
+    marks = _is_list(value) and all(isinstance(one, Mapping) or _is_list(one) for one in value)
+    if role == "spans":
+        return marks or isinstance(value, Mapping) or (isinstance(value, str) and value.lstrip().startswith("[{"))
+    return not (marks and value) and not isinstance(value, Mapping)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
 
 TEXT, SPANS, SENTENCE, DOCUMENT = "text", "spans", "sentence", "document"  # roles that are no columns of tokens
 FORMATS = {
@@ -45,27 +109,27 @@ _NO_COMMA = re.compile(r"""(['"])\s+['"]""")
 EMPTY_ROWS = ""  # the column of sentences of CSV whose sentences end with an empty row
 
 
-class Reader(NamedTuple):
+class TableOptions(NamedTuple):
     """How rows are read.
 
     Args:
         columns: the column of each role.
         names: the names of labels kept as numbers, by role.
-        cutting: how running text becomes tokens, and its spans labels.
+        text_options: how running text becomes tokens, and its spans labels.
         scheme: in which spans become labels.
         heading: whether the first row of CSV names its columns; else these are called "1", "2", ...
     """
 
     columns: Mapping[str, str]
     names: Mapping[str, Sequence[str]] = {}
-    cutting: Cutting = Cutting()
+    text_options: TextOptions = TextOptions()
     scheme: str = "IOB2"
     heading: bool = True
 
     def options(self) -> dict[str, Any]:
         """Return all options by name, those of the cutting among them."""
         own = self._asdict()
-        return {**own.pop("cutting")._asdict(), **own}
+        return {**own.pop("text_options")._asdict(), **own}
 
     def check(self, name: str) -> None:
         """Raise InputError for roles that cannot be read together, and unknown ways to cut a text."""
@@ -74,7 +138,7 @@ class Reader(NamedTuple):
             raise InputError(f"{name}: columns name text and {sorted(given - {TEXT, SPANS, DOCUMENT})}; leave out one")
         if not given & {TEXT, "word"} or "line" in given or (SPANS in given and TEXT not in given):
             raise InputError(f"{name}: columns must name word, or text and spans, and no line; not {sorted(given)}")
-        self.cutting.check()
+        self.text_options.check()
         if SPANS in given and self.scheme == "none":
             raise InputError(f"{name}: spans are segments; set scheme to IOB2, IOBES, ...")
 
@@ -83,7 +147,7 @@ class TableSurvey(NamedTuple):
     """How a table is read."""
 
     kind: str  # of its name, see `kind_of_table`
-    reader: Reader
+    reader: TableOptions
     tool: str | None  # that has exported it, where that shows
     row: str  # "line" or "row": what places in it are
     spans: SpanReport | None  # for texts with spans
@@ -94,9 +158,9 @@ class TableSurvey(NamedTuple):
         names = max(self.reader.names, other.reader.names, key=lambda one: len(one.get("label", ())))
         reader, spans = self.reader._replace(names=names), self.spans
         if spans is not None and other.spans is not None:
-            of = other.spans if spans.cutting.offsets == "characters" else spans
-            texts, misfits = [*spans.texts, *other.spans.texts], [*spans.misfits, *other.spans.misfits]
-            spans = SpanReport(spans.name, of.cutting, texts, misfits, spans.joined)
+            of = other.spans if spans.text_options.offsets == "characters" else spans
+            texts, conflicts = [*spans.texts, *other.spans.texts], [*spans.conflicts, *other.spans.conflicts]
+            spans = SpanReport(spans.name, of.text_options, texts, conflicts, spans.joined)
         return self._replace(reader=reader, spans=spans)
 
     @property
@@ -117,7 +181,9 @@ class Sentence(NamedTuple):
     lines: list[int]  # those of its tokens, for tables in text files; else empty
 
 
-def table_rows(found: Iterable[Row], reader: Reader, name: str, tell: Tell = refuse_misfits) -> "Dataset":
+def table_rows(
+    found: Iterable[Row], reader: TableOptions, name: str, tell: ReportHandler = check_conflicts
+) -> "Dataset":
     """Return the rows of the table `name` as rows of sentences, see `rows.rows`.
 
     `tell` is called with what is found about spans that do not fit the tokens. Raises InputError with the place of a
@@ -150,7 +216,7 @@ def table_rows(found: Iterable[Row], reader: Reader, name: str, tell: Tell = ref
     return rows(flat, boundaries, documents, numbers if len(numbers) == len(flat["word"]) else None)
 
 
-def _sentences(found: Iterable[Row], reader: Reader) -> Iterator[Sentence]:
+def _sentences(found: Iterable[Row], reader: TableOptions) -> Iterator[Sentence]:
     """A sentence in each row."""
     for place, row in found:
         columns = {}
@@ -185,7 +251,7 @@ def split_cell(value: str, place: str) -> list[str]:
     return found
 
 
-def _tokens(found: Iterable[Row], reader: Reader) -> Iterator[Sentence]:
+def _tokens(found: Iterable[Row], reader: TableOptions) -> Iterator[Sentence]:
     """A token in each row; a sentence ends where the column of sentences holds something new, not nothing."""
     current: Sentence | None = None
     last = None
@@ -203,7 +269,7 @@ def _tokens(found: Iterable[Row], reader: Reader) -> Iterator[Sentence]:
         yield current
 
 
-def _sentence(row: Mapping[str, Any], place: str, reader: Reader) -> Any:
+def _sentence(row: Mapping[str, Any], place: str, reader: TableOptions) -> Any:
     """Return the value that identifies the sentence of a token."""
     column = reader.columns[SENTENCE]
     if column not in row:
@@ -219,7 +285,7 @@ def _line(place: str) -> list[int]:
     return [int(line)] if colon and line.isdecimal() else []
 
 
-def _texts(found: Iterable[Row], reader: Reader, name: str, tell: Tell) -> Iterator[Sentence]:
+def _texts(found: Iterable[Row], reader: TableOptions, name: str, tell: ReportHandler) -> Iterator[Sentence]:
     """A text in each row, which is a document unless rows say otherwise."""
     texts, documents = [], []
     for number, (place, row) in enumerate(found):
@@ -228,25 +294,25 @@ def _texts(found: Iterable[Row], reader: Reader, name: str, tell: Tell) -> Itera
         if not isinstance(value, str):
             raise InputError(f"{place}: column {column!r} holds {value!r:.40}, no text; change columns")
         documents.append(_document(row, place, reader) if DOCUMENT in reader.columns else number)
-        texts.append(Annotated(place, value, _spans(row, place, reader) if SPANS in reader.columns else None))
-    labelled = label_texts(texts, reader.cutting, name, tell)
+        texts.append(AnnotatedText(place, value, _spans(row, place, reader) if SPANS in reader.columns else None))
+    labelled = label_texts(texts, reader.text_options, name, tell)
     for (place, _, spans), document, (text, found_spans) in zip(texts, documents, labelled, strict=True):
         words = text.words
-        labels = None if spans is None else _labels(Labelled(text, found_spans))
+        labels = None if spans is None else _labels(LabelledText(text, found_spans))
         for a, b in pairwise(text.sentences):
             own = {} if labels is None else {"label": convert(labels[a:b], "IOB2", reader.scheme)}
             yield Sentence(place, document, {"word": words[a:b], **own}, _line(place) * (b - a))
 
 
-def _labels(found: Labelled) -> list[str]:
+def _labels(found: LabelledText) -> list[str]:
     """Labels of the tokens of a text in IOB2."""
     labels = ["O"] * len(found.text.tokens)
     for first, end, kind in found.spans:
-        labels[first:end] = [label_of("B", kind), *[label_of("I", kind)] * (end - first - 1)]
+        labels[first:end] = [make_label("B", kind), *[make_label("I", kind)] * (end - first - 1)]
     return labels
 
 
-def _spans(row: Mapping[str, Any], place: str, reader: Reader) -> list[TextSpan]:
+def _spans(row: Mapping[str, Any], place: str, reader: TableOptions) -> list[TextSpan]:
     """The spans of a row."""
     column = reader.columns[SPANS]
     if column in row and row[column] is None:
@@ -256,7 +322,7 @@ def _spans(row: Mapping[str, Any], place: str, reader: Reader) -> list[TextSpan]
     return read_spans([] if value == "" else value, column, place, named)  # an empty cell of CSV
 
 
-def _of_tokens(reader: Reader) -> list[tuple[str, str]]:
+def _of_tokens(reader: TableOptions) -> list[tuple[str, str]]:
     return [(role, column) for role, column in reader.columns.items() if role not in (SENTENCE, DOCUMENT)]
 
 
@@ -273,7 +339,7 @@ def _missing(row: Mapping[str, Any], column: str, place: str) -> InputError:
     return InputError(f"{place}: no column {column!r} among {there}; change columns")
 
 
-def _document(row: Mapping[str, Any], place: str, reader: Reader) -> Any:
+def _document(row: Mapping[str, Any], place: str, reader: TableOptions) -> Any:
     if DOCUMENT not in reader.columns:
         return None
     value = _value(row, reader.columns[DOCUMENT], place)
@@ -282,7 +348,7 @@ def _document(row: Mapping[str, Any], place: str, reader: Reader) -> Any:
     return value
 
 
-def _string(value: Any, role: str, column: str, place: str, reader: Reader) -> str:
+def _string(value: Any, role: str, column: str, place: str, reader: TableOptions) -> str:
     """A word or label as a string, by its name if it is a number."""
     if isinstance(value, int) and not isinstance(value, bool):
         names = reader.names.get(role)

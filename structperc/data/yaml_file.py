@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from structperc.data.text import read_lines
+from structperc.data.text_files import read_lines
 from structperc.errors import InputError
 
 MOST = 100_000  # values that aliases may add to those of a text

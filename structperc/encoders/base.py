@@ -19,8 +19,8 @@ class TextModule(nn.Module, ABC):
 
     `learn` is called once, with the training data; `read` with every corpus, strings become numbers there and are not
     looked at again. What was learned, such as a vocabulary, is saved beside the weights: `learned` gives it as plain
-    JSON types, `relearn` takes it back. Modules keep their options under their own names, from which a saved model is
-    built again. Weights exist after `learn` or `relearn`, those of features after `allocate`.
+    JSON types, `load_state` takes it back. Modules keep their options under their own names, from which a saved model
+    is built again. Weights exist after `learn` or `load_state`, those of features after `allocate`.
     """
 
     width: int  # of the vectors
@@ -44,7 +44,7 @@ class TextModule(nn.Module, ABC):
         """Return what `learn` has found, as plain JSON types; None where there is nothing to keep."""
         return None
 
-    def relearn(self, learned: Any) -> None:
+    def load_state(self, learned: Any) -> None:
         """Do what `learn` does, from what `learned` gave instead of training data."""
 
 

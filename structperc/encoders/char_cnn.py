@@ -49,7 +49,7 @@ class CharCNN(TokenEmbedder):
         """Return the characters that have vectors of their own, as saved models keep them."""
         return self.known.known
 
-    def relearn(self, learned: list[str]) -> None:
+    def load_state(self, learned: list[str]) -> None:
         """Create a table of zeros for characters that `learned` gave; saved weights fill it."""
         self._begin(KnownStrings.from_json(learned, "CharCNN"))
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from structperc.data.text import expand
+from structperc.data.text_files import expand
 from structperc.errors import InputError
-from structperc.progress import their_bars
+from structperc.progress import library_bars
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -47,7 +47,7 @@ def load_pretrained(model: str, revision: str | None = None) -> "tuple[nn.Module
         if not config.is_encoder_decoder:
             tokenizer = AutoTokenizer.from_pretrained(place, **options)
             on, off = logging.enable_progress_bar, logging.disable_progress_bar
-            with their_bars(logging.is_progress_bar_enabled(), off, on):
+            with library_bars(logging.is_progress_bar_enabled(), off, on):
                 network = AutoModel.from_pretrained(place, dtype=torch.float32, **options)
     except Exception as error:  # whatever a damaged folder or a silent hub leads to
         reason = " ".join(f"{type(error).__name__}: {error}".split())

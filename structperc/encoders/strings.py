@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from structperc.data.typed import check_value
+from structperc.data.json_data import check_value
 from structperc.errors import InputError
 
 UNKNOWN = 0  # of strings that are not in the vocabulary

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from structperc.data.corpus import Corpus
-from structperc.data.typed import check_fields
+from structperc.data.json_data import check_fields
 from structperc.encoders.base import Encoder, padded_vectors
 from structperc.encoders.piece_windows import PieceWindows
 from structperc.encoders.pretrained import check_installed, config_of, load_pretrained, positions, unlearned
@@ -63,7 +63,7 @@ class Transformer(Encoder):
             on reading, a word without pieces where the tokenizer has no unknown token.
     """
 
-    network: Any  # an nn.Module; None before `learn` or `relearn`
+    network: Any  # an nn.Module; None before `learn` or `load_state`
     tokenizer: "Tokenizer"
 
     def __init__(
@@ -112,7 +112,7 @@ class Transformer(Encoder):
         ids = {"unknown": self.unknown, "opening": self.opening, "closing": self.closing}
         return {"config": config_of(self.network), "tokenizer": self.tokenizer.to_str(), **ids}
 
-    def relearn(self, learned: dict[str, Any]) -> None:
+    def load_state(self, learned: dict[str, Any]) -> None:
         """Make the network without its weights. Raises InputError for anything that `learned` does not give."""
         check_fields(learned, LEARNED, "Transformer")
         self._begin(unlearned(learned["config"]), learned)

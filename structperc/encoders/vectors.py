@@ -10,8 +10,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from structperc.data.output import check_target, opened
-from structperc.data.text import expand, read_lines
+from structperc.data.output import check_output_path, open_atomic
+from structperc.data.text_files import expand, read_lines
 from structperc.errors import InputError
 from structperc.progress import bar
 
@@ -50,7 +50,7 @@ def write_vectors(path: str | Path, words: list[str], vectors: Tensor) -> None:
     if len(words) != len(vectors):
         raise InputError(f"{path}: {len(words)} words but {len(vectors)} vectors")
     data = save({VECTORS: vectors.float().contiguous()}, {WORDS: json.dumps(words, ensure_ascii=False)})
-    with opened(path) as file:
+    with open_atomic(path) as file:
         file.write(data)
 
 
@@ -58,7 +58,7 @@ def check_vectors_target(path: str | Path) -> None:
     """Raise InputError if vectors cannot be written to a path, or would be read from there as another format."""
     if Path(path).suffix != ".safetensors":
         raise InputError(f"{path}: vectors are written as safetensors; end the name in .safetensors")
-    check_target(path)
+    check_output_path(path)
 
 
 def _read_safetensors(file: Path) -> tuple[list[str], Tensor]:

@@ -80,7 +80,7 @@ class WordEmbedding(TokenEmbedder):
         """Return the words that have vectors of their own, as saved models keep them."""
         return self.known.known
 
-    def relearn(self, learned: list[str]) -> None:
+    def load_state(self, learned: list[str]) -> None:
         """Create a table of zeros for words that `learned` gave; saved weights fill it."""
         known = KnownStrings.from_json(learned, "WordEmbedding")
         self._begin(known, torch.zeros(len(known), self.width))

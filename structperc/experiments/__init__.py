@@ -8,6 +8,6 @@ grid.py, sweep_*.py    rows from a grid of values, and their outcome: the best o
 """
 
 from structperc.experiments.studies import study
-from structperc.experiments.sweep_outcome import sweep
+from structperc.experiments.sweeps import sweep
 
 __all__ = ["study", "sweep"]

@@ -6,26 +6,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structperc.data.segments import in_iob2, spans
+from structperc.data.tag_schemes import spans, to_iob2
 from structperc.errors import InputError
 from structperc.experiments.experiment import Run
+from structperc.metrics.comparison import System, evaluate_systems
 from structperc.metrics.significance import paired_bootstrap, paired_t_test
-from structperc.metrics.systems import System, judged
 from structperc.training.predictions import SentenceStrings, document_numbers, read_predictions
 
 
-class Judged(NamedTuple):
+class CorrectTokens(NamedTuple):
     """What a run got right, token by token, and a hash that tells on which text."""
 
     text: int  # hash of words and gold labels
     system: System
 
 
-class JudgedRun(NamedTuple):
+class RunPredictions(NamedTuple):
     """What a run got right, by its labels as they stand, and by those of the same segments in IOB2."""
 
-    own: Judged
-    iob2: Judged  # the same as `own` where labels are no segments
+    own: CorrectTokens
+    iob2: CorrectTokens  # the same as `own` where labels are no segments
     counts: np.ndarray  # (D, 3) int64, right, predicted and gold segments of each document; of tokens without segments
 
 
@@ -41,7 +41,7 @@ class Significance:
 
     def __init__(self, split: str, baseline: str) -> None:
         self.split, self.baseline = split, baseline
-        self._known: dict[Path, JudgedRun] = {}
+        self._known: dict[Path, RunPredictions] = {}
 
     def __call__(self, runs: Sequence[Run]) -> list[dict[str, float]]:
         """For each run `p_tokens` and `p_sentences`, if it and its partner have predictions; none of the baseline.
@@ -67,8 +67,8 @@ class Significance:
             return {}
         p_seeds = paired_t_test([self._score(run) - self._score(other) for run, other in pairs])
         found = {} if p_seeds is None else {"p_seeds": p_seeds}
-        judged = [(self._judged(run), self._judged(other)) for run, other in pairs]
-        counts = [(a.counts, b.counts) for a, b in judged if a is not None and b is not None]
+        evaluate_systems = [(self._judged(run), self._judged(other)) for run, other in pairs]
+        counts = [(a.counts, b.counts) for a, b in evaluate_systems if a is not None and b is not None]
         if len(counts) < len(pairs) or any(a.shape != b.shape for a, b in counts):
             return found
         ours, theirs = (np.stack(each) for each in zip(*counts, strict=True))
@@ -94,7 +94,7 @@ class Significance:
         tokens, sentences = base.system.against(one.system)
         return {"p_tokens": tokens.p, "p_sentences": sentences.p}
 
-    def _judged(self, run: Run | None) -> JudgedRun | None:
+    def _judged(self, run: Run | None) -> RunPredictions | None:
         """None for a run that failed, or has words that no column file can hold, and so no predictions."""
         if run is None or run.training.run is None:
             return None
@@ -108,14 +108,14 @@ class Significance:
 
 def _judged(
     name: str, words: SentenceStrings, gold: SentenceStrings, predicted: SentenceStrings, documents: np.ndarray
-) -> JudgedRun:
-    def judge(wanted: SentenceStrings, found: SentenceStrings) -> Judged:
-        (system,) = judged(wanted, [found], "none", [name])
-        return Judged(hash((str(words), str(wanted))), system)
+) -> RunPredictions:
+    def judge(wanted: SentenceStrings, found: SentenceStrings) -> CorrectTokens:
+        (system,) = evaluate_systems(wanted, [found], "none", [name])
+        return CorrectTokens(hash((str(words), str(wanted))), system)
 
     own = judge(gold, predicted)
     try:
-        iob2 = judge(list(map(in_iob2, gold)), list(map(in_iob2, predicted)))
+        iob2 = judge(list(map(to_iob2, gold)), list(map(to_iob2, predicted)))
         found: list[tuple[set[Any], set[Any]]]  # of each sentence
         found = [(set(spans(a)), set(spans(b))) for a, b in zip(gold, predicted, strict=True)]
     except InputError:  # labels that are no segments
@@ -127,7 +127,7 @@ def _judged(
         ids, which = documents, np.arange(len(documents))
     by_document = np.zeros((len(ids), 3), np.int64)
     np.add.at(by_document, which, counts)
-    return JudgedRun(own, iob2, by_document)
+    return RunPredictions(own, iob2, by_document)
 
 
 def pairs_of(runs: Sequence[Run], baseline: Sequence[Run]) -> list[tuple[Run, Run]]:

@@ -7,13 +7,13 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from structperc.experiments.experiment import Run
-from structperc.experiments.row import Row
-from structperc.reports.table import markdown_table, percent, wrapped_table
-from structperc.reports.writing import write_records
+from structperc.experiments.rows import Row
+from structperc.reports.output_files import write_records
+from structperc.reports.tables import markdown_table, percent, wrapped_table
 
 COSTS = ("parameters", "model_mb", "epochs", "seconds", "tokens_per_second", "peak_memory_mb", "peak_gpu_memory_mb")
 TESTS = ("p_tokens", "p_sentences")  # of single runs
-OF_ROWS = ("p_seeds", "p_documents")
+ROW_TESTS = ("p_seeds", "p_documents")
 TYPE = "score/"  # before the name of a segment type
 
 Numbers = dict[str, float]
@@ -33,7 +33,7 @@ class Line(NamedTuple):
         """Return the numbers of this name of all runs that have one."""
         return [numbers[key] for numbers in self.numbers if key in numbers]
 
-    def middle(self, key: str) -> float | None:
+    def mean(self, key: str) -> float | None:
         """Return the mean of a number over the runs, or for p-values of runs the median; None if no run has it.
 
         Of an even number of p-values the larger one in the middle is taken. Tests of the row are returned as they are.
@@ -87,7 +87,7 @@ def score_columns(lines: Sequence[Line], measure: str) -> list[Column]:
     forms = (_whole, _tenths, _short, _tenths, _whole, _whole, _whole)
     made = [(key, Column(head, _cell(key, percent))) for key, head in shares.items()]
     made += [("difference", Column("difference", _difference))]
-    made += [(key, Column(key.replace("_", " "), _cell(key, _chance))) for key in (*OF_ROWS, *TESTS)]
+    made += [(key, Column(key.replace("_", " "), _cell(key, _chance))) for key in (*ROW_TESTS, *TESTS)]
     made += [(key, Column(head, _cell(key, form))) for key, head, form in zip(COSTS, heads, forms, strict=True)]
     return [*(column for key, column in made if key in known), Column("runs", _runs)]
 
@@ -100,11 +100,11 @@ def type_columns(lines: Sequence[Line]) -> list[Column]:
 
 def _cell(key: str, form: Callable[[float], str]) -> Callable[[Line], str]:
     def cell(line: Line) -> str:
-        middle, spread = line.middle(key), line.spread(key)
-        if middle is None:
+        mean, spread = line.mean(key), line.spread(key)
+        if mean is None:
             return ""
         constant = key in ("parameters", "model_mb", "epochs") and spread == 0
-        return form(middle) if spread is None or constant else f"{form(middle)} ± {form(spread)}"
+        return form(mean) if spread is None or constant else f"{form(mean)} ± {form(spread)}"
 
     return cell
 
@@ -113,8 +113,8 @@ def _difference(line: Line) -> str:
     """The difference to the baseline in per cent, and its 95 % interval over documents."""
     if "difference" not in line.tests:
         return ""
-    middle, low, high = (100 * line.tests[f"difference{end}"] for end in ("", "_low", "_high"))
-    return f"{middle:+.2f} ({low:+.2f} to {high:+.2f})"
+    mean, low, high = (100 * line.tests[f"difference{end}"] for end in ("", "_low", "_high"))
+    return f"{mean:+.2f} ({low:+.2f} to {high:+.2f})"
 
 
 def _whole(number: float) -> str:
@@ -177,7 +177,7 @@ def means(line: Line) -> dict[str, Any]:
     """
     found: dict[str, Any] = dict(line.tests)
     for key in dict.fromkeys(key for numbers in line.numbers for key in numbers):
-        found[key] = line.middle(key)
+        found[key] = line.mean(key)
         if key not in TESTS:
             found[f"{key}_sd"] = line.spread(key)
     return found

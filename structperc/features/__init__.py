@@ -26,7 +26,7 @@ from structperc.features.documents import (
 from structperc.features.extract import FeatureExtractor
 from structperc.features.gazetteers import Gazetteer
 from structperc.features.templates import parse_templates, shipped_sets
-from structperc.on_first_use import on_first_use
+from structperc.lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from structperc.features.encoded import EncodedFeatures
@@ -49,4 +49,4 @@ __all__ = [
     "EncodedFeatures",
 ]
 
-__getattr__ = on_first_use(__name__, {"structperc.features.encoded": ["EncodedFeatures"]})  # which needs PyTorch
+__getattr__ = lazy_imports(__name__, {"structperc.features.encoded": ["EncodedFeatures"]})  # which needs PyTorch

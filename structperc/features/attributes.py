@@ -11,7 +11,7 @@ from functools import partial
 
 from structperc.data.words import character_types, word_shape
 from structperc.errors import InputError
-from structperc.own_parts import place_of_function
+from structperc.user_code import function_location
 
 Attribute = Callable[[str], str]
 
@@ -177,7 +177,7 @@ def read_attribute(attribute: Attribute, words: Sequence[str]) -> list[str]:
     for word_, value in zip(words, values, strict=True):
         if not isinstance(value, str):
             raise InputError(
-                f'{place_of_function(attribute)} must return a string, "" where there is no value; '
+                f'{function_location(attribute)} must return a string, "" where there is no value; '
                 f"it returned {value!r} for {word_!r}"
             )
     return values

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structperc.data.typed import check_fields
+from structperc.data.json_data import check_fields
 from structperc.errors import InputError
 from structperc.features.buckets import Buckets, bucket_numbers
 from structperc.features.hashing import hashed_keys

@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from structperc.data.text import read_lines
-from structperc.data.typed import check_fields
+from structperc.data.json_data import check_fields
+from structperc.data.text_files import read_lines
 from structperc.errors import InputError
 from structperc.features.attributes import Attribute
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from structperc.data.text import read_lines
+from structperc.data.text_files import read_lines
 from structperc.errors import InputError
 from structperc.features.templates import BIAS
 

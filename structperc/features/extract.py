@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from structperc.data.corpus import Corpus
-from structperc.data.pieces import Extent
-from structperc.data.typed import check_fields
+from structperc.data.json_data import check_fields
+from structperc.data.splits import Extent
 from structperc.errors import InputError
 from structperc.features.attributes import attribute_path
 from structperc.features.bag import Bag
@@ -27,7 +27,7 @@ from structperc.features.numbering import Numbering
 from structperc.features.sources import Attributes, Resources, Sources
 from structperc.features.templates import Template, parse_templates, template_name
 from structperc.features.windows import View
-from structperc.workers import Workers
+from structperc.process_pool import Workers
 
 if TYPE_CHECKING:
     from structperc.features.encoded import EncodedFeatures

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.jit import kernel, subkernel_no_alloc
 
 
 class Places(NamedTuple):
@@ -76,7 +76,7 @@ def gathering(look_up: Callable[..., int]) -> Any:
     return gather
 
 
-@inner_kernel
+@subkernel_no_alloc
 def entry(t, s, p, strings, places):  # type: ignore[no-untyped-def]
     """Return the entry of what stands at place p, seen from token t of sequence s."""
     at, start, stop = t + places.offset[p], strings.starts[s], strings.starts[s + 1]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from structperc.data.text import read_lines
-from structperc.data.typed import check_fields
+from structperc.data.json_data import check_fields
+from structperc.data.text_files import read_lines
 from structperc.errors import InputError
 
 TAGS = ("", "B", "I")

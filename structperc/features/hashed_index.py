@@ -15,8 +15,8 @@ from structperc.features.numbering import Arrays, Index
 from structperc.features.sources import Attributes
 from structperc.features.templates import Template
 from structperc.features.windows import WORTH, View
+from structperc.process_pool import Workers
 from structperc.progress import bar
-from structperc.workers import Workers
 
 if TYPE_CHECKING:
     from structperc.features.lookups import Lookups

@@ -12,9 +12,9 @@ from structperc.features.gather import entry
 from structperc.features.hashing import NO_KEY, template_seed
 from structperc.features.keys import NO_FEATURE
 from structperc.features.templates import Template
-from structperc.kernels.compiled import inner_kernel
+from structperc.kernels.jit import subkernel_no_alloc
 
-mixed = inner_kernel(hashing.mixed)
+mixed = subkernel_no_alloc(hashing.mixed)
 
 
 class BucketTable(NamedTuple):
@@ -48,7 +48,7 @@ class HashedKeys(Finder):
         return self._buckets.find(np.where(codes == NO_KEY, np.uint64(NO_KEY), keys))
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _look_up(t, s, n, strings, joined, ids):  # type: ignore[no-untyped-def]
     """Fill ids, from n on, with those of the templates at token t of sequence s, as `hashing.hashed_keys` says.
 

@@ -18,8 +18,8 @@ from structperc.features.numbering import Index
 from structperc.features.templates import Template, TemplatePart, template_name
 from structperc.features.value_codes import ValueCodes
 from structperc.features.windows import WORTH, View
+from structperc.process_pool import Workers
 from structperc.progress import bar
-from structperc.workers import Workers
 
 if TYPE_CHECKING:
     from structperc.features.lookups import Lookups

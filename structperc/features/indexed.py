@@ -15,7 +15,7 @@ from structperc.features.sources import Attributes
 from structperc.features.templates import Template
 from structperc.features.value_codes import ValueCodes
 from structperc.features.windows import View
-from structperc.workers import Workers
+from structperc.process_pool import Workers
 
 
 class Indexed(Numbering):

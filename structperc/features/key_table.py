@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structperc.features.keys import NO_FEATURE
-from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.jit import kernel, subkernel_no_alloc
 
 FREE = -1  # no key
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / the golden ratio: multiplied by it, neighbours are far apart (Knuth)
@@ -32,7 +32,7 @@ def key_table(keys: Sequence[np.ndarray], first_ids: Sequence[int]) -> KeyTable:
     return table
 
 
-@inner_kernel
+@subkernel_no_alloc
 def find(key, j, table):  # type: ignore[no-untyped-def]
     """Return the id of a key of template j, NO_FEATURE where it is none."""
     return table.ids[_slot(key, j, table)]
@@ -45,7 +45,7 @@ def _fill(keys, first_id, j, table):  # type: ignore[no-untyped-def]
         table.keys[slot], table.ids[slot] = keys[rank], first_id + rank
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _slot(key, j, table):  # type: ignore[no-untyped-def]
     """Return the slot where a key is, or else the free one where it would be."""
     bits, first = table.bits[j], table.first[j]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.jit import kernel, subkernel_no_alloc
 
 
 @kernel
@@ -20,7 +20,7 @@ def match(words, sentences, keys, final, size, tags):  # type: ignore[no-untyped
             t = max(end, t + 1)
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _longest(words, start, stop, keys, final, size):  # type: ignore[no-untyped-def]
     """Return where the longest phrase ends that begins with the word at start; start where none does."""
     state, end = 0, start
@@ -37,7 +37,7 @@ def _longest(words, start, stop, keys, final, size):  # type: ignore[no-untyped-
     return end
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _rank(keys, key):  # type: ignore[no-untyped-def]
     """Return how many of the ascending keys are smaller than this one."""
     low, high = np.int64(0), np.int64(len(keys))

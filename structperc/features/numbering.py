@@ -11,7 +11,7 @@ from structperc.features.id_lists import IdLists
 from structperc.features.sources import Attributes
 from structperc.features.templates import Template
 from structperc.features.windows import View
-from structperc.workers import Workers
+from structperc.process_pool import Workers
 
 Arrays = Mapping[str, np.ndarray]
 

@@ -9,7 +9,7 @@ from structperc.features.finder import Finder
 from structperc.features.gather import entry
 from structperc.features.key_table import KeyTable, find, key_table
 from structperc.features.keys import NO_FEATURE, key_lookup
-from structperc.kernels.compiled import inner_kernel
+from structperc.kernels.jit import subkernel_no_alloc
 
 
 class RankTable(NamedTuple):
@@ -48,7 +48,7 @@ class RankedKeys(Finder):
         return key_lookup(self._keys[number], self._first[number], self._sizes[number])(codes)
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _look_up(t, s, n, strings, joined, ids):  # type: ignore[no-untyped-def]
     """Fill ids, from n on, with those of the templates at token t of sequence s -> where they end."""
     for j in range(len(joined.ends) - 1):

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structperc.data.corpus import Corpus
-from structperc.data.distinct import DistinctStrings, number_strings
+from structperc.data.corpus import Corpus, Factorized, factorize
 from structperc.errors import InputError
 from structperc.features.attributes import Attribute, read_attribute, surface_attribute
 from structperc.features.attributes import word as as_it_stands
@@ -101,11 +100,11 @@ class Sources:
         own = attribute in self._resources.attributes.values()
         return read_attribute(attribute, strings) if own else list(map(attribute, strings))
 
-    def _column(self, role: str, corpus: Corpus) -> DistinctStrings:
+    def _column(self, role: str, corpus: Corpus) -> Factorized:
         resources = self._resources
         if role in resources.gazetteers:
             tags = resources.gazetteers[role].tag(*corpus.numbered("word"), corpus.sentences)
-            return DistinctStrings(list(TAGS), tags.astype(np.int32))
+            return Factorized(list(TAGS), tags.astype(np.int32))
         if role in resources.documents:
             return values_of(resources.documents[role], corpus, lambda name: self._values(name, corpus))
         if role == "label" or role not in corpus.columns:
@@ -116,12 +115,12 @@ class Sources:
             )
         return corpus.numbered(role)
 
-    def _values(self, name: str, corpus: Corpus) -> DistinctStrings:
+    def _values(self, name: str, corpus: Corpus) -> Factorized:
         """Return the value of an attribute at each token."""
         role, value = self._source(name)
         column = self._column(role, corpus)
-        values = number_strings(self._read(value, column.distinct))
-        return DistinctStrings(values.distinct, values.numbers[column.numbers])
+        values = factorize(self._read(value, column.distinct))
+        return Factorized(values.distinct, values.numbers[column.numbers])
 
     def _all(self, names: Iterable[str], readers: tuple[str, ...] = ()) -> list[str]:
         """Return attributes and those that document attributes among them read."""

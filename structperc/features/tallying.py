@@ -3,7 +3,7 @@
 import numpy as np
 
 from structperc.features.hashing import NO_KEY
-from structperc.kernels.compiled import kernel
+from structperc.kernels.jit import kernel
 
 LAST = np.uint64(7)
 

@@ -79,9 +79,9 @@ def starts_of(batch: Batch) -> ndarray:
 
 def of_tokens(values: Tensor, batch: Batch) -> ndarray:
     """Return the values (B, T, ...) of the real tokens of a batch, (n, ...)."""
-    from structperc.kernels.stretches import unpadded  # which needs a compiler
+    from structperc.kernels.slices import remove_padding  # which needs a compiler
 
-    return unpadded(here(values).numpy(), here(batch.lengths).numpy())
+    return remove_padding(here(values).numpy(), here(batch.lengths).numpy())
 
 
 def check_range(numbers: Tensor | ndarray, count: int, what: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structperc.optim.averaged import AveragedOptimizer
+from structperc.optim.perceptron import AveragedOptimizer
 
 
 class Updates(AveragedOptimizer):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from numpy import ndarray
 
 
-class Features(NamedTuple):
+class FeatureArrays(NamedTuple):
     """The features of n tokens: those of token t are ids[ends[t]:ends[t + 1]]; no ids where there are none at all.
 
     Each counts 1, or as much as its weight where there are weights.
@@ -19,7 +19,7 @@ class Features(NamedTuple):
     edge_weights: ndarray  # (N,) float32, or (0,)
 
 
-class Tables(NamedTuple):
+class WeightTables(NamedTuple):
     """Weights of a scorer, sums from which their averages come, or marks of what has moved; none: without rows."""
 
     node: ndarray  # (F, L)
@@ -27,7 +27,7 @@ class Tables(NamedTuple):
     transition: ndarray  # (L, L) or (0, 0)
 
 
-class Scheme(NamedTuple):
+class TagSchemeMasks(NamedTuple):
     """What the tag scheme allows."""
 
     start: ndarray  # (L,) bool

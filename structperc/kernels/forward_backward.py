@@ -10,42 +10,203 @@ is itself still right, positive, and seen. What sums to 0 is impossible. Where a
 its logarithms (`log_sums`), at the price of L^2 exponentials a token. All sums are float64.
 
 Rows of L labels are filled up with zeros to W, as many as whole `lanes` have.
+
+Exponentials of scores, compiled: factors from 0 to 1, of tokens and of the edges into them.
+
+Forward-backward on logarithms, compiled: for lattices whose products of probabilities might vanish.
 """
 
 import numpy as np
 
-from structperc.kernels.compiled import kernel, kernel_part
-from structperc.kernels.factors import factors_of_edges, factors_of_tokens
-from structperc.kernels.lanes import (
+from structperc.kernels.jit import ORDERED, kernel, subkernel
+from structperc.kernels.simd import (
     WIDTH,
-    largest,
+    broadcast,
+    cast_like,
+    exp,
     load,
-    load_one,
-    padded,
-    spread,
+    load_broadcast,
+    load_masked,
+    maximum,
+    padded_array,
+    reduce_max,
+    reduce_sum,
     store,
-    store_some,
-    sum_of,
-    where_above,
+    store_masked,
+    where_greater,
 )
-from structperc.kernels.log_sums import arrivals, completions, expect_by_logs, levelled
-from structperc.kernels.onward import any_invalid
+from structperc.kernels.viterbi import any_invalid, max_level
+
+SPREAD = 150.0  # nats from the highest to the lowest possible score of a token, or of the edges into it
+
+
+@subkernel
+def token_factors(unary, length, own):  # type: ignore[no-untyped-def]
+    """Fill own (T, W) with exp(score - highest of the token) -> sum of the highest, whether no factor is too small."""
+    levels, deepest = 0.0, broadcast(0.0)
+    for t in range(length):
+        level = max_level(unary, t, t + 1)
+        deepest = _exponentials(unary, t, t + 1, level, own, deepest)
+        levels += level
+    return levels, reduce_max(deepest) <= SPREAD
+
+
+@subkernel
+def edge_factors(edge, length, steps, back):  # type: ignore[no-untyped-def]
+    """Fill steps (M L, W) with exp(score - highest of the token's edges); results are those of `token_factors`.
+
+    edge is (M, L, L), of one matrix or of each token. That of one matrix comes transposed, too: back (L, W).
+    """
+    L, levels, deepest = edge.shape[1], 0.0, broadcast(0.0)
+    rows = edge.reshape(-1, L)
+    for e in range(len(back) == 0, 1 if len(back) else length):
+        level = max_level(rows, e * L, e * L + L)
+        deepest = _exponentials(rows, e * L, e * L + L, level, steps, deepest)
+        levels += level
+    for i in range(L if len(back) else 0):
+        for j in range(L):
+            back[j, i] = steps[i, j]
+    return levels, reduce_max(deepest) <= SPREAD
+
+
+@subkernel(forceinline=True)
+def _exponentials(rows, start, stop, level, found, deepest):  # type: ignore[no-untyped-def]
+    """Fill found[start : stop] with exp(score - level); -> how far below level a possible score was, in each lane."""
+    L, W = rows.shape[1], found.shape[1]
+    for r in range(start, stop):
+        for i in range(0, L, WIDTH):
+            score = cast_like(load_masked(rows, r * L + i, L - i), found) - level
+            store(found, r * W + i, exp(score))
+            deepest = maximum(where_greater(score, -np.inf, 0.0 - score, 0.0), deepest)
+    return deepest
+
+
+@subkernel
+def log_forward_backward(unary, edge, length, nodes, pairs):  # type: ignore[no-untyped-def]
+    """Fill nodes (T, L) and pairs (T or 1 or 0, L, L) with probabilities and return the log-partition.
+
+    unary is (T, L), edge (T or 1, L, L), length at least 1. Nodes and pairs are 0 before.
+    """
+    T, L = unary.shape
+    own, after, before = np.empty((T, L)), np.zeros((T, L)), np.zeros((T, L))
+    level = subtract_levels(unary, length, own)
+    prefix_log_sums(own, edge, length, before)
+    suffix_log_sums(own, edge, length, after)
+    scores = np.empty((L, L))
+    total = 0.0
+    for t in range(length):
+        if t > 0:
+            step = edge[0 if len(edge) == 1 else t]
+            if len(pairs):
+                for i in range(L):
+                    for j in range(L):
+                        left = before[t - 1, i] + own[t - 1, i]
+                        scores[i, j] = left + step[i, j] + (own[t, j] + after[t, j])
+                _add_shares(scores, pairs[0 if len(pairs) == 1 else t])
+        for j in range(L):
+            scores[0, j] = before[t, j] + own[t, j] + after[t, j]
+        if t == 0:
+            total = log_sum(scores[0])
+        _add_shares(scores[:1], nodes[t : t + 1])
+    return total + level
+
+
+@kernel
+def subtract_levels(unary, length, own):  # type: ignore[no-untyped-def]
+    """Fill own (T, L) with scores whose highest at each token is 0, and return the sum of what was taken off."""
+    total = 0.0
+    for t in range(length):
+        highest = float(max_score(unary[t]))
+        if highest == -np.inf:
+            highest = 0.0
+        for j in range(unary.shape[1]):
+            own[t, j] = unary[t, j] - highest
+        total += highest
+    return total
+
+
+@kernel
+def suffix_log_sums(own, edge, length, after):  # type: ignore[no-untyped-def]
+    """Fill after (T, L) with log-sums over all that may follow each label; 0 at the last token."""
+    _, L = own.shape
+    terms = np.empty(L)
+    for j in range(L):
+        after[length - 1, j] = 0.0
+    for t in range(length - 1, 0, -1):
+        step = edge[0 if len(edge) == 1 else t]
+        for i in range(L):
+            for j in range(L):
+                terms[j] = step[i, j] + (own[t, j] + after[t, j])
+            after[t - 1, i] = log_sum(terms)
+
+
+@kernel
+def prefix_log_sums(own, edge, length, before):  # type: ignore[no-untyped-def]
+    """Fill before (T, L) with log-sums over all that may precede each label; 0 at the first token."""
+    _, L = own.shape
+    terms = np.empty(L)
+    for j in range(L):
+        before[0, j] = 0.0
+    for t in range(1, length):
+        step = edge[0 if len(edge) == 1 else t]
+        for j in range(L):
+            for i in range(L):
+                terms[i] = (before[t - 1, i] + own[t - 1, i]) + step[i, j]
+            before[t, j] = log_sum(terms)
+
+
+@kernel(fastmath=ORDERED)
+def max_score(scores):  # type: ignore[no-untyped-def]
+    """Return the highest of scores (L,)."""
+    highest = scores[0]
+    for j in range(1, len(scores)):
+        highest = scores[j] if scores[j] > highest else highest
+    return highest
+
+
+@kernel(fastmath=ORDERED)
+def log_sum(scores):  # type: ignore[no-untyped-def]
+    """log of the sum of exp(scores), -inf where all are."""
+    highest = max_score(scores)
+    if highest == -np.inf:
+        return highest
+    total = 0.0
+    for j in range(len(scores)):
+        total += exp(scores[j] - highest)
+    return np.log(total) + highest
+
+
+@subkernel
+def _add_shares(scores, found):  # type: ignore[no-untyped-def]
+    """Add exp(scores) over their sum to found, both (M, L); nothing where nothing is possible."""
+    highest = scores.max()
+    if highest == -np.inf:
+        return
+    total = 0.0
+    for i in range(scores.shape[0]):
+        for j in range(scores.shape[1]):
+            scores[i, j] = exp(scores[i, j] - highest)
+            total += scores[i, j]
+    for i in range(scores.shape[0]):
+        for j in range(scores.shape[1]):
+            found[i, j] += scores[i, j] / total
+
 
 SMALLEST = 1e-140  # of the positive sums
 LOW, HIGH = 1e-10, 1e10  # sums over a token's labels are scaled to 1 when they leave this range
 
 
-@kernel_part
-def expect(unary, edges, length, own, steps, back, level, small, before, after, scales, nodes, pairs):  # type: ignore[no-untyped-def]
+@subkernel
+def scaled_forward_backward(unary, edges, length, own, steps, back, level, small, before, after, scales, nodes, pairs):  # type: ignore[no-untyped-def]
     """Fill nodes (T, L) and pairs (T or 1 or 0, L, L) of a sequence with probabilities.
 
     unary is (T, L), edges (T or 1, L, L), length at least 1; steps, back, level and small are those of
-    `factors_of_edges`. What follows the last token is not written where products serve, 0 where logarithms do.
+    `edge_factors`. What follows the last token is not written where products serve, 0 where logarithms do.
     -> the log-partition, -inf where nothing is possible, and whether products serve: then `before` has the sums up to
     each label and `own` those from it on, each up to a factor of its token. All are NaN where a score is +inf or NaN.
     """
     L, M = unary.shape[1], len(edges)
-    levels, fine = factors_of_tokens(unary, length, own)
+    levels, fine = token_factors(unary, length, own)
     total = np.nan
     if small and fine and levels + level < np.inf:
         total = _forwards(own, steps, M, L, length, before, scales)
@@ -59,10 +220,10 @@ def expect(unary, edges, length, own, steps, back, level, small, before, after, 
         if length > 1:
             pairs[min(M - 1, 1) : length] = np.nan
         return np.nan, False
-    return expect_by_logs(unary, edges, length, nodes, pairs), False
+    return log_forward_backward(unary, edges, length, nodes, pairs), False
 
 
-@kernel_part
+@subkernel
 def _invalid(unary, edges, length):  # type: ignore[no-untyped-def]
     """Whether a score of the sequence, or an edge into one of its tokens, is +inf or NaN."""
     L = unary.shape[1]
@@ -70,8 +231,8 @@ def _invalid(unary, edges, length):  # type: ignore[no-untyped-def]
     return any_invalid(unary, 0, length * L) or (length > 1 and any_invalid(edges, first * L * L, last * L * L))
 
 
-@kernel_part
-def expect_with_sums(unary, edges, length, nodes, before, after):  # type: ignore[no-untyped-def]
+@subkernel
+def forward_backward_with_sums(unary, edges, length, nodes, before, after):  # type: ignore[no-untyped-def]
     """Fill nodes (T, L) float64 with the probabilities of labels, before and after (T, L) with logarithms of sums.
 
     Those are over what leads up to each label, itself included, and over what leads on from it, itself included, each
@@ -80,11 +241,15 @@ def expect_with_sums(unary, edges, length, nodes, before, after):  # type: ignor
     """
     L, M = unary.shape[1], len(edges)
     scales = np.empty(length)
-    own, up_to, last = padded(length, L, scales, 0.0), padded(length + 1, L, scales, 0.0), padded(1, L, scales, 0.0)
-    steps, back = padded(M * L + 1, L, scales, 0.0), padded(L + 1 if M == 1 else 0, L, scales, 0.0)
-    level, small = factors_of_edges(edges, length, steps, back)
+    own, up_to, last = (
+        padded_array(length, L, scales, 0.0),
+        padded_array(length + 1, L, scales, 0.0),
+        padded_array(1, L, scales, 0.0),
+    )
+    steps, back = padded_array(M * L + 1, L, scales, 0.0), padded_array(L + 1 if M == 1 else 0, L, scales, 0.0)
+    level, small = edge_factors(edges, length, steps, back)
     no_pairs = np.empty((0, L, L))
-    total, by_products = expect(
+    total, by_products = scaled_forward_backward(
         unary, edges, length, own, steps, back, level, small, up_to, last, scales, nodes, no_pairs
     )
     if by_products:
@@ -93,9 +258,9 @@ def expect_with_sums(unary, edges, length, nodes, before, after):  # type: ignor
                 before[t, j], after[t, j] = np.log(up_to[t, j]), np.log(own[t, j])
         return total
     scores = np.empty((length, L))
-    levelled(unary, length, scores)
-    arrivals(scores, edges, length, before)
-    completions(scores, edges, length, after)
+    subtract_levels(unary, length, scores)
+    prefix_log_sums(scores, edges, length, before)
+    suffix_log_sums(scores, edges, length, after)
     for t in range(length):
         for j in range(L):
             before[t, j] += scores[t, j]
@@ -103,36 +268,36 @@ def expect_with_sums(unary, edges, length, nodes, before, after):  # type: ignor
     return total
 
 
-@kernel_part(forceinline=True)
+@subkernel(forceinline=True)
 def _product(row, start, matrix, place, L):  # type: ignore[no-untyped-def]
     """A row (L,) from place start on times columns of a matrix (L, W), those of the lanes at its first row's place.
 
     Two sums take turns, as each waits for its last term. With an odd L the last term is 0 times the row that follows.
     """
-    even, odd, W = spread(0.0), spread(0.0), matrix.shape[1]
+    even, odd, W = broadcast(0.0), broadcast(0.0), matrix.shape[1]
     for i in range(0, L, 2):
-        even += load_one(row, start + i) * load(matrix, place + i * W)
-        odd += load_one(row, start + i + 1) * load(matrix, place + i * W + W)
+        even += load_broadcast(row, start + i) * load(matrix, place + i * W)
+        odd += load_broadcast(row, start + i + 1) * load(matrix, place + i * W + W)
     return even + odd
 
 
-@kernel_part
+@subkernel
 def _forwards(own, steps, M, L, length, before, scales):  # type: ignore[no-untyped-def]
     """Fill before (T, W): sums over the labellings up to each label, times all factors up to there of scales (T,).
 
     -> the logarithm of the sum over all labellings; -inf where nothing is possible, NaN where a sum is too small or a
     score is +inf or NaN.
     """
-    logs, total, least, W = 0.0, 0.0, spread(np.inf), own.shape[1]
+    logs, total, least, W = 0.0, 0.0, broadcast(np.inf), own.shape[1]
     for t in range(length):
-        sums, matrix = spread(0.0), 0 if M == 1 else t * L * W
+        sums, matrix = broadcast(0.0), 0 if M == 1 else t * L * W
         for j in range(0, W, WIDTH):
             sum_ = load(own, t * W + j)
             if t > 0:
                 sum_ *= _product(before, (t - 1) * W, steps, matrix + j, L)
             store(before, t * W + j, sum_)
             sums += sum_
-        total = sum_of(sums)
+        total = reduce_sum(sums)
         if total == 0.0:
             break
         scales[t] = 1.0 if LOW < total < HIGH else 1.0 / total
@@ -140,12 +305,12 @@ def _forwards(own, steps, M, L, length, before, scales):  # type: ignore[no-unty
             logs += np.log(total)
             total = 1.0
         least = _scaled(before, t, scales[t], least)
-    if -largest(0.0 - least) < SMALLEST:
+    if -reduce_max(0.0 - least) < SMALLEST:
         return np.nan
     return -np.inf if total == 0.0 else logs + np.log(total)
 
 
-@kernel_part(forceinline=True)
+@subkernel(forceinline=True)
 def _scaled(sums, t, scale, least):  # type: ignore[no-untyped-def]
     """Multiply sums[t] (W,) by the scale; -> the least positive sum seen in each lane, those of `least` included."""
     W = sums.shape[1]
@@ -154,29 +319,29 @@ def _scaled(sums, t, scale, least):  # type: ignore[no-untyped-def]
         if scale != 1.0:
             sum_ *= scale
             store(sums, place, sum_)
-        positive = where_above(sum_, 0.0, sum_, np.inf)
-        least = where_above(least, positive, positive, least)
+        positive = where_greater(sum_, 0.0, sum_, np.inf)
+        least = where_greater(least, positive, positive, least)
     return least
 
 
-@kernel_part
+@subkernel
 def _backwards(own, steps, back, L, length, before, after, scales, nodes, pairs):  # type: ignore[no-untyped-def]
     """Fill nodes (T, L) and pairs (T or 1 or 0, L, L) with probabilities; no where a sum is too small.
 
     p(j) = before(j) after(j) over the sum of such products; p(i, j) = before(i) step(i, j) own(j) after(j) over the
     same sum times what the forward sums were scaled by. What follows each label replaces `own`.
     """
-    least, W = spread(np.inf), own.shape[1]
+    least, W = broadcast(np.inf), own.shape[1]
     for j in range(L):  # beyond it is 0
         after[0, j] = 1.0
     for t in range(length - 1, -1, -1):
-        sums = spread(0.0)
+        sums = broadcast(0.0)
         for j in range(0, W, WIDTH):
             sums += load(before, t * W + j) * load(after, j)
             store(own, t * W + j, load(own, t * W + j) * load(after, j))
-        share = 1.0 / sum_of(sums)
+        share = 1.0 / reduce_sum(sums)
         for j in range(0, W, WIDTH):
-            store_some(nodes, t * L + j, L - j, load(before, t * W + j) * load(after, j) * share)
+            store_masked(nodes, t * L + j, L - j, load(before, t * W + j) * load(after, j) * share)
         if t == 0:
             break
         if len(back):
@@ -191,18 +356,18 @@ def _backwards(own, steps, back, L, length, before, after, scales, nodes, pairs)
             _fill_pairs(before, own, steps, length, pairs)
         else:
             pairs[:] = 0.0  # and steps, which may be NaN, are not read
-    return -largest(0.0 - least) >= SMALLEST
+    return -reduce_max(0.0 - least) >= SMALLEST
 
 
-@kernel_part(forceinline=True)
+@subkernel(forceinline=True)
 def _follow_one_matrix(own, t, back, L, after):  # type: ignore[no-untyped-def]
     """Fill after (1, W) with the sums over what follows labels of token t - 1; -> their sum. back is transposed."""
-    sums, W = spread(0.0), own.shape[1]
+    sums, W = broadcast(0.0), own.shape[1]
     for j in range(0, W, WIDTH):
         sum_ = _product(own, t * W, back, j, L)
         store(after, j, sum_)
         sums += sum_
-    return sum_of(sums)
+    return reduce_sum(sums)
 
 
 @kernel(forceinline=True)
@@ -210,30 +375,30 @@ def _follow(own, t, steps, L, after, before, share, scale, pairs):  # type: igno
     """The same with edges of each token, and fill its pairs (T, L, L) unless there are none."""
     total, W = 0.0, own.shape[1]
     for i in range(t * L, t * L + L):
-        sums, left = spread(0.0), before[t - 1, i - t * L] * scale
+        sums, left = broadcast(0.0), before[t - 1, i - t * L] * scale
         for j in range(0, W, WIDTH):
             pair = load(steps, i * W + j) * load(own, t * W + j)
             sums += pair
             if len(pairs):
-                store_some(pairs, i * L + j, L - j, pair * share * left)
-        after[0, i - t * L] = sum_of(sums)
+                store_masked(pairs, i * L + j, L - j, pair * share * left)
+        after[0, i - t * L] = reduce_sum(sums)
         total += after[0, i - t * L]
     return total
 
 
-@kernel_part
+@subkernel
 def _fill_pairs(before, own, steps, length, pairs):  # type: ignore[no-untyped-def]
     """Fill pairs (1, L, L) with sums over tokens of before(i) step(i, j) own(j), four labels i at a time."""
     L, W = pairs.shape[1], own.shape[1]
     for i in range(0, L, 4):
         for j in range(0, L, WIDTH):
-            a = b = c = d = spread(0.0)
+            a = b = c = d = broadcast(0.0)
             for t in range(1, length):
                 left, right = (t - 1) * W + i, load(own, t * W + j)
-                a += load_one(before, left) * right
-                b += load_one(before, left + 1) * right
-                c += load_one(before, left + 2) * right
-                d += load_one(before, left + 3) * right
+                a += load_broadcast(before, left) * right
+                b += load_broadcast(before, left + 1) * right
+                c += load_broadcast(before, left + 2) * right
+                d += load_broadcast(before, left + 3) * right
             for k, sums in enumerate((a, b, c, d)):
                 if i + k < L:
-                    store_some(pairs, (i + k) * L + j, L - j, sums * load(steps, (i + k) * W + j))
+                    store_masked(pairs, (i + k) * L + j, L - j, sums * load(steps, (i + k) * W + j))

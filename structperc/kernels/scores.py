@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from structperc.kernels.compiled import inner_kernel
-from structperc.kernels.lanes import WIDTH, load_some, spread, store_some
+from structperc.kernels.jit import subkernel_no_alloc
+from structperc.kernels.simd import WIDTH, broadcast, load_masked, store_masked
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _in_two_sums(table, ids, first, last, total, row):  # type: ignore[no-untyped-def]
     """Fill a row of total (T, ...), C numbers, with the sum of the rows of table (R, C) that ids[first:last] name.
 
@@ -18,39 +18,39 @@ def _in_two_sums(table, ids, first, last, total, row):  # type: ignore[no-untype
     """
     C = table.shape[1]
     for j in range(0, C, WIDTH):
-        even, odd = spread(table.dtype.type(0)), spread(table.dtype.type(0))
+        even, odd = broadcast(table.dtype.type(0)), broadcast(table.dtype.type(0))
         for place in range(first, last - 1, 2):
-            even += load_some(table, np.int64(ids[place]) * C + j, C - j)
-            odd += load_some(table, np.int64(ids[place + 1]) * C + j, C - j)
+            even += load_masked(table, np.int64(ids[place]) * C + j, C - j)
+            odd += load_masked(table, np.int64(ids[place + 1]) * C + j, C - j)
         if (last - first) % 2:
-            even += load_some(table, np.int64(ids[last - 1]) * C + j, C - j)
-        store_some(total, row * C + j, C - j, even + odd)
+            even += load_masked(table, np.int64(ids[last - 1]) * C + j, C - j)
+        store_masked(total, row * C + j, C - j, even + odd)
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _in_order(table, ids, first, last, total, row):  # type: ignore[no-untyped-def]
     """Fill the same row with the same sum, its terms added one after the other."""
     C = table.shape[1]
     for j in range(0, C, WIDTH):
-        sums = spread(table.dtype.type(0))
+        sums = broadcast(table.dtype.type(0))
         for place in range(first, last):
-            sums += load_some(table, np.int64(ids[place]) * C + j, C - j)
-        store_some(total, row * C + j, C - j, sums)
+            sums += load_masked(table, np.int64(ids[place]) * C + j, C - j)
+        store_masked(total, row * C + j, C - j, sums)
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _weighted(table, ids, much, first, last, total, row):  # type: ignore[no-untyped-def]
     """Fill the same row with the sum of these rows, each times as much as its feature counts."""
     C = table.shape[1]
     for j in range(0, C, WIDTH):
-        sums = spread(table.dtype.type(0))
+        sums = broadcast(table.dtype.type(0))
         for place in range(first, last):
-            share = spread(table.dtype.type(much[place]))
-            sums += share * load_some(table, np.int64(ids[place]) * C + j, C - j)
-        store_some(total, row * C + j, C - j, sums)
+            share = broadcast(table.dtype.type(much[place]))
+            sums += share * load_masked(table, np.int64(ids[place]) * C + j, C - j)
+        store_masked(total, row * C + j, C - j, sums)
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _add_transitions(transition, allowed, edges, alone):  # type: ignore[no-untyped-def]
     """Add transition (L, L or none) to edges (L, L), which are 0 before where it is `alone`; -inf where not allowed."""
     L = len(edges)
@@ -66,7 +66,7 @@ def _add_transitions(transition, allowed, edges, alone):  # type: ignore[no-unty
 def _scoring(sum_rows: Callable[..., None]) -> Any:
     """Return what fills a lattice with scores, sums of rows of weights that are added up in one way or another."""
 
-    @inner_kernel
+    @subkernel_no_alloc
     def score(start, stop, units, features, weights, scheme, unary, edges):  # type: ignore[no-untyped-def]
         """Fill unary (T, L) and edges (T or 1, L, L) with the lattice of the tokens start, ..., stop - 1.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structperc.data.corpus import Corpus
-from structperc.data.segments import Span, spans
+from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
 from structperc.text import TextSpan, TokenizedText
 

@@ -12,8 +12,7 @@ from structperc.features import FeatureExtractor
 from structperc.light.groups import groups
 from structperc.light.inference import Decided, Sentence, read_sentences, text_spans
 from structperc.text import TextSpan, conll_tokens, rule_sentences, tokenized
-from structperc.text.sentences import Split
-from structperc.text.tokenizer import Cut
+from structperc.text.tokenizer import Cut, Split
 
 GROUP = 2**12  # tokens that `tag_iter` reads at a time
 
@@ -36,7 +35,7 @@ class Labeller(ABC):
     labels: LabelSet
     features: FeatureExtractor
     unit: str  # "sentence" or "document": what one sequence was in training
-    training_files: Mapping[str, Any] = {}  # how they were read, see `data.reading`; empty: not known
+    training_files: Mapping[str, Any] = {}  # how they were read, see `data.read_options`; empty: not known
 
     @property
     @abstractmethod

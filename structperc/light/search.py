@@ -4,14 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structperc.kernels.compiled import kernel, kernel_part
-from structperc.kernels.follow import follow
-from structperc.kernels.forward_backward import expect_with_sums
-from structperc.kernels.lanes import padded
-from structperc.kernels.log_sums import log_sum
-from structperc.kernels.onward import any_invalid, columns, onward_scores
+from structperc.kernels.forward_backward import forward_backward_with_sums, log_sum
+from structperc.kernels.jit import kernel, subkernel
 from structperc.kernels.scores import score_in_order
-from structperc.kernels.sequences import longest
+from structperc.kernels.simd import padded_array
+from structperc.kernels.slices import longest_sequence
+from structperc.kernels.viterbi import any_invalid, edge_blocks, follow, suffix_scores
 
 
 class Stretches(NamedTuple):
@@ -33,7 +31,7 @@ def best_labels(stretches, features, weights, scheme, apart, labels):  # type: i
     bounds = stretches.bounds
     unary, edges = _lattice(bounds, weights, apart)
     (T, L), each = unary.shape, len(edges)
-    onward, best = padded(T, L, unary), padded(T, L, unary)
+    onward, best = padded_array(T, L, unary), padded_array(T, L, unary)
     for s in range(len(bounds) - 1):
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:
@@ -44,7 +42,7 @@ def best_labels(stretches, features, weights, scheme, apart, labels):  # type: i
                 return start + t
             if t and each > 1 and any_invalid(edges, t * L * L, (t + 1) * L * L):
                 return start + t
-        onward_scores(unary, edges, columns(edges, unary), length, onward, best)
+        suffix_scores(unary, edges, edge_blocks(edges, unary), length, onward, best)
         follow(unary, edges, length, onward, best, labels[start : start + length])
     return -1
 
@@ -66,22 +64,22 @@ def label_probabilities(stretches, features, weights, scheme, apart, segmentatio
             continue
         _score(start, length, stretches, features, weights, scheme, apart, unary, edges)
         own, steps = labels[start : start + length], edges[: min(each, length)]
-        expect_with_sums(unary[:length], steps, length, nodes[:length], before, after)
+        forward_backward_with_sums(unary[:length], steps, length, nodes[:length], before, after)
         for t in range(length):
             tokens[start + t] = nodes[t, own[t]]
         first, last = stretches.first[start : start + length], stretches.last[start : start + length]
         _segment_probabilities(own, first, last, steps, nodes, before, after, segmentation, segments[start:])
 
 
-@kernel_part
+@subkernel
 def _lattice(bounds, weights, apart):  # type: ignore[no-untyped-def]
     """Return arrays for the scores of a sequence: unary (T, L), edges (T or 1, L, L), those of the first token 0."""
-    T, L = longest(bounds), weights.node.shape[1]
+    T, L = longest_sequence(bounds), weights.node.shape[1]
     each = T if len(weights.edge) or apart else 1
     return np.empty((T, L), weights.node.dtype), np.zeros((each, L, L), weights.node.dtype)
 
 
-@kernel_part
+@subkernel
 def _score(start, length, stretches, features, weights, scheme, apart, unary, edges):  # type: ignore[no-untyped-def]
     """Fill unary and edges with the scores of the tokens from start on."""
     score_in_order(start, start + length, stretches, features, weights, scheme, unary, edges)
@@ -90,7 +88,7 @@ def _score(start, length, stretches, features, weights, scheme, apart, unary, ed
             edges[t] = 0
 
 
-@kernel_part
+@subkernel
 def _segment_probabilities(labels, first, last, edges, nodes, before, after, segmentation, found):  # type: ignore[no-untyped-def]
     """Fill found (T,) with the probability of the segment that each of T tokens is in.
 
@@ -122,7 +120,7 @@ def _segment_probabilities(labels, first, last, edges, nodes, before, after, seg
         found[at : t + 1] = found[at]
 
 
-@kernel_part
+@subkernel
 def _share_of(logarithms, chosen):  # type: ignore[no-untyped-def]
     """Return the sum of exp(logarithms) (L,) over those chosen (L,) bool, as a share of that over all: 0 to 1."""
     total, share = log_sum(logarithms), 0.0

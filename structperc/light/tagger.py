@@ -10,7 +10,7 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InvalidScore
 from structperc.features import FeatureExtractor
 from structperc.features.id_lists import IdLists
-from structperc.kernels.arrays import Features, Scheme, Tables
+from structperc.kernels.arrays import FeatureArrays, TagSchemeMasks, WeightTables
 from structperc.light.inference import Decided
 from structperc.light.labeller import Labeller, no_probabilities
 
@@ -25,7 +25,7 @@ class LightTagger(Labeller):
         features: templates and resources, with their index.
         labels: the label set.
         unit: "sentence" or "document", what one sequence was in training.
-        training_files: how the training files were read, see `data.reading`.
+        training_files: how the training files were read, see `data.read_options`.
         weights: float32, `transition` may be without rows.
         apart: whether the sentences of a document have nothing to do with one another.
         criterion: the name of the class by which it was trained.
@@ -38,7 +38,7 @@ class LightTagger(Labeller):
         labels: LabelSet,
         unit: str,
         training_files: Mapping[str, Any],
-        weights: Tables,
+        weights: WeightTables,
         apart: bool,
         criterion: str,
         probabilistic: bool,
@@ -74,7 +74,7 @@ class LightTagger(Labeller):
         bounds = np.unique(corpus.sentences)  # of an empty sentence there is no token
         first, last = np.zeros(corpus.tokens, bool), np.zeros(corpus.tokens, bool)
         first[bounds[:-1]], last[bounds[1:] - 1] = True, True
-        stretches, scheme = Stretches(corpus.starts, first, last), Scheme(*self.labels.allowed)
+        stretches, scheme = Stretches(corpus.starts, first, last), TagSchemeMasks(*self.labels.allowed)
         scores = stretches, self._features(corpus), self._weights, scheme, self._apart
         invalid = best_labels(*scores, best)
         if invalid >= 0:
@@ -83,11 +83,11 @@ class LightTagger(Labeller):
             label_probabilities(*scores, self.labels.segmentation, best, tokens, segments)
         return best, tokens, segments
 
-    def _features(self, corpus: Corpus) -> Features:
+    def _features(self, corpus: Corpus) -> FeatureArrays:
         nodes, edges = self.features.ids(corpus)
         if edges is None or not len(self._weights.edge):
             edges = IdLists(np.empty(0, np.int32), np.zeros_like(nodes.ends))
-        return Features(*_arrays(nodes), *_arrays(edges))
+        return FeatureArrays(*_arrays(nodes), *_arrays(edges))
 
 
 def _arrays(lists: IdLists) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -15,15 +15,12 @@ sentences.py                               boundaries of sentences inside docume
 """
 
 from structperc.metrics.accuracy import SentenceAccuracy, TokenAccuracy, sentence_counts, token_counts
-from structperc.metrics.all_pairs import Comparisons, compare_all
-from structperc.metrics.calibration import Calibration, Reliability, bin_sums
-from structperc.metrics.comparison import Comparison, compare
-from structperc.metrics.confidence import segment_confidence, token_confidence
+from structperc.metrics.calibration import Calibration, Reliability, bin_sums, segment_confidence, token_confidence
+from structperc.metrics.comparison import Comparison, Comparisons, compare, compare_all
 from structperc.metrics.evaluation import Evaluation
-from structperc.metrics.f_measure import f_measure
 from structperc.metrics.oracle import OracleF1, oracle
-from structperc.metrics.segment_shares import SegmentFScore, SegmentPrecision, SegmentRecall
-from structperc.metrics.segments import SegmentCounts, SegmentF1, SegmentScore, SegmentScores, segment_counts
+from structperc.metrics.segment_scores import SegmentFScore, SegmentPrecision, SegmentRecall
+from structperc.metrics.segments import SegmentCounts, SegmentF1, SegmentScore, SegmentScores, f_measure, segment_counts
 from structperc.metrics.seqeval import (
     classification_report,
     segment_f1_score,

@@ -1,4 +1,7 @@
-"""Calibration: of what is said with confidence 0.8, a share of 0.8 should be right."""
+"""Confidence of a lattice in a labelling: probabilities of its labels and of its segments.
+
+Calibration: of what is said with confidence 0.8, a share of 0.8 should be right.
+"""
 
 from typing import Any, NamedTuple
 
@@ -6,9 +9,67 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
+from structperc.chain import Segments, marginals, next_marginals, previous_marginals, segment_marginals
+from structperc.data.labels import LabelSet
+from structperc.data.segment_masks import segment_boundaries
 from structperc.errors import InputError
+from structperc.metrics.accuracy import SentenceBoundaries
+from structperc.structures import Lattice
 
-MOST = 10_000  # bins
+
+@torch.no_grad()
+def token_confidence(lattice: Lattice, labels: Tensor) -> Tensor:
+    """Return the probabilities p(y_t = label | x) (B, T) of labels (B, T) int64, whose padding holds some label."""
+    return marginals(lattice).gather(2, labels.unsqueeze(2)).squeeze(2)
+
+
+@torch.no_grad()
+def segment_confidence(
+    lattice: Lattice, labels: Tensor, segments: Segments, boundaries: SentenceBoundaries, label_set: LabelSet
+) -> Tensor:
+    """Return the probability (S,), in 0..1, that a labelling has exactly these segments of labels (B, T).
+
+    A segment has the same type, first and last token. The result is p(the labels on the segment) times the conditional
+    probabilities that neither neighbour belongs to it; a chain knows no more of the two sides than their next labels.
+    In the lattice of a constrained tagger it is exact for IOB2, IOBES and BILOU, where a segment is written in one way
+    only; in IOB1 it leaves out the other way.
+    """
+    rows, starts, ends = segments
+    if not len(rows):
+        return lattice.unary.new_zeros(0)
+    goes_on = _continues(label_set).to(labels.device)
+    left, right = (rows, starts), (rows, ends - 1)
+    before = (previous_marginals(lattice, labels)[left] * goes_on.T[labels[left]]).sum(1)
+    following = next_marginals(lattice, labels)
+    after = (following[right] * goes_on[labels[right]]).sum(1)
+    open_left = before.masked_fill(boundaries.first[left], 0).clamp(0, 1)
+    open_right = after.masked_fill(boundaries.last[right], 0).clamp(0, 1)
+    sure = segment_marginals(lattice, labels, segments, following) * (1 - open_left) * (1 - open_right)
+    return sure.to(lattice.unary.dtype)
+
+
+@torch.no_grad()
+def confidence_within(lattice: Lattice, labels: Tensor, boundaries: SentenceBoundaries, label_set: LabelSet) -> Tensor:
+    """Return the confidence (B, T) of the segment that each token of labels (B, T) is in; NaN where it is in none.
+
+    These are the segments that labels, whose padding holds some label, say; the padding is in none.
+    """
+    first, last = segment_boundaries(labels, boundaries.real, boundaries.first, label_set)
+    rows, starts = first.nonzero(as_tuple=True)
+    segments = Segments(rows, starts, last.nonzero(as_tuple=True)[1] + 1)
+    sure = segment_confidence(lattice, labels, segments, boundaries, label_set)
+    within = (label_set.types.to(labels.device)[labels] >= 0) & boundaries.real
+    number = (first.flatten().cumsum(0) - 1).clamp(min=0).view(labels.shape)
+    nothing = torch.full(labels.shape, torch.nan, dtype=lattice.unary.dtype, device=labels.device)
+    return torch.where(within, sure[number], nothing) if len(sure) else nothing
+
+
+def _continues(label_set: LabelSet) -> Tensor:
+    """(L, L) bool: whether j after i belongs to the segment of i."""
+    return (label_set.types >= 0) & ~label_set.opening
+
+
+MAX_BINS = 10_000  # bins
 
 
 class Bin(NamedTuple):
@@ -17,13 +78,13 @@ class Bin(NamedTuple):
     low: float
     high: float
     n: int
-    right: int
+    correct: int
     total: float  # sum of the confidences
 
     @property
     def accuracy(self) -> float:
         """The share of the decisions that are right; 0.0 without any."""
-        return self.right / max(self.n, 1)
+        return self.correct / max(self.n, 1)
 
     @property
     def confidence(self) -> float:
@@ -49,7 +110,7 @@ class Reliability(NamedTuple):
 
         2017: sum over bins of |accuracy - confidence| n_m / n.
         """
-        return sum(abs(one.right - one.total) for one in self.bins) / max(self.all.n, 1)
+        return sum(abs(one.correct - one.total) for one in self.bins) / max(self.all.n, 1)
 
     @property
     def brier(self) -> float:
@@ -57,24 +118,24 @@ class Reliability(NamedTuple):
         return self.squares / max(self.all.n, 1)
 
 
-def bin_sums(confidence: Tensor, right: Tensor, bins: int) -> tuple[Tensor, Tensor]:
+def bin_sums(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, Tensor]:
     """Return the counts (2, bins) int64 and the sums (2, bins) float64 of decisions, bin by bin.
 
     confidence (n,) is in 0..1, right (n,) bool. Counts are those of all decisions and of the right ones, sums those of
     confidence and of (confidence - right)^2. Bin m of 0..bins-1 holds m / bins < confidence <= (m + 1) / bins, as in
-    Guo et al. 2017. Raises InputError for `right` of another type or shape.
+    Guo et al. 2017. Raises InputError for `correct` of another type or shape.
     """
-    if right.dtype != torch.bool or right.shape != confidence.shape:
+    if correct.dtype != torch.bool or correct.shape != confidence.shape:
         raise InputError(
             f"right must be bool and of the shape of confidence {tuple(confidence.shape)}, "
-            f"got {right.dtype} {tuple(right.shape)}"
+            f"got {correct.dtype} {tuple(correct.shape)}"
         )
     confidence = confidence.double()
     place = ((confidence * bins).ceil().long() - 1).clamp(0, bins - 1)
     counts = place.new_zeros(2, bins)
-    counts.index_add_(1, place, torch.stack([torch.ones_like(right), right]).long())
+    counts.index_add_(1, place, torch.stack([torch.ones_like(correct), correct]).long())
     sums = confidence.new_zeros(2, bins)
-    sums.index_add_(1, place, torch.stack([confidence, (confidence - right.double()) ** 2]))
+    sums.index_add_(1, place, torch.stack([confidence, (confidence - correct.double()) ** 2]))
     return counts, sums
 
 
@@ -96,20 +157,20 @@ class Calibration(Metric):
 
     def __init__(self, bins: int = 10, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if not 1 <= bins <= MOST:
-            raise InputError(f"bins must lie between 1 and {MOST}, got {bins}")
+        if not 1 <= bins <= MAX_BINS:
+            raise InputError(f"bins must lie between 1 and {MAX_BINS}, got {bins}")
         self.n_bins = bins
         self.add_state("counts", torch.zeros(2, bins, dtype=torch.int64), "sum")
         self.add_state("sums", torch.zeros(2, bins, dtype=torch.float64), "sum")
 
-    def update(self, confidence: Tensor, right: Tensor) -> None:
+    def update(self, confidence: Tensor, correct: Tensor) -> None:
         """Add decisions with confidence (n,) in 0..1 that are right, (n,) bool, or not; see `bin_sums`."""
-        counts, sums = bin_sums(confidence, right, self.n_bins)
+        counts, sums = bin_sums(confidence, correct, self.n_bins)
         self.counts = self.counts + counts
         self.sums = self.sums + sums
 
     def compute(self) -> Reliability:
         """Return the Reliability of everything seen since the last reset."""
-        n, (counts, right), (total, squares) = self.n_bins, self.counts.tolist(), self.sums.tolist()
-        rows = zip(counts, right, total, strict=True)
+        n, (counts, correct), (total, squares) = self.n_bins, self.counts.tolist(), self.sums.tolist()
+        rows = zip(counts, correct, total, strict=True)
         return Reliability([Bin(m / n, (m + 1) / n, *row) for m, row in enumerate(rows)], sum(squares))

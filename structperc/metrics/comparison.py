@@ -1,12 +1,80 @@
-"""Two predictions for the same text against gold: scores, differences and McNemar's tests."""
+"""What one system got right in a text that other systems label, too.
 
+Two predictions for the same text against gold: scores, differences and McNemar's tests.
+
+Any number of predictions for the same text against gold: a row of scores for each, McNemar's tests of all pairs.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, combinations
 from typing import NamedTuple
 
-from structperc.metrics.f_measure import check_gamma
-from structperc.metrics.segments import SegmentScores
-from structperc.metrics.significance import McNemar
-from structperc.metrics.systems import Labels, judged
-from structperc.reports.table import percent, text_table
+import torch
+from torch import Tensor
+
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError
+from structperc.metrics.accuracy import right_sentences, sentence_boundaries
+from structperc.metrics.segments import SegmentF1, SegmentScores, check_beta
+from structperc.metrics.seqeval import check_same_lengths, label_sequences
+from structperc.metrics.significance import McNemar, mcnemar
+from structperc.reports.tables import percent, text_table
+
+Labels = Sequence[Sequence[str]]  # sentences of label names
+
+
+class System(NamedTuple):
+    """What a system got right: N tokens in R sentences, in the order of the text; empty sentences are not counted."""
+
+    name: str
+    segments: SegmentScores | None  # None when the labels are no segments
+    tokens: Tensor  # (N,) bool, is the label right
+    sentences: Tensor  # (R,) bool, are all labels of the sentence right
+
+    @property
+    def accuracies(self) -> tuple[float, float]:
+        """The shares of tokens and of sentences that are right."""
+        return float(self.tokens.double().mean()), float(self.sentences.double().mean())
+
+    def against(self, other: "System") -> tuple[McNemar, McNemar]:
+        """Return McNemar's tests against another system, over tokens and over sentences."""
+        return mcnemar(self.tokens, other.tokens), mcnemar(self.sentences, other.sentences)
+
+
+def evaluate_systems(
+    gold: Labels, predictions: Sequence[Labels], scheme: str, names: Sequence[str]
+) -> Iterator[System]:
+    """Yield a System for each of several predictions of one text; labels are given sentence by sentence.
+
+    Scheme "none" leaves segments out. Raises InputError for labels that are not of the scheme, and for texts whose
+    sentences differ in number or length.
+    """
+    if len(predictions) != len(names):
+        raise InputError(f"give a name for each prediction: names has {len(names)}, predictions {len(predictions)}")
+    gold = label_sequences(gold, "gold")
+    predictions = [label_sequences(predicted, name) for name, predicted in zip(names, predictions, strict=True)]
+    for name, predicted in zip(names, predictions, strict=True):
+        check_same_lengths(gold, predicted, ("gold", name))
+    if not any(gold):
+        raise InputError("gold holds no label; give a file of labelled sentences")
+    labels = LabelSet(tuple(sorted({*chain(*gold), *chain(*chain(*predictions))})), scheme)
+    # one sequence, the whole text: `sentences` tells its sentences apart and nothing is padded
+    wanted, *others = (torch.from_numpy(labels.encode([*chain(*text)]))[None] for text in (gold, *predictions))
+    lengths = torch.tensor([wanted.shape[1]])
+    sentences = torch.arange(len(gold)).repeat_interleave(torch.tensor([len(s) for s in gold]))[None]
+    boundaries = sentence_boundaries(lengths, wanted.shape[1], sentences)
+    for name, ids in zip(names, others, strict=True):
+        right = ids == wanted
+        segments = None if scheme == "none" else _segment_scores(ids, wanted, lengths, sentences, labels)
+        yield System(name, segments, right[0], right_sentences(right, boundaries))
+
+
+def _segment_scores(
+    predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor, labels: LabelSet
+) -> SegmentScores:
+    metric = SegmentF1(labels)
+    metric.update(predicted, gold, lengths, sentences)
+    return metric.compute()
 
 
 class Comparison(NamedTuple):
@@ -16,17 +84,17 @@ class Comparison(NamedTuple):
     segments: tuple[SegmentScores, SegmentScores] | None  # None when the labels are no segments
     tokens: McNemar
     sentences: McNemar
-    gamma: float = 1.0  # of the F measure
+    beta: float = 1.0  # of the F measure
 
     def rows(self) -> list[tuple[str, float, float]]:
         """Return the scores as (name, score of A, score of B), shares in 0..1."""
         rows = [(f"{name} accuracy", m.accuracy_a, m.accuracy_b) for name, m in self._tests()]
         if self.segments is None:
             return rows
-        (a, b), gamma, f = self.segments, self.gamma, f"F{self.gamma:g}"
-        micro = [(f, a.f(gamma), b.f(gamma)), ("precision", a.precision, b.precision), ("recall", a.recall, b.recall)]
+        (a, b), beta, f = self.segments, self.beta, f"F{self.beta:g}"
+        micro = [(f, a.f(beta), b.f(beta)), ("precision", a.precision, b.precision), ("recall", a.recall, b.recall)]
         seen = sorted({**a.seen, **b.seen})
-        types = [(f"{f} {name}", a.types[name].f(gamma), b.types[name].f(gamma)) for name in seen]
+        types = [(f"{f} {name}", a.types[name].f(beta), b.types[name].f(beta)) for name in seen]
         return [*micro, *types, *rows]
 
     def table(self) -> str:
@@ -50,14 +118,79 @@ def compare(
     b: Labels,
     scheme: str = "IOB2",
     names: tuple[str, str] = ("A", "B"),
-    gamma: float = 1.0,
+    beta: float = 1.0,
 ) -> Comparison:
     """Return the comparison of two systems on one text, from sentences of labels, gold and predicted by either.
 
     Scheme "none" leaves segments out. Raises InputError for labels that are not of the scheme, for texts whose
-    sentences differ in number or length, and for gamma <= 0.
+    sentences differ in number or length, and for beta <= 0.
     """
-    check_gamma(gamma)
-    first, second = judged(gold, (a, b), scheme, names)
+    check_beta(beta)
+    first, second = evaluate_systems(gold, (a, b), scheme, names)
     segments = None if first.segments is None or second.segments is None else (first.segments, second.segments)
-    return Comparison(names, segments, *first.against(second), gamma)
+    return Comparison(names, segments, *first.against(second), beta)
+
+
+class Pair(NamedTuple):
+    """McNemar's tests of two systems, over tokens and over sentences."""
+
+    a: str
+    b: str
+    tokens: McNemar
+    sentences: McNemar
+
+
+class Comparisons(NamedTuple):
+    """Systems in the order they were given. p-values are those of single pairs, not corrected for their number."""
+
+    systems: list[System]
+    beta: float = 1.0  # of the F measure
+
+    def pairs(self) -> list[Pair]:
+        """Return the comparisons of each system with all that come after it."""
+        return [Pair(a.name, b.name, *a.against(b)) for a, b in combinations(self.systems, 2)]
+
+    def columns(self) -> dict[str, list[float]]:
+        """Return the scores of all systems by name, as shares in 0..1, one per system."""
+        tokens, sentences = zip(*(system.accuracies for system in self.systems), strict=True)
+        accuracies = {"tokens": list(tokens), "sentences": list(sentences)}
+        segments = [system.segments for system in self.systems if system.segments is not None]
+        if not segments:
+            return accuracies
+        return {
+            f"F{self.beta:g}": [scores.f(self.beta) for scores in segments],
+            "precision": [scores.precision for scores in segments],
+            "recall": [scores.recall for scores in segments],
+            **accuracies,
+        }
+
+    def table(self) -> str:
+        """Return a table of scores in per cent (tokens and sentences: accuracy), then the tests."""
+        tests = ["McNemar, only right:", *self._tests()]
+        return "\n".join([*self._scores(), "", *tests])
+
+    def _scores(self) -> Iterator[str]:
+        columns = self.columns()
+        rows = [["", *columns]]
+        for system, row in zip(self.systems, zip(*columns.values(), strict=True), strict=True):
+            rows.append([system.name, *map(percent, row)])
+        return text_table(rows, "<>", [0, 12, 10])
+
+    def _tests(self) -> Iterator[str]:
+        width = max(len(system.name) for system in self.systems) + 2
+        rows = [["A", "B", *(head for unit in ("tokens", "sentences") for head in (f"{unit}: A", "B", "p"))]]
+        for pair in self.pairs():
+            tests = [[str(m.only_a), str(m.only_b), f"{m.p:.3g}"] for m in (pair.tokens, pair.sentences)]
+            rows.append([pair.a, pair.b, *tests[0], *tests[1]])
+        return text_table(rows, "<<>", [width, width, 14, 8, 12, 14, 8, 12], "")
+
+
+def compare_all(
+    gold: Labels, predictions: Sequence[Labels], names: Sequence[str], scheme: str = "IOB2", beta: float = 1.0
+) -> Comparisons:
+    """Return the comparisons of several systems on one text, from sentences of labels, gold and predicted.
+
+    Raises InputError as `compare` does.
+    """
+    check_beta(beta)
+    return Comparisons(list(evaluate_systems(gold, predictions, scheme, names)), beta)

@@ -4,8 +4,7 @@ from torchmetrics import MetricCollection
 
 from structperc.data.labels import LabelSet
 from structperc.metrics.accuracy import SentenceAccuracy, TokenAccuracy
-from structperc.metrics.f_measure import check_gamma
-from structperc.metrics.segments import SegmentF1
+from structperc.metrics.segments import SegmentF1, check_beta
 
 
 class Evaluation(MetricCollection):
@@ -15,18 +14,18 @@ class Evaluation(MetricCollection):
 
     Args:
         labels: their names and tag scheme.
-        gamma: of the F measure of segments (Eq. 13 of Suzuki et al. 2006, see `f_measure`); 1 is that of conlleval.
+        beta: of the F measure of segments (Eq. 13 of Suzuki et al. 2006, see `f_measure`); 1 is that of conlleval.
 
     Raises:
-        InputError: gamma is not positive.
+        InputError: beta is not positive.
     """
 
-    def __init__(self, labels: LabelSet, gamma: float = 1.0) -> None:
-        check_gamma(gamma)
+    def __init__(self, labels: LabelSet, beta: float = 1.0) -> None:
+        check_beta(beta)
         metrics = {"tokens": TokenAccuracy(), "sentences": SentenceAccuracy()}
         segments = {} if labels.scheme == "none" else {"segments": SegmentF1(labels)}
         super().__init__({**segments, **metrics}, compute_groups=False)
-        self.gamma = gamma
+        self.beta = beta
 
     def compute(self) -> dict[str, float]:
         """Return the scores by name, shares in 0..1.
@@ -38,7 +37,7 @@ class Evaluation(MetricCollection):
         if "segments" not in self:
             return {"score": tokens, **shares}
         segments = self["segments"].compute()
-        return {"score": segments.f(self.gamma), "precision": segments.precision, "recall": segments.recall, **shares}
+        return {"score": segments.f(self.beta), "precision": segments.precision, "recall": segments.recall, **shares}
 
     def table(self) -> str:
         """Return the table of segments, which includes token accuracy, or this alone.
@@ -46,7 +45,7 @@ class Evaluation(MetricCollection):
         Then the accuracy of sentences.
         """
         if "segments" in self:
-            first = self["segments"].compute().table(self.gamma)
+            first = self["segments"].compute().table(self.beta)
         else:
             first = f"token accuracy: {float(self['tokens'].compute()):.2%}"
         return f"{first}\nsentence accuracy: {float(self['sentences'].compute()):.2%}"

@@ -1,6 +1,10 @@
-"""Segment F1 by the rule of the conlleval script (Tjong Kim Sang & Buchholz 2000)."""
+"""The F measure whose beta says how many times recall counts as much as precision.
+
+Segment F1 by the rule of the conlleval script (Tjong Kim Sang & Buchholz 2000).
+"""
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -10,9 +14,28 @@ from torchmetrics import Metric
 from structperc.data.labels import LabelSet
 from structperc.data.segment_masks import segment_boundaries, shift
 from structperc.errors import InputError
-from structperc.metrics.accuracy import token_counts
-from structperc.metrics.f_measure import f_measure
-from structperc.metrics.sentences import SentenceBoundaries, check_label_numbers, sentence_boundaries
+from structperc.metrics.accuracy import SentenceBoundaries, check_label_numbers, sentence_boundaries, token_counts
+
+
+def f_measure(*, correct: int, found: int, gold: int, beta: float = 1.0) -> float:
+    """Return F_gamma, in 0..1, of counts of segments; Eq. 13 of Suzuki, McDermott & Isozaki 2006:
+
+        F_gamma = (beta^2 + 1) TP / (beta^2 FN + FP + (beta^2 + 1) TP).
+
+    With TP = correct, FN = gold - correct and FP = found - correct the denominator is beta^2 gold + found. beta = 1
+    is the measure of conlleval; above 1 recall counts more, below 1 precision. The result is 0.0 where there is neither
+    a gold nor a predicted segment. Raises InputError unless 0 < beta < infinity.
+    """
+    check_beta(beta)
+    weighted = beta * beta * gold + found
+    return (beta * beta + 1) * correct / weighted if weighted else 0.0
+
+
+def check_beta(beta: float) -> None:
+    """Raise InputError unless 0 < beta < infinity."""
+    if not 0 < beta < inf:
+        raise InputError(f"beta must be > 0 and finite, got {beta}; 1 is the F measure of conlleval")
+
 
 Average = Literal["micro", "macro", "weighted"]  # over segment types
 
@@ -121,9 +144,9 @@ class SegmentScore(NamedTuple):
         """The harmonic mean of precision and recall: 2 correct / (found + gold)."""
         return 2 * self.correct / max(self.found + self.gold, 1)
 
-    def f(self, gamma: float = 1.0) -> float:
-        """Return F_gamma, see `f_measure`. Raises InputError for gamma <= 0."""
-        return f_measure(**self._asdict(), gamma=gamma)
+    def f(self, beta: float = 1.0) -> float:
+        """Return F_gamma, see `f_measure`. Raises InputError for beta <= 0."""
+        return f_measure(**self._asdict(), beta=beta)
 
 
 class SegmentScores(NamedTuple):
@@ -145,9 +168,9 @@ class SegmentScores(NamedTuple):
         """The F1 of all segments, in 0..1."""
         return self.total.f1
 
-    def f(self, gamma: float = 1.0) -> float:
+    def f(self, beta: float = 1.0) -> float:
         """Return the F_gamma of all segments, in 0..1; see `f_measure`."""
-        return self.total.f(gamma)
+        return self.total.f(beta)
 
     @property
     def precision(self) -> float:
@@ -169,25 +192,25 @@ class SegmentScores(NamedTuple):
         """The types with a gold or a predicted segment, with their counts."""
         return {name: score for name, score in self.types.items() if score.found or score.gold}
 
-    def table(self, gamma: float = 1.0) -> str:
+    def table(self, beta: float = 1.0) -> str:
         """Return the lines that conlleval prints, and one with the number of improper labels.
 
-        F_gamma is FB and gamma.
+        F_gamma is FB and beta.
         """
         correct, found, gold = self.total
         accuracy = 100 * self.correct_tokens / max(self.tokens, 1)
         lines = [
             f"processed {self.tokens} tokens with {gold} phrases; found: {found} phrases; correct: {correct}.",
-            f"accuracy: {accuracy:6.2f}%; {_line(self.total, gamma)}",
-            *(f"{name:>17}: {_line(score, gamma)}  {score.found}" for name, score in self.seen.items()),
+            f"accuracy: {accuracy:6.2f}%; {_line(self.total, beta)}",
+            *(f"{name:>17}: {_line(score, beta)}  {score.found}" for name, score in self.seen.items()),
             f"improper labels: {self.n_improper}",
         ]
         return "\n".join(lines)
 
 
-def _line(score: SegmentScore, gamma: float) -> str:
-    precision, recall, f = (100 * share for share in (score.precision, score.recall, score.f(gamma)))
-    return f"precision: {precision:6.2f}%; recall: {recall:6.2f}%; FB{gamma:g}: {f:6.2f}"
+def _line(score: SegmentScore, beta: float) -> str:
+    precision, recall, f = (100 * share for share in (score.precision, score.recall, score.f(beta)))
+    return f"precision: {precision:6.2f}%; recall: {recall:6.2f}%; FB{beta:g}: {f:6.2f}"
 
 
 class SegmentF1(Metric):

@@ -1,19 +1,78 @@
-"""Scores of segments from label names, as seqeval gives them: numbers, dictionaries and a report.
+"""Sentences of label names as users hold them: lists, tuples, arrays, series.
 
-As in seqeval and scikit-learn, gold comes first: (y_true, y_pred). The default mode reads segments by the rule of
-conlleval; the strict mode counts only segments written as their scheme requires (Nakayama 2018,
-https://github.com/chakki-works/seqeval).
+Scores of segments from label names, as seqeval gives them: numbers, dictionaries and a report.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from structperc.data.segments import Span, spans
-from structperc.data.tags import BEGIN, END, INSIDE, NO_TAG, OUTSIDE, SEGMENT_SCHEMES, SINGLE, Tag, read_tag
+from structperc.data.tag_schemes import (
+    BEGIN,
+    END,
+    INSIDE,
+    OUTSIDE,
+    OUTSIDE_TAG,
+    SEGMENT_SCHEMES,
+    SINGLE,
+    Span,
+    Tag,
+    parse_tag,
+    spans,
+)
 from structperc.errors import InputError
-from structperc.metrics.label_sequences import check_same_lengths, label_sequences
 from structperc.metrics.segments import Average, SegmentScore
+from structperc.spelling import counted
+
+
+def label_sequences(value: Iterable[Any], name: str) -> list[list[str]]:
+    """Return sentences of labels as lists of strings.
+
+    Args:
+        value: a list, tuple, array or other iterable of sentences, each of them a sequence of label names.
+        name: of the argument, which opens every message.
+
+    Raises:
+        InputError: no sentences, a single sentence, or a label that is not a string; sentence and token count from 1.
+    """
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise InputError(f"{name} is a list of sentences, each a list of labels, not {value!r:.40}")
+    given = list(value)
+    if given and not any(is_listed(one) for one in given):
+        raise InputError(f"{name} holds the labels of one sentence; give a list of sentences: [{name}]")
+    return [_check_sentence(one, f"{name}, sentence {n}") for n, one in enumerate(given, 1)]
+
+
+def is_listed(value: object) -> bool:
+    """Return whether a value is a sequence of things: a list, tuple, array or series, but no string and no mapping."""
+    listed = hasattr(value, "__len__") and hasattr(value, "__getitem__")
+    return listed and not isinstance(value, str | bytes | Mapping)
+
+
+def check_same_lengths(
+    expected: Sequence[Sequence[str]], given: Sequence[Sequence[str]], names: tuple[str, str]
+) -> None:
+    """Raise InputError unless both have as many sentences, and as many labels in each; `names` are theirs."""
+    one, other = names
+    if len(expected) != len(given):
+        raise InputError(
+            f"{one} has {counted(len(expected), 'sentence')}, {other} has {len(given)}; give the same text"
+        )
+    for n, (a, b) in enumerate(zip(expected, given, strict=True), 1):
+        if len(a) != len(b):
+            raise InputError(
+                f"sentence {n}: {one} has {counted(len(a), 'label')}, {other} has {len(b)}; give one for each token"
+            )
+
+
+def _check_sentence(labels: Any, place: str) -> list[str]:
+    if not is_listed(labels):
+        raise InputError(f"{place}: the labels of a sentence are a list of strings, not {labels!r:.40}")
+    for t, label in enumerate(labels, 1):
+        if not isinstance(label, str) or not label:
+            raise InputError(f"{place}, token {t}: a label is a string, not {label!r:.40}; write its name")
+    return list(map(str, labels))
+
 
 Sentences = Iterable[Sequence[str]]
 Mode = Literal["strict"] | None
@@ -202,7 +261,7 @@ def _check_options(scheme: str | None, mode: str | None) -> None:
 def _segments(labels: Sequence[str], scheme: str | None, mode: str | None, place: str) -> list[Span]:
     for label in dict.fromkeys(labels):
         try:
-            read_tag(label, scheme)
+            parse_tag(label, scheme)
         except InputError:
             where, schemes = f"{place}, token {labels.index(label) + 1}", scheme or ", ".join(SEGMENT_SCHEMES)
             raise InputError(f"{where}: label {label!r} is not of scheme {schemes}; {_advice(label)}") from None
@@ -221,7 +280,7 @@ def _advice(label: str) -> str:
 
 def _is_tag(label: str) -> bool:
     try:
-        return bool(read_tag(label))
+        return bool(parse_tag(label))
     except InputError:
         return False
 
@@ -231,7 +290,7 @@ def strict_spans(labels: Sequence[str], scheme: str) -> Iterator[Span]:
 
     Raises InputError for a label that is not of the scheme.
     """
-    tags = [NO_TAG, *(read_tag(label, scheme) for label in labels), NO_TAG]
+    tags = [OUTSIDE_TAG, *(parse_tag(label, scheme) for label in labels), OUTSIDE_TAG]
     t = 1
     while t < len(tags) - 1:
         start = t

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from structperc.errors import InputError
 
-TOGETHER = 2**22  # numbers of one chunk of bootstrap samples: 32 MiB
+CHUNK_NUMBERS = 2**22  # numbers of one chunk of bootstrap samples: 32 MiB
 
 
 class McNemar(NamedTuple):
@@ -101,7 +101,7 @@ def paired_bootstrap(a: np.ndarray, b: np.ndarray, samples: int = 10_000, seed: 
     """
     D, draw = a.shape[1], np.random.default_rng(seed)
     differences = np.empty(samples)
-    for start in range(0, samples, chunk := max(1, TOGETHER // D)):
+    for start in range(0, samples, chunk := max(1, CHUNK_NUMBERS // D)):
         n = min(chunk, samples - start)
         times = draw.multinomial(D, np.full(D, 1 / D), n).astype(np.float64)  # how often each document is drawn
         differences[start : start + n] = _mean_f1(times, b) - _mean_f1(times, a)

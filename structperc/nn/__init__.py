@@ -11,6 +11,6 @@ pieces.py       which pieces of words are the first ones, rows for a model, mini
 
 from structperc.nn.chain_head import ChainHead, Confidence
 from structperc.nn.crf import CRF
-from structperc.nn.pieces import TokenCollator, first_pieces, word_rows
+from structperc.nn.subwords import TokenCollator, first_subwords, tokenize_words
 
-__all__ = ["ChainHead", "Confidence", "CRF", "first_pieces", "word_rows", "TokenCollator"]
+__all__ = ["ChainHead", "Confidence", "CRF", "first_subwords", "tokenize_words", "TokenCollator"]

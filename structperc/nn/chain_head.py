@@ -19,13 +19,22 @@ from structperc.chain import (
     viterbi,
 )
 from structperc.chain.lattices import full_precision as upcast
-from structperc.criteria import Criterion, Likelihood, compared, full_precision, no_candidates
+from structperc.criteria import CRFLoss, Criterion, compared, empty_candidates, full_precision
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError, InvalidScore
-from structperc.nn.checks import check_gold, check_legal, check_logits, check_shapes
-from structperc.nn.label_names import check_state, label_set, to_state
-from structperc.nn.places import SKIPPED, Places
-from structperc.nn.text import Text, batch_of
+from structperc.nn.inputs import (
+    IGNORE_INDEX,
+    RowWords,
+    TokenPositions,
+    build_batch,
+    check_gold,
+    check_legal,
+    check_logits,
+    check_shapes,
+    check_state,
+    label_set,
+    to_state,
+)
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature, nonlocal_scores
 from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
 
@@ -49,9 +58,9 @@ class ChainHead(nn.Module):
 
     Tokens are the positions that `mask` keeps and whose gold label is not -100. A chain goes from token to token
     wherever they stand: past padding on either side, special tokens and further pieces of words. At prediction there is
-    no gold, so that `mask` must then mark the same positions, see `first_pieces`. What is computed from logits of half
-    precision, also under autocast, is float32. A row without tokens has loss 0 and no labels. So has a row without any
-    legal labelling loss 0, without a gradient; its labels are 0, its probabilities 0, its score -inf.
+    no gold, so that `mask` must then mark the same positions, see `first_subwords`. What is computed from logits of
+    half precision, also under autocast, is float32. A row without tokens has loss 0 and no labels. So has a row without
+    any legal labelling loss 0, without a gradient; its labels are 0, its probabilities 0, its score -inf.
 
     Logits that are +inf or NaN at a token make the loss of their row NaN, and its probabilities in `marginals`. What
     searches for labels refuses them on a CPU; on other devices, which would be waited for, the labels of the row are 0,
@@ -85,9 +94,9 @@ class ChainHead(nn.Module):
     ) -> None:
         super().__init__()
         self.labels = label_set(labels, scheme)
-        self.criterion = criterion or Likelihood()
+        self.criterion = criterion or CRFLoss()
         self.nonlocal_features = nn.ModuleList(nonlocal_features)
-        needed = max(1, self.criterion.rivals_needed)
+        needed = max(1, self.criterion.min_candidates)
         self.search = search or KBest(20 if nonlocal_features else needed)
         self.decoder = decoder or KBest(100)
         self._check_parts()
@@ -126,7 +135,7 @@ class ChainHead(nn.Module):
         gold: Tensor,
         mask: Tensor | None = None,
         *,
-        words: Text | None = None,
+        words: RowWords | None = None,
         sentences: Tensor | None = None,
         reduction: Reduction = "mean",
     ) -> Tensor:
@@ -150,7 +159,7 @@ class ChainHead(nn.Module):
         looked_at = logits.device.type == "cpu" and not torch.compiler.is_compiling()
         if looked_at:
             check_gold(gold, kept, self.labels)
-        places = Places.of(kept)
+        places = TokenPositions.of(kept)
         batch = self._batch(places, gold.where(kept, 0), sentences, words)
         if looked_at:
             check_legal(batch, self.labels, places)
@@ -186,8 +195,8 @@ class ChainHead(nn.Module):
 
     @torch.no_grad()
     def _searched_for(self, lattice: Lattice, gold: Tensor) -> Candidates:
-        if not self.criterion.rivals_needed:
-            return no_candidates(lattice)
+        if not self.criterion.min_candidates:
+            return empty_candidates(lattice)
         return self.search(self.criterion.augment(lattice, gold))
 
     # -- labelling -------------------------------------------------------------------------------------------
@@ -198,7 +207,7 @@ class ChainHead(nn.Module):
         logits: Tensor,
         mask: Tensor | None = None,
         *,
-        words: Text | None = None,
+        words: RowWords | None = None,
         sentences: Tensor | None = None,
     ) -> Tensor:
         """Return the best labels (B, T) int64, -100 where there is no token; arguments and errors as in `forward`.
@@ -217,7 +226,7 @@ class ChainHead(nn.Module):
         k: int,
         mask: Tensor | None = None,
         *,
-        words: Text | None = None,
+        words: RowWords | None = None,
         sentences: Tensor | None = None,
     ) -> Candidates:
         """Return the k best labellings, best first: labels (B, k, T), -100 where there is no token or no labelling.
@@ -227,9 +236,9 @@ class ChainHead(nn.Module):
         """
         places, batch, lattice = self._read(logits, mask, words, sentences)
         labels, scores, valid = self._ranked(logits, places, batch, lattice, k)
-        return Candidates(places.back(labels).where(valid[:, :, None], SKIPPED), scores, valid)
+        return Candidates(places.back(labels).where(valid[:, :, None], IGNORE_INDEX), scores, valid)
 
-    def _ranked(self, logits: Tensor, places: Places, batch: Batch, lattice: Lattice, k: int) -> Candidates:
+    def _ranked(self, logits: Tensor, places: TokenPositions, batch: Batch, lattice: Lattice, k: int) -> Candidates:
         """The k best labellings of the chains, by total score."""
         several = max(k, self.decoder.k) if self.nonlocal_features else k
         labels, scores, valid = self._search(lambda lattice: kbest(lattice, several), logits, places, lattice)
@@ -240,7 +249,9 @@ class ChainHead(nn.Module):
             labels, scores, valid = labels[:, :k], scores[:, :k], valid[:, :k]
         return Candidates(labels, scores, valid)
 
-    def _search(self, search: Callable[[Lattice], Found], logits: Tensor, places: Places, lattice: Lattice) -> Found:
+    def _search(
+        self, search: Callable[[Lattice], Found], logits: Tensor, places: TokenPositions, lattice: Lattice
+    ) -> Found:
         """Return the result of a search; an error for invalid scores names row, position and label of the logits."""
         try:
             return search(lattice)
@@ -279,9 +290,9 @@ class ChainHead(nn.Module):
     # -- how it is done --------------------------------------------------------------------------------------
 
     def _read(
-        self, logits: Tensor, mask: Tensor | None, words: Text | None, sentences: Tensor | None
-    ) -> tuple[Places, Batch, Lattice]:
-        places = Places.of(self._kept(logits, mask, None))
+        self, logits: Tensor, mask: Tensor | None, words: RowWords | None, sentences: Tensor | None
+    ) -> tuple[TokenPositions, Batch, Lattice]:
+        places = TokenPositions.of(self._kept(logits, mask, None))
         batch = self._batch(places, None, sentences, words)
         return places, batch, self._lattice(logits, places, batch)
 
@@ -289,22 +300,26 @@ class ChainHead(nn.Module):
         """(B, T) bool, the tokens."""
         check_shapes(logits, mask, gold, len(self.labels))
         kept = torch.ones_like(logits[:, :, 0], dtype=torch.bool) if mask is None else mask != 0
-        return kept if gold is None else kept & (gold != SKIPPED)
+        return kept if gold is None else kept & (gold != IGNORE_INDEX)
 
-    def _batch(self, places: Places, gold: Tensor | None, sentences: Tensor | None, words: Text | None) -> Batch:
+    def _batch(
+        self, places: TokenPositions, gold: Tensor | None, sentences: Tensor | None, words: RowWords | None
+    ) -> Batch:
         if self.nonlocal_features and words is None:
             name = type(self.nonlocal_features[0]).__name__
             raise InputError(f"words: {name} reads the words of the tokens; give a list of them for each row")
-        return batch_of(places, gold, sentences, words if self.nonlocal_features else None)
+        return build_batch(places, gold, sentences, words if self.nonlocal_features else None)
 
-    def _lattice(self, logits: Tensor, places: Places, batch: Batch) -> Lattice:
+    def _lattice(self, logits: Tensor, places: TokenPositions, batch: Batch) -> Lattice:
         """The scores of the chains as the criterion reads them; what the tag scheme forbids is -inf."""
         start, end = upcast(self.start_transitions), upcast(self.end_transitions)
         unary = upcast(places.chain(logits)).where(places.real[:, :, None], 0)  # what is no token may be anything
         unary = unary + torch.where(batch.first[:, :, None], start, 0) + torch.where(batch.last[:, :, None], end, 0)
         lattice = Lattice(unary, self.transitions[None, None], places.lengths)
         lattice = self.constraints(lattice, batch.first, batch.last)
-        return self.criterion.reads(separate(lattice, batch.first) if self.criterion.separate else lattice)
+        return self.criterion.transform_lattice(
+            separate(lattice, batch.first) if self.criterion.independent_sentences else lattice
+        )
 
     def _nonlocal(self, batch: Batch, labels: Tensor, valid: Tensor) -> Tensor:
         features = [cast(NonlocalFeature, feature) for feature in self.nonlocal_features]
@@ -312,12 +327,12 @@ class ChainHead(nn.Module):
 
     def _check_parts(self) -> None:
         name = type(self.criterion).__name__
-        if self.search.k < self.criterion.rivals_needed:
-            wanted = self.criterion.rivals_needed
+        if self.search.k < self.criterion.min_candidates:
+            wanted = self.criterion.min_candidates
             raise InputError(f"search.k is {self.search.k}, but {name} compares gold with rivals: set it >= {wanted}")
         if self.nonlocal_features and self.criterion.unit == "sentence":
             raise InputError(f"{name}: its unit is sentence, but non-local features compare sentences: leave it out")
-        if self.criterion.separate and self.criterion.unit != "sentence":
+        if self.criterion.independent_sentences and self.criterion.unit != "sentence":
             raise InputError(f"{name}: local_unit sentence is learned online, by taggers alone; leave it out")
         for feature in self.nonlocal_features:
             if isinstance(feature, GlobalFeature):

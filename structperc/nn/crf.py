@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from structperc.chain import log_partition, path_score, viterbi
 from structperc.chain.lattices import full_precision
 from structperc.errors import InputError
-from structperc.nn.places import Places
+from structperc.nn.inputs import TokenPositions
 from structperc.structures import Lattice
 
 Reduction = Literal["none", "sum", "mean", "token_mean"]
@@ -81,10 +81,10 @@ class CRF(nn.Module):
         labels = viterbi(lattice)[1].tolist()
         return [row[:length] for row, length in zip(labels, places.lengths.tolist(), strict=True)]
 
-    def _lattice(self, emissions: Tensor, mask: Tensor | None) -> tuple[Places, Lattice]:
+    def _lattice(self, emissions: Tensor, mask: Tensor | None) -> tuple[TokenPositions, Lattice]:
         logits = self._rows(emissions)
         kept = torch.ones_like(logits[:, :, 0], dtype=torch.bool) if mask is None else self._rows(mask) != 0
-        places = Places.of(kept)
+        places = TokenPositions.of(kept)
         unary, steps = full_precision(places.chain(logits)), torch.arange(kept.shape[1], device=kept.device)
         start, end = full_precision(self.start_transitions), full_precision(self.end_transitions)
         last = (steps == places.lengths[:, None] - 1)[:, :, None]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.nonlocal_features.segments import CandidateSegments
-from structperc.own_parts import place_of
+from structperc.user_code import class_location
 
 
 class NonlocalFeature(nn.Module, ABC):
@@ -46,10 +46,10 @@ class NonlocalFeature(nn.Module, ABC):
             )
         names = self.names(labels.type_names)
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise InputError(f"{place_of(type(self), 'names')} must return a list of strings, not {names!r}")
+            raise InputError(f"{class_location(type(self), 'names')} must return a list of strings, not {names!r}")
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(f"{place_of(type(self), 'names')} must return each name once; {twice!r} comes again")
+            raise InputError(f"{class_location(type(self), 'names')} must return each name once; {twice!r} comes again")
         self.weight = nn.Parameter(torch.zeros(len(names)))
 
     def forward(self, segments: CandidateSegments) -> Tensor:

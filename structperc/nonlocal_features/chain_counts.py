@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.jit import kernel, subkernel_no_alloc
 
 
 @kernel
@@ -22,7 +22,7 @@ def counted_chains(bounds, starts, stops, types, connects, first, C):  # type: i
     return counts
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _connected(start, stop, connects, first):  # type: ignore[no-untyped-def]
     """Whether the tokens between two segments, at least one, are connectors, and all are of one sentence."""
     for t in range(start, stop):
@@ -31,7 +31,7 @@ def _connected(start, stop, connects, first):  # type: ignore[no-untyped-def]
     return stop > start and not first[stop]
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _close(members, counts):  # type: ignore[no-untyped-def]
     """Count the pairs of a chain with members (C,) of each type, and begin another one."""
     C, column = len(members), 0

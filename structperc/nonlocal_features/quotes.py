@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from structperc.data.lexicon import LowerCaseLexicon
-from structperc.data.segments import spans
+from structperc.data.tag_schemes import spans
 from structperc.data.words import DIGIT, LOWER, QUOTE, UPPER, word_kind
 from structperc.errors import InputError
 from structperc.nonlocal_features.global_feature import GlobalFeature, Occurrences, name_numbers

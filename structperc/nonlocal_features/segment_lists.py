@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.jit import kernel, subkernel_no_alloc
 
 FEW = 16  # segments of a labelling for which there is room at first
 
@@ -29,7 +29,7 @@ def listed_segments(labels, valid, lengths, first, types, opening):  # type: ign
     return bounds, found[0, :n], found[1, :n], found[2, :n]
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _read(labels, length, first, types, opening, at, found, n):  # type: ignore[no-untyped-def]
     """Write the segments of labels (T,), whose first token is at a place, after the n that are found; -> how many."""
     within, before = False, 0

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from structperc.data.labels import LabelSet
-from structperc.data.segment_masks import opening_tokens, shift
+from structperc.data.segment_masks import segment_starts, shift
 from structperc.nonlocal_features.arrays import SegmentLists, StringCounts
 from structperc.nonlocal_features.spans import Spans, find_spans
 from structperc.nonlocal_features.strings import Strings
@@ -79,7 +79,7 @@ class CandidateSegments:
     def text(self) -> Text:
         """The stretches of tokens that may be segments. Work is O(K) for each token at which labellings differ."""
         T, varies = self.labels.shape[2], self.labellings.varies
-        opening = opening_tokens(self.labellings.reference, self.label_set)
+        opening = segment_starts(self.labellings.reference, self.label_set)
         parted = self.batch.first | (opening & ~varies & ~shift(varies, 1, False))
         places = varies.flatten().nonzero().squeeze(1)
         columns = self.labellings.labels[places // T, :, places % T]

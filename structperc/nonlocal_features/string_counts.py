@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.jit import kernel, subkernel_no_alloc
 from structperc.nonlocal_features.hashes import BASE
 
 
@@ -39,7 +39,7 @@ def counted_strings(bounds, starts, stops, types, words, C):  # type: ignore[no-
     return phrase, subphrase, majority, superphrase
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _number(words, start, stop):  # type: ignore[no-untyped-def]
     """Return the number of a string of words. Different ones share it as rarely as in `Hashes`."""
     number = 0
@@ -48,7 +48,7 @@ def _number(words, start, stop):  # type: ignore[no-untyped-def]
     return number
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _hold(numbers, order, types, strings, held):  # type: ignore[no-untyped-def]
     """Write the different numbers, ascending, and how many segments of each type have each of them; -> how many."""
     G = 0
@@ -61,7 +61,7 @@ def _hold(numbers, order, types, strings, held):  # type: ignore[no-untyped-def]
     return G
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _count_alike(held, phrase, majority):  # type: ignore[no-untyped-def]
     """Count the segments of one string, held (C,) of each type, as `PhraseConsistency` and `MajorityPhrase` do."""
     C, column = len(held), 0
@@ -78,7 +78,7 @@ def _count_alike(held, phrase, majority):  # type: ignore[no-untyped-def]
                 majority[own * C + most] += held[own]
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _count_majorities(held, votes, superphrase):  # type: ignore[no-untyped-def]
     """Count the segments of one string as `MajoritySuperphrase` does: votes (C,) are those of the others."""
     C = len(held)
@@ -88,7 +88,7 @@ def _count_majorities(held, votes, superphrase):  # type: ignore[no-untyped-def]
             superphrase[own * C + most] += held[own]
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _most(votes, own):  # type: ignore[no-untyped-def]
     """Return the type with most votes (C,), of several the own one, else the first; -1 without votes."""
     most, votes_for = own, votes[own]
@@ -98,7 +98,7 @@ def _most(votes, own):  # type: ignore[no-untyped-def]
     return most if votes_for else -1
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _vote(starts, stops, types, first, E, words, strings, held, votes, seen, sizes, subphrase):  # type: ignore[no-untyped-def]
     """Count pairs of segments as `SubphraseConsistency` does.
 
@@ -127,7 +127,7 @@ def _vote(starts, stops, types, first, E, words, strings, held, votes, seen, siz
         sizes[stops[e] - starts[e]] = False
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _place(strings, number):  # type: ignore[no-untyped-def]
     """Return the place of a number in strings (G,), ascending, or -1."""
     low, high = 0, len(strings)

@@ -8,6 +8,6 @@ mixtures.py    what several processes have moved, mixed
 arrays.py      what these read and write
 """
 
-from structperc.online.learner import Learned, OnlineLearner, SequenceLearner, joined, move
+from structperc.online.learner import BatchResult, OnlineLearner, SequenceLearner, merge_results, update_local_weights
 
-__all__ = ["Learned", "SequenceLearner", "OnlineLearner", "joined", "move"]
+__all__ = ["BatchResult", "SequenceLearner", "OnlineLearner", "merge_results", "update_local_weights"]

@@ -15,11 +15,11 @@ tensors/, cpu/, cuda/       the implementations: the reference, numba, Triton
 """
 
 from structperc.ops.best import best_before_and_after, push_back
-from structperc.ops.declare import implementation
 from structperc.ops.expectations import expectations
 from structperc.ops.following import following_shares, log_following
 from structperc.ops.kbest import kbest
 from structperc.ops.paths import path_counts, path_score
+from structperc.ops.registration import implementation
 from structperc.ops.sampling import sample
 from structperc.ops.tensors.scans import any_invalid
 from structperc.ops.viterbi import viterbi

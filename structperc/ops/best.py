@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structperc.ops.declare import by_tensors, declare
+from structperc.ops.registration import by_tensors, declare
 from structperc.ops.tensors.best import best_before_and_after as reference
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from structperc.ops.declare import by_tensors, declare
+from structperc.ops.registration import by_tensors, declare
 from structperc.ops.tensors.expectations import expectations as reference
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from structperc.ops.declare import declare
+from structperc.ops.registration import declare
 
 
 def _shapes(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:

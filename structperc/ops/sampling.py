@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from structperc.ops.declare import declare
+from structperc.ops.registration import declare
 
 
 def _shapes(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:

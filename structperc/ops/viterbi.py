@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from structperc.ops.declare import declare
+from structperc.ops.registration import declare
 
 
 def _shapes(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

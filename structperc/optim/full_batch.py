@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 
 from structperc.errors import InputError
-from structperc.optim.served import ServedWeights
+from structperc.optim.base import BaseOptimizer
 
 
 class Diverged(InputError):  # noqa: N818 - what has happened, as a sentence says it
     """An objective or gradient that is not a number, or infinite. The message says where and what to change."""
 
 
-class FullBatch(ServedWeights):
+class FullBatch(BaseOptimizer):
     """Base: a step evaluates objective and full gradient once, then puts the next weights to evaluate in place.
 
     This is reverse communication: what other libraries write as loops around evaluations (line searches) is kept
@@ -31,11 +31,11 @@ class FullBatch(ServedWeights):
     """
 
     full_batch = True
-    finishes = True
-    advice = "set a smaller C of the prior"  # against divergence
+    can_stop = True
+    divergence_hint = "set a smaller C of the prior"  # against divergence
 
     def __init__(self, params: Iterable[Any], options: dict[str, Any]) -> None:
-        progress = {"evaluations": 0, "objective": None, "lowest": None, "finished": None, "news": None}
+        progress = {"evaluations": 0, "objective": None, "lowest": None, "stop_reason": None, "status": None}
         super().__init__(params, {**options, **progress})
         if len(self.param_groups) > 1:
             raise InputError(f"{type(self).__name__} takes one group of parameters, got {len(self.param_groups)}")
@@ -43,17 +43,17 @@ class FullBatch(ServedWeights):
     # -- what is reported ------------------------------------------------------------------------------------
 
     @property
-    def finished(self) -> str | None:
+    def stop_reason(self) -> str | None:
         """The reason why there is nothing left to do, in plain words; None while there is.
 
         Further steps change nothing.
         """
-        return self.param_groups[0]["finished"]
+        return self.param_groups[0]["stop_reason"]
 
     @property
-    def news(self) -> str | None:
+    def status(self) -> str | None:
         """One line about the last step; None before the first."""
-        return self.param_groups[0]["news"]
+        return self.param_groups[0]["status"]
 
     @property
     def objective(self) -> float | None:
@@ -79,7 +79,7 @@ class FullBatch(ServedWeights):
             raise RuntimeError(f"{type(self).__name__} needs the objective: call step(closure)")
         with torch.enable_grad():
             returned = closure()
-        if self.finished is None:
+        if self.stop_reason is None:
             self._take(float(returned))
         return returned
 
@@ -106,20 +106,20 @@ class FullBatch(ServedWeights):
         """Sets the news: the objective, and `text`."""
         group = self.param_groups[0]
         values = f"objective {group['objective']:.9g}, lowest {group['lowest']:.9g}"
-        group["news"] = f"evaluation {group['evaluations']}: {values}; {text}"
+        group["status"] = f"evaluation {group['evaluations']}: {values}; {text}"
 
     def _finish(self, reason: str) -> None:
-        self.param_groups[0]["finished"] = reason
-        self.swap_in()
+        self.param_groups[0]["stop_reason"] = reason
+        self.use_evaluation_weights()
 
     def _check(self, objective: float, gradient: Tensor) -> None:
         """Diverged, with the best weights in place, unless both are finite."""
         name = f"{type(self).__name__}, evaluation {self.param_groups[0]['evaluations']}"
         try:
-            check_finite(objective, name, self.advice)
-            check_finite(gradient, name, self.advice, "gradient")
+            check_finite(objective, name, self.divergence_hint)
+            check_finite(gradient, name, self.divergence_hint, "gradient")
         except Diverged:
-            self.swap_in()
+            self.use_evaluation_weights()
             raise
 
     # -- weights ---------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class FullBatch(ServedWeights):
             else:
                 best.copy_(p)
 
-    def _served(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
+    def _evaluation_weights(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
         return self.state[p].get("best")
 
     def _parameters(self) -> list[Tensor]:
@@ -160,15 +160,15 @@ def flat_gradient(p: Tensor) -> Tensor:
     return (p.grad.to_dense() if p.grad.is_sparse else p.grad).reshape(-1)
 
 
-def check_finite(value: float | Tensor, where: str, advice: str, what: str = "objective") -> None:
-    """Raise Diverged, with `where` it happened and `advice` what to change, unless the value is finite everywhere."""
+def check_finite(value: float | Tensor, where: str, divergence_hint: str, what: str = "objective") -> None:
+    """Raise Diverged, which names `where` and gives `divergence_hint`, unless the value is finite everywhere."""
     ends = value.aminmax() if isinstance(value, Tensor) else (value,)  # NaN where any number is: one pass, no copies
     if not all(math.isfinite(end) for end in ends):
         kind = "not finite" if isinstance(value, Tensor) and value.numel() > 1 else float(value)
-        raise Diverged(f"{where}: the {what} is {kind}: {advice}")
+        raise Diverged(f"{where}: the {what} is {kind}: {divergence_hint}")
 
 
-def settled(values: list[float], value: float, period: int, tolerance: float) -> bool:
+def has_converged(values: list[float], value: float, period: int, tolerance: float) -> bool:
     """Add an objective to the last `period` ones, in place; return whether it fell by too little over them.
 
     The rule is that of CRFsuite's L-BFGS: (f[k - period] - f[k]) / |f[k]| < tolerance.

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from structperc.errors import InputError
-from structperc.optim.averaged import AveragedOptimizer
+from structperc.optim.perceptron import AveragedOptimizer
 
 
 class GPD(AveragedOptimizer):
@@ -26,7 +26,7 @@ class GPD(AveragedOptimizer):
         InputError: lr or decay_steps is not positive.
     """
 
-    advice = "set a smaller lr"  # against divergence
+    divergence_hint = "set a smaller lr"  # against divergence
 
     def __init__(self, params: Iterable[Any], lr: float, decay_steps: float, average: bool = False) -> None:
         for name, value in {"lr": lr, "decay_steps": decay_steps}.items():

@@ -7,9 +7,8 @@ import torch
 from torch import Tensor
 
 from structperc.errors import InputError
-from structperc.optim.limited_memory import dot
+from structperc.optim.lbfgs import QuasiNewton, dot
 from structperc.optim.line_search import Backtracking
-from structperc.optim.quasi_newton import QuasiNewton
 
 
 class OWLQN(QuasiNewton):
@@ -36,7 +35,7 @@ class OWLQN(QuasiNewton):
         InputError: an option out of its range; more than one group of parameters.
     """
 
-    advice = "set a smaller C"
+    divergence_hint = "set a smaller C"
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from structperc.errors import InputError
-from structperc.optim.averaged import AveragedOptimizer, Pace, squared_norm
+from structperc.optim.perceptron import AveragedOptimizer, StepSizeRule, squared_norm
 
 
 class PassiveAggressive(AveragedOptimizer):
@@ -43,11 +43,11 @@ class PassiveAggressive(AveragedOptimizer):
             raise InputError(f"PassiveAggressive: C must be > 0, got {C}")
         super().__init__(params, {"variant": variant, "C": C}, average)
 
-    def pace(self) -> Pace:
+    def step_size_rule(self) -> StepSizeRule:
         """Return the step size of the variant."""
         group = self.param_groups[0]
         variant, C = group["variant"], float(group["C"])
-        return Pace(_size, (1 / (2 * C) if variant == "PA-II" else 0.0, C if variant == "PA-I" else math.inf))
+        return StepSizeRule(_size, (1 / (2 * C) if variant == "PA-II" else 0.0, C if variant == "PA-I" else math.inf))
 
     def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float | Tensor:
         if loss is None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from structperc.errors import InputError
-from structperc.optim.full_batch import FullBatch, settled
+from structperc.optim.full_batch import FullBatch, has_converged
 
 
 class QuickProp(FullBatch):
@@ -41,7 +41,7 @@ class QuickProp(FullBatch):
         InputError: an option out of its range; more than one group of parameters.
     """
 
-    advice = "set a smaller lr"
+    divergence_hint = "set a smaller lr"
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class QuickProp(FullBatch):
         if group["evaluations"] == 1:
             return False
         lowest = min([objective, *group["values"][-1:]])
-        return settled(group["values"], lowest, group["period"], group["tolerance"])
+        return has_converged(group["values"], lowest, group["period"], group["tolerance"])
 
     def _reason(self) -> str:
         group = self.param_groups[0]

@@ -9,31 +9,31 @@ epoch_bar.py, logged.py                one line for all epochs; what is logged, 
 
 from typing import TYPE_CHECKING
 
-from structperc.on_first_use import on_first_use
-from structperc.reports.table import markdown_table, text_table
+from structperc.lazy_imports import lazy_imports
+from structperc.reports.tables import markdown_table, text_table
 
 if TYPE_CHECKING:
-    from structperc.reports.epoch_bar import EpochBar
-    from structperc.reports.figures import plot_lists, plot_weights
-    from structperc.reports.writing import check_figure, check_targets, write_csv, write_figure
+    from structperc.reports.figures import plot_nbest, plot_weights
+    from structperc.reports.output_files import check_figure, check_targets, write_csv, write_figure
+    from structperc.reports.training_progress import EpochBar
 
 __all__ = [
     "text_table",
     "markdown_table",
     "EpochBar",
     "plot_weights",
-    "plot_lists",
+    "plot_nbest",
     "check_targets",
     "check_figure",
     "write_csv",
     "write_figure",
 ]
 
-__getattr__ = on_first_use(  # these need Lightning, or matplotlib
+__getattr__ = lazy_imports(  # these need Lightning, or matplotlib
     __name__,
     {
-        "structperc.reports.epoch_bar": ["EpochBar"],
-        "structperc.reports.figures": ["plot_weights", "plot_lists"],
-        "structperc.reports.writing": ["check_targets", "check_figure", "write_csv", "write_figure"],
+        "structperc.reports.training_progress": ["EpochBar"],
+        "structperc.reports.figures": ["plot_weights", "plot_nbest"],
+        "structperc.reports.output_files": ["check_targets", "check_figure", "write_csv", "write_figure"],
     },
 )

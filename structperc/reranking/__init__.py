@@ -18,7 +18,7 @@ on the average, by the costs of candidate_cost.py.
 
 from typing import TYPE_CHECKING
 
-from structperc.on_first_use import on_first_use
+from structperc.lazy_imports import lazy_imports
 from structperc.reranking.boosting import Boosting
 from structperc.reranking.candidate_cost import CandidateCost, SegmentCost, TokenCost
 from structperc.reranking.examples import Examples
@@ -57,7 +57,7 @@ __all__ = [
     "MinimumRisk",
 ]
 
-__getattr__ = on_first_use(  # these need Lightning
+__getattr__ = lazy_imports(  # these need Lightning
     __name__,
     {
         "structperc.reranking.reranker": ["Reranker"],

@@ -20,14 +20,14 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from structperc.batching.processes import alone
-from structperc.batching.resumable import ResumableOrder
-from structperc.batching.sequence_data import SequenceData
+from structperc.datamodules.base import SequenceDataModule
+from structperc.datamodules.distributed import single_process
+from structperc.datamodules.sampler import ResumableSampler
 from structperc.errors import InputError
 from structperc.progress import bar
+from structperc.signals import delay_interrupt
 from structperc.structures import Batch
-from structperc.taggers.loss_tagger import LossTagger
-from structperc.termination import interruption_later
+from structperc.taggers.learning import LossTagger
 
 FIRST = 2**31  # pass i sees the order of epoch FIRST + i, which no training reaches: no epoch's order is repeated
 
@@ -35,7 +35,7 @@ Weights = dict[str, Tensor]  # by parameter name
 
 
 def bayes_point(
-    tagger: LossTagger, data: SequenceData, passes: int = 10, processes: int = 1, show: bool = False
+    tagger: LossTagger, data: SequenceDataModule, passes: int = 10, processes: int = 1, show: bool = False
 ) -> Weights:
     """Return the mean of each parameter's final weights, by name, over several single passes.
 
@@ -101,8 +101,8 @@ class BayesPoint(pl.Callback):
         if trainer.ckpt_path or trainer.global_step:
             return
         show = getattr(trainer.progress_bar_callback, "is_enabled", False)
-        data: SequenceData = trainer.datamodule  # type: ignore[attr-defined]
-        with alone():
+        data: SequenceDataModule = trainer.datamodule  # type: ignore[attr-defined]
+        with single_process():
             write(pl_module, bayes_point(pl_module, data, self.passes, self.processes, show))  # type: ignore[arg-type]
 
 
@@ -135,22 +135,22 @@ def write(module: nn.Module, weights: Weights) -> None:
 # -- one pass ------------------------------------------------------------------------------------------------
 
 
-def one_pass(tagger: LossTagger, data: SequenceData, start: Weights, number: int) -> Weights:
+def one_pass(tagger: LossTagger, data: SequenceDataModule, start: Weights, number: int) -> Weights:
     """Return the tagger's own weights after pass `number`; the next pass overwrites them."""
     seed_all(data.seed, FIRST + number)
     write(tagger, start)
     tagger.on_train_epoch_start()
     optimizer = tagger.new_optimizer()
-    tagger.learn_with(optimizer, data)
+    tagger.bind_optimizer(optimizer, data)
     for batch in batches(data, FIRST + number):
         take_step(tagger, optimizer, tagger.transfer_batch_to_device(batch, tagger.device, 0))
     return learning_parameters(tagger)
 
 
-def batches(data: SequenceData, epoch: int) -> Iterator[Batch]:
+def batches(data: SequenceDataModule, epoch: int) -> Iterator[Batch]:
     """Yield the mini-batches of an epoch of training, on the tagger's device."""
     loader = data.train_dataloader()
-    assert isinstance(loader.sampler, ResumableOrder)
+    assert isinstance(loader.sampler, ResumableSampler)
     loader.sampler.set_epoch(epoch)
     return iter(loader)
 
@@ -237,7 +237,7 @@ def launch(work: Work, number: int) -> tuple[BaseProcess, Connection]:
     context = get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=send_result, args=(theirs, work, number), daemon=True)
-    with interruption_later():
+    with delay_interrupt():
         process.start()
     theirs.close()  # so that the pipe ends with the process
     return process, ours

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.special import logsumexp
 from torch import Tensor
 
-from structperc.criteria import Exponential
+from structperc.criteria import ExponentialLoss
 from structperc.errors import InputError
 from structperc.reranking.examples import Examples
 from structperc.reranking.ranker import Ranker, within
@@ -88,9 +88,9 @@ class Boosting(Ranker):
         return loss
 
     @property
-    def criterion(self) -> Exponential:
+    def criterion(self) -> ExponentialLoss:
         """The loss of a list, ExpLoss, as a criterion."""
-        return Exponential()
+        return ExponentialLoss()
 
     @property
     def used(self) -> Tensor:

@@ -7,9 +7,8 @@ from torch import Tensor
 
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.metrics.f_measure import check_gamma
-from structperc.metrics.segments import opened_segments
-from structperc.metrics.sentences import SentenceBoundaries, sentence_boundaries
+from structperc.metrics.accuracy import SentenceBoundaries, sentence_boundaries
+from structperc.metrics.segments import check_beta, opened_segments
 from structperc.structures import Batch, real_tokens
 
 
@@ -41,15 +40,15 @@ class SegmentCost(CandidateCost):
     that of each sequence by itself, not of the counts of a corpus, of which F is no mean.
 
     Args:
-        gamma: weight of recall against precision; 1 is F1.
+        beta: weight of recall against precision; 1 is F1.
 
     Raises:
-        InputError: gamma is not positive; in a call: labels without segments.
+        InputError: beta is not positive; in a call: labels without segments.
     """
 
-    def __init__(self, gamma: float = 1.0) -> None:
-        check_gamma(gamma)
-        self.gamma = gamma
+    def __init__(self, beta: float = 1.0) -> None:
+        check_beta(beta)
+        self.beta = beta
 
     def __call__(self, batch: Batch, labellings: Tensor, labels: LabelSet) -> Tensor:
         """Return 1 - F (B, K, K) float64 between the segments of the labellings."""
@@ -62,8 +61,8 @@ class SegmentCost(CandidateCost):
         found = opened_segments(labellings.where(boundaries.real, 0), boundaries, labels)
         codes = torch.where(found.kind >= 0, found.kind * T + found.end, -1)
         number = (codes >= 0).sum(2).double()
-        weights = number.unsqueeze(2) + self.gamma**2 * number.unsqueeze(1)  # of chosen ones, of right ones
-        return torch.where(weights > 0, 1 - (1 + self.gamma**2) * in_common(codes) / weights, 0.0)
+        weights = number.unsqueeze(2) + self.beta**2 * number.unsqueeze(1)  # of chosen ones, of right ones
+        return torch.where(weights > 0, 1 - (1 + self.beta**2) * in_common(codes) / weights, 0.0)
 
 
 def in_common(codes: Tensor) -> Tensor:

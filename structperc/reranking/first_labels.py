@@ -8,19 +8,18 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import torch
 
-from structperc.batching.processes import share
-from structperc.data.corpus import Corpus
-from structperc.data.distinct import DistinctStrings, number_strings
-from structperc.data.schemes import fitting_schemes
-from structperc.data.tags import Scheme
-from structperc.data.typed import check_value
+from structperc.builder import Builder
+from structperc.class_paths import CLASS, LEARNED, OPTIONS, class_path_of
+from structperc.data.corpus import Corpus, Factorized, factorize
+from structperc.data.json_data import check_value
+from structperc.data.scheme_detection import legal_schemes
+from structperc.data.tag_schemes import Scheme
+from structperc.datamodules.distributed import share
 from structperc.errors import InputError
 from structperc.features import DocumentAttribute
 from structperc.features.documents import Extent, Lookup, PartBuilder
-from structperc.public_names import CLASS, LEARNED, OPTIONS, path_of
 from structperc.reranking.jackknife import JackKnife, TrainingPart
 from structperc.reranking.list_cache import unlearned_description
-from structperc.taggers.builder import Builder
 from structperc.taggers.tagger import Tagger
 
 TRAINING = "training_labels"  # the entry of a saved model for the labels of its training data
@@ -89,14 +88,14 @@ class FirstLabels(DocumentAttribute):
         known._training = corpus, models.tagger.labels.decode(labels)
         return known
 
-    def read(self, corpus: Corpus, lookup: Lookup) -> DistinctStrings:
+    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the label of each token. Raises InputError for a first model that was not trained."""
         if self.first is None or not self.first.fitted:
             raise InputError("FirstLabels: the first model is not trained; fit the features that it belongs to")
         if self._training is not None and corpus is self._training[0]:
-            return number_strings(self._training[1])
+            return factorize(self._training[1])
         own = corpus.by_sentence() if self.first.unit == "sentence" else corpus  # as the first model was trained
-        return number_strings(self.first.decided(own).labels)
+        return factorize(self.first.decided(own).labels)
 
     def start(self, corpus: Corpus) -> Self:
         """Return a copy that reads the labels of models that have not seen their documents in the training data.
@@ -123,7 +122,7 @@ class FirstLabels(DocumentAttribute):
 
     def to_json(self) -> dict[str, Any]:
         """Return the trained first model, or before that what it is."""
-        told = {CLASS: path_of(type(self)), OPTIONS: {}}
+        told = {CLASS: class_path_of(type(self)), OPTIONS: {}}
         if self.first is None or not self.first.fitted:
             own = self.first and [unlearned_description(self.first), self.first.features.state_dict_json()]
             return {**told, OPTIONS: {"first": own, "batch_size": self.batch_size, "seed": self.seed}}
@@ -137,7 +136,7 @@ class FirstLabels(DocumentAttribute):
         own = {name: tensor.numpy() for name, tensor in self.first.to_state()[1].items()}
         return own if self._kept is None else {**own, TRAINING: self._kept.labels}
 
-    def relearn(self, learned: Any, arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str) -> None:
+    def load_state(self, learned: Any, arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str) -> None:
         """Take back the first model and the labels of its training data. Raises InputError for anything else."""
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items() if name != TRAINING}
         try:
@@ -176,7 +175,7 @@ def _digest(corpus: Corpus, roles: Iterable[str]) -> str:
     """
     total = hashlib.sha256()
     for role in sorted(set(roles)):
-        values = number_strings(corpus.columns.get(role, []))
+        values = factorize(corpus.columns.get(role, []))
         total.update(f"{role}\0{chr(0).join(values.distinct)}\0".encode("utf-8", "surrogatepass"))
         total.update(values.numbers.astype(np.int32).tobytes())
     documents = np.repeat(corpus.documents, corpus.lengths)
@@ -192,5 +191,5 @@ def _within(first: Tagger | None) -> Extent:
 
 def _scheme(corpus: Corpus) -> Scheme:
     """The tag scheme of the labels of a corpus, "none" if they are no segments."""
-    fitting: Iterable[Any] = fitting_schemes(corpus.sentences_of(corpus.columns["label"]))
+    fitting: Iterable[Any] = legal_schemes(corpus.sentences_of(corpus.columns["label"]))
     return next(iter(fitting), "none")

@@ -11,9 +11,10 @@ from pytorch_lightning.trainer.states import TrainerFn
 from torch import Tensor
 from torch.optim import Optimizer
 
-from structperc.batching.sequence_data import SequenceData
+from structperc.builder import Builder
 from structperc.chain import KBest
-from structperc.data.typed import check_value
+from structperc.data.json_data import check_value
+from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import GlobalFeature
@@ -25,9 +26,8 @@ from structperc.reranking.ranked_lists import Found, RankedLists
 from structperc.reranking.ranker import Ranker
 from structperc.reranking.second_model import SecondModel
 from structperc.structures import Batch
-from structperc.taggers.builder import Builder
-from structperc.taggers.description import describe, described
-from structperc.taggers.model_files import required_entries
+from structperc.taggers.model_format import required_entries
+from structperc.taggers.serialization import describe, described
 from structperc.taggers.tagger import Tagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -38,7 +38,7 @@ class GlobalReranker(SecondModel):
 
     total score = w0 * first model's score + weights of the global features that a candidate has, or with votes the
     number of weight vectors that prefer the candidate. "Ranking Algorithms for Named-Entity Extraction: Boosting and
-    the Voted Perceptron". The paper's first model is a maximum-entropy tagger (`LocalLikelihood`); any tagger will do.
+    the Voted Perceptron". The paper's first model is a maximum-entropy tagger (`MEMMLoss`); any tagger will do.
 
     The strings that features look for are read off the training lists; lists, first models and features then stay as
     they are, and an epoch is the ranker's: so many rounds of boosting, or one pass of the perceptron. Which epoch is
@@ -60,7 +60,7 @@ class GlobalReranker(SecondModel):
     """
 
     saved_parts: ClassVar[tuple[str, ...]] = ("ranker", "search", "decoder", "nonlocal_features")
-    reads_lists = True
+    uses_candidate_lists = True
     scorer: FirstScore
     scoring: RankedLists
 
@@ -103,7 +103,7 @@ class GlobalReranker(SecondModel):
 
     # -- lists and their features ----------------------------------------------------------------------------
 
-    def read_text(self, data: SequenceData) -> None:
+    def read_text(self, data: SequenceDataModule) -> None:
         """Let features learn from the training text what they ask about words.
 
         Raises InputError for missing lexicons.
@@ -111,7 +111,7 @@ class GlobalReranker(SecondModel):
         for feature in self.global_features:
             feature.read(data.corpus("train").columns["word"])
 
-    def read_lists(self, data: SequenceData, progress: bool) -> dict[str, float]:
+    def read_lists(self, data: SequenceDataModule, progress: bool) -> dict[str, float]:
         """Read the features of the training lists; return the seconds that this took, as "features"."""
         started = time.perf_counter()
         assert self.lists is not None
@@ -151,7 +151,7 @@ class GlobalReranker(SecondModel):
 
     def configure_optimizers(self) -> Optimizer:
         """Return an optimizer whose step writes what the ranker has learned into the parameters."""
-        return Learned([p for p in self.parameters() if p.requires_grad], self.publish)
+        return BatchResult([p for p in self.parameters() if p.requires_grad], self.publish)
 
     @torch.no_grad()
     def publish(self) -> None:
@@ -171,7 +171,7 @@ class GlobalReranker(SecondModel):
             logger.info("epoch %d: %s", self.current_epoch + 1, self.ranker.finished)
             self.trainer.should_stop = True
 
-    def validated(self, batch: Batch, batch_idx: int) -> Tensor:
+    def decode_validation(self, batch: Batch, batch_idx: int) -> Tensor:
         """Return the best labels (B, T) int64 of a batch of development data.
 
         Its candidates and their features stay the same during a fit, so they are found once and kept.
@@ -188,7 +188,7 @@ class GlobalReranker(SecondModel):
 
     # -- checkpoints and saved models ------------------------------------------------------------------------
 
-    def settle(self) -> None:
+    def finalize(self) -> None:
         """Forget strings that no weight vector has, and spell the others. Training cannot go on after that."""
         used = self.ranker.used
         for feature, keep in zip(self.global_features, used.split(self._sizes()), strict=True):
@@ -255,7 +255,7 @@ class GlobalReranker(SecondModel):
         return result
 
 
-class Learned(Optimizer):
+class BatchResult(Optimizer):
     """An optimizer that computes no update: its step writes what was learned elsewhere into the parameters.
 
     Args:

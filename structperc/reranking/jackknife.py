@@ -14,20 +14,20 @@ import torch
 from pytorch_lightning.utilities.seed import isolate_rng
 from torch import Tensor
 
-from structperc.batching.sequence_data import SequenceData
+from structperc.builder import Builder
 from structperc.chain import kbest, path_score
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.data.text import expand
+from structperc.data.text_files import expand
+from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
 from structperc.optim import learner
 from structperc.progress import bar
-from structperc.reports.epoch_bar import shown_by
+from structperc.reports.training_progress import progress_options
 from structperc.reranking.bayes_point import seed_all
 from structperc.reranking.list_cache import ListCache, fingerprint, unlearned_description
 from structperc.reranking.lists import CandidateLists, Listed
 from structperc.spelling import counted
-from structperc.taggers.builder import Builder
 from structperc.taggers.tagger import Tagger
 
 BATCH = 16  # sequences listed at a time
@@ -63,7 +63,7 @@ class JackKnife:
         folds: number of parts, each listed by a model of all others.
         epochs: of each first model; callbacks may stop it before.
         seed: of the split, and of whatever is random in a training.
-        callbacks: of each training, such as StopWhenSettled or BayesPoint; each gets copies of its own.
+        callbacks: of each training, such as StopWhenConverged or BayesPoint; each gets copies of its own.
         cache: folder of the lists of all configurations.
         gradient_clip_val: norm to which longer gradients are shortened, as by the trainer's option of this name, which
             is about the second model; neural first models want one.
@@ -92,7 +92,7 @@ class JackKnife:
         self.folds, self.epochs, self.seed, self.cache = folds, epochs, seed, cache
         self.callbacks, self.gradient_clip_val = list(callbacks or []), gradient_clip_val
 
-    def __call__(self, first: Tagger, data: SequenceData, n: int, **options: Any) -> FirstModels:
+    def __call__(self, first: Tagger, data: SequenceDataModule, n: int, **options: Any) -> FirstModels:
         """The final first model and the lists of n candidates, trained or from the cache.
 
         Args:
@@ -116,7 +116,7 @@ class JackKnife:
             tagger, more = training.final(cache, corpus)
         return FirstModels(tagger, lists, name, {"folds": seconds, "first model": more})
 
-    def fingerprint(self, first: Tagger, data: SequenceData, n: int) -> str:
+    def fingerprint(self, first: Tagger, data: SequenceDataModule, n: int) -> str:
         """Return the name of this configuration's folder in the cache."""
         options: dict[str, Any] = {"folds": self.folds, "epochs": self.epochs, "seed": self.seed, "n": n}
         if self.gradient_clip_val is not None:
@@ -127,7 +127,7 @@ class JackKnife:
 class _Training:
     """The trainings of one configuration."""
 
-    def __init__(self, plan: JackKnife, first: Tagger, data: SequenceData, options: dict[str, Any]) -> None:
+    def __init__(self, plan: JackKnife, first: Tagger, data: SequenceDataModule, options: dict[str, Any]) -> None:
         self.plan, self.first, self.data, self.options = plan, first, data, options
         self.labels = data.label_set()
 
@@ -176,7 +176,7 @@ class _Training:
         seed_all(self.plan.seed, number)
         tagger = fresh(self.first, corpus, self.labels, self.data.unit)
         what = "first model" if number == self.plan.folds else f"fold {number + 1} of {self.plan.folds}"
-        shown = shown_by(self.options.get("enable_progress_bar"), copy.deepcopy(self.plan.callbacks), what)
+        shown = progress_options(self.options.get("enable_progress_bar"), copy.deepcopy(self.plan.callbacks), what)
         trainer = pl.Trainer(
             max_epochs=self.plan.epochs,
             gradient_clip_val=self.plan.gradient_clip_val,
@@ -190,16 +190,16 @@ class _Training:
         )
         trainer.fit(tagger, datamodule=TrainingPart.of(corpus, self.data))
         for optimizer in trainer.optimizers:
-            learner(optimizer).swap_in()
+            learner(optimizer).use_evaluation_weights()
         return tagger.eval()
 
 
-class TrainingPart(SequenceData):
+class TrainingPart(SequenceDataModule):
     """A part of some training data as training data of their own.
 
     Args:
         corpus: the part, whose labels are in the scheme.
-        options: those of `SequenceData`.
+        options: those of `SequenceDataModule`.
     """
 
     def __init__(self, corpus: Corpus, **options: Any) -> None:
@@ -207,7 +207,7 @@ class TrainingPart(SequenceData):
         self.part = corpus
 
     @classmethod
-    def of(cls, corpus: Corpus, data: SequenceData) -> "TrainingPart":
+    def of(cls, corpus: Corpus, data: SequenceDataModule) -> "TrainingPart":
         """Return a part of data, in mini-batches of the same kind."""
         options = {name: getattr(data, name) for name in ("unit", "scheme", "batch_size", "shuffle", "seed")}
         return cls(corpus, **options)

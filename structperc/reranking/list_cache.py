@@ -13,15 +13,15 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from structperc.batching.sequence_data import SequenceData
+from structperc.class_paths import class_path_of
 from structperc.data.corpus import Corpus
 from structperc.data.output import write_lines
-from structperc.data.text import expand
+from structperc.data.text_files import expand
+from structperc.datamodules.base import SequenceDataModule
 from structperc.encoders import TextModule
 from structperc.errors import InputError
-from structperc.public_names import path_of
 from structperc.reranking.lists import CandidateLists
-from structperc.taggers.description import describe, described, without_learned
+from structperc.taggers.serialization import describe, described, without_learned
 from structperc.taggers.tagger import Tagger
 
 FORMAT = 1  # of the folder, and of what its name is made from
@@ -107,7 +107,7 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def fingerprint(first: Tagger, data: SequenceData, callbacks: Sequence[Any], options: dict[str, Any]) -> str:
+def fingerprint(first: Tagger, data: SequenceDataModule, callbacks: Sequence[Any], options: dict[str, Any]) -> str:
     """Return 16 hexadecimal digits for a first model's configuration, its training data and further options.
 
     What the model has learned before does not count. Raises InputError for a callback whose options cannot be read off.
@@ -156,7 +156,7 @@ def describe_optimizer(make: Callable[[Iterable[Any]], Optimizer]) -> dict[str, 
     """Return {class_path, init_args} of the optimizers that `make` makes."""
     made = make([nn.Parameter(torch.zeros(1))])
     options = {name: value for name, value in made.param_groups[0].items() if name != "params"}
-    return {"class_path": path_of(type(made)), "init_args": options}
+    return {"class_path": class_path_of(type(made)), "init_args": options}
 
 
 def describe_schedule(first: Tagger) -> dict[str, Any] | None:
@@ -164,7 +164,10 @@ def describe_schedule(first: Tagger) -> dict[str, Any] | None:
     if first.lr_scheduler is None:
         return None
     made = first.lr_scheduler(first.optimizer([nn.Parameter(torch.zeros(1))]))
-    return {"class_path": path_of(type(made)), "state": {name: str(own) for name, own in made.state_dict().items()}}
+    return {
+        "class_path": class_path_of(type(made)),
+        "state": {name: str(own) for name, own in made.state_dict().items()},
+    }
 
 
 def corpus_digest(corpus: Corpus, roles: Iterable[str]) -> str:
@@ -184,7 +187,7 @@ def _describe_callback(callback: Any) -> dict[str, Any]:
         name = type(callback).__name__
         raise InputError(f"jackknife.callbacks: {name} does not keep its option {lost[0]!r}; leave it out")
     kept = {name: described(getattr(callback, name)) for name in options}  # `describe` reads classes of parts alone
-    return {"class_path": path_of(type(callback)), "init_args": kept}
+    return {"class_path": class_path_of(type(callback)), "init_args": kept}
 
 
 def _json(about: dict[str, Any]) -> str:

@@ -7,9 +7,9 @@ import torch
 from pytorch_lightning.utilities import move_data_to_device
 from torch import Tensor
 
-from structperc.batching.encoded import EncodedCorpus
-from structperc.batching.sampler import LengthBatches
 from structperc.data.labels import LabelSet
+from structperc.datamodules.encoded import EncodedCorpus
+from structperc.datamodules.sampler import LengthBatchSampler
 from structperc.metrics import oracle
 from structperc.nonlocal_features import CandidateSegments, GlobalFeature, Vocabulary, find_segments, spell
 from structperc.progress import bar
@@ -90,7 +90,7 @@ class ListFeatures:
 
     def _parts(self, activity: str) -> Iterator[Part]:
         """All lists, those of long sequences first."""
-        order = LengthBatches(self.rows.corpus.lengths, BATCH, shuffle=False)
+        order = LengthBatchSampler(self.rows.corpus.lengths, BATCH, shuffle=False)
         with bar(None, activity, len(self.rows), self.progress) as shown:
             for chosen in order:
                 batch = move_data_to_device(self.rows[chosen], self.device)

@@ -12,7 +12,7 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from structperc.data.output import opened
+from structperc.data.output import open_atomic
 from structperc.errors import InputError
 from structperc.ragged import Ragged, boundaries
 from structperc.structures import Candidates, padded_places
@@ -114,10 +114,10 @@ class CandidateLists:
     # -- files -----------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path, about: dict[str, Any]) -> None:
-        """Write one safetensors file with the JSON of `about` in its header. It appears whole, see `opened`."""
+        """Write one safetensors file with the JSON of `about` in its header. It appears whole, see `open_atomic`."""
         tensors = {name: getattr(self, name).contiguous() for name in TENSORS}
         header = {"about": json.dumps(about), "digest": _digest(tensors)}
-        with opened(path) as file:
+        with open_atomic(path) as file:
             file.write(save(tensors, header))
 
     @classmethod

@@ -6,14 +6,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from structperc.batching.parts import parts
 from structperc.chain import KBest, path_score
 from structperc.data.corpus import Corpus
+from structperc.datamodules.encoded import parts
 from structperc.errors import InputError
 from structperc.light.inference import Sentence, read_sentences
 from structperc.reranking.candidate_cost import CandidateCost, SegmentCost
 from structperc.structures import Batch, Candidates
-from structperc.taggers.inference import at_once, flat_labels
+from structperc.taggers.base import flat_labels, inference_batch_size
 from structperc.taggers.lattice_tagger import LatticeTagger
 
 
@@ -73,7 +73,7 @@ class MinimumRisk:
 
     def batches(self, corpus: Corpus) -> Iterator[list[Batch]]:
         """Yield mini-batches of a corpus, each as every tagger reads it."""
-        size = at_once(corpus)
+        size = inference_batch_size(corpus)
         for whole in zip(*(tagger.batches(corpus, size) for tagger in self.taggers), strict=True):
             k = self.search.k * len(self.taggers)
             yield from map(list, zip(*(parts(batch, k) for batch in whole), strict=True))
@@ -97,7 +97,7 @@ class MinimumRisk:
         total = torch.zeros(valid.shape, dtype=torch.float64, device=valid.device)
         for tagger, batch, lattice, temperature in zip(self.taggers, batches, lattices, self.temperatures, strict=True):
             local = path_score(lattice, labels).where(valid, -torch.inf)
-            scores = tagger.totals(batch, Candidates(labels, local, valid)).double()
+            scores = tagger.total_scores(batch, Candidates(labels, local, valid)).double()
             total += (scores / temperature).masked_fill(~valid, -torch.inf).softmax(1)
         return Weighed(labels, total / len(self.taggers), valid)
 

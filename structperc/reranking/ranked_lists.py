@@ -45,7 +45,7 @@ class RankedLists(FirstLattice):
         """Whether the ranker is linear; votes of many weight vectors are no sum of weights."""
         return self.ranker.linear
 
-    def totals(self, batch: Batch, candidates: Candidates) -> Tensor:
+    def total_scores(self, batch: Batch, candidates: Candidates) -> Tensor:
         """Return the ranker's scores (B, K) float64 of candidates; -inf where not valid."""
         return self.rank(self.found(batch, candidates))
 
@@ -55,6 +55,6 @@ class RankedLists(FirstLattice):
         return Found(candidates, *numbered(self.features, segments))
 
     def rank(self, found: Found) -> Tensor:
-        """Return what `totals` returns, for candidates whose features are known."""
+        """Return what `total_scores` returns, for candidates whose features are known."""
         candidates = found.candidates
-        return self.ranker.totals(found.labellings, found.ids, candidates.scores, candidates.valid)
+        return self.ranker.total_scores(found.labellings, found.ids, candidates.scores, candidates.valid)

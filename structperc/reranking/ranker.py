@@ -12,7 +12,7 @@ from structperc.reranking.examples import Examples, distinct
 
 
 class Ranker(nn.Module, ABC):
-    """Base: start(examples) once, then epoch() as often as wanted, then totals(...) of other lists.
+    """Base: start(examples) once, then epoch() as often as wanted, then total_scores(...) of other lists.
 
     What is learned is kept in persistent buffers, which take the sizes of a loaded state. They change at the end
     of an epoch only. After a state was loaded, start(examples) with the same examples goes on where that ended, to
@@ -23,7 +23,7 @@ class Ranker(nn.Module, ABC):
     buffers `weights` and `first`. It keeps its options under their own names, from which a saved model is built again.
     """
 
-    linear = True  # whether `totals` are sums of weights
+    linear = True  # whether `total_scores` are sums of weights
     weights: Tensor  # (F,) float64, of the features; empty before the first start
     first: Tensor  # () float64, w0
 
@@ -76,7 +76,7 @@ class Ranker(nn.Module, ABC):
         None while they may gain something.
         """
 
-    def totals(self, labellings: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
+    def total_scores(self, labellings: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
         """Return the scores (B, K) float64 of the candidates of new lists; -inf where not valid.
 
         labellings (N,) and ids (N,): pairs of labelling b K + k and feature 0 <= id < F, in any order; a pair

@@ -8,10 +8,11 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from structperc.batching.sequence_data import SequenceData
+from structperc.builder import Builder
 from structperc.chain import KBest
 from structperc.criteria import Criterion
 from structperc.data.labels import LabelSet
+from structperc.datamodules.base import SequenceDataModule
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import NonlocalFeature, nonlocal_scores
 from structperc.optim import Perceptron
@@ -20,10 +21,9 @@ from structperc.reranking.list_features import Correct
 from structperc.reranking.local_score import LocalScore
 from structperc.reranking.second_model import FirstLattice, SecondModel
 from structperc.structures import Batch, Candidates, Scored
-from structperc.taggers.builder import Builder
-from structperc.taggers.description import described
-from structperc.taggers.loss_tagger import LossTagger
-from structperc.taggers.model_files import required_entries
+from structperc.taggers.learning import LossTagger
+from structperc.taggers.model_format import required_entries
+from structperc.taggers.serialization import described
 from structperc.taggers.tagger import Tagger
 
 
@@ -80,28 +80,28 @@ class Reranker(LossTagger, SecondModel):
 
     # -- the architecture ------------------------------------------------------------------------------------
 
-    def scored(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
+    def score_batch(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
         """Return the correct labellings and the candidates of the lists of a batch, which are always given."""
         assert self.lists is not None
         return self.score_list(batch, move_data_to_device(self.lists.cut(batch.rows.cpu()), self.device))
 
-    def without_cost(self, batch: Batch, scored: Scored) -> Scored:
+    def without_cost(self, batch: Batch, score_batch: Scored) -> Scored:
         """Return what is given: lists are searched without a cost."""
-        return scored
+        return score_batch
 
     def new_optimizer(self) -> Optimizer:
         """Return an optimizer over the second model's parameters."""
         return self.optimizer([p for p in self.parameters() if p.requires_grad])
 
-    def learn_with(self, optimizer: Optimizer, data: SequenceData) -> None:
+    def bind_optimizer(self, optimizer: Optimizer, data: SequenceDataModule) -> None:
         """Do nothing: the lists of candidates are learned by gradients, whatever the optimizer."""
 
     # -- what lists teach beside weights ---------------------------------------------------------------------
 
-    def read_text(self, data: SequenceData) -> None:
+    def read_text(self, data: SequenceDataModule) -> None:
         """Do nothing: such a second model learns nothing from text."""
 
-    def read_lists(self, data: SequenceData, progress: bool) -> dict[str, float]:
+    def read_lists(self, data: SequenceDataModule, progress: bool) -> dict[str, float]:
         """Return no times: nothing is read off the lists before training."""
         return {}
 
@@ -109,7 +109,7 @@ class Reranker(LossTagger, SecondModel):
         """Return nothing: no features are numbered by what the lists hold."""
         return {}
 
-    def settle(self) -> None:
+    def finalize(self) -> None:
         """Do nothing: the weights are ready to be saved when training is over."""
 
     # -- saved models ----------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class ListScores(FirstLattice):
         """True: the local score and the non-local scores are both sums of weights."""
         return True
 
-    def totals(self, batch: Batch, candidates: Candidates) -> Tensor:
+    def total_scores(self, batch: Batch, candidates: Candidates) -> Tensor:
         """Return the total scores (B, K) of candidates, in their order; -inf where not valid."""
         more = nonlocal_scores(self.nonlocal_features, batch, candidates.labels, candidates.valid, self.labels)
-        return self.rated(batch, candidates).scores + more
+        return self.local_candidates(batch, candidates).scores + more

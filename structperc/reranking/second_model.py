@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structperc.batching.sequence_data import SequenceData
 from structperc.chain import KBest
 from structperc.criteria import Criterion
 from structperc.data.labels import LabelSet
-from structperc.data.normalise import check_known
+from structperc.data.normalise import check_known_labels
+from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
 from structperc.metrics import oracle
 from structperc.nonlocal_features import NonlocalFeature
@@ -22,8 +22,7 @@ from structperc.reranking.lists import CandidateLists, Listed
 from structperc.reranking.local_score import LocalFeatures, LocalScore, local_scores
 from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Lattice, Scored
-from structperc.taggers.lattice_tagger import LatticeTagger
-from structperc.taggers.scoring import Scoring
+from structperc.taggers.lattice_tagger import LatticeTagger, Scoring
 from structperc.taggers.tagger import Tagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -77,11 +76,11 @@ class SecondModel(LatticeTagger):
         self.lists = self.fingerprint = None
 
     @abstractmethod
-    def read_text(self, data: SequenceData) -> None:
+    def read_text(self, data: SequenceDataModule) -> None:
         """Learn from the text of the training data. Raises InputError, before any training, for what cannot be read."""
 
     @abstractmethod
-    def read_lists(self, data: SequenceData, progress: bool) -> dict[str, float]:
+    def read_lists(self, data: SequenceDataModule, progress: bool) -> dict[str, float]:
         """Learn from the lists of the training data what there is to learn; return the seconds by name."""
 
     @abstractmethod
@@ -119,7 +118,7 @@ class SecondModel(LatticeTagger):
 
     # -- the first models ------------------------------------------------------------------------------------
 
-    def train_first(self, data: SequenceData, **options: Any) -> dict[str, float]:
+    def train_first(self, data: SequenceDataModule, **options: Any) -> dict[str, float]:
         """Train the first models, or take them from the cache; return the seconds of "folds", "first model" and so on.
 
         The second model starts from zero. `options` are those of the trainers, such as accelerator and
@@ -130,7 +129,7 @@ class SecondModel(LatticeTagger):
         corpus = data.corpus("train")
         labels = data.label_set()
         if data.has("dev"):
-            check_known(data.corpus("dev"), labels)
+            check_known_labels(data.corpus("dev"), labels)
         for part in (self.criterion, *self.nonlocal_features):
             part.allocate(labels)  # what it objects to shows before anything is trained
         models = self.jackknife(self.first, data, self.search.k, **options)
@@ -150,14 +149,14 @@ class SecondModel(LatticeTagger):
             self.first.allocate(self.labels)
         self.first.requires_grad_(False)
 
-    def learn_sizes(self, data: SequenceData) -> None:
+    def build_vocabulary(self, data: SequenceDataModule) -> None:
         """Take features and labels from the training data, and create the weights."""
         train = data.corpus("train")
         self.first.scorer.learn(train)
         self.features.fit(train)
         self.allocate(data.label_set())
 
-    def check_data(self, data: SequenceData, stage: str) -> None:
+    def check_data(self, data: SequenceDataModule, stage: str) -> None:
         """Raise InputError if training is to begin without lists of the training data."""
         if stage != "fit":
             return
@@ -166,7 +165,7 @@ class SecondModel(LatticeTagger):
         if self.lists.lengths.tolist() != data.corpus("train").lengths.tolist():
             raise InputError("the candidate lists are those of other training data: call train_first(data) again")
 
-    def further_vocabulary(self) -> dict[str, Any]:
+    def extra_vocabulary(self) -> dict[str, Any]:
         """Return, where lists are known, which they are: a checkpoint is resumed with those it was trained on."""
         lists = {} if self.fingerprint is None else {"candidate lists": self.fingerprint}
         return {**lists, **self.numbered_features()}
@@ -193,7 +192,7 @@ class FirstLattice(Scoring):
         """Return the first model's Lattice of a batch."""
         return self.first(batch)
 
-    def rated(self, batch: Batch, candidates: Candidates) -> Candidates:
+    def local_candidates(self, batch: Batch, candidates: Candidates) -> Candidates:
         """Return the first model's candidates, in its order, with the second model's local scores."""
         local = local_scores(self.scorer, batch, candidates)
         return candidates._replace(scores=local.where(candidates.valid, -torch.inf))
@@ -215,6 +214,6 @@ def check_parts(
         )
     if any(isinstance(part, LocalFeatures) for part in scorer.modules()) and not first.features.node:
         raise InputError("model.scorer: LocalFeatures weighs features; give model.first.features, or take FirstScore")
-    if criterion.of_lattice:
+    if criterion.needs_lattice:
         name = type(criterion).__name__
         raise InputError(f"model.criterion: {name} looks at all labellings, a re-ranker knows lists; use Margin")

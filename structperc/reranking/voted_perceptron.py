@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.criteria import Perceptron
+from structperc.criteria import PerceptronLoss
 from structperc.errors import InputError
 from structperc.ragged import Ragged, boundaries
 from structperc.reranking.examples import Examples
@@ -97,9 +97,9 @@ class VotedPerceptron(Ranker):
         self._extend(survival=survival)
 
     @property
-    def criterion(self) -> Perceptron:
+    def criterion(self) -> PerceptronLoss:
         """The perceptron's criterion: a list asks for an update when its best candidate is wrong."""
-        return Perceptron()
+        return PerceptronLoss()
 
     @property
     def used(self) -> Tensor:
@@ -132,10 +132,10 @@ class VotedPerceptron(Ranker):
         """A message if the last pass made no mistake, else None."""
         return "converged: no mistake in a whole pass" if self.objective == 0 else None
 
-    def totals(self, labellings: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
+    def total_scores(self, labellings: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
         """Return the scores (B, K) float64 as every ranker does; with predict="vote" they are the numbers of votes."""
         if self.predict != "vote":
-            return super().totals(labellings, ids, first, valid)
+            return super().total_scores(labellings, ids, first, valid)
         if self._votes is None or self._votes.survival.device != first.device:
             self._votes = Votes(self.updates.to(first.device), len(self.weights))
         votes = self._votes.count(labellings, ids, first.double() / self.unit, valid)

@@ -67,7 +67,8 @@ class Votes:
         self._features, self._signs = updates.features, updates.signs.float()
 
     def count(self, labellings: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
-        """Return the votes (B, K) float64 of candidates, 0 where not valid; arguments are those of `Ranker.totals`.
+        """Return the votes (B, K) float64 of candidates, 0 where not valid; arguments are those of
+        `Ranker.total_scores`.
 
         `first` is in units. Of candidates to which a vector gives equal scores it votes for that with the highest
         `first`, then for the one that comes first.

@@ -12,13 +12,13 @@ It needs the extra `serve`. The command `structperc serve` runs the application 
 
 from typing import TYPE_CHECKING
 
-from structperc.on_first_use import on_first_use
+from structperc.lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from structperc.serving.app import application
     from structperc.serving.limits import Limits
 
 __all__ = ["application", "Limits"]
-__getattr__ = on_first_use(
+__getattr__ = lazy_imports(
     __name__, {"structperc.serving.app": ["application"], "structperc.serving.limits": ["Limits"]}
 )

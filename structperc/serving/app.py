@@ -1,12 +1,15 @@
-"""The service as an application of Starlette."""
+"""What a service has been asked and how long it took, as Prometheus reads it.
+
+The service as an application of Starlette.
+"""
 
 import asyncio
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -17,14 +20,45 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structperc.errors import InputError
 from structperc.light import Labeller, LightTagger
 from structperc.serving.bodies import SENTENCES, TEXT, sentences_of, text_of
-from structperc.serving.counters import Counters
+from structperc.serving.jobs import Job, SentencesJob, TextJob, label_in_pieces, label_jobs
 from structperc.serving.limits import Limits, Refusal, unavailable
-from structperc.serving.questions import Question, SentencesQuestion, TextQuestion, answer_in_pieces, answers
 from structperc.serving.scheduler import Scheduler
 from structperc.text import conll_tokens, rule_sentences, tokenized
-from structperc.text.sentences import Split
-from structperc.text.tokenizer import Cut
+from structperc.text.tokenizer import Cut, Split
 from structperc.version import __version__
+
+BATCHES = (1, 2, 4, 8, 16, 32, 64)
+SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
+
+
+class ServiceMetrics:
+    """Counters of one service.
+
+    Args:
+        waiting: tells how many requests wait now.
+    """
+
+    def __init__(self, waiting: Callable[[], float]) -> None:
+        self._registry = CollectorRegistry()
+        own = {"namespace": "structperc", "registry": self._registry}
+        self._requests = Counter("requests", "Answered requests.", ["path", "status"], **own)
+        self._seconds = Histogram("request_seconds", "From a request to its answer.", ["path"], buckets=SECONDS, **own)
+        self._together = Histogram("batch_requests", "Requests labelled together.", buckets=BATCHES, **own)
+        Gauge("waiting_requests", "Requests that wait.", **own).set_function(waiting)
+
+    def answered(self, path: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self._requests.labels(path, str(status)).inc()
+        self._seconds.labels(path).observe(seconds)
+
+    def labelled(self, together: int) -> None:
+        """Count a call of the tagger."""
+        self._together.observe(together)
+
+    def text(self) -> bytes:
+        """Return all counters in Prometheus' text format."""
+        return generate_latest(self._registry)
+
 
 PATHS = {"/annotate": f"POST {TEXT}", "/tag": f"POST {SENTENCES}", "/health": "GET", "/metrics": "GET"}
 LEFT = 499  # the client has gone before its answer; nobody but the counters gets this status
@@ -58,24 +92,24 @@ def application(
     _evaluate(tagger)
     cut = partial(tokenized, tokenizer=tokenizer, sentences=sentences)
 
-    def together(questions: Sequence[Question]) -> list[str | Exception]:
-        counters.labelled(len(questions))
-        return answers(tagger, questions, limits.tokens)
+    def together(jobs: Sequence[Job]) -> list[str | Exception]:
+        counters.labelled(len(jobs))
+        return label_jobs(tagger, jobs, limits.tokens)
 
-    scheduler = Scheduler(together, lambda question: answer_in_pieces(tagger, question, limits.tokens), limits)
-    counters = Counters(lambda: len(scheduler))
+    scheduler = Scheduler(together, lambda job: label_in_pieces(tagger, job, limits.tokens), limits)
+    counters = ServiceMetrics(lambda: len(scheduler))
 
     async def annotate(request: Request) -> Response:
         tagger.check_words_alone()
         text = await text_of(request, limits)
-        return await _answered(request, TextQuestion(text, cut))
+        return await _answered(request, TextJob(text, cut))
 
     async def tag(request: Request) -> Response:
         columns = list(dict.fromkeys(["word", *tagger.features.columns]))
-        return await _answered(request, SentencesQuestion(await sentences_of(request, limits), columns))
+        return await _answered(request, SentencesJob(await sentences_of(request, limits), columns))
 
-    async def _answered(request: Request, question: Question) -> Response:
-        return Response(await _unless_gone(request, scheduler.answer(question)), media_type="application/json")
+    async def _answered(request: Request, job: Job) -> Response:
+        return Response(await _unless_gone(request, scheduler.answer(job)), media_type="application/json")
 
     async def health(request: Request) -> Response:
         own = {"labels": list(tagger.labels.names), "scheme": tagger.labels.scheme}
@@ -123,7 +157,7 @@ class _Front:
         requests: the open ones.
     """
 
-    def __init__(self, app: ASGIApp, counters: Counters, requests: Requests) -> None:
+    def __init__(self, app: ASGIApp, counters: ServiceMetrics, requests: Requests) -> None:
         self._app, self._counters, self._requests = app, counters, requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -13,12 +13,12 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from structperc.serving.jobs import PIECE, Job
 from structperc.serving.limits import Limits, unavailable
-from structperc.serving.questions import PIECE, Question
 
 Found = TypeVar("Found")
-Batch = Callable[[Sequence[Question]], Sequence[str | Exception]]
-Pieces = Callable[[Question], Iterator[str | None]]
+Batch = Callable[[Sequence[Job]], Sequence[str | Exception]]
+Pieces = Callable[[Job], Iterator[str | None]]
 TURNS = 4  # long questions that take turns; each keeps its tokens in memory, others wait for one to be answered
 
 
@@ -36,7 +36,7 @@ class Scheduler:
 
     def __init__(self, together: Batch, in_pieces: Pieces, limits: Limits) -> None:
         self._together, self._in_pieces, self._limits = together, in_pieces, limits
-        self._short: deque[tuple[Question, asyncio.Future[str]]] = deque()
+        self._short: deque[tuple[Job, asyncio.Future[str]]] = deque()
         self._long = 0
         self._batches: asyncio.Task[None] | None = None
         self._turns = asyncio.Semaphore(TURNS)
@@ -51,7 +51,7 @@ class Scheduler:
         """Whether work has begun that cannot be stopped."""
         return self._short_thread.busy or self._long_thread.busy
 
-    async def answer(self, question: Question) -> str:
+    async def answer(self, job: Job) -> str:
         """Return the answer to a question; when the caller is cancelled, work on it ends with the present piece.
 
         Raises Refusal where too many questions wait or an answer takes too long, and whatever is wrong with it.
@@ -60,26 +60,26 @@ class Scheduler:
             raise unavailable("too many requests wait; come back later")
         try:
             async with asyncio.timeout(self._limits.seconds):
-                return await (self._answer_long(question) if question.size > PIECE else self._answer_short(question))
+                return await (self._answer_long(job) if job.size > PIECE else self._answer_short(job))
         except TimeoutError:
             late = f"no answer within {self._limits.seconds:g} seconds; send less at a time, or come back later"
             raise unavailable(late) from None
 
-    async def _answer_long(self, question: Question) -> str:
+    async def _answer_long(self, job: Job) -> str:
         """The thread takes pieces in the order in which they come: one of each long question after the other."""
         self._long += 1
         try:
             async with self._turns:
-                pieces = self._in_pieces(question)
+                pieces = self._in_pieces(job)
                 while (found := await self._long_thread.run(partial(next, pieces))) is None:
                     pass
                 return found
         finally:
             self._long -= 1
 
-    async def _answer_short(self, question: Question) -> str:
+    async def _answer_short(self, job: Job) -> str:
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._short.append((question, future))
+        self._short.append((job, future))
         if self._batches is None or self._batches.done():
             self._batches = asyncio.create_task(self._answer_batches())
         return await future
@@ -89,21 +89,21 @@ class Scheduler:
         while batch := self._next_batch():
             await self._answer_batch(batch)
 
-    def _next_batch(self) -> list[tuple[Question, asyncio.Future[str]]]:
+    def _next_batch(self) -> list[tuple[Job, asyncio.Future[str]]]:
         """Take questions that wait, together as long as a piece at most."""
-        batch: list[tuple[Question, asyncio.Future[str]]] = []
+        batch: list[tuple[Job, asyncio.Future[str]]] = []
         size = 0
         while self._short and len(batch) < self._limits.together and size <= PIECE:
-            question, future = self._short.popleft()
+            job, future = self._short.popleft()
             if not future.done():  # else its client has gone
-                batch.append((question, future))
-                size += question.size
+                batch.append((job, future))
+                size += job.size
         return batch
 
-    async def _answer_batch(self, batch: Sequence[tuple[Question, asyncio.Future[str]]]) -> None:
+    async def _answer_batch(self, batch: Sequence[tuple[Job, asyncio.Future[str]]]) -> None:
         found: Sequence[str | Exception]
         try:
-            found = await self._short_thread.run(partial(self._together, [question for question, _ in batch]))
+            found = await self._short_thread.run(partial(self._together, [job for job, _ in batch]))
         except Exception as error:  # each client gets it, and the service goes on
             found = [error] * len(batch)
         for (_, future), answer in zip(batch, found, strict=True):

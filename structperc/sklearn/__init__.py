@@ -15,7 +15,6 @@ except ImportError:
     raise ImportError("structperc.sklearn needs the extra `sklearn`: pip install structperc[sklearn]") from None
 
 from structperc.sklearn.estimator import SequenceTagger
-from structperc.sklearn.feature_dicts import features_of
 from structperc.sklearn.scores import (
     flat_accuracy_score,
     flat_classification_report,
@@ -25,6 +24,7 @@ from structperc.sklearn.scores import (
     segment_f1_scorer,
     sequence_accuracy_score,
 )
+from structperc.sklearn.sentences import features_of
 
 __all__ = [
     "SequenceTagger",

@@ -6,7 +6,7 @@ from math import inf, isfinite
 from typing import Any, NamedTuple
 
 from structperc.chain import KBest
-from structperc.criteria import Criterion, Hinge, Likelihood, Margin, Perceptron, Prior
+from structperc.criteria import CRFLoss, Criterion, HingeLoss, MarginLoss, PerceptronLoss, Prior
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.optim import LBFGS, OWLQN, PassiveAggressive
@@ -26,7 +26,7 @@ class Algorithm(NamedTuple):
     data: dict[str, Any]  # options of the data module: its mini-batches and their order
 
 
-class Numbers(NamedTuple):
+class Hyperparameters(NamedTuple):
     """The options of algorithms."""
 
     C: float
@@ -44,7 +44,7 @@ NEAREST = {  # what to set for those of crfsuite that are not here
 FULL_BATCH = {"batch_size": 500, "shuffle": False}  # the size is a matter of memory alone
 
 
-def algorithm_of(name: str | MakeTagger, numbers: Numbers) -> Algorithm:
+def get_algorithm(name: str | MakeTagger, numbers: Hyperparameters) -> Algorithm:
     """Return the algorithm of a name, or one that trains what a function of the features makes.
 
     Raises InputError for an unknown name, and for options out of their range.
@@ -66,7 +66,7 @@ def algorithm_of(name: str | MakeTagger, numbers: Numbers) -> Algorithm:
     return ALGORITHMS[name](numbers)
 
 
-def _check_c2(name: str, numbers: Numbers) -> None:
+def _check_c2(name: str, numbers: Hyperparameters) -> None:
     assert numbers.c2 is not None
     if not 0 <= numbers.c2 < inf:
         raise InputError(f"c2 must be >= 0 and finite, got {numbers.c2!r}")
@@ -76,16 +76,16 @@ def _check_c2(name: str, numbers: Numbers) -> None:
         raise InputError("set C or c2, not both: C = 1 / (2 c2)")
 
 
-def _averaged_perceptron(numbers: Numbers) -> Algorithm:
-    return _online(Perceptron(), 1, AveragedPerceptron)
+def _averaged_perceptron(numbers: Hyperparameters) -> Algorithm:
+    return _online(PerceptronLoss(), 1, AveragedPerceptron)
 
 
-def _margin(numbers: Numbers) -> Algorithm:
-    return _online(Margin(numbers.C), 2, AveragedPerceptron)
+def _margin(numbers: Hyperparameters) -> Algorithm:
+    return _online(MarginLoss(numbers.C), 2, AveragedPerceptron)
 
 
-def _passive_aggressive(numbers: Numbers) -> Algorithm:
-    return _online(Hinge(numbers.cost), 1, partial(PassiveAggressive, C=numbers.C))
+def _passive_aggressive(numbers: Hyperparameters) -> Algorithm:
+    return _online(HingeLoss(numbers.cost), 1, partial(PassiveAggressive, C=numbers.C))
 
 
 def _online(criterion: Criterion, rivals: int, optimizer: Callable[..., Any]) -> Algorithm:
@@ -95,19 +95,19 @@ def _online(criterion: Criterion, rivals: int, optimizer: Callable[..., Any]) ->
     return Algorithm(make, 10, {})
 
 
-def _crf(numbers: Numbers) -> Algorithm:
+def _crf(numbers: Hyperparameters) -> Algorithm:
     optimizer = partial(OWLQN, C=1 / numbers.c1) if numbers.c1 else LBFGS
     C = numbers.C if numbers.c2 is None else (1 / (2 * numbers.c2) if numbers.c2 else inf)
     prior = Prior(C) if isfinite(C) else None
 
     def make(features: FeatureExtractor) -> Tagger:
         scorer = SparseLinear(sparse_grad=False)
-        return Tagger(features, scorer, Likelihood(), KBest(1), optimizer, prior=prior)
+        return Tagger(features, scorer, CRFLoss(), KBest(1), optimizer, prior=prior)
 
     return Algorithm(make, 1000, FULL_BATCH)
 
 
-ALGORITHMS: dict[str, Callable[[Numbers], Algorithm]] = {
+ALGORITHMS: dict[str, Callable[[Hyperparameters], Algorithm]] = {
     "crf": _crf,
     "averaged_perceptron": _averaged_perceptron,
     "margin": _margin,
@@ -139,7 +139,7 @@ OPTIONS = {  # of sklearn_crfsuite.CRF: what takes their place
 }
 
 
-def refuse(others: Iterable[str], own: Iterable[str]) -> None:
+def check_options(others: Iterable[str], own: Iterable[str]) -> None:
     """Raise TypeError for options that the estimator does not have; for those of crfsuite it says what to set."""
     for name in others:
         advice = OPTIONS.get(name) or f"there is no such parameter{did_you_mean(name, own)}"

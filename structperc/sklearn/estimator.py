@@ -11,19 +11,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from structperc.data.schemes import NO_SEGMENT, best_fit, best_scheme
-from structperc.data.segments import spans
-from structperc.data.tags import SCHEMES, label_of, read_tag
+from structperc.analysis.weight_ranking import weights
+from structperc.analysis.weight_report import Weights
+from structperc.data.scheme_detection import NO_SEGMENT, detect_scheme, fit_scheme
+from structperc.data.tag_schemes import SCHEMES, make_label, parse_tag, spans
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.inspection.ranked_weights import weights
-from structperc.inspection.weights_page import Weights
 from structperc.metrics import segment_f1_score
 from structperc.scorers import SparseLinear
-from structperc.sklearn.algorithms import Numbers, algorithm_of, refuse
-from structperc.sklearn.quiet_fit import Held, trained
+from structperc.sklearn.algorithms import Hyperparameters, check_options, get_algorithm
+from structperc.sklearn.fitting import InMemoryData, fit_tagger, state_of, tagger_of
 from structperc.sklearn.sentences import FEATURES, FORMS, LABEL, Form, Sentences, read_labels, read_sentences
-from structperc.sklearn.tagger_state import state_of, tagger_of
 from structperc.spelling import counted
 from structperc.taggers import Tagger
 
@@ -84,7 +82,7 @@ class SequenceTagger(BaseEstimator):
         hash_bits: int | None = None,
         **others: Any,
     ) -> None:
-        refuse(others, self._get_param_names())
+        check_options(others, self._get_param_names())
         self.algorithm = algorithm
         self.C = C
         self.c1 = c1
@@ -115,7 +113,7 @@ class SequenceTagger(BaseEstimator):
         dev = None if X_dev is None and y_dev is None else _read_dev(X_dev, y_dev)
         if sentences.form is None:
             raise InputError("X has no token in it; give sentences to learn from")
-        algorithm = algorithm_of(self.algorithm, Numbers(self.C, self.c1, self.cost, self.c2))
+        algorithm = get_algorithm(self.algorithm, Hyperparameters(self.C, self.c1, self.cost, self.c2))
         iterations = algorithm.iterations if self.max_iterations is None else self.max_iterations
         if iterations < 1:
             raise InputError(f"max_iterations must be >= 1, got {iterations}")
@@ -123,9 +121,9 @@ class SequenceTagger(BaseEstimator):
             warnings.warn(f"y: {NO_SEGMENT}", stacklevel=2)
         scheme, seed = self._scheme_of(labels), check_random_state(self.random_state).randint(2**31 - 1)
         rows = [{**row, LABEL: own} for row, own in zip(sentences.rows, labels, strict=True) if own]
-        data = Held(rows, scheme=scheme, seed=int(seed), **algorithm.data)
+        data = InMemoryData(rows, scheme=scheme, seed=int(seed), **algorithm.data)
         tagger = algorithm.make(self._features(sentences.form))
-        self.tagger_, self.n_iter_ = trained(tagger, data, iterations, int(seed), bool(self.verbose))
+        self.tagger_, self.n_iter_ = fit_tagger(tagger, data, iterations, int(seed), bool(self.verbose))
         self.classes_, self.scheme_, self._form = list(self.tagger_.labels.names), scheme, sentences.form
         if dev is not None:
             self.dev_score_ = self._score(self._same_form(dev[0], "X_dev", DEV), dev[1])
@@ -270,9 +268,9 @@ def _read_dev(X_dev: Any, y_dev: Any) -> tuple[Sentences, list[list[str]]]:
 def _as_segment(label: str) -> str:
     """The label, or one that begins a segment where no scheme has it: it counts as one that is missed."""
     try:
-        read_tag(label)
+        parse_tag(label)
     except InputError:
-        return label_of("B", label)
+        return make_label("B", label)
     return label
 
 
@@ -286,9 +284,9 @@ def _note_unknown(found: Sequence[str], what: str) -> None:
 
 def _scheme_that_fits(labels: Sequence[Sequence[str]]) -> str:
     """The scheme that all labels are of; warns where most are labels of segments, but not all."""
-    scheme, found = best_scheme(labels), best_fit(labels)
+    scheme, found = detect_scheme(labels), fit_scheme(labels)
     if scheme == "none" and found.scheme != "none":
-        odd = next(iter(found.misfits), None)
+        odd = next(iter(found.unrecognized), None)
         reason = f"y: {found.remark()}, but not {odd!r}" if odd is not None else f"y has labels of {found.scheme}"
         warnings.warn(f"{reason}; write all as B-TYPE, or they are learned token by token", stacklevel=4)
     return scheme
@@ -305,6 +303,6 @@ def _check_label(label: str, scheme: str, place: str) -> None:
     if scheme == "none":
         return
     try:
-        read_tag(label, scheme)
+        parse_tag(label, scheme)
     except InputError as error:
         raise InputError(f"{place}: {error}") from None

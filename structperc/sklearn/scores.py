@@ -10,7 +10,7 @@ from typing import Any
 from sklearn.metrics import accuracy_score, classification_report, f1_score, precision_score, recall_score
 
 from structperc.metrics import segment_f1_score
-from structperc.metrics.label_sequences import check_same_lengths, label_sequences
+from structperc.metrics.seqeval import check_same_lengths, label_sequences
 
 Sentences = Iterable[Sequence[str]]
 

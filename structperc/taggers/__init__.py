@@ -19,39 +19,37 @@ modes.py             evaluation mode
 
 from typing import TYPE_CHECKING
 
-from structperc.on_first_use import on_first_use
+from structperc.lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
+    from structperc.taggers.base import BaseTagger, LabelSequence
     from structperc.taggers.checkpoints import read_checkpoint
     from structperc.taggers.guided_tagger import GuidedTagger
-    from structperc.taggers.inference import Labelling
+    from structperc.taggers.hub import push_folder
     from structperc.taggers.lattice_tagger import LatticeTagger
-    from structperc.taggers.pruning import pruned
-    from structperc.taggers.publishing import push_folder
-    from structperc.taggers.sequence_tagger import SequenceTagger
+    from structperc.taggers.pruning import prune
     from structperc.taggers.tagger import Tagger
 
 __all__ = [
-    "SequenceTagger",
+    "BaseTagger",
     "LatticeTagger",
     "Tagger",
     "GuidedTagger",
-    "Labelling",
-    "pruned",
+    "LabelSequence",
+    "prune",
     "push_folder",
     "read_checkpoint",
 ]
 
-__getattr__ = on_first_use(  # these need Lightning; the files of a model can be read without it
+__getattr__ = lazy_imports(  # these need Lightning; the files of a model can be read without it
     __name__,
     {
-        "structperc.taggers.sequence_tagger": ["SequenceTagger"],
+        "structperc.taggers.base": ["BaseTagger", "LabelSequence"],
         "structperc.taggers.lattice_tagger": ["LatticeTagger"],
         "structperc.taggers.tagger": ["Tagger"],
         "structperc.taggers.guided_tagger": ["GuidedTagger"],
-        "structperc.taggers.inference": ["Labelling"],
-        "structperc.taggers.pruning": ["pruned"],
-        "structperc.taggers.publishing": ["push_folder"],
+        "structperc.taggers.pruning": ["prune"],
+        "structperc.taggers.hub": ["push_folder"],
         "structperc.taggers.checkpoints": ["read_checkpoint"],
     },
 )

@@ -11,9 +11,9 @@ import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 from torch import nn
 
-from structperc.data.output import complaints, opened
+from structperc.data.output import open_atomic, write_errors
 from structperc.errors import InputError
-from structperc.optim.averaged import lazy_average
+from structperc.optim.perceptron import lazy_average
 
 PARTS = {  # of every checkpoint, with their types
     "epoch": int,
@@ -26,7 +26,7 @@ PARTS = {  # of every checkpoint, with their types
 }
 
 
-class CheckpointFiles(TorchCheckpointIO):
+class CheckpointStorage(TorchCheckpointIO):
     """The checkpoint files of a trainer: written whole or not at all, and read by `read_checkpoint`."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
@@ -36,9 +36,9 @@ class CheckpointFiles(TorchCheckpointIO):
         """
         content = io.BytesIO()  # of what torch cannot write to a file it tells no reason
         torch.save(checkpoint, content)
-        with complaints(path):
+        with write_errors(path):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-        with opened(path) as file:
+        with open_atomic(path) as file:
             file.write(content.getbuffer())
 
     def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def load_weights(tagger: nn.Module, vocabulary: dict[str, Any], path: str | Path
     """
     saved = read_checkpoint(path)
     check_vocabulary(saved, vocabulary)
-    serve_checkpoint(saved, [name for name, _ in tagger.named_parameters()])
+    use_evaluation_weights(saved, [name for name, _ in tagger.named_parameters()])
     tagger.load_state_dict(saved["state_dict"])
     return saved["epoch"] + 1
 
@@ -106,7 +106,7 @@ def check_vocabulary(checkpoint: dict[str, Any], own: dict[str, Any]) -> None:
             )
 
 
-def serve_checkpoint(checkpoint: dict[str, Any], names: list[str]) -> None:
+def use_evaluation_weights(checkpoint: dict[str, Any], names: list[str]) -> None:
     """Replace the raw weights of a checkpoint, in place, by those that its optimizers' states serve.
 
     These are the average where a state holds it, or the `sums` it comes from, and the weights `best` where it holds

@@ -7,9 +7,10 @@ import torch
 from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor
 
-from structperc.batching.sequence_data import SequenceData
+from structperc.builder import Builder
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures, GuidedModel, Rule, Updates
@@ -17,17 +18,15 @@ from structperc.guided.model import Order
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
-from structperc.taggers.builder import Builder
-from structperc.taggers.description import describe
-from structperc.taggers.epoch_clock import EpochClock
-from structperc.taggers.inference import flat_values
-from structperc.taggers.model_files import required_entries
-from structperc.taggers.sequence_tagger import SequenceTagger
+from structperc.taggers.base import BaseTagger, flat_values
+from structperc.taggers.learning import EpochClock
+from structperc.taggers.model_format import required_entries
+from structperc.taggers.serialization import describe
 
-ORDER = "order"  # the column of `GuidedTagger.annotated`
+ORDER = "order"  # the column of `GuidedTagger.add_columns`
 
 
-class GuidedTagger(SequenceTagger):
+class GuidedTagger(BaseTagger):
     """The tagger of Shen, Satta & Joshi 2007; see `GuidedModel`.
 
     Node templates of `features` see words alone, `context` sees labels that are decided already. Sentences are learned
@@ -42,7 +41,7 @@ class GuidedTagger(SequenceTagger):
         order: "easiest", or "left-to-right" for comparison.
         rule: when learning accepts a decision and when it changes the weights; by default `Aggressive`.
         average: whether averaged weights are served.
-        gamma: of the F score by which models are looked at, see `metrics.f_measure`.
+        beta: of the F score by which models are looked at, see `metrics.segments`.
 
     Raises:
         InputError: beam < 1, an unknown order; in training, sequences that are documents.
@@ -56,9 +55,9 @@ class GuidedTagger(SequenceTagger):
         order: Order = "easiest",
         rule: Rule | None = None,
         average: bool = True,
-        gamma: float = 1.0,
+        beta: float = 1.0,
     ) -> None:
-        super().__init__(features, gamma)
+        super().__init__(features, beta)
         self.guided = GuidedModel(SparseLinear(transitions=False), context, beam, order, rule)
         self.average = average
         self.automatic_optimization = False
@@ -73,18 +72,18 @@ class GuidedTagger(SequenceTagger):
         """Return no inputs: a guided tagger reads feature ids alone."""
         return []
 
-    def learn_sizes(self, data: SequenceData) -> None:
+    def build_vocabulary(self, data: SequenceDataModule) -> None:
         """Take features and labels from the training data, and create the weights."""
-        self.features = data.learned(self.features)
+        self.features = data.fit_features(self.features)
         self.allocate(data.label_set())
 
-    def check_data(self, data: SequenceData, stage: str) -> None:
+    def check_data(self, data: SequenceDataModule, stage: str) -> None:
         """Accept any data: `check_unit` says all there is to say about them."""
 
-    def settle(self) -> None:
+    def finalize(self) -> None:
         """Do nothing: the weights are ready to be saved when training is over."""
 
-    def further_vocabulary(self) -> dict[str, Any]:
+    def extra_vocabulary(self) -> dict[str, Any]:
         """Return nothing: weights of a guided tagger need agree on labels and features alone."""
         return {}
 
@@ -107,16 +106,16 @@ class GuidedTagger(SequenceTagger):
         """Return the labels (B, T) int64 that inference gives under the present weights."""
         return self.guided.decode(batch).labels
 
-    def validated(self, batch: Batch, batch_idx: int) -> Tensor:
+    def decode_validation(self, batch: Batch, batch_idx: int) -> Tensor:
         """Return the labels (B, T) int64 that inference gives for a batch of development data."""
         return self.decode(batch)
 
-    def predicted(self, batch: Batch) -> tuple[Tensor, ...]:
+    def predict_batch(self, batch: Batch) -> tuple[Tensor, ...]:
         """Return the labels (B, T) int64 and the steps (B, T) in which tokens were decided."""
         found = self.guided.decode(batch)
         return found.labels, found.order
 
-    def annotated(self, corpus: Corpus, parts: Iterable[tuple[Tensor, ...]]) -> Corpus:
+    def add_columns(self, corpus: Corpus, parts: Iterable[tuple[Tensor, ...]]) -> Corpus:
         """Return the corpus with a column `order`: the step in which each token was decided, from 1.
 
         Raises InputError for a corpus that has such a column already.
@@ -144,7 +143,7 @@ class GuidedTagger(SequenceTagger):
 
     def on_fit_start(self) -> None:
         """Ask for sentences in an order that does not depend on the size of mini-batches."""
-        self.trainer.datamodule.one_by_one = True  # type: ignore[attr-defined]
+        self.trainer.datamodule.sequential = True  # type: ignore[attr-defined]
 
     def on_train_epoch_start(self) -> None:
         """Set the counts of the epoch to zero."""
@@ -162,7 +161,7 @@ class GuidedTagger(SequenceTagger):
 
     def on_train_epoch_end(self) -> None:
         """Log the epoch's number of updates and its share of wrong decisions, and note how long it took."""
-        self.epoch_note = self._clock.told(self._updates)
+        self.epoch_summary = self._clock.told(self._updates)
         self.log("train/updates", float(self._updates))
         self.log("train/error", self.training_error(), prog_bar=True)
 

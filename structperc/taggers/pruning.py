@@ -4,17 +4,17 @@ from typing import TypeVar
 
 import torch
 
+from structperc.builder import Builder
 from structperc.errors import InputError
 from structperc.scorers import SparseLinear
-from structperc.taggers.builder import Builder
 from structperc.taggers.lattice_tagger import LatticeTagger
-from structperc.taggers.model_files import FEATURES
+from structperc.taggers.model_format import FEATURE_PREFIX
 
 AnyTagger = TypeVar("AnyTagger", bound=LatticeTagger)
 
 
 @torch.no_grad()
-def pruned(tagger: AnyTagger, below: float = 0.0) -> AnyTagger:
+def prune(tagger: AnyTagger, below: float = 0.0) -> AnyTagger:
     """Return a tagger like this one without the features whose weights are all 0.
 
     Without `below` it labels just as this one does; weights of nodes and edges of a smaller absolute value than that
@@ -39,9 +39,9 @@ def pruned(tagger: AnyTagger, below: float = 0.0) -> AnyTagger:
     for kind, keep in rows.items():
         features = features.subset(kind, keep.cpu().numpy())
     config, tensors = tagger.to_state()
-    arrays = {FEATURES + name: torch.from_numpy(array) for name, array in features.state_arrays().items()}
+    arrays = {FEATURE_PREFIX + name: torch.from_numpy(array) for name, array in features.state_arrays().items()}
     replaced = tuple(f"scorer.{kind}" for kind in rows)
-    weights = {name: tensor for name, tensor in tensors.items() if not name.startswith((FEATURES, *replaced))}
+    weights = {name: tensor for name, tensor in tensors.items() if not name.startswith((FEATURE_PREFIX, *replaced))}
     kept = {f"scorer.{kind}": tables[kind][keep].cpu() for kind, keep in rows.items() if keep.any()}
     config = {**config, "features": features.state_dict_json()}
     build = Builder.like(tagger, *features.foreign)

@@ -10,18 +10,26 @@ invisible.py    characters that show nothing by themselves and stay with the one
 
 from structperc.text.alignment import (
     Alignment,
-    Misfit,
+    SpanConflict,
     TextSpan,
+    TokenizedText,
     align,
-    in_characters,
-    joined_sentences,
-    placed,
-    to_tokens,
+    align_words,
+    join_words,
+    merge_sentences,
+    to_character_offsets,
+    to_token_spans,
+    tokenized,
 )
-from structperc.text.paragraphs import paragraph_ends
-from structperc.text.sentences import line_sentences, one_sentence, rule_sentences
-from structperc.text.tokenized import TokenizedText, joined, tokenized
-from structperc.text.tokenizer import RuleTokenizer, conll_tokens, ud_tokens
+from structperc.text.tokenizer import (
+    RuleTokenizer,
+    conll_tokens,
+    line_sentences,
+    one_sentence,
+    paragraph_ends,
+    rule_sentences,
+    ud_tokens,
+)
 
 __all__ = [
     "conll_tokens",
@@ -33,13 +41,13 @@ __all__ = [
     "paragraph_ends",
     "TokenizedText",
     "tokenized",
-    "joined",
+    "join_words",
     "TextSpan",
     "align",
     "Alignment",
-    "Misfit",
-    "joined_sentences",
-    "in_characters",
-    "to_tokens",
-    "placed",
+    "SpanConflict",
+    "merge_sentences",
+    "to_character_offsets",
+    "to_token_spans",
+    "align_words",
 ]

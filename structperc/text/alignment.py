@@ -1,17 +1,151 @@
-"""Spans of characters against tokens: what annotators mark, and what taggers label."""
+"""A text with its tokens and sentences.
 
+Spans of characters against tokens: what annotators mark, and what taggers label.
+"""
+
+import operator
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
-from itertools import accumulate
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, Literal, NamedTuple
 
 from structperc.errors import InputError
-from structperc.text.invisible import invisible_characters
-from structperc.text.tokenized import TokenizedText
+from structperc.text.tokenizer import (
+    Cut,
+    Offsets,
+    Split,
+    conll_tokens,
+    invisible_characters,
+    rule_sentences,
+    strip_invisible,
+)
+
+
+class TokenizedText(NamedTuple):
+    """A text of N tokens in R sentences, of which none is empty."""
+
+    text: str
+    tokens: Sequence[Offsets]  # N pairs (start, end) of characters, in their order, none of them empty
+    sentences: Sequence[int]  # R + 1 boundaries among the tokens, the first is 0, the last N
+
+    @property
+    def words(self) -> list[str]:
+        """The N tokens as strings."""
+        return [self.text[start:end] for start, end in self.tokens]
+
+    @property
+    def word_lists(self) -> list[list[str]]:
+        """The words of each of the R sentences."""
+        words = self.words
+        return [words[a:b] for a, b in pairwise(self.sentences)]
+
+
+def tokenized(text: str, tokenizer: Cut = conll_tokens, sentences: Split = rule_sentences) -> TokenizedText:
+    """Cut a text into tokens and sentences.
+
+    Args:
+        text: any string.
+        tokenizer: returns the offsets (start, end) of the tokens of a text, in their order; a function of one's own
+            may be given, too. White space at the edges of its tokens is left out, and so are tokens in which nothing
+            is visible.
+        sentences: returns the boundaries of sentences among the tokens; may be a function of one's own.
+
+    Raises:
+        InputError: the text is no string; the tokenizer returns strings or anything else but pairs of offsets, or
+            offsets that are empty, overlap or lie outside of the text; boundaries that are no such numbers.
+
+    Example:
+        >>> tokenized("Anna left. She came back.").word_lists
+        [['Anna', 'left', '.'], ['She', 'came', 'back', '.']]
+        >>> tokenized("Anna left", lambda text: [(0, 4), (4, 9)]).tokens  # as byte-level tokenizers cut
+        [(0, 4), (5, 9)]
+    """
+    if not isinstance(text, str):
+        raise InputError(f"a text is a string, not {text!r:.60}")
+    tokens = list(_checked_offsets(text, tokenizer(text)))
+    return TokenizedText(text, tokens, _checked_boundaries(sentences(text, tokens), len(tokens)))
+
+
+def _checked_offsets(text: str, given: Any) -> Iterator[Offsets]:
+    """The offsets that a tokenizer gives, without the white space at their edges."""
+    if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
+        raise InputError(f"the tokenizer returns {given!r:.60}; {_PAIRS}")
+    last = (0, 0)
+    for one in given:
+        start, end = _pair(one)
+        if not 0 <= start < end <= len(text):
+            raise InputError(_wrong_offsets(text, start, end))
+        start, end = _trimmed(text, start, end)
+        if start == end:
+            continue
+        if start < last[1]:
+            how = "overlaps" if end > last[0] else "stands before"
+            what = f"{start}..{end} {text[start:end]!r:.40}"
+            before = f"the token {last[0]}..{last[1]} {text[slice(*last)]!r:.40} returned before it"
+            raise InputError(f"the tokenizer returns the token {what}, which {how} {before}")
+        yield start, end
+        last = (start, end)
+
+
+_PAIRS = "it must return pairs of offsets (start, end), one for each token text[start:end]"
+
+
+def _pair(one: Any) -> Offsets:
+    """The offsets of a token as integers."""
+    if isinstance(one, str | bytes):
+        raise InputError(f"the tokenizer returns the string {one!r:.60}; {_PAIRS}")
+    try:
+        start, end = map(operator.index, one)
+    except (TypeError, ValueError):
+        raise InputError(f"the tokenizer returns {one!r:.60}; {_PAIRS}") from None
+    return start, end
+
+
+def _wrong_offsets(text: str, start: int, end: int) -> str:
+    if start == end:
+        return f"the tokenizer returns the empty token {start}..{end}; leave out special tokens and what is empty"
+    where = f"is not within the text of {len(text)} characters" if 0 <= start < end else "is not a stretch of the text"
+    return f"the tokenizer returns the token {start}..{end}, which {where}; offsets count characters from 0"
+
+
+def _trimmed(text: str, start: int, end: int) -> Offsets:
+    """The stretch without white space at its edges; empty where it shows nothing."""
+    word = text[start:end]
+    if not strip_invisible(word).strip():
+        return end, end
+    return start + len(word) - len(word.lstrip()), end - len(word) + len(word.rstrip())
+
+
+def _checked_boundaries(given: Any, number: int) -> list[int]:
+    """The boundaries that a sentence splitter gives among so many tokens."""
+    try:
+        found = [operator.index(one) for one in given]
+    except TypeError:
+        raise InputError(f"the sentence splitter returns {given!r:.60}; {_BOUNDARIES}") from None
+    if found[:1] != [0] or found[-1] != number or any(a >= b for a, b in pairwise(found)):
+        raise InputError(f"the sentence splitter returns {found!r:.60} for {number} tokens; {_BOUNDARIES}")
+    return found
+
+
+_BOUNDARIES = "it must return the number of the first token of each sentence, ascending, and the number of tokens"
+
+
+def join_words(sentences: Sequence[Sequence[str]]) -> TokenizedText:
+    """Return words as a text: a space between words, a line end after each sentence but the last; empty ones go."""
+    kept = [words for words in sentences if words]
+    tokens: list[Offsets] = []
+    at, boundaries = 0, [0]
+    for words in kept:
+        for word in words:
+            tokens.append((at, at + len(word)))
+            at += len(word) + 1
+        boundaries.append(len(tokens))
+    return TokenizedText("\n".join(map(" ".join, kept)), tokens, boundaries)
+
 
 Misaligned = Literal["error", "expand", "skip"]
 Overlaps = Literal["error", "longest"]
-Offsets = Literal["characters", "utf-16", "utf-8"]  # what the offsets of spans count
+OffsetUnit = Literal["characters", "utf-16", "utf-8"]  # what the offsets of spans count
 
 
 class TextSpan(NamedTuple):
@@ -23,7 +157,7 @@ class TextSpan(NamedTuple):
     confidence: float | None = None
 
 
-class Misfit(NamedTuple):
+class SpanConflict(NamedTuple):
     """A span that has no tokens of its own."""
 
     kind: str  # "token cut", "overlap", ..., for counts
@@ -35,7 +169,7 @@ class Alignment(NamedTuple):
     """The spans of a text as tokens, and those that do not fit."""
 
     spans: list[tuple[int, int, str]]  # (first token, token after the last, type) in the order of the text
-    misfits: list[Misfit]
+    conflicts: list[SpanConflict]
 
 
 def align(
@@ -46,7 +180,7 @@ def align(
 ) -> Alignment:
     """Return the tokens of spans, and the misfits among them, which are corrected as the options say.
 
-    White space and invisible characters at the edges of tokens do not matter. Nor do sentences, see `joined_sentences`.
+    White space and invisible characters at the edges of tokens do not matter. Nor do sentences, see `merge_sentences`.
 
     Args:
         text: the text with its tokens.
@@ -63,11 +197,11 @@ def align(
         [(0, 2, 'PER')]
     """
     tokens = _Tokens(text)
-    found, misfits = [], []
+    found, conflicts = [], []
     for span in {span[:3]: span for span in spans}.values():
-        place: tuple[int, int] | Misfit | None = tokens.of(span)
-        if isinstance(place, Misfit):
-            misfits.append(place)
+        place: tuple[int, int] | SpanConflict | None = tokens.of(span)
+        if isinstance(place, SpanConflict):
+            conflicts.append(place)
             place = None if misaligned == "skip" else tokens.touched(span)
         if place is not None:
             found.append((*place, span))
@@ -84,41 +218,41 @@ def align(
             kept.append((first, end, span.type))
         elif rival != span:
             what = f"{_named(text, span)} overlaps {rival.start}..{rival.end} {_quoted(text, rival)}"
-            misfits.append(Misfit("overlap", what, False))
-    return Alignment(sorted(kept), misfits)
+            conflicts.append(SpanConflict("overlap", what, False))
+    return Alignment(sorted(kept), conflicts)
 
 
-def to_tokens(text: TokenizedText, spans: Iterable[TextSpan], place: str) -> list[tuple[int, int, str]]:
+def to_token_spans(text: TokenizedText, spans: Iterable[TextSpan], place: str) -> list[tuple[int, int, str]]:
     """Return (first token, token after the last, type) for each span, in the order of the text.
 
     Raises InputError, which begins with `place`, for the first span that does not fit the tokens, see `align`.
     """
     found = align(text, spans)
-    if found.misfits:
-        raise InputError(f"{place}: {found.misfits[0].message}; correct it, or choose another tokenizer")
+    if found.conflicts:
+        raise InputError(f"{place}: {found.conflicts[0].message}; correct it, or choose another tokenizer")
     return found.spans
 
 
-def joined_sentences(text: TokenizedText, spans: Iterable[tuple[int, int, str]]) -> TokenizedText:
+def merge_sentences(text: TokenizedText, spans: Iterable[tuple[int, int, str]]) -> TokenizedText:
     """Return the text without the boundaries of sentences inside of spans of tokens.
 
     Example:
         >>> from structperc.text import tokenized
         >>> text = tokenized("Our firm Yahoo! Inc. grew.")
-        >>> text.sentences, joined_sentences(text, [(2, 5, "ORG")]).sentences
+        >>> text.sentences, merge_sentences(text, [(2, 5, "ORG")]).sentences
         ([0, 4, 7], [0, 7])
     """
     inside = {t for first, end, _ in spans for t in range(first + 1, end)}
     return text._replace(sentences=[t for t in text.sentences if t not in inside])
 
 
-def in_characters(text: str, spans: Iterable[TextSpan], unit: Offsets) -> list[TextSpan]:
+def to_character_offsets(text: str, spans: Iterable[TextSpan], unit: OffsetUnit) -> list[TextSpan]:
     """Return spans whose offsets count code units of UTF-16 or bytes of UTF-8 as spans of characters.
 
     An offset beyond the text, or inside of a character, becomes one beyond the text.
 
     Example:
-        >>> in_characters("\\U0001f600 Anna", [TextSpan(3, 7, "PER")], "utf-16")
+        >>> to_character_offsets("\\U0001f600 Anna", [TextSpan(3, 7, "PER")], "utf-16")
         [TextSpan(start=2, end=6, type='PER', confidence=None)]
     """
     if unit == "characters" or text.isascii():
@@ -141,12 +275,12 @@ class _Tokens:
         self.first = {start: t for t, (start, _) in enumerate(text.tokens)} | {a: t for t, a in enumerate(self.starts)}
         self.last = {end: t for t, (_, end) in enumerate(text.tokens)} | {b: t for t, b in enumerate(self.ends)}
 
-    def of(self, span: TextSpan) -> tuple[int, int] | Misfit:
+    def of(self, span: TextSpan) -> tuple[int, int] | SpanConflict:
         """The first token and the one after the last, or why there are none."""
         start, end = span[:2]
         if not 0 <= start < end <= len(self.text.text):
             beyond = f"is empty or not within the text of {len(self.text.text)} characters"
-            return Misfit("outside of the text or empty", f"span {start}..{end} {beyond}", True)
+            return SpanConflict("outside of the text or empty", f"span {start}..{end} {beyond}", True)
         shown = self._visible(start, end)
         first = self.first.get(start, self.first.get(shown[0]))
         last = self.last.get(end, self.last.get(shown[1]))
@@ -155,8 +289,8 @@ class _Tokens:
         name = _named(self.text, span)
         for a, b in self._touching(span):
             if a < start < b or a < end < b:
-                return Misfit("token cut", f"{name} cuts the token {self.text.text[a:b]!r:.60} at {a}..{b}", True)
-        return Misfit("white space at an edge", f"{name} begins or ends in white space", True)
+                return SpanConflict("token cut", f"{name} cuts the token {self.text.text[a:b]!r:.60} at {a}..{b}", True)
+        return SpanConflict("white space at an edge", f"{name} begins or ends in white space", True)
 
     def touched(self, span: TextSpan) -> tuple[int, int] | None:
         """The first token that shares a visible character with a span and the one after the last of these."""
@@ -185,7 +319,7 @@ def _quoted(text: TokenizedText, span: TextSpan) -> str:
     return f"{text.text[span.start : span.end]!r:.60}"
 
 
-def placed(words: Sequence[Sequence[str]], text: str, place: str) -> TokenizedText:
+def align_words(words: Sequence[Sequence[str]], text: str, place: str) -> TokenizedText:
     """Return a text with the given words of sentences, which nothing visible separates.
 
     Raises InputError, which begins with `place`, for words that the text does not have in this order.

@@ -1,16 +1,90 @@
-"""Tokens of running text with their character offsets, by rules: the first pattern that matches takes its characters.
+"""Characters that show nothing by themselves: they belong to the visible character beside them.
 
-Two sets of rules differ in what English corpora disagree about: in the CoNLL-2003 files and the Penn Treebank
-third-quarter is one token, and so is the 1. of a list; in the English Web Treebank of Universal Dependencies third -
-quarter are three, though e-mail is one. Words of languages that put no spaces between them stay together.
+These are marks that combine with the character before them (accents, vowel signs, variation selectors), characters of
+format (zero-width spaces and joiners, direction marks, soft hyphens, byte-order marks), control characters and the
+skin tones of emoji. No token consists of them alone.
+
+Tokens of running text with their character offsets, by rules: the first pattern that matches takes its characters.
+
+Where sentences begin among the tokens of a text.
+
+Where a running text can be cut such that its parts have the tokens and sentences that the whole has.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import final
+from itertools import pairwise
+from typing import NamedTuple, final
 
-from structperc.text.invisible import condense
+_CATEGORIES = ("Mn", "Mc", "Me", "Cf", "Cc")
+_FILLERS = "\u115f\u1160\u3164\uffa0"  # letters by their category
+_SKIN_TONES = "\U0001f3fb-\U0001f3ff"
+_EMOJI = "\u2190-\u2bff\U0001f000-\U0001faff"  # what a joiner makes one picture of
+_PLAIN_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
+
+
+class Condensed(NamedTuple):
+    """A text without its invisible characters, and where its V characters stand in that text.
+
+    A character extends from its start to its end, which include the invisible characters that belong to it: those
+    after it, and before the first one after white space those between.
+    """
+
+    text: str
+    starts: list[int]  # V
+    ends: list[int]  # V
+
+
+def invisible_characters(text: str) -> str:
+    """Return the distinct invisible characters of a text, in their order by number.
+
+    Example:
+        >>> invisible_characters("e\\u0301 \\u200b!")
+        '\\u0301\\u200b'
+    """
+    if text.isascii() and not _PLAIN_CONTROLS.search(text):
+        return ""
+    return "".join(sorted(char for char in set(text) if _is_invisible(char)))
+
+
+def strip_invisible(text: str) -> str:
+    """Return the text without its invisible characters."""
+    hidden = invisible_characters(text)
+    return text.translate(dict.fromkeys(map(ord, hidden))) if hidden else text
+
+
+def condense(text: str) -> Condensed | None:
+    """Return a text without its invisible characters; None where it has none.
+
+    Pictures that joiners connect (families, professions) become their first one.
+
+    Example:
+        >>> condense("a\\u200b b")
+        Condensed(text='a b', starts=[0, 2, 3], ends=[2, 3, 4])
+    """
+    hidden = invisible_characters(text)
+    if not hidden:
+        return None
+    some = f"[{re.escape(hidden)}]"
+    picture = f"[{_EMOJI}](?:\u200d[{_EMOJI}]|{some})*"
+    characters = re.compile(rf"{some}*(?:(\s)|((?!{some})(?:{picture}|\S{some}*)))")
+    kept, starts, ends = [], [], []
+    attached = text.rstrip(hidden)  # without those at the end that follow nothing visible: no match would end there
+    for match in characters.finditer(text if attached and not attached[-1].isspace() else attached):
+        start, end = match.span(1) if match[1] else match.span()
+        kept.append(match[1] or match[2][0])
+        starts.append(start)
+        ends.append(end)
+    return Condensed("".join(kept), starts, ends)
+
+
+def _is_invisible(char: str) -> bool:
+    if char.isspace():
+        return False
+    return unicodedata.category(char) in _CATEGORIES or char in _FILLERS or _SKIN_TONES[0] <= char <= _SKIN_TONES[2]
+
 
 Offsets = tuple[int, int]  # the token is text[start:end]
 Cut = Callable[[str], Iterable[Offsets]]  # what may be given wherever a tokenizer is due
@@ -64,7 +138,7 @@ class RuleTokenizer:
 
     Args:
         patterns: tried in this order at each place; they see typographic apostrophes and hyphens as plain ones, and
-            no invisible characters (see `text.invisible`), which stay with the character beside them.
+            no invisible characters (see `text.tokenizer`), which stay with the character beside them.
         divided: tokens that match it as a whole, in upper or lower case, are two: the last group and what is before.
     """
 
@@ -122,3 +196,92 @@ def ud_tokens(text: str) -> list[Offsets]:
 
 
 TOKENIZERS: dict[str, Cut] = {"conll": conll_tokens, "ud": ud_tokens}
+
+
+Split = Callable[[str, Sequence[Offsets]], list[int]]  # -> R + 1 boundaries among N tokens, 0 and N among them
+
+_BLANK_LINE = re.compile(r"\n[^\S\n]*\n|\r[^\S\n]*\r|\u2029")
+_LINE = re.compile(r"[\n\r\u2028\u2029]")
+_TERMINATORS = re.compile(r"[.!?\u2026]*[.!?\u2026\u3002\uff01\uff1f\u0964\u061f]")
+_CLOSES = re.compile(r"""["'\u2019\u201d\u00bb)\]}]+|''""")
+_EITHER = ('"', "'", "''")  # what opens, too
+_SHORT = re.compile(r"(?:\w+\.)+")
+_INITIAL = re.compile(r"[^\W\d_]\.")
+_STARTER = re.compile(  # words in whose capital letter a sentence shows, rather than a name
+    "An?|And|As|At|But|By|For|From|He|Her|His|However|I|If|In|Its?|Meanwhile|No|On|Our|She|So|Some|That|The|Then|There|"
+    "These|They|This|Those|Though|To|We|What|When|While|With|You"
+)
+
+
+def rule_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
+    """Return the boundaries of sentences by punctuation, capital letters and empty lines.
+
+    A sentence ends at an empty line, and after . ! ? ... with what closes there, if white space and then no small
+    letter follows. After an abbreviation it ends only before words such as The, after titles and initials never.
+    """
+    hidden = dict.fromkeys(map(ord, invisible_characters(text)))
+    words = [text[start:end].translate(hidden) for start, end in tokens]
+    found = [0]
+    for t in range(1, len(tokens)):
+        gap = text[tokens[t - 1][1] : tokens[t][0]].translate(hidden)
+        if gap and (_BLANK_LINE.search(gap) or _ended(words, found[-1], t)):
+            found.append(t)
+    return [*found, len(tokens)] if tokens else [0]
+
+
+def line_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
+    """Return the boundaries of sentences in a text that has one sentence, or none, in each line."""
+    gaps = (text[before[1] : after[0]] for before, after in pairwise(tokens))
+    inner = [t for t, gap in enumerate(gaps, 1) if _LINE.search(gap)]
+    return [0, *inner, len(tokens)] if tokens else [0]
+
+
+def one_sentence(text: str, tokens: Sequence[Offsets]) -> list[int]:
+    """Return the boundaries of a text that is a single sentence."""
+    return [0, len(tokens)] if tokens else [0]
+
+
+SENTENCES: dict[str, Split] = {"rules": rule_sentences, "lines": line_sentences, "one": one_sentence}
+
+
+def _ended(words: Sequence[str], first: int, t: int) -> bool:
+    """Whether the sentence that begins at `first` is over before token t, which white space separates from t - 1."""
+    last = t - 1
+    while last > first and _CLOSES.fullmatch(words[last]):
+        last -= 1
+    if words[t][:1].islower() or (_CLOSES.fullmatch(words[t]) and words[t] not in _EITHER):
+        return False
+    if _TERMINATORS.fullmatch(words[last]):
+        return True
+    if not _SHORT.fullmatch(words[last]) or words[last][:-1] in TITLES or _INITIAL.fullmatch(words[last]):
+        return False
+    return _STARTER.fullmatch(words[t]) is not None
+
+
+_EMPTY_LINE = re.compile(r"^[^\S\n]*\n", re.MULTILINE)
+_LOOKED_AT = 16  # characters before an empty line: more than any of these takes
+_LOOKS_ON = re.compile(  # the rules for these ask what comes next, beyond an empty line too
+    r"(?:\$|(?:^|[\W_])[^\W\d_]\.|[Nn]o\.|(?:^|[\n\r])\d{1,2}\.)\Z"  # money, initials, No. 5, items of a list
+)
+
+
+def paragraph_ends(text: str) -> Iterator[int]:
+    """Yield the places after empty lines across which neither tokens nor sentences look, `one_sentence` apart.
+
+    The tokens are those of `conll_tokens` and `ud_tokens`. The text consists of whole lines.
+    """
+    hidden = invisible_characters(text)
+    for match in _EMPTY_LINE.finditer(text):
+        before = _before(text, match.start(), hidden)
+        if before and not _LOOKS_ON.search(before):
+            yield match.end()
+
+
+def _before(text: str, at: int, hidden: str) -> str:
+    """The visible characters before the white space before a place, at least its last word if that can matter."""
+    found: list[str] = []
+    while at and len(found) < _LOOKED_AT:
+        at -= 1
+        if text[at] not in hidden and (found or not text[at].isspace()):
+            found.append(text[at])
+    return "".join(reversed(found))

@@ -15,22 +15,22 @@ report.py, predictions.py, run_card.py     what is written at the end
 
 from typing import TYPE_CHECKING
 
-from structperc.on_first_use import on_first_use
+from structperc.lazy_imports import lazy_imports
+from structperc.training.callbacks import StopWhenConverged
+from structperc.training.checkpoints import serve
 from structperc.training.cost import parameters
-from structperc.training.logs import RunLog
-from structperc.training.notices import quieten
+from structperc.training.lightning_messages import hide_lightning_messages
+from structperc.training.loggers import RunLog
 from structperc.training.overlays import read_configuration
 from structperc.training.report import evaluate, results_table
-from structperc.training.serving import serve
-from structperc.training.stopping import StopWhenSettled
 
 if TYPE_CHECKING:
-    from structperc.training.rounds import boosting_rounds, dev_scores, plot_rounds
+    from structperc.training.boosting_rounds import boosting_rounds, dev_scores, plot_rounds
 
 __all__ = [
     "read_configuration",
-    "quieten",
-    "StopWhenSettled",
+    "hide_lightning_messages",
+    "StopWhenConverged",
     "RunLog",
     "serve",
     "evaluate",
@@ -41,9 +41,9 @@ __all__ = [
     "plot_rounds",
 ]
 
-__getattr__ = on_first_use(  # these need matplotlib
+__getattr__ = lazy_imports(  # these need matplotlib
     __name__,
     {
-        "structperc.training.rounds": ["boosting_rounds", "dev_scores", "plot_rounds"],
+        "structperc.training.boosting_rounds": ["boosting_rounds", "dev_scores", "plot_rounds"],
     },
 )

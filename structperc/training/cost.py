@@ -9,7 +9,7 @@ import pytorch_lightning as pl
 import torch
 from torch import nn
 
-from structperc.data.typed import check_fields
+from structperc.data.json_data import check_fields
 
 STATUS = Path("/proc/self/status")
 MIB = 2**20

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
-from structperc.training.runs import checkpoint
+from structperc.training.run_folders import checkpoint
 
 OPTION = "--ckpt_path"
 
 
 @contextmanager
-def resumed_by(command: Callable[[], Sequence[str]]) -> Iterator[None]:
+def resume_hint(command: Callable[[], Sequence[str]]) -> Iterator[None]:
     """Let an interruption within the block end with a message that says by which command to go on.
 
     The command is asked for when the interruption comes.

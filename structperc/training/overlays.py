@@ -9,10 +9,10 @@ from typing import Any
 
 import yaml
 
-from structperc.data.text import expand
+from structperc.data.text_files import expand
 from structperc.data.yaml_file import find_key, node_value, parse_node, place, read_node
 from structperc.errors import InputError
-from structperc.packaged import PREFIX, did_you_mean_packaged, packaged
+from structperc.packaged_configs import PREFIX, packaged, suggest_packaged
 from structperc.spelling import did_you_mean
 from structperc.training.configuration_shape import CLASS, check_shape, misshapen
 
@@ -67,7 +67,7 @@ def _no_file(given: str) -> str:
     folder = Path(given).parent
     files = folder.glob("*.y*ml") if folder.is_dir() else ()
     beside = [str(one) for one in files if did_you_mean(Path(given).stem, [one.stem])]  # all endings are alike
-    return f"there is no such file{did_you_mean_packaged(given) or did_you_mean(given, beside)}"
+    return f"there is no such file{suggest_packaged(given) or did_you_mean(given, beside)}"
 
 
 def _checked(tree: yaml.MappingNode) -> yaml.MappingNode:

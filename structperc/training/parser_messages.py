@@ -14,7 +14,7 @@ import yaml
 
 from structperc.data.yaml_file import find_key, place
 from structperc.errors import InputError
-from structperc.packaged import named_alike, split_arguments
+from structperc.packaged_configs import packaged_named, split_arguments
 from structperc.spelling import did_you_mean
 from structperc.training.overlays import composed
 
@@ -73,7 +73,7 @@ def _stray(found: re.Match[str]) -> str:
     word = found[1].split()[0]
     if word.endswith((".yaml", ".yml")):
         return f"{word} is no option; write -c {word}"
-    if alike := named_alike(word):
+    if alike := packaged_named(word):
         return f"{word} is no option; write -c {alike[0]}"
     if os.path.isfile(word):
         return f"{word} is no option; for a configuration that reads it: structperc init {word} -o own.yaml"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from structperc.data.conll import conll_corpus, line_format_of, named_columns, write_conll
+from structperc.data.conll import conll_corpus, detect_line_format, header_names, write_conll
 from structperc.data.corpus import Corpus
-from structperc.data.reading import PREDICTED
-from structperc.data.tags import named_type
-from structperc.data.text import read_lines
+from structperc.data.read_options import PREDICTED
+from structperc.data.tag_schemes import label_type
+from structperc.data.text_files import read_lines
 from structperc.errors import InputError
 
 SentenceStrings = list[list[str]]  # by sentence
@@ -100,7 +100,7 @@ def gold_column(path: str, encoding: str = "utf-8") -> tuple[SentenceStrings, Se
 
 
 def _types(labels: SentenceStrings) -> set[str | None]:
-    return {named_type(label) for sentence in labels for label in sentence} - {None}
+    return {label_type(label) for sentence in labels for label in sentence} - {None}
 
 
 def read_predictions(path: str, encoding: str = "utf-8") -> tuple[SentenceStrings, SentenceStrings, SentenceStrings]:
@@ -112,18 +112,18 @@ def read_predictions(path: str, encoding: str = "utf-8") -> tuple[SentenceString
 def document_numbers(path: str, encoding: str = "utf-8") -> np.ndarray:
     """Return the number of each sentence's document in a prediction file, (R,) int64; without marks 0, 1, 2, ..."""
     lines = read_lines(path, encoding)
-    return conll_corpus(lines, {"word": 0}, path, how=line_format_of(lines)).documents
+    return conll_corpus(lines, {"word": 0}, path, how=detect_line_format(lines)).documents
 
 
 def _read(path: str, places: Mapping[str, int], encoding: str) -> list[SentenceStrings]:
     """Columns by role, each at its place unless the first line of the file names the columns."""
     lines = read_lines(path, encoding)
-    if names := named_columns(lines[0]) if lines else None:
+    if names := header_names(lines[0]) if lines else None:
         if missing := [role for role in places if role not in names]:
             advice = "; set --gold FILE" if missing[0] == "label" else ""
             raise InputError(
                 f"{path}: no column {missing[0]} among those of its first line, {', '.join(names)}{advice}"
             )
         places = {role: names.index(role) for role in places}
-    corpus = conll_corpus(lines, places, path, how=line_format_of(lines))
+    corpus = conll_corpus(lines, places, path, how=detect_line_format(lines))
     return [corpus.sentences_of(corpus.columns[role]) for role in places]

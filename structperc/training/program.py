@@ -18,38 +18,31 @@ from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
-from structperc.batching.processes import gathered, leave
-from structperc.batching.sequence_data import SequenceData
+from structperc.class_paths import class_path_of
+from structperc.datamodules.base import SequenceDataModule
+from structperc.datamodules.distributed import all_gather_objects, leave_process_group
 from structperc.errors import InputError
 from structperc.metrics import Evaluation
-from structperc.packaged import split_arguments
+from structperc.packaged_configs import split_arguments
 from structperc.progress import show_bars
-from structperc.public_names import path_of
-from structperc.reports.epoch_bar import shown_by
-from structperc.reports.logged import best_score, score_name
-from structperc.taggers.checkpoints import CheckpointFiles
-from structperc.taggers.inference import flat_labels
-from structperc.taggers.sequence_tagger import SequenceTagger
+from structperc.reports.training_progress import best_score, progress_options, score_name
+from structperc.taggers.base import BaseTagger, flat_labels
+from structperc.taggers.checkpoints import CheckpointStorage
 from structperc.taggers.tagger import Tagger
-from structperc.training.claims import alone_in, alone_in_new_run
+from structperc.training.callbacks import CheckTermination, RunSummary
+from structperc.training.checkpoints import BestEpoch, LastEpoch, SaveOnDivergence, serve_best
 from structperc.training.configuration import ConfigurationParser, Seed
 from structperc.training.cost import Stopwatch, by_part, parameters, peak_memory, size_on_disk
-from structperc.training.epochs import BestEpoch, LastEpoch
-from structperc.training.interruptions import resumed_by, resuming
-from structperc.training.last_good import LastGood
-from structperc.training.logs import LOGS, SavedConfig, log_into, plain_configuration
-from structperc.training.notices import quieten
-from structperc.training.opening import Opening
+from structperc.training.interruptions import resume_hint, resuming
+from structperc.training.lightning_messages import hide_lightning_messages
+from structperc.training.loggers import LOGS, SaveRunConfig, connect_loggers, log_into, log_scores, plain_configuration
 from structperc.training.overlays import composed_arguments
 from structperc.training.parser_messages import parser_message
 from structperc.training.predictions import write_predictions
 from structperc.training.refusals import refusals
-from structperc.training.report import Labelled, by_type, label_split, outcome_lines, write_json
+from structperc.training.report import LabelledSplit, by_type, label_split, outcome_lines, write_json
 from structperc.training.run_card import RunRecord, write_card
-from structperc.training.runs import checkpoint, name_of, next_run, root_of, run_of
-from structperc.training.serving import serve_best
-from structperc.training.stopping import MustEnd
-from structperc.training.trackers import reach, tell_scores
+from structperc.training.run_folders import checkpoint, lock_folder, lock_new_run, name_of, next_run, root_of, run_of
 from structperc.training.trainer_options import options_named
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -76,12 +69,12 @@ class Program(LightningCLI):
     ROOT is trainer.default_root_dir, by default runs/NAME-OF-THE-CONFIG.
     """
 
-    base: type[SequenceTagger] = SequenceTagger  # type: ignore[type-abstract]  # what model.class_path must be
-    default: type[SequenceTagger] = Tagger  # what it is when a configuration does not say
+    base: type[BaseTagger] = BaseTagger  # type: ignore[type-abstract]  # what model.class_path must be
+    default: type[BaseTagger] = Tagger  # what it is when a configuration does not say
 
     prefix: tuple[str, ...] = ()  # what stands before the arguments on the command line
 
-    model: SequenceTagger
+    model: BaseTagger
     folder: Path
     last: Path | None = None  # the checkpoint of the run's last epoch, once there is a folder for it
 
@@ -91,7 +84,7 @@ class Program(LightningCLI):
         self.files, others = split_arguments(self.arguments)
         if self.files:
             options["args"] = [others[0], f"--config={composed_arguments(self.files)}", *others[1:]]
-        with ExitStack() as self.held, resumed_by(self.going_on):
+        with ExitStack() as self.held, resume_hint(self.going_on):
             super().__init__(*classes, **options)
 
     def add_default_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
@@ -102,7 +95,7 @@ class Program(LightningCLI):
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add the options of the best epoch's checkpoint, and our defaults; that of the last epoch has no options."""
         parser.add_lightning_class_args(BestEpoch, "checkpoint")
-        parser.set_defaults({**DEFAULTS, "model": {"class_path": path_of(self.default)}})
+        parser.set_defaults({**DEFAULTS, "model": {"class_path": class_path_of(self.default)}})
 
     def subcommands(self) -> dict[str, set[str]]:  # type: ignore[override]
         """The one that is asked for, if it is one: parsers of all of them take four times as long to make."""
@@ -159,8 +152,8 @@ class Program(LightningCLI):
         if getattr(rank_zero_only, "rank", 0):
             return run or next_run(self.root)
         if run is None:
-            return self.held.enter_context(alone_in_new_run(self.root))
-        self.held.enter_context(alone_in(run, "wait for it, or start a new run without --ckpt_path"))
+            return self.held.enter_context(lock_new_run(self.root))
+        self.held.enter_context(lock_folder(run, "wait for it, or start a new run without --ckpt_path"))
         return run
 
     def going_on(self) -> list[str]:
@@ -183,12 +176,12 @@ class Program(LightningCLI):
         given = wanted.callbacks or []
         callbacks = given if isinstance(given, list) else [given]
         show_bars(wanted.enable_progress_bar)
-        options = {**shown_by(wanted.enable_progress_bar, callbacks), **options}
+        options = {**progress_options(wanted.enable_progress_bar, callbacks), **options}
         with options_named({**wanted, **options}):
             trainer = super().instantiate_trainer(**options)
         if type(trainer.strategy.checkpoint_io) is TorchCheckpointIO:
-            trainer.strategy.checkpoint_io = CheckpointFiles()
-        atexit.register(leave)
+            trainer.strategy.checkpoint_io = CheckpointStorage()
+        atexit.register(leave_process_group)
         return trainer
 
     def _run_subcommand(self, subcommand: str) -> None:
@@ -217,15 +210,15 @@ class Program(LightningCLI):
             self.checkpoints.monitor = None
         last = LastEpoch(self.folder / "checkpoints", self.checkpoints._every_n_epochs)
         self.stopwatch = Stopwatch()
-        reach(self.trainer.loggers)
-        more = [MustEnd(), self.stopwatch, last, LastGood(self.folder), Opening(self.folder)]
+        connect_loggers(self.trainer.loggers)
+        more = [CheckTermination(), self.stopwatch, last, SaveOnDivergence(self.folder), RunSummary(self.folder)]
         self.trainer.callbacks += more  # type: ignore[attr-defined]
 
     def after_fit(self) -> None:
         """Save the best epoch's model, score and label every split, and say where the files are."""
         self.seconds = self.stopwatch.seconds
         best = serve_best(self.trainer, self.model, self.checkpoints)
-        self.model.settle()
+        self.model.finalize()
         if self.trainer.is_global_zero:
             self.model.save(self.folder / "model")
         self.model.to(self.trainer.strategy.root_device)  # which the trainer took it from
@@ -242,7 +235,7 @@ class Program(LightningCLI):
         kept = [self._keep_predictions(split, one.labels) for split, one in labelled.items()]
         self._keep_card(epochs, best, {split: one.evaluation for split, one in labelled.items()})
         write_json(self.folder / "results.json", {**cost, **results, "types": types})  # the run is complete
-        tell_scores(self.trainer.loggers, self.trainer.global_step, results, types)
+        log_scores(self.trainer.loggers, self.trainer.global_step, results, types)
         print("\n".join(outcome_lines(labelled, results)))  # after all files: who reads it may have gone
         if best is not None:
             print(f"best epoch: {best} of {epochs} ({best_score(self.checkpoints, score_name(self.model))})")
@@ -252,7 +245,7 @@ class Program(LightningCLI):
         for path in filter(None, kept):
             print(f"predictions: {path}")
 
-    def _cost(self, labelled: dict[str, Labelled]) -> dict[str, Any]:
+    def _cost(self, labelled: dict[str, LabelledSplit]) -> dict[str, Any]:
         """Weights, memory, and how fast each split was labelled."""
         speed = {split: one.tokens_per_second for split, one in labelled.items()}
         size = {"parameters": parameters(self.model), "model_mb": size_on_disk(self.folder / "model")}
@@ -289,11 +282,11 @@ class Program(LightningCLI):
         """Write the labels of the split that data.predict names, as CoNLL columns, into the run's folder."""
         split = self.datamodule.predict_split
         corpus = self.datamodule.corpus(split)
-        parts = gathered(self.trainer.predict_loop.predictions)
+        parts = all_gather_objects(self.trainer.predict_loop.predictions)
         if not self.trainer.is_global_zero:
             return
         predicted = flat_labels(corpus, self.model.labels, parts)
-        print(f"predictions: {write_predictions(self.folder, split, self.model.annotated(corpus, parts), predicted)}")
+        print(f"predictions: {write_predictions(self.folder, split, self.model.add_columns(corpus, parts), predicted)}")
 
 
 def train(arguments: list[str], program: type[Program] = Program) -> int:
@@ -304,16 +297,16 @@ def train(arguments: list[str], program: type[Program] = Program) -> int:
 
 def run(arguments: list[str], program: type[Program] = Program) -> Program:
     """Run a training command as `train` does, and return the program when it is done."""
-    quieten()
+    hide_lightning_messages()
     with refusals(arguments):
         return copy_context().run(  # of which `show_bars` is a part
             program,
             program.base,
-            SequenceData,
+            SequenceDataModule,
             subclass_mode_model=True,
             subclass_mode_data=True,
             seed_everything_default=1,
-            save_config_callback=SavedConfig,
+            save_config_callback=SaveRunConfig,
             save_config_kwargs={"overwrite": True},
             parser_class=ConfigurationParser,
             parser_kwargs={"exit_on_error": False, "prog": "structperc"},

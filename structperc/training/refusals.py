@@ -7,9 +7,9 @@ from jsonargparse import ArgumentError
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from structperc.errors import InputError
-from structperc.own_parts import place_of_failure
 from structperc.training import trainer_options
 from structperc.training.parser_messages import parser_message
+from structperc.user_code import error_location
 
 ADVICE = {  # what optimizers and callbacks say that they cannot do -> where they are configured, and what to do
     "sparse gradients": ("model.optimizer", "; or set model.scorer.init_args.sparse_grad: false"),
@@ -44,7 +44,7 @@ def _in_user_code(error: BaseException) -> InputError | None:
     """Return the failure of a user's own module that the parser wrapped while it imported it, if there is one."""
     chained: BaseException | None = error
     while chained is not None and not isinstance(chained, InputError):
-        if place := place_of_failure(chained):
+        if place := error_location(chained):
             return InputError(f"{place}: {type(chained).__name__}: {chained}")
         chained = chained.__cause__ or chained.__context__
     return None
@@ -74,7 +74,7 @@ def cause(error: Exception) -> Exception:
         outer, chained = chained, chained.__cause__
     if isinstance(chained, InputError):
         return chained
-    if isinstance(chained, Exception) and (place := place_of_failure(chained)):
+    if isinstance(chained, Exception) and (place := error_location(chained)):
         return InputError(f"{place}: {type(chained).__name__}: {chained}")
     if isinstance(chained, ModuleNotFoundError):
         return InputError(parser_message(str(outer)))

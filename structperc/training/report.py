@@ -7,19 +7,17 @@ from typing import Any, NamedTuple
 
 import torch
 
-from structperc.batching.processes import gathered, share
-from structperc.batching.sequence_data import SequenceData
 from structperc.data.output import write_lines
+from structperc.datamodules.base import SequenceDataModule
+from structperc.datamodules.distributed import all_gather_objects, share
 from structperc.metrics import Evaluation
 from structperc.progress import bar
-from structperc.reports.table import percent, text_table
-from structperc.taggers.inference import flat_labels
-from structperc.taggers.modes import evaluating
-from structperc.taggers.sequence_tagger import SequenceTagger
+from structperc.reports.tables import percent, text_table
+from structperc.taggers.base import BaseTagger, evaluation_mode, flat_labels
 from structperc.training.cost import Clock
 
 
-class Labelled(NamedTuple):
+class LabelledSplit(NamedTuple):
     """A split as a tagger labels it: its scores, its labels and the seconds that it took."""
 
     evaluation: Evaluation
@@ -33,27 +31,29 @@ class Labelled(NamedTuple):
 
 
 @torch.no_grad()
-def label_split(tagger: SequenceTagger, data: SequenceData, split: str) -> Labelled:
+def label_split(tagger: BaseTagger, data: SequenceDataModule, split: str) -> LabelledSplit:
     """Label a split with the tagger's present weights; return its labels and scores.
 
     The split must be encoded and have gold labels. Several processes label it together, and each gets all of the
     result.
     """
     labels = tagger.gold_labels(data.corpus(split))
-    evaluation, parts = Evaluation(labels, tagger.gamma).to(tagger.device), []
+    evaluation, parts = Evaluation(labels, tagger.beta).to(tagger.device), []
     clock = Clock(tagger.device)
     batches = bar(data.loader(split), f"scoring {split}", show=share().process == 0)
-    with evaluating(tagger):
+    with evaluation_mode(tagger):
         for batch in batches:
             with clock:
                 moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
                 best = tagger.decode(moved)
             evaluation.update(best, moved.gold, moved.lengths, moved.sentences)
             parts.append((batch.rows, best.cpu()))
-    return Labelled(evaluation, flat_labels(data.corpus(split), tagger.labels, gathered(parts)), clock.seconds)
+    return LabelledSplit(
+        evaluation, flat_labels(data.corpus(split), tagger.labels, all_gather_objects(parts)), clock.seconds
+    )
 
 
-def evaluate(tagger: SequenceTagger, data: SequenceData, split: str) -> Evaluation:
+def evaluate(tagger: BaseTagger, data: SequenceDataModule, split: str) -> Evaluation:
     """Return the scores of a split, labelled as `label_split` does."""
     return label_split(tagger, data, split).evaluation
 
@@ -66,7 +66,7 @@ def by_type(evaluation: Evaluation) -> dict[str, dict[str, float]]:
     if "segments" not in evaluation:
         return {}
     return {
-        name: {"score": one.f(evaluation.gamma), "precision": one.precision, "recall": one.recall, "gold": one.gold}
+        name: {"score": one.f(evaluation.beta), "precision": one.precision, "recall": one.recall, "gold": one.gold}
         for name, one in evaluation["segments"].compute().seen.items()
     }
 
@@ -79,7 +79,7 @@ def results_table(results: dict[str, dict[str, float]]) -> str:
     return "\n".join(text_table(rows, least=[6]))
 
 
-def outcome_lines(labelled: dict[str, Labelled], results: dict[str, dict[str, float]]) -> Iterator[str]:
+def outcome_lines(labelled: dict[str, LabelledSplit], results: dict[str, dict[str, float]]) -> Iterator[str]:
     """Yield the full table of each split, and the table of all."""
     for split, one in labelled.items():
         yield f"{split}:\n{one.evaluation.table()}\n"

@@ -7,8 +7,8 @@ from structperc.reranking import Boosting
 from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.reranker import Reranker
 from structperc.reranking.second_model import SecondModel
+from structperc.training.boosting_rounds import FIGURE, TABLE, boosting_rounds, write_rounds
 from structperc.training.program import Program, train
-from structperc.training.rounds import FIGURE, TABLE, boosting_rounds, write_rounds
 
 COMMANDS = ("fit", "validate", "test", "predict")
 

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 import yaml
 from huggingface_hub import EvalResult
 
-from structperc.batching.sequence_data import SequenceData
 from structperc.data.corpus import Corpus
-from structperc.data.normalise import segment_count
+from structperc.data.normalise import count_segments
 from structperc.data.output import write_lines
+from structperc.datamodules.base import SequenceDataModule
 from structperc.metrics import Evaluation
-from structperc.reports.table import markdown_table, percent
-from structperc.taggers.model_card import CARD, code, fenced, model_card
-from structperc.taggers.sequence_tagger import SequenceTagger
+from structperc.reports.tables import markdown_table, percent
+from structperc.taggers.base import BaseTagger
+from structperc.taggers.hub import CARD, code, code_block, model_card
+from structperc.training.loggers import logged_options
 from structperc.training.report import by_type
-from structperc.training.trackers import told_options
 
 SPLITS = ("train", "dev", "test")
 HUB_NAMES = {"score": "f1", "precision": "precision", "recall": "recall"}  # of scores of segments
@@ -34,7 +34,7 @@ class RunRecord(NamedTuple):
     evaluations: Mapping[str, Evaluation]  # of the splits that have gold labels
 
 
-def write_card(folder: Path, tagger: SequenceTagger, data: SequenceData, record: RunRecord) -> None:
+def write_card(folder: Path, tagger: BaseTagger, data: SequenceDataModule, record: RunRecord) -> None:
     """Give the tagger its card and write it into the folder of its saved model. Raises InputError if it cannot."""
     sections = [*_data_section(data), *_scores_section(record.evaluations), *_training_section(record)]
     config, tensors = tagger.to_state()
@@ -44,7 +44,7 @@ def write_card(folder: Path, tagger: SequenceTagger, data: SequenceData, record:
     write_lines(folder / CARD, [tagger.card])
 
 
-def _data_section(data: SequenceData) -> Iterator[str]:
+def _data_section(data: SequenceDataModule) -> Iterator[str]:
     rows = [["split", "read from", f"{data.unit}s", "sentences", "tokens", "segments"]]
     for split in SPLITS:
         if data.has(split):
@@ -61,7 +61,7 @@ def _segments(corpus: Corpus, scheme: str) -> int | None:
     """The number of segments of a corpus with labels that have some."""
     if scheme == "none" or "label" not in corpus.columns:
         return None
-    return segment_count(corpus)
+    return count_segments(corpus)
 
 
 def _scores_section(evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
@@ -83,14 +83,14 @@ def _scores_section(evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
 
 def _training_section(record: RunRecord) -> Iterator[str]:
     best = "" if record.best_epoch is None else f", of which number {record.best_epoch} is kept"
-    text = yaml.safe_dump(told_options(record.configuration), sort_keys=False, allow_unicode=True)
+    text = yaml.safe_dump(logged_options(record.configuration), sort_keys=False, allow_unicode=True)
     yield "## Training"
     yield f"{record.epochs} epochs{best}."
-    yield fenced(shlex.join(record.command), "bash")
-    yield f"<details><summary>The whole configuration</summary>\n\n{fenced(text.rstrip(), 'yaml')}\n\n</details>"
+    yield code_block(shlex.join(record.command), "bash")
+    yield f"<details><summary>The whole configuration</summary>\n\n{code_block(text.rstrip(), 'yaml')}\n\n</details>"
 
 
-def hub_results(data: SequenceData, evaluations: Mapping[str, Evaluation]) -> Iterator[EvalResult]:
+def hub_results(data: SequenceDataModule, evaluations: Mapping[str, Evaluation]) -> Iterator[EvalResult]:
     """Yield the scores of each split in the form of the hub, shares in 0..1.
 
     A data set of the hub stands under its id, any other under the name of its folder or class. An F score with another
@@ -102,7 +102,7 @@ def hub_results(data: SequenceData, evaluations: Mapping[str, Evaluation]) -> It
         scores = one.compute()
         names = HUB_NAMES if "segments" in one else {}  # without segments the score is the accuracy of tokens
         for score, metric in {**names, "token_accuracy": "accuracy"}.items():
-            if metric != "f1" or one.gamma == 1:
+            if metric != "f1" or one.beta == 1:
                 yield EvalResult(
                     task_type="token-classification",
                     dataset_type=hub or name.lower(),

@@ -10,7 +10,7 @@ import pytorch_lightning as pl
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from structperc.errors import InputError
-from structperc.training.notices import quiet
+from structperc.training.lightning_messages import quiet
 
 LEAST = {  # of what Lightning takes as it comes
     "accumulate_grad_batches": 1,

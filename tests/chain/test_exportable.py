@@ -20,7 +20,7 @@ from structperc.chain import (
     viterbi,
 )
 from structperc.data.labels import LabelSet
-from structperc.data.segments import first_violation
+from structperc.data.tag_schemes import first_violation
 from structperc.structures import Lattice
 
 DOCS = Path(__file__).parents[2] / "docs" / "export_and_devices.md"

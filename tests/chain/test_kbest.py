@@ -2,9 +2,10 @@ import oracle
 import pytest
 import torch
 
-from structperc.chain import KBest, kbest, memory, path_score, viterbi
+from structperc.chain import KBest, kbest, path_score, viterbi
+from structperc.chain import kbest as memory
 from structperc.errors import InputError
-from structperc.ops.declare import implementation
+from structperc.ops.registration import implementation
 from structperc.structures import Candidates, Lattice
 
 

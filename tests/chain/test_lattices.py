@@ -17,7 +17,7 @@ from structperc.chain import (
     segment_marginals,
     viterbi,
 )
-from structperc.chain.lattices import checked
+from structperc.chain.lattices import validate_lattice
 from structperc.chain.segments import Segments
 from structperc.errors import InputError
 from structperc.structures import Lattice
@@ -85,7 +85,7 @@ def test_a_leaf_that_is_an_expanded_view_has_a_gradient_at_each_entry() -> None:
     (small,) = torch.autograd.grad(log_partition(Lattice(unary, matrix.expand(2, 5, 3, 3), LENGTHS)).sum(), matrix)
     torch.testing.assert_close(small, found[0].sum((0, 1), keepdim=True))
     with torch.no_grad():
-        assert checked(Lattice(unary, matrix.expand(2, 5, 3, 3), LENGTHS)).edge.shape == (1, 1, 3, 3)
+        assert validate_lattice(Lattice(unary, matrix.expand(2, 5, 3, 3), LENGTHS)).edge.shape == (1, 1, 3, 3)
 
 
 def test_one_precision_for_both_tables() -> None:

@@ -26,7 +26,7 @@ def scored_of(lattice, gold, criterion, k):
     """As a tagger gives it; where the criterion asks, the labels are LABELS[L]."""
     if lattice.unary.shape[2] in LABELS:
         criterion.allocate(LABELS[lattice.unary.shape[2]])
-    lattice = criterion.reads(lattice)
+    lattice = criterion.transform_lattice(lattice)
     with torch.no_grad():
         candidates = kbest(criterion.augment(lattice, gold), k)
     scores = path_score(lattice, torch.cat([gold[:, None], candidates.labels], 1))

@@ -46,7 +46,7 @@ def test_totals_are_estimated_from_decayed_batches(memory, corpus_size):
     seen = []
     for batch in batches():
         seen.append(batch)
-        losses, acts = criterion.judge(batch)
+        losses, acts = criterion.losses_and_updates(batch)
         decay = [memory ** (len(seen) - 1 - i) for i in range(len(seen))]
         a, b = (sum(w * float(x[:, s].sum()) for w, x in zip(decay, seen, strict=True)) for s in (0, 1))
         scale = 1 if corpus_size is None else corpus_size / sum(w * len(x) for w, x in zip(decay, seen, strict=True))
@@ -87,12 +87,12 @@ def test_saved_models_need_not_hold_what_is_remembered():
 def test_no_update_before_the_objective_is_defined():
     criterion = Quotient()
     empty = torch.tensor([[1.0, 0.0], [2.0, 0.0]], requires_grad=True)
-    losses, acts = criterion.judge(empty)
+    losses, acts = criterion.losses_and_updates(empty)
     losses.sum().backward()
     assert not losses.any()
     assert not acts.any()
     assert not empty.grad.any()
-    losses, acts = criterion.judge(torch.tensor([[1.0, 2.0], [0.0, 0.0]]))
+    losses, acts = criterion.losses_and_updates(torch.tensor([[1.0, 2.0], [0.0, 0.0]]))
     assert acts.tolist() == [True, False]
     assert losses[0] != 0
 

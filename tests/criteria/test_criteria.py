@@ -10,56 +10,56 @@ import torch
 from batches import random_gold, random_lattice, row, scored_of
 
 import structperc.criteria as package
+from structperc.builder import Builder
 from structperc.chain import kbest
 from structperc.criteria import (
-    MCE,
-    MCEF,
     CorpusCriterion,
+    CRFLoss,
     Criterion,
-    Exponential,
-    Hinge,
-    Likelihood,
+    ExponentialLoss,
+    HingeLoss,
     LocalAndNonlocal,
-    LocalLikelihood,
     Logistic,
-    Margin,
-    Perceptron,
+    MarginLoss,
+    MCEFLoss,
+    MCELoss,
+    MEMMLoss,
+    PerceptronLoss,
     Pointwise,
     PowerMean,
     PowerRatio,
     Sigmoid,
     SoftMax,
     Strongest,
-    TokenLikelihood,
+    TokenCrossEntropyLoss,
 )
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored
-from structperc.taggers.builder import Builder
-from structperc.taggers.description import describe
+from structperc.taggers.serialization import describe
 
 
 def mce_f(*args, **options):
     """At totals that are given, so that losses depend on the sequence alone."""
-    criterion = MCEF(*args, **options)
+    criterion = MCEFLoss(*args, **options)
     criterion.totals = torch.tensor([3.0, 2.0, 1.5], dtype=torch.float64)
     return criterion
 
 
 SUMS: list[Criterion] = [
-    Perceptron(),
-    Margin(2.0),
-    Hinge(0.7),
-    Exponential(),
-    Likelihood(),
-    LocalLikelihood(),
-    TokenLikelihood(),
+    PerceptronLoss(),
+    MarginLoss(2.0),
+    HingeLoss(0.7),
+    ExponentialLoss(),
+    CRFLoss(),
+    MEMMLoss(),
+    TokenCrossEntropyLoss(),
     LocalAndNonlocal(2.0),
-    MCE(),
-    MCE(Strongest(), Logistic(2.0, 0.3)),
-    MCE(SoftMax(), Sigmoid(0.7, -0.2)),
-    MCE(SoftMax(2.5, normalised=False), Logistic(0.5)),
-    MCE(PowerMean(1.5), Logistic()),
-    MCE(PowerRatio(0.8), Sigmoid(2.0, -2.0)),
+    MCELoss(),
+    MCELoss(Strongest(), Logistic(2.0, 0.3)),
+    MCELoss(SoftMax(), Sigmoid(0.7, -0.2)),
+    MCELoss(SoftMax(2.5, normalised=False), Logistic(0.5)),
+    MCELoss(PowerMean(1.5), Logistic()),
+    MCELoss(PowerRatio(0.8), Sigmoid(2.0, -2.0)),
 ]
 CRITERIA: list[Criterion] = [*SUMS, mce_f(), mce_f(2.0, Sigmoid(0.8, 0.1), Pointwise())]
 
@@ -81,25 +81,25 @@ def brute_force(criterion, lattice, gold, b):
     """Loss of sequence b from all its labellings."""
     n = int(lattice.lengths[b])
     right = tuple(gold[b, :n].tolist())
-    if isinstance(criterion, LocalLikelihood):
+    if isinstance(criterion, MEMMLoss):
         return sum(cross_entropies(lattice, b, right))
-    if isinstance(criterion, TokenLikelihood):
+    if isinstance(criterion, TokenCrossEntropyLoss):
         return sum(cross_entropies(lattice._replace(edge=0 * lattice.edge), b, right))
     everything = dict(labellings(lattice, b))
     others = {path: score for path, score in everything.items() if path != right}
     best_other = max(others.values())
-    if isinstance(criterion, Perceptron):
+    if isinstance(criterion, PerceptronLoss):
         return max(0.0, best_other - everything[right])
-    if isinstance(criterion, Margin | LocalAndNonlocal):
+    if isinstance(criterion, MarginLoss | LocalAndNonlocal):
         gap = everything[right] - best_other
         return -gap if gap <= criterion.C else 0.0
-    if isinstance(criterion, Exponential):  # of two candidates
+    if isinstance(criterion, ExponentialLoss):  # of two candidates
         listed = sorted(everything, key=lambda path: -everything[path])[:2]
         return sum(math.exp(everything[path] - everything[right]) for path in listed if path != right)
-    if isinstance(criterion, Hinge):
+    if isinstance(criterion, HingeLoss):
         cost = {path: sum(a != b for a, b in zip(path, right, strict=True)) for path in everything}
         return max(everything[path] + criterion.cost * cost[path] for path in everything) - everything[right]
-    if isinstance(criterion, MCE):
+    if isinstance(criterion, MCELoss):
         return smoothed(criterion.smoothing, misclassification(criterion.measure, everything, right))
     return math.log(sum(math.exp(score) for score in everything.values())) - everything[right]
 
@@ -143,14 +143,14 @@ def test_losses_equal_brute_force(criterion, seed):
     gold = random_gold(lattice, seed)
     if seed % 2:  # gold as the best labelling: margins count
         gold = kbest(lattice, 1).labels[:, 0]
-    losses = criterion(scored_of(lattice, gold, criterion, max(1, criterion.rivals_needed)))
+    losses = criterion(scored_of(lattice, gold, criterion, max(1, criterion.min_candidates)))
     expected = [brute_force(criterion, lattice, gold, b) for b in range(5)]
     torch.testing.assert_close(losses, torch.tensor(expected, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
 def test_batch_equals_singles(criterion):
-    lattice, k = random_lattice(3), max(1, criterion.rivals_needed)
+    lattice, k = random_lattice(3), max(1, criterion.min_candidates)
     gold = random_gold(lattice)
     together = criterion(scored_of(lattice, gold, criterion, k))
     for b in range(5):
@@ -165,7 +165,7 @@ def test_gradcheck(criterion):
 
     def losses(unary, edge):
         given = Lattice(unary, edge, lattice.lengths)
-        return criterion(scored_of(given, gold, criterion, max(1, criterion.rivals_needed)))
+        return criterion(scored_of(given, gold, criterion, max(1, criterion.min_candidates)))
 
     unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
     assert torch.autograd.gradcheck(losses, (unary, edge))
@@ -177,21 +177,23 @@ def test_gradcheck_of_the_objective_of_a_corpus(criterion):
     gold = random_gold(lattice, 4)
 
     def objective(unary, edge):
-        scored = scored_of(Lattice(unary, edge, lattice.lengths), gold, criterion, criterion.rivals_needed)
+        scored = scored_of(Lattice(unary, edge, lattice.lengths), gold, criterion, criterion.min_candidates)
         return criterion.objective(criterion.counts(scored).sum(0))
 
     unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
     assert torch.autograd.gradcheck(objective, (unary, edge))
 
 
-@pytest.mark.parametrize("criterion", [Perceptron(), Margin(2.0), Hinge(0.7)], ids=lambda c: type(c).__name__)
+@pytest.mark.parametrize(
+    "criterion", [PerceptronLoss(), MarginLoss(2.0), HingeLoss(0.7)], ids=lambda c: type(c).__name__
+)
 def test_gradient_is_rival_minus_gold_where_the_criterion_acts(criterion):
     lattice = random_lattice(5)
     unary = lattice.unary.requires_grad_()
     gold = random_gold(lattice, 1)
     scored = scored_of(lattice, gold, criterion, 2)
     criterion(scored).sum().backward()
-    acts = criterion.judge(scored)[1]
+    acts = criterion.losses_and_updates(scored)[1]
     assert acts.any()
     for b in range(5):
         n = int(lattice.lengths[b])
@@ -212,9 +214,9 @@ def test_rival_is_the_first_if_wrong_else_the_second():
     gold = torch.tensor([[0, 1], [1, 1]])  # the first candidate; none of them
     scores = torch.tensor([[9.0, 4.0], [9.0, 4.0]])
     scored = Scored(lattice, gold, candidates, torch.tensor([9.0, 6.0]), scores, torch.zeros(2), torch.zeros(2, 2))
-    assert Margin(5.0)(scored).tolist() == [-5.0, 3.0]
-    assert Margin(4.9)(scored).tolist() == [0.0, 3.0]
-    assert Perceptron()(scored).tolist() == [0.0, 3.0]
+    assert MarginLoss(5.0)(scored).tolist() == [-5.0, 3.0]
+    assert MarginLoss(4.9)(scored).tolist() == [0.0, 3.0]
+    assert PerceptronLoss()(scored).tolist() == [0.0, 3.0]
 
 
 def test_non_local_scores_choose_the_rival():
@@ -229,8 +231,8 @@ def test_non_local_scores_choose_the_rival():
         torch.tensor([0.5]),
         torch.tensor([[0.5, 0.0, 4.0]]),
     )
-    assert Perceptron()(scored).item() == pytest.approx(5.0 - 3.5)
-    assert Margin(100.0)(scored).item() == pytest.approx(5.0 - 3.5)
+    assert PerceptronLoss()(scored).item() == pytest.approx(5.0 - 3.5)
+    assert MarginLoss(100.0)(scored).item() == pytest.approx(5.0 - 3.5)
 
 
 def test_sequence_with_one_possible_labelling_asks_for_nothing():
@@ -247,23 +249,23 @@ def test_sequence_with_one_possible_labelling_asks_for_nothing():
 def test_margin_asks_for_two_candidates():
     lattice = random_lattice(0)
     with pytest.raises(ValueError, match=r"Margin needs a rival: search gave K=1; set search.k >= 2"):
-        Margin(1.0)(scored_of(lattice, random_gold(lattice), Margin(1.0), 1))
+        MarginLoss(1.0)(scored_of(lattice, random_gold(lattice), MarginLoss(1.0), 1))
 
 
 def test_bad_options_are_named():
-    with pytest.raises(InputError, match="Margin: C"):
-        Margin(-1)
-    with pytest.raises(InputError, match="Hinge: cost"):
-        Hinge(0)
+    with pytest.raises(InputError, match="MarginLoss: C"):
+        MarginLoss(-1)
+    with pytest.raises(InputError, match="HingeLoss: cost"):
+        HingeLoss(0)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
 def test_an_empty_sequence_asks_for_nothing(criterion):
     lattice = random_lattice(0, B=2, lengths=(0, 4))
     unary = lattice.unary.requires_grad_()
-    losses, acts = criterion.judge(scored_of(lattice, random_gold(lattice), criterion, 2))
+    losses, acts = criterion.losses_and_updates(scored_of(lattice, random_gold(lattice), criterion, 2))
     assert losses[0].item() == 0
-    assert not acts[0] or isinstance(criterion, Likelihood | LocalLikelihood | TokenLikelihood)
+    assert not acts[0] or isinstance(criterion, CRFLoss | MEMMLoss | TokenCrossEntropyLoss)
     (gradient,) = torch.autograd.grad(losses.sum(), unary)
     assert not gradient[0].any()
 
@@ -285,9 +287,9 @@ def without_a_path():
 @pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
 def test_a_sequence_without_any_legal_path_has_no_loss_and_spoils_no_other(criterion):
     for kind, lattice in without_a_path():
-        if kind != "token" and isinstance(criterion, TokenLikelihood):
+        if kind != "token" and isinstance(criterion, TokenCrossEntropyLoss):
             continue  # it does not look at pairs
-        gold, k = random_gold(lattice), max(1, criterion.rivals_needed)
+        gold, k = random_gold(lattice), max(1, criterion.min_candidates)
         unary, edge = lattice.unary.requires_grad_(), lattice.edge.requires_grad_()
         losses = criterion(scored_of(lattice, gold, criterion, k))
         gradients = torch.autograd.grad(losses.sum(), (unary, edge), materialize_grads=True)
@@ -307,9 +309,9 @@ def test_gradients_are_finite_where_gold_alone_is_impossible(criterion):
     gold = random_gold(lattice)
     lattice.unary[1, 1, gold[1, 1]] = -torch.inf
     unary, edge = lattice.unary.requires_grad_(), lattice.edge.requires_grad_()
-    losses = criterion(scored_of(lattice, gold, criterion, max(1, criterion.rivals_needed)))
+    losses = criterion(scored_of(lattice, gold, criterion, max(1, criterion.min_candidates)))
     assert not losses.isnan().any()
-    assert losses[1] != 0 or isinstance(criterion, MCEF)
+    assert losses[1] != 0 or isinstance(criterion, MCEFLoss)
     gradients = torch.autograd.grad(losses.sum(), (unary, edge), materialize_grads=True)
     assert all(gradient.isfinite().all() for gradient in gradients)
 
@@ -323,7 +325,7 @@ def test_survives_a_description_in_json(criterion):
     lattice = random_lattice(2)
     scored = scored_of(lattice, random_gold(lattice), criterion, 2)
     assert torch.equal(again(scored), criterion(scored))
-    assert again.rivals_needed == criterion.rivals_needed
+    assert again.min_candidates == criterion.min_candidates
 
 
 def test_contract_covers_every_criterion_and_part_of_the_package():

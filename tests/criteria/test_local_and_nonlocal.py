@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from structperc.chain import kbest, path_score
-from structperc.criteria import LocalAndNonlocal, Margin
+from structperc.criteria import LocalAndNonlocal, MarginLoss
 from structperc.errors import InputError
 from structperc.optim import Perceptron
 from structperc.structures import Candidates, Lattice, Scored
@@ -75,7 +75,7 @@ def literal(scored, b, C_a, C_l, conservative=False, local_first=False):
 def test_equals_the_steps_of_the_paper(seed, C, conservative, local_first):
     scored = random_scored(seed)
     options = {"local": "conservative" if conservative else "aggressive", "first": "local" if local_first else "total"}
-    losses, acts = LocalAndNonlocal(*C, **options).judge(scored)
+    losses, acts = LocalAndNonlocal(*C, **options).losses_and_updates(scored)
     for b in range(len(losses)):
         gap = literal(scored, b, *C, conservative, local_first)
         assert bool(acts[b]) == (gap is not None)
@@ -103,8 +103,8 @@ def test_a_cost_is_added_to_rivals(seed):
     ]
     dearer = scored.candidate_scores + 0.5 * torch.tensor(wrong)
     found, plain = LocalAndNonlocal(1.0, cost=0.5), LocalAndNonlocal(1.0)
-    expected = plain.judge(scored._replace(candidate_scores=dearer))
-    assert all(map(torch.equal, found.judge(scored), expected))
+    expected = plain.losses_and_updates(scored._replace(candidate_scores=dearer))
+    assert all(map(torch.equal, found.losses_and_updates(scored), expected))
     assert not torch.equal(expected[0], plain(scored))
 
 
@@ -206,7 +206,7 @@ def train(data, criterion, n, limit=20_000):
         changed = False
         for words, gold in data.documents:
             optimizer.zero_grad()
-            losses, acts = criterion.judge(score(words, gold, weights, n))
+            losses, acts = criterion.losses_and_updates(score(words, gold, weights, n))
             losses.sum().backward()
             optimizer.step()
             updates += int(acts.sum())
@@ -232,11 +232,11 @@ def test_toy_documents_need_non_local_weights():
 
 
 @pytest.mark.parametrize("C", [0.0, 10.0])
-@pytest.mark.parametrize("criterion", [Margin, lambda C: LocalAndNonlocal(C, local="conservative")])
+@pytest.mark.parametrize("criterion", [MarginLoss, lambda C: LocalAndNonlocal(C, local="conservative")])
 def test_bound_and_margin_where_non_local_weights_are_needed(criterion, C):
     """All labellings as candidates: gold is always among them, and the total model must do the work."""
     data = Documents(AMBIGUOUS)
-    separator, _ = train(data, Margin(100.0), LABELS**4)
+    separator, _ = train(data, MarginLoss(100.0), LABELS**4)
     delta, square = data.margin(separator, 1), data.longest**2
     assert delta > 0
     weights, updates = train(data, criterion(C), LABELS**4)

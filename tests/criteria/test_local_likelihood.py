@@ -8,7 +8,7 @@ from batches import random_gold, random_lattice, scored_of
 from torch.nn.functional import cross_entropy
 
 from structperc.chain import constrain, kbest, log_partition
-from structperc.criteria import Likelihood, LocalLikelihood
+from structperc.criteria import CRFLoss, MEMMLoss
 from structperc.data.labels import LabelSet
 from structperc.structures import Lattice
 
@@ -27,7 +27,7 @@ def sums_of_cross_entropies(lattice, gold):
 
 def criterion_losses(lattice, gold):
     """As a tagger asks for them."""
-    return LocalLikelihood()(scored_of(lattice, gold, LocalLikelihood(), 1))
+    return MEMMLoss()(scored_of(lattice, gold, MEMMLoss(), 1))
 
 
 def constrained(seed, stationary):
@@ -62,16 +62,16 @@ def test_gradients_are_those_of_cross_entropies(stationary):
 
 def test_scores_are_log_probabilities():
     lattice, gold = constrained(1, False)
-    scored = scored_of(lattice, gold, LocalLikelihood(), 5**6)
+    scored = scored_of(lattice, gold, MEMMLoss(), 5**6)
     shares = scored.candidate_scores.exp().where(scored.candidates.valid, 0)
     torch.testing.assert_close(shares.sum(1), torch.ones(5).double())
     torch.testing.assert_close(log_partition(scored.lattice), torch.zeros(5).double(), rtol=0, atol=1e-12)
-    torch.testing.assert_close(scored.gold_scores, -LocalLikelihood()(scored))
+    torch.testing.assert_close(scored.gold_scores, -MEMMLoss()(scored))
 
 
 def test_other_criteria_read_the_scorers_lattice():
     lattice = random_lattice(0)
-    assert Likelihood().reads(lattice) is lattice
+    assert CRFLoss().transform_lattice(lattice) is lattice
 
 
 def test_equals_the_likelihood_without_edges():
@@ -79,7 +79,7 @@ def test_equals_the_likelihood_without_edges():
     lattice = random_lattice(3)
     lattice = lattice._replace(edge=torch.zeros_like(lattice.edge))
     gold = random_gold(lattice)
-    local, whole = (c(scored_of(lattice, gold, c, 1)) for c in (LocalLikelihood(), Likelihood()))
+    local, whole = (c(scored_of(lattice, gold, c, 1)) for c in (MEMMLoss(), CRFLoss()))
     torch.testing.assert_close(local, whole)
 
 
@@ -89,7 +89,7 @@ def test_knows_only_the_past():
     edge[..., 1, 0] = -torch.inf
     lattice = Lattice(torch.tensor([[[0.0, 0.0], [7.0, 0.0]]]).double(), edge, torch.tensor([2]))
     gold = torch.tensor([[1, 1]])
-    local, whole = (c(scored_of(lattice, gold, c, 1)).item() for c in (LocalLikelihood(), Likelihood()))
+    local, whole = (c(scored_of(lattice, gold, c, 1)).item() for c in (MEMMLoss(), CRFLoss()))
     assert local == pytest.approx(math.log(2))
     assert whole == pytest.approx(math.log(2 + math.exp(7)))
 

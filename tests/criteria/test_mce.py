@@ -8,8 +8,8 @@ import torch
 from batches import random_gold, random_lattice, row, scored_of
 
 from structperc.chain import edge_marginals, log_partition, marginals, path_score
-from structperc.criteria import MCE, Likelihood, Logistic, PowerMean, PowerRatio, Sigmoid, SoftMax, Strongest
-from structperc.criteria.rivals import log_number_of_rivals, log_rivals
+from structperc.criteria import CRFLoss, Logistic, MCELoss, PowerMean, PowerRatio, Sigmoid, SoftMax, Strongest
+from structperc.criteria.misclassification import log_number_of_wrong_paths, log_sum_of_wrong_paths
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored
 
@@ -51,10 +51,10 @@ def test_sums_over_rivals_equal_enumeration(kind, seed, psi):
     torch.manual_seed(seed)
     lattice, gold = lattices(kind, seed)
     expected = [sum_over_rivals(lattice, gold, b, psi) for b in range(6)]
-    totals = log_rivals(lattice, gold, psi)
+    totals = log_sum_of_wrong_paths(lattice, gold, psi)
     torch.testing.assert_close(totals, torch.tensor([total for total, _ in expected], dtype=torch.float64))
     numbers = torch.tensor([float(number) for _, number in expected], dtype=torch.float64)
-    torch.testing.assert_close(log_number_of_rivals(lattice).exp(), numbers)
+    torch.testing.assert_close(log_number_of_wrong_paths(lattice).exp(), numbers)
 
 
 @pytest.mark.parametrize("kind", ["dense", "stationary", "expanded", "poisoned", "impossible"])
@@ -65,7 +65,7 @@ def test_gradient_equals_enumeration(kind):
     if kind == "expanded":
         edge = lattice.edge[:1, :1].clone().requires_grad_()
     given = Lattice(unary, edge.expand_as(lattice.edge), lattice.lengths)
-    SoftMax(1.7)(scored_of(given, gold, MCE(SoftMax(1.7)), 1))[0].sum().backward()
+    SoftMax(1.7)(scored_of(given, gold, MCELoss(SoftMax(1.7)), 1))[0].sum().backward()
     expected_unary, expected_edge = torch.zeros_like(lattice.unary), torch.zeros(6, 4, 3, 3, dtype=torch.float64)
     for b in range(6):
         n = int(lattice.lengths[b])
@@ -86,8 +86,8 @@ def test_gradient_equals_enumeration(kind):
 @pytest.mark.parametrize("edge", [torch.zeros(1, 1, 4, 4), torch.zeros(3, 0, 4, 4)], ids=["stationary", "dense"])
 def test_no_tokens_and_no_rivals(edge):
     lattice = Lattice(torch.zeros(3, 0, 4), edge, torch.zeros(3, dtype=torch.int64))
-    assert (log_rivals(lattice, torch.zeros(3, 0, dtype=torch.int64), 1.0) == -torch.inf).all()
-    assert (log_number_of_rivals(lattice) == -torch.inf).all()
+    assert (log_sum_of_wrong_paths(lattice, torch.zeros(3, 0, dtype=torch.int64), 1.0) == -torch.inf).all()
+    assert (log_number_of_wrong_paths(lattice) == -torch.inf).all()
 
 
 def test_gradient_is_that_of_the_paper():
@@ -95,7 +95,7 @@ def test_gradient_is_that_of_the_paper():
     psi, lattice = 0.8, random_lattice(4)
     gold = random_gold(lattice, 4)
     unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
-    scored = scored_of(Lattice(unary, edge, lattice.lengths), gold, MCE(SoftMax(psi)), 1)
+    scored = scored_of(Lattice(unary, edge, lattice.lengths), gold, MCELoss(SoftMax(psi)), 1)
     SoftMax(psi)(scored)[0].sum().backward()
     scaled = Lattice(psi * lattice.unary, psi * lattice.edge, lattice.lengths)
     share = torch.exp(path_score(scaled, gold) - log_partition(scaled))  # exp(psi g*) / Z
@@ -113,7 +113,7 @@ def test_gradient_is_that_of_the_paper():
 def test_likelihood_is_a_special_case(kind):
     lattice, gold = lattices(kind, 3)
     results = []
-    for criterion in (MCE(SoftMax(1.0, normalised=False), Logistic(1.0, 0.0)), Likelihood()):
+    for criterion in (MCELoss(SoftMax(1.0, normalised=False), Logistic(1.0, 0.0)), CRFLoss()):
         unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
         losses = criterion(scored_of(Lattice(unary, edge, lattice.lengths), gold, criterion, 1))
         losses.sum().backward()
@@ -130,13 +130,13 @@ def test_the_strongest_rival_is_the_limit(best_is_gold):
         gold = torch.tensor(
             [list(oracle.ranked(lattice, b)[0][1]) + [0] * (4 - n) for b, n in enumerate([4, 3, 1, 2, 4])]
         )
-    scored = scored_of(lattice, gold, MCE(), 2)
+    scored = scored_of(lattice, gold, MCELoss(), 2)
     limit, _ = Strongest()(scored)
     assert (limit < 0).all() == best_is_gold
     for psi in (1.0, 10.0, 1000.0):
         above = SoftMax(psi, normalised=False)(scored)[0] - limit
         below = SoftMax(psi)(scored)[0] - limit
-        slack = log_number_of_rivals(lattice) / psi
+        slack = log_number_of_wrong_paths(lattice) / psi
         assert ((above >= -1e-9) & (above <= slack + 1e-9)).all()
         assert ((below <= 1e-9) & (below >= -slack - 1e-9)).all()
 
@@ -152,7 +152,7 @@ def test_gold_that_holds_nearly_all_mass(stationary, psi, dtype):
     exact = exact._replace(unary=exact.unary + lead)
     unary = exact.unary.to(dtype).requires_grad_()
     lattice = Lattice(unary, exact.edge.to(dtype), exact.lengths)
-    d, exists = SoftMax(psi, normalised=False)(scored_of(lattice, gold, MCE(SoftMax()), 1))
+    d, exists = SoftMax(psi, normalised=False)(scored_of(lattice, gold, MCELoss(SoftMax()), 1))
     expected = [sum_over_rivals(exact, gold, b, psi)[0] / psi for b in range(5)]
     assert exists.all()
     torch.testing.assert_close(d.double(), torch.tensor(expected, dtype=torch.float64), atol=2e-5, rtol=1e-6)
@@ -171,7 +171,7 @@ def test_a_rival_exists_or_the_loss_is_zero():
     gold = torch.zeros(3, 2, dtype=torch.int64)
     for measure in (Strongest(), SoftMax(), SoftMax(3.0, normalised=False), PowerMean(), PowerRatio()):
         for smoothing in (Sigmoid(), Logistic()):
-            losses, acts = MCE(measure, smoothing).judge(scored_of(lattice, gold, MCE(), 3))
+            losses, acts = MCELoss(measure, smoothing).losses_and_updates(scored_of(lattice, gold, MCELoss(), 3))
             assert acts.tolist() == [False, True, False]
             assert losses[0] == losses[2] == 0
             assert losses[1] > 0
@@ -230,7 +230,7 @@ def test_a_hopeless_ratio_keeps_finite_gradients(smoothing):
         torch.full((len(scored.gold),), -torch.inf),
     ):  # the latter is illegal
         own, others = gold.requires_grad_(), scored.candidate_scores.float().requires_grad_()
-        losses = MCE(PowerRatio(), smoothing)(scored._replace(gold_scores=own, candidate_scores=others))
+        losses = MCELoss(PowerRatio(), smoothing)(scored._replace(gold_scores=own, candidate_scores=others))
         assert losses.isfinite().all()
         assert all(x.isfinite().all() for x in torch.autograd.grad(losses.sum(), (own, others)))
 
@@ -262,7 +262,7 @@ def test_as_steepness_grows_the_loss_counts_wrong_sequences():
     lattice = random_lattice(8)
     gold = random_gold(lattice, 8)
     gold[0] = torch.tensor(oracle.ranked(lattice, 0)[0][1])
-    losses = MCE(smoothing=Sigmoid(1e6))(scored_of(lattice, gold, MCE(), 2))
+    losses = MCELoss(smoothing=Sigmoid(1e6))(scored_of(lattice, gold, MCELoss(), 2))
     wrong = [
         oracle.ranked(lattice, b)[0][1] != tuple(gold[b, : int(n)].tolist()) for b, n in enumerate(lattice.lengths)
     ]
@@ -286,9 +286,9 @@ def test_bad_options_are_named():
 
 def test_asks_for_the_candidates_that_the_measure_compares():
     lattice = random_lattice(0)
-    assert [MCE(m).rivals_needed for m in (None, SoftMax(), PowerMean(), PowerRatio())] == [2, 0, 2, 2]
+    assert [MCELoss(m).min_candidates for m in (None, SoftMax(), PowerMean(), PowerRatio())] == [2, 0, 2, 2]
     with pytest.raises(ValueError, match=r"MCE needs a rival: search gave K=1; set search.k >= 2"):
-        MCE()(scored_of(lattice, random_gold(lattice), MCE(), 1))
+        MCELoss()(scored_of(lattice, random_gold(lattice), MCELoss(), 1))
 
 
 @pytest.mark.parametrize("shape", [(2, 1), (1, 4)])
@@ -296,4 +296,4 @@ def test_edges_may_be_the_same_for_tokens_or_for_sequences(shape):
     torch.manual_seed(0)
     unary, edge, gold = torch.randn(2, 4, 3), torch.randn(*shape, 3, 3), torch.randint(3, (2, 4))
     small, whole = (Lattice(unary, e, torch.tensor([4, 2])) for e in (edge, edge.expand(2, 4, 3, 3).contiguous()))
-    torch.testing.assert_close(log_rivals(small, gold, 1.0), log_rivals(whole, gold, 1.0))
+    torch.testing.assert_close(log_sum_of_wrong_paths(small, gold, 1.0), log_sum_of_wrong_paths(whole, gold, 1.0))

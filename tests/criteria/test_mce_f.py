@@ -8,9 +8,9 @@ import torch
 from batches import random_gold, random_lattice, scored_of
 
 from structperc.chain import constrain, kbest
-from structperc.criteria import MCE, MCEF, Logistic, Pointwise, Segmentwise, Sigmoid
+from structperc.criteria import Logistic, MCEFLoss, MCELoss, Pointwise, Segmentwise, Sigmoid
 from structperc.data.labels import LabelSet
-from structperc.data.segments import spans
+from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
 from structperc.metrics.segments import segment_counts
 from structperc.structures import Lattice
@@ -23,7 +23,7 @@ IOBES = LabelSet(("O", "B-X", "I-X", "E-X", "S-X"), "IOBES")
 
 
 def criterion_for(labels, **options):
-    criterion = MCEF(**options)
+    criterion = MCEFLoss(**options)
     criterion.allocate(labels)
     return criterion
 
@@ -90,7 +90,7 @@ def test_soft_counts_equal_enumeration(seed, L, constrained, units, options):
 
 
 def _scored(lattice, gold, k=2):
-    return scored_of(lattice, gold, MCE(), k)
+    return scored_of(lattice, gold, MCELoss(), k)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -117,22 +117,22 @@ def test_what_follows_a_segment_is_left_open():
     assert counts.tolist() == [[1, 0, 0]]
 
 
-@pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0])
-def test_objective_ranks_as_the_f_score(gamma):
+@pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
+def test_objective_ranks_as_the_f_score(beta):
     found, missed, made_up = 6.0, 3.0, 2.0
     precision, recall = found / (found + made_up), found / (found + missed)
-    f_score = (gamma**2 + 1) * precision * recall / (gamma**2 * precision + recall)
-    objective = MCEF(gamma).objective(torch.tensor([found, missed, made_up], dtype=torch.float64))
+    f_score = (beta**2 + 1) * precision * recall / (beta**2 * precision + recall)
+    objective = MCEFLoss(beta).objective(torch.tensor([found, missed, made_up], dtype=torch.float64))
     assert f_score == pytest.approx(1 / (1 + objective.item()))
 
 
-@pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0])
-def test_rates_are_those_of_the_paper(gamma):
-    """d F / d l is (gamma^2 Z_D + (gamma^2 + 1) Z_N) / Z_D^2 for a gold segment, 1 / Z_D for others."""
+@pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
+def test_rates_are_those_of_the_paper(beta):
+    """d F / d l is (beta^2 Z_D + (beta^2 + 1) Z_N) / Z_D^2 for a gold segment, 1 / Z_D for others."""
     totals = torch.tensor([6.0, 3.0, 2.0], dtype=torch.float64)
-    found, missed, made_up = MCEF(gamma).rates(totals)
-    Z_N, Z_D = gamma**2 * totals[1] + totals[2], (gamma**2 + 1) * totals[0]
-    torch.testing.assert_close(missed - found, (gamma**2 * Z_D + (gamma**2 + 1) * Z_N) / Z_D**2)
+    found, missed, made_up = MCEFLoss(beta).rates(totals)
+    Z_N, Z_D = beta**2 * totals[1] + totals[2], (beta**2 + 1) * totals[0]
+    torch.testing.assert_close(missed - found, (beta**2 * Z_D + (beta**2 + 1) * Z_N) / Z_D**2)
     torch.testing.assert_close(made_up, 1 / Z_D)
 
 
@@ -161,7 +161,7 @@ class Model:
 @pytest.mark.parametrize("psi", [None, 1.3])
 def test_gradients_of_all_batches_are_that_of_the_corpus(units, seed, psi):
     model = Model(seed)
-    criterion = criterion_for(SETS[3], gamma=1.5, smoothing=Sigmoid(0.8, -0.1), units=units, psi=psi)
+    criterion = criterion_for(SETS[3], beta=1.5, smoothing=Sigmoid(0.8, -0.1), units=units, psi=psi)
 
     @torch.no_grad()
     def objective(weights):
@@ -184,10 +184,10 @@ def test_gradients_of_all_batches_are_that_of_the_corpus(units, seed, psi):
 def test_batches_without_segments_ask_for_nothing_until_one_is_seen():
     criterion = criterion_for(SETS[3])
     lattice = random_lattice(1, B=2, lengths=(4, 3))
-    losses, acts = criterion.judge(_scored(lattice, torch.zeros(2, 4, dtype=torch.int64)))
+    losses, acts = criterion.losses_and_updates(_scored(lattice, torch.zeros(2, 4, dtype=torch.int64)))
     assert not losses.any()
     assert not acts.any()
-    losses, acts = criterion.judge(_scored(lattice, torch.tensor([[1, 2, 0, 0], [0, 1, 0, 0]])))
+    losses, acts = criterion.losses_and_updates(_scored(lattice, torch.tensor([[1, 2, 0, 0], [0, 1, 0, 0]])))
     assert losses.isfinite().all()
     assert acts.all()
 
@@ -212,20 +212,20 @@ def test_one_legal_labelling_is_found_without_doubt(psi):
 
 
 def test_bad_options_are_named():
-    with pytest.raises(InputError, match="MCEF: gamma must be > 0"):
-        MCEF(0.0)
-    with pytest.raises(InputError, match="MCEF: psi must be > 0 and finite, got 0"):
-        MCEF(psi=0)
-    with pytest.raises(InputError, match="MCEF: rivals must be >= 1"):
-        MCEF(rivals=0)
-    with pytest.raises(InputError, match=r"MCEF: smoothing must be a Sigmoid.*got Logistic"):
-        MCEF(smoothing=Logistic())
+    with pytest.raises(InputError, match="MCEFLoss: beta must be > 0"):
+        MCEFLoss(0.0)
+    with pytest.raises(InputError, match="MCEFLoss: psi must be > 0 and finite, got 0"):
+        MCEFLoss(psi=0)
+    with pytest.raises(InputError, match="MCEFLoss: rivals must be >= 1"):
+        MCEFLoss(rivals=0)
+    with pytest.raises(InputError, match=r"MCEFLoss: smoothing must be a Sigmoid.*got Logistic"):
+        MCEFLoss(smoothing=Logistic())
     with pytest.raises(InputError, match="MCEF counts segments, but the labels have none: use MCE"):
         criterion_for(LabelSet(("DT", "NN"), "none"))
     with pytest.raises(InputError, match="MCEF counts segments"):
         criterion_for(LabelSet(("O",)))
     with pytest.raises(InputError, match="no segment to find"):
-        MCEF().objective(torch.tensor([0.0, 0.0, 3.0]))
+        MCEFLoss().objective(torch.tensor([0.0, 0.0, 3.0]))
     lattice = random_lattice(0)
     alone = _scored(lattice, random_gold(lattice), 1)
     with pytest.raises(ValueError, match="MCEF needs a rival: search gave K=1"):

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from structperc.data.arriving import arriving
-from structperc.data.blocks import Block, blocks, document_ends, line_ends, nowhere, opening, sentence_ends
-from structperc.data.text import read_whole
+from structperc.data.streaming import Block, blocks, document_ends, line_ends, nowhere, opening, sentence_ends
+from structperc.data.text_files import arriving, read_text
 from structperc.errors import InputError
 
 TEXT = "\ufeffKäthe O\r\nschläft O\n\n€ 𝄞 O\n" * 3
@@ -119,4 +118,4 @@ def test_the_opening_shows_a_sentence(pieces, text, whole):
 def test_a_file_is_read_as_it_arrives(tmp_path):
     file = tmp_path / "a"
     file.write_text(TEXT * 99, encoding="utf-8")
-    assert read_whole(file) == "".join(arriving(file, size=100))
+    assert read_text(file) == "".join(arriving(file, size=100))

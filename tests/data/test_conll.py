@@ -2,7 +2,7 @@ import pytest
 from terminal import terminal
 
 from structperc import progress
-from structperc.data.conll import conll_lines, read_conll, separator_of, write_conll
+from structperc.data.conll import conll_lines, detect_separator, read_conll, write_conll
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 
@@ -150,7 +150,7 @@ def test_fields_that_hold_spaces(tmp_path):
     write_conll(tmp_path / "b.txt", corpus)
     lines = (tmp_path / "b.txt").read_text().splitlines()
     assert lines[:3] == ["-DOCSTART-\tO", "", "New York\tB-LOC"]
-    assert separator_of(lines) == "tab"
+    assert detect_separator(lines) == "tab"
     assert read_conll(tmp_path / "b.txt", ["word", "label"], separator="tab")["word"] == data["word"]
 
 
@@ -166,7 +166,7 @@ def test_fields_that_hold_spaces(tmp_path):
     ],
 )
 def test_the_separator_shows_in_the_lines(lines, separator):
-    assert separator_of(lines, comments=True) == separator
+    assert detect_separator(lines, comments=True) == separator
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ import random
 import numpy as np
 import pytest
 
-from structperc.data import even_columns
+from structperc.data import fast_columns as even_columns
 from structperc.data.conll import read_conll
 from structperc.data.corpus import Corpus
-from structperc.data.even_columns import read_even
-from structperc.data.reading import LineFormat
+from structperc.data.fast_columns import read_columns_fast
+from structperc.data.read_options import LineFormat
 from structperc.errors import InputError
 
 PLAIN = "-DOCSTART- O\n\n\nAnna B-PER\nleft O\n\nBö B-PER\n\n-DOCSTART- O\n\n\x0bx O\n-DOCSTART- O\nNA O\n-DOCSTART- O"
@@ -24,7 +24,7 @@ def strict(path, columns, comments, unit, separator="whitespace"):
 
 
 def even(path, columns=("word", "label"), comments=False, unit="sentence", separator="whitespace"):
-    return read_even(path, columns, LineFormat(separator, comments), unit, progress=False)
+    return read_columns_fast(path, columns, LineFormat(separator, comments), unit, progress=False)
 
 
 def assert_same(one, other):

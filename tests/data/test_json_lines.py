@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structperc.data.json_lines import json_rows, json_table, opens_json
+from structperc.data.json_data import looks_like_json, parse_json_lines, parse_json_records
 from structperc.errors import InputError
 
 VALUES = st.recursive(
@@ -20,9 +20,9 @@ VALUES = st.recursive(
 @given(st.lists(st.dictionaries(st.text("ab", max_size=2), VALUES, max_size=3), max_size=4), st.sampled_from([None, 1]))
 def test_an_array_is_the_same_as_lines(rows, indent):
     lines = "".join(json.dumps(row) + "\n" for row in rows)
-    assert [row for _, row in json_table(lines, "a")] == rows
+    assert [row for _, row in parse_json_records(lines, "a")] == rows
     array = json.dumps(rows, indent=indent)
-    found = json_table(array, "a")
+    found = parse_json_records(array, "a")
     assert [row for _, row in found] == rows
     numbers = [int(place.rpartition(":")[2]) for place, _ in found]
     assert all(array.splitlines()[number - 1].lstrip(" [").startswith("{") for number in numbers)
@@ -53,7 +53,7 @@ def test_an_array_is_the_same_as_lines(rows, indent):
 )
 def test_lines_that_are_wrong(line, named):
     with pytest.raises(InputError, match=r"^a:2: ") as error:
-        json_rows(["{}", line], "a")
+        parse_json_lines(["{}", line], "a")
     assert named in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -73,12 +73,12 @@ def test_lines_that_are_wrong(line, named):
 )
 def test_arrays_that_are_wrong(text, named):
     with pytest.raises(InputError) as error:
-        json_table(text, "a")
+        parse_json_records(text, "a")
     assert named in str(error.value)
 
 
 def test_what_begins_as_json_does():
     for lines in (['{"a": 1,}'], ["{'a'"], ['[{"a": 1}'], ["{", ' "a": 1'], ["[", "{"], ["[", ' {"a": 1}']):
-        assert opens_json(lines)
+        assert looks_like_json(lines)
     for lines in ([], ["{ O"], ["[", "Anna"], ["{", "Anna O"], ["Anna"], ["[1]"], ["{"]):
-        assert not opens_json(lines)
+        assert not looks_like_json(lines)

@@ -12,8 +12,20 @@ from hypothesis import strategies as st
 
 from structperc.data.labels import LabelSet
 from structperc.data.segment_masks import segment_boundaries
-from structperc.data.segments import Span, convert, first_violation, repair, spans
-from structperc.data.tags import BEGIN, INSIDE, OUTSIDE, SCHEMES, Scheme, named_type, notation
+from structperc.data.tag_schemes import (
+    BEGIN,
+    INSIDE,
+    OUTSIDE,
+    SCHEMES,
+    Scheme,
+    Span,
+    convert,
+    first_violation,
+    label_type,
+    parse_notation,
+    repair,
+    spans,
+)
 from structperc.errors import InputError
 from structperc.structures import real_tokens
 
@@ -180,7 +192,7 @@ def test_repair_counts_the_changed_labels():
     ],
 )
 def test_segments_written_in_each_notation(name, labels):
-    assert notation(name).name == name
+    assert parse_notation(name).name == name
     assert spans(labels, name) == [Span("A", 0, 2), Span("A", 2, 3), Span("B-c", 4, 5)]
     assert convert(["B-A", "I-A", "B-A", "O", "B-B-c"], "IOB2", name) == labels
     with pytest.raises(InputError, match="label 'X' is not of scheme"):
@@ -192,7 +204,7 @@ def test_segments_written_in_each_notation(name, labels):
 )
 def test_names_of_no_notation(name):
     with pytest.raises(InputError, match="unknown"):
-        notation(name)
+        parse_notation(name)
 
 
 @pytest.mark.parametrize("label", ["S-A", "PER", "B-", "-A", "", "o", "O-A"])
@@ -302,4 +314,4 @@ def test_the_core_of_the_stage_needs_no_datasets():
 
 def test_the_type_that_a_label_of_any_scheme_names():
     labels = ["O", "B-PER", "I-PER", "S-creative-work", "B", "NN", "NN-", "B-O"]
-    assert list(map(named_type, labels)) == [None, "PER", "PER", "creative-work", "B", "NN", "NN-", "O"]
+    assert list(map(label_type, labels)) == [None, "PER", "PER", "creative-work", "B", "NN", "NN-", "O"]

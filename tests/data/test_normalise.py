@@ -6,14 +6,14 @@ from structperc.data.conll import read_conll
 from structperc.data.corpus import Corpus
 from structperc.data.normalise import (
     check_types,
+    corpus_from_rows,
+    count_segments,
     illegal_sentences,
     normalise_labels,
-    read_rows,
     rename_types,
-    segment_count,
 )
-from structperc.data.reading import Reading
-from structperc.data.segments import convert, first_violation, rename, spans
+from structperc.data.read_options import ReadOptions
+from structperc.data.tag_schemes import convert, first_violation, rename, spans
 from structperc.errors import InputError
 
 
@@ -188,8 +188,8 @@ def test_types_that_do_not_occur(tmp_path):
 
 
 def test_a_reading_says_unit_and_scheme_where_it_names_them():
-    assert Reading().or_else("document", "IOB1") == Reading(unit="document", labels="IOB1")
-    named = Reading(["word"], "sentence", "IOBES", "latin-1")
+    assert ReadOptions().or_else("document", "IOB1") == ReadOptions(unit="document", labels="IOB1")
+    named = ReadOptions(["word"], "sentence", "IOBES", "latin-1")
     assert named.or_else("document", "IOB1") == named
 
 
@@ -198,21 +198,23 @@ def test_rows_become_sequences_with_labels_of_the_scheme(tmp_path, caplog):
     file.write_text("-DOCSTART- O\n\nx I-A\ny I-A\n\nz I-B\n\n-DOCSTART- O\n\nv O\n")
     rows = read_conll(file, ["word", "label"])
     for unit, sequences in (("sentence", 3), ("document", 2)):
-        corpus = read_rows(rows, "a.txt", Reading(unit=unit, labels="IOB2"), "IOBES", "at all")
+        corpus = corpus_from_rows(rows, "a.txt", ReadOptions(unit=unit, labels="IOB2"), "IOBES", "at all")
         assert corpus.columns["label"] == ["B-A", "E-A", "S-B", "O"]
         assert len(corpus) == sequences
     assert caplog.messages == ["a.txt: 2 labels illegal in IOB2 repaired"] * 2
     with pytest.raises(InputError, match=r"a.txt:3: 'I-A' .* is illegal in scheme IOB2"):
-        read_rows(rows, "a.txt", Reading(unit="sentence", labels="IOB2"), "IOBES", "at all", strict=True)
+        corpus_from_rows(rows, "a.txt", ReadOptions(unit="sentence", labels="IOB2"), "IOBES", "at all", strict=True)
 
 
 def test_documents_need_marks_and_labels_may_be_missing(tmp_path):
     file = tmp_path / "a.txt"
     file.write_text("x I-A\n\ny I-A\n")
-    rows, documents = read_conll(file, ["word"]), Reading(unit="document", labels="IOB2")
+    rows, documents = read_conll(file, ["word"]), ReadOptions(unit="document", labels="IOB2")
     with pytest.raises(InputError, match="no document marks at all"):
-        read_rows(rows, "a.txt", documents, "IOB2", "at all")
-    assert list(read_rows(rows, "a.txt", documents._replace(unit="sentence"), "IOB2", "at all").columns) == ["word"]
+        corpus_from_rows(rows, "a.txt", documents, "IOB2", "at all")
+    assert list(corpus_from_rows(rows, "a.txt", documents._replace(unit="sentence"), "IOB2", "at all").columns) == [
+        "word"
+    ]
 
 
 @pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES"])
@@ -224,4 +226,4 @@ def test_illegal_sentences_and_segments_are_those_of_single_sentences(scheme):
     illegal = [i for i, one in enumerate(labels) if first_violation(one, scheme) is not None]
     assert 0 < len(illegal) < 300
     assert illegal_sentences(corpus, scheme).tolist() == illegal
-    assert segment_count(corpus) == sum(len(spans(one)) for one in labels)
+    assert count_segments(corpus) == sum(len(spans(one)) for one in labels)

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from structperc.data import output
-from structperc.data.output import check_target, opened, write_lines
+from structperc.data.output import check_output_path, open_atomic, write_lines
 from structperc.errors import InputError
 
 LINES = ["Anna PER\n", "schlief ä\n"]
@@ -97,7 +97,7 @@ def test_the_clean_up_does_not_hide_the_error(tmp_path, monkeypatch):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
     monkeypatch.setattr(output.Path, "unlink", gone)
-    with pytest.raises(KeyError, match="while lines are made"), opened(tmp_path / "a.txt"):
+    with pytest.raises(KeyError, match="while lines are made"), open_atomic(tmp_path / "a.txt"):
         raise KeyError("while lines are made")
 
 
@@ -126,11 +126,11 @@ def test_targets_are_refused_before_work_begins(tmp_path, monkeypatch):
         (tmp_path / "none" / "a", f"{tmp_path}/none/a: the folder {tmp_path}/none does not exist"),
         (tmp_path / "file" / "a", f"{tmp_path}/file/a: the folder {tmp_path}/file is a file"),
     ):
-        assert refused(check_target, path).startswith(reason)
+        assert refused(check_output_path, path).startswith(reason)
         assert refused(write_lines, path, LINES).startswith(reason)
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     for path, needed in ((tmp_path / "file", tmp_path / "file"), (tmp_path / "new", tmp_path)):
-        assert refused(check_target, path).endswith(f"(no permission to write to {needed})")
+        assert refused(check_output_path, path).endswith(f"(no permission to write to {needed})")
     assert sorted(os.listdir(tmp_path)) == ["file", "to folder"]
     assert (tmp_path / "file").read_text() == "kept"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from structperc.data.corpus import Corpus
-from structperc.data.pieces import piece_bounds
+from structperc.data.splits import chunk_bounds
 
 
 def corpora():
@@ -30,13 +30,13 @@ def test_pieces_end_at_the_first_place_after_so_many_tokens(extent):
         }[extent]
         allowed = [s for s in range(len(corpus) + 1) if apart(s)]
         wanted = {next(s for s in allowed if starts[s] >= at) for at in range(0, max(1, corpus.tokens), 3)}
-        assert piece_bounds(corpus, 3, extent) == [*sorted({0, *wanted} - {len(corpus)}), len(corpus)]
+        assert chunk_bounds(corpus, 3, extent) == [*sorted({0, *wanted} - {len(corpus)}), len(corpus)]
         cut += len(wanted) > 2
     assert (cut > 10) == (extent != "corpus")
 
 
 def test_pieces_have_about_a_size():
     corpus = Corpus.from_sentences([{"word": ["a"] * 2}] * 50)
-    assert np.diff(piece_bounds(corpus, 10)).tolist() == [5] * 10
-    assert piece_bounds(corpus, 1000) == [0, 50]
-    assert piece_bounds(Corpus.from_sentences([]), 10) == [0, 0]  # one piece, too
+    assert np.diff(chunk_bounds(corpus, 10)).tolist() == [5] * 10
+    assert chunk_bounds(corpus, 1000) == [0, 50]
+    assert chunk_bounds(Corpus.from_sentences([]), 10) == [0, 0]  # one piece, too

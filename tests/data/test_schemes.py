@@ -5,9 +5,8 @@ from itertools import product
 
 import pytest
 
-from structperc.data.schemes import best_fit, common_scheme, fitting_schemes, in_scheme
-from structperc.data.segments import convert, spans
-from structperc.data.tags import SCHEMES
+from structperc.data.scheme_detection import common_scheme, fit_scheme, legal_schemes, to_scheme
+from structperc.data.tag_schemes import SCHEMES, convert, spans
 from structperc.errors import InputError
 
 SEGMENTS = [scheme for scheme in SCHEMES if scheme != "none"]
@@ -18,7 +17,7 @@ def test_labels_with_segments_fit_one_scheme_or_several_that_write_them_alike():
     seen = dict.fromkeys(SEGMENTS, 0)
     for length in (1, 2, 3):
         for labels in product(names, repeat=length):
-            fitting = fitting_schemes([labels])
+            fitting = legal_schemes([labels])
             if set(labels) == {"O"}:
                 assert fitting == SEGMENTS
             elif len(fitting) > 1:
@@ -28,7 +27,7 @@ def test_labels_with_segments_fit_one_scheme_or_several_that_write_them_alike():
                 assert convert(labels, scheme, scheme) == list(labels)
                 seen[scheme] += 1
     assert len(set(seen.values())) == 1  # as many labellings as there are ways to place segments
-    assert fitting_schemes([["NN", "VB"]]) == []
+    assert legal_schemes([["NN", "VB"]]) == []
 
 
 def test_the_scheme_that_several_share():
@@ -54,10 +53,10 @@ def test_gold_is_brought_to_the_scheme_of_predictions(caplog):
     for source, target in product(SEGMENTS, SEGMENTS):
         given = [convert(labels, "IOB2", source) for labels in gold]
         wanted = [convert(labels, "IOB2", target) for labels in gold]
-        assert in_scheme(given, "gold", target) == in_scheme(given, "gold", target, source) == wanted
-    assert in_scheme([["NN"]], "gold", "none") == [["NN"]]
+        assert to_scheme(given, "gold", target) == to_scheme(given, "gold", target, source) == wanted
+    assert to_scheme([["NN"]], "gold", "none") == [["NN"]]
     with caplog.at_level("WARNING"):
-        found = in_scheme([["O", "I-X", "B-X"]], "gold.txt", "IOB2", "IOB2")
+        found = to_scheme([["O", "I-X", "B-X"]], "gold.txt", "IOB2", "IOB2")
     assert found == [["O", "B-X", "B-X"]]
     assert "gold.txt: 1 label illegal in IOB2 repaired" in caplog.text
     assert spans(found[0]) == spans(["O", "I-X", "B-X"])
@@ -91,9 +90,9 @@ def test_the_notation_that_most_labels_have(name, size, odd):
     if odd is not None:
         for labels in sentences[-max(1, size // 50) :]:
             labels[0], wrong = odd, wrong + 1
-    found = best_fit(sentences)
+    found = fit_scheme(sentences)
     assert found.scheme == name
-    assert found.misfits == ({odd: wrong} if wrong else {})
+    assert found.unrecognized == ({odd: wrong} if wrong else {})
     assert found.inside - found.prefixed == wrong
     assert (found.remark() is None) == (odd is None)
 
@@ -113,7 +112,7 @@ def test_the_notation_that_most_labels_have(name, size, odd):
     ],
 )
 def test_labels_that_are_segments_or_not(labels, scheme, remark):
-    found = best_fit([labels])
+    found = fit_scheme([labels])
     assert found.scheme == scheme
     assert (remark or "") in (found.remark() or "")
     assert (found.remark() is None) == (remark is None)
@@ -121,7 +120,7 @@ def test_labels_that_are_segments_or_not(labels, scheme, remark):
 
 def test_parts_of_speech_are_no_segments():
     chooser = random.Random(1)
-    assert best_fit([chooser.choices(POS, k=20) for _ in range(50)]).scheme == "none"
+    assert fit_scheme([chooser.choices(POS, k=20) for _ in range(50)]).scheme == "none"
 
 
 @pytest.mark.parametrize(
@@ -135,5 +134,5 @@ def test_parts_of_speech_are_no_segments():
 )
 def test_gold_that_cannot_be_compared(labels, target, source, message):
     with pytest.raises(InputError) as error:
-        in_scheme([labels], "g", target, source)
+        to_scheme([labels], "g", target, source)
     assert str(error.value).startswith(message)

@@ -3,8 +3,8 @@ from collections import Counter, defaultdict
 import pytest
 
 from structperc.data.corpus import Corpus
-from structperc.data.segments import first_violation, spans
-from structperc.data.synthetic import CLASSES, local_ceiling, synthetic_corpus, synthetic_splits
+from structperc.data.synthetic import CLASSES, local_f1_bound, synthetic_corpus, synthetic_splits
+from structperc.data.tag_schemes import first_violation, spans
 from structperc.errors import InputError
 
 
@@ -56,7 +56,7 @@ def test_numbers_of_names_are_as_documented(sample):
 @pytest.mark.parametrize("a", [0.0, 0.3, 0.5, 1.0])
 def test_ceiling_of_local_evidence(a):
     data = synthetic_corpus(seed=5, documents=400, ambiguity=a)
-    assert local_ceiling(data) == pytest.approx(1 - 2 / 3 * 7 * a / (10 + 4 * a), abs=0.01)
+    assert local_f1_bound(data) == pytest.approx(1 - 2 / 3 * 7 * a / (10 + 4 * a), abs=0.01)
 
 
 def test_classes_of_undecidable_names_are_even_and_do_not_depend_on_what_is_near(sample):

@@ -9,11 +9,11 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structperc.batching import table_sources
-from structperc.batching.table_sources import InMemory, Table
-from structperc.data.segments import spans
+from structperc.data.tag_schemes import spans
+from structperc.datamodules import sources as table_sources
+from structperc.datamodules.sources import InMemory, Table
 from structperc.errors import InputError
-from structperc.text import joined
+from structperc.text import join_words
 
 NAMES = ["O", "B-PER", "I-PER", "B-LOC"]
 WORDS = [["Anna", "Lind", "met", "Bo"], ["Bo", "left"], ["Rome"]]
@@ -49,7 +49,7 @@ def text_rows():
     """A document in each."""
     found = []
     for words, labels in ((WORDS[:2], LABELS[:2]), (WORDS[2:], LABELS[2:])):
-        text = joined(words)
+        text = join_words(words)
         marks = []
         for (first, _), own in zip([(0, 0), (4, 0)], labels, strict=False):
             for kind, a, b in spans(own):
@@ -130,7 +130,7 @@ def test_data_sets_in_memory(stream, monkeypatch):
 )
 def test_labels_become_spans_and_labels_again(drawn):
     words = [[word for word, _ in one] for one in drawn]
-    text = joined(words)
+    text = join_words(words)
     labels, marks, first = [], [], 0
     for one in drawn:
         own = []

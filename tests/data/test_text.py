@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from structperc.data.text import read_lines, read_whole
+from structperc.data.text_files import read_lines, read_text
 from structperc.errors import InputError
 
 
@@ -87,7 +87,7 @@ def test_gzip_is_unpacked_by_what_it_is_not_by_its_name(tmp_path):
     file = tmp_path / "a.txt"
     file.write_bytes(gzip.compress("é O\r\nü O\n".encode("latin-1")))
     assert read_lines(file, "latin-1") == ["é O", "ü O", ""]
-    assert read_whole(file, "latin-1") == "é O\r\nü O\n"
+    assert read_text(file, "latin-1") == "é O\r\nü O\n"
     assert complaint(tmp_path, gzip.compress(b"ab\nf\xe9"), "utf-8").startswith(":2: byte 0xe9 is not utf-8")
     packed = gzip.compress(b"Anna O\n" * 99)
     for damaged in (packed[:-9], packed[:12] + b"\xff" * 20, b"\x1f\x8b", packed[:-1] + b"x"):

@@ -6,9 +6,8 @@ import sys
 
 import pytest
 
-from structperc.data import unfinished as names
-from structperc.data.output import write_lines
-from structperc.data.unfinished import unfinished, whole_folder
+from structperc.data import output as names
+from structperc.data.output import atomic_folder, temporary_path, write_lines
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +20,7 @@ def gone():
 
 def left_by(path, process):
     """What an unfinished file of another process is called."""
-    return path.with_name(unfinished(path).name.replace(f".{os.getpid()}.part", f".{process}.part"))
+    return path.with_name(temporary_path(path).name.replace(f".{os.getpid()}.part", f".{process}.part"))
 
 
 def test_what_killed_processes_left_is_swept_by_whoever_writes_there(tmp_path, gone):
@@ -37,7 +36,7 @@ def test_only_what_is_certainly_nobodys_is_swept(tmp_path, gone):
     here = left_by(tmp_path / "x", gone).name
     kept = [
         left_by(tmp_path / "x", os.getppid()).name,  # a process that lives
-        unfinished(tmp_path / "x").name,
+        temporary_path(tmp_path / "x").name,
         here.replace(names.HOST, names.HOST + "2"),  # of another host, where the process may live
         here.removeprefix("."),
         here.removesuffix(".part"),
@@ -56,13 +55,13 @@ def test_a_folder_that_was_about_to_be_replaced_comes_back(tmp_path, gone):
     for name in ("new", names.OLD):
         (part / name).mkdir(parents=True)
         (part / name / "file").write_text(name)
-    unfinished(tmp_path / "model")
+    temporary_path(tmp_path / "model")
     assert [p.name for p in tmp_path.iterdir()] == ["model"]
     assert (tmp_path / "model" / "file").read_text() == names.OLD
 
 
 def fill(tmp_path, text):
-    with whole_folder(tmp_path / "model") as fresh:
+    with atomic_folder(tmp_path / "model") as fresh:
         (fresh / "file").write_text(text)
         if text == "wrong":
             raise OSError("no space")

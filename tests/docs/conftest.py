@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from structperc.cli import main
+from structperc.cli.main import main
 
 sys.path.append(str(Path(__file__).parent))  # written.py
 

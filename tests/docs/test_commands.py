@@ -8,7 +8,7 @@ import pytest
 from tiny import without_names
 from written import DOCS, PAGES, blocks, commands
 
-from structperc.commands import COMMANDS
+from structperc.cli import COMMANDS
 
 SMALL = ["--data.train=20", "--data.dev=8", "--data.test=8", "--trainer.max_epochs=1"]
 SHORT = ["--trainer.max_epochs=2"]
@@ -19,7 +19,7 @@ each_page = pytest.mark.parametrize("page", PAGES)
 
 
 def parser(command: str) -> argparse.ArgumentParser:
-    return import_module(f"structperc.commands.{command}").parser()
+    return import_module(f"structperc.cli.{command}").parser()
 
 
 @each_page

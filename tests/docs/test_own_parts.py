@@ -9,9 +9,9 @@ from torch import nn
 from written import QUICKSTART, blocks
 
 from structperc import Corpus, FeatureExtractor, LabelSet, Lattice, Tagger, load
-from structperc.batching import EncodedCorpus
 from structperc.chain import path_score
-from structperc.criteria import Likelihood
+from structperc.criteria import CRFLoss
+from structperc.datamodules import EncodedCorpus
 from structperc.encoders import WordEmbedding
 from structperc.errors import InputError
 from structperc.structures import Candidates, Scored
@@ -46,7 +46,7 @@ def test_own_criterion_is_the_formula_it_gives(gamma, ran):
         p = (own[row].detach() - scores.logsumexp(0)).exp()
         assert loss == pytest.approx(float(-((1 - p) ** gamma) * p.log()))
     if gamma == 0:
-        torch.testing.assert_close(losses, Likelihood()(scored))
+        torch.testing.assert_close(losses, CRFLoss()(scored))
     (gradient,) = torch.autograd.grad(losses.sum(), unary)
     assert gradient.any()
     assert (gradient.sum(2).abs() < 1e-9).all()  # a constant added to all labels of a token changes nothing

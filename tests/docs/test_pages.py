@@ -7,7 +7,7 @@ import pytest
 from written import FILES, NAMES, PAGES, QUICKSTART, ROOT, anchors, blocks, resolved
 
 import structperc
-from structperc.experiments.draft import draft
+from structperc.experiments.dry_run import dry_run
 
 # Code of extending, migration, tagging, hub, export_and_devices and README runs in tests of its own.
 RUN = (
@@ -56,7 +56,7 @@ def test_configurations_are_accepted_and_built(page, number, here):
         (here / f"overlay{part}.yaml").write_text(blocks(page, "yaml")[part], encoding="utf-8")
         files.append(f"overlay{part}.yaml")
     options = [option for file in files for option in ("-c", file)]
-    draft([*options, "--trainer.default_root_dir=runs", "--trainer.accelerator=cpu"])
+    dry_run([*options, "--trainer.default_root_dir=runs", "--trainer.accelerator=cpu"])
 
 
 def test_the_experiment_that_is_shown_is_the_one_that_is_named():

@@ -47,7 +47,7 @@ def is_public(module: str, name: str) -> bool:
 
 def test_imports_are_of_public_names():
     found = [(place, module, name) for place, code in sources() for module, name in imported(code)]
-    assert {"structperc.chain", "structperc.inspection", "structperc.training"} <= {module for _, module, _ in found}
+    assert {"structperc.chain", "structperc.analysis", "structperc.training"} <= {module for _, module, _ in found}
     wrong = [one for one in found if not is_public(*one[1:])]
     assert [one for one in wrong if not one[0].startswith("benchmarks/") or one[1] not in INNER] == []
     assert {module for _, module, _ in wrong} == INNER

@@ -10,7 +10,7 @@ import pytest
 from written import DOCS, anchors, resolved
 
 import structperc
-from structperc.criteria import Likelihood
+from structperc.criteria import CRFLoss
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_the_reference_has_docstrings_methods_and_links(reference):
     assert len(links) == len(headings)
     assert set(links) <= anchors(reference)
     stubs = dict(re.findall(r"^### structperc\.(\S+)\n\n```python\n(.*?)^```", reference, re.MULTILINE | re.DOTALL))
-    assert Likelihood.__doc__ in stubs["criteria.Likelihood"]
+    assert CRFLoss.__doc__ in stubs["criteria.CRFLoss"]
     assert "unary: Tensor  # (B, T, L)" in stubs["structures.Lattice"]
     tagger = "".join(
         text for name, text in stubs.items() if name.startswith(("light.", "taggers.")) and "Guided" not in name
@@ -45,7 +45,7 @@ def test_the_reference_has_docstrings_methods_and_links(reference):
     for method in ("tag", "kbest", "marginals", "save", "load", "decode"):  # some are of classes without an entry
         assert re.search(rf"^    def {method}\(", tagger, re.MULTILINE), method
     assert "def judge" in stubs["criteria.Criterion"]
-    assert "def forward" not in stubs["criteria.Margin"]  # it is told with the base class
+    assert "def forward" not in stubs["criteria.MarginLoss"]  # it is told with the base class
 
 
 def test_the_reference_can_be_printed(reference, capsys):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from structperc.cli import main
+from structperc.cli.main import main
 from structperc.encoders.cooccurrence import cooccurrence_vectors
 from structperc.encoders.vectors import read_vectors
 from structperc.errors import InputError

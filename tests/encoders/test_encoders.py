@@ -7,9 +7,9 @@ import torch
 from texts import WORDS, assert_alike, batch, corpus
 from torch import nn
 
-from structperc.batching.encoded import EncodedCorpus
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.datamodules.encoded import EncodedCorpus
 from structperc.encoders import BiLSTM, CharCNN, Window, WordEmbedding
 from structperc.encoders.base import variational_dropout
 from structperc.errors import InputError

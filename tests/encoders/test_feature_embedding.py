@@ -4,11 +4,11 @@ import pytest
 import torch
 from texts import WORDS
 
-from structperc.batching.encoded import EncodedCorpus
 from structperc.chain import KBest
-from structperc.criteria import Likelihood
+from structperc.criteria import CRFLoss
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.datamodules.encoded import EncodedCorpus
 from structperc.encoders import FeatureEmbedding, Window, WordEmbedding
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -52,7 +52,7 @@ def tagger():
     corpus, labels = Corpus.from_sentences(sentences), LabelSet(("O", "B-X", "I-X"))
     torch.manual_seed(0)
     encoder = Window([FeatureEmbedding(3), WordEmbedding(2), FeatureEmbedding(2)], reach=0)
-    made = Tagger(FeatureExtractor(["w[0]", "ic[0]"], progress=False), Neural(encoder), Likelihood(), KBest(k=1))
+    made = Tagger(FeatureExtractor(["w[0]", "ic[0]"], progress=False), Neural(encoder), CRFLoss(), KBest(k=1))
     made.features.fit(corpus)
     made.scorer.learn(corpus)
     made.allocate(labels)

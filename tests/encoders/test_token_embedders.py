@@ -67,7 +67,7 @@ def test_case_may_be_folded_and_another_column_be_read():
 
 def test_what_was_learned_makes_the_same_table():
     module, again = learned(WordEmbedding(3)), WordEmbedding(3)
-    again.relearn(module.learned())
+    again.load_state(module.learned())
     again.load_state_dict(module.state_dict())
     assert torch.equal(vectors(again), vectors(module))
 

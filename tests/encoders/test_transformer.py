@@ -216,7 +216,7 @@ def test_what_it_has_learned_is_plain_json_and_all_that_it_needs(roberta, tmp_pa
     kept = json.dumps(encoder.learned())
     assert str(roberta) not in kept
     again = Transformer(str(tmp_path / "deleted"), pool="mean")
-    again.relearn(json.loads(kept))
+    again.load_state(json.loads(kept))
     again.load_state_dict(encoder.state_dict())
     assert again.learned() == encoder.learned()
     assert torch.equal(again.eval()(batch(again, SENTENCES)), encoder(batch(encoder, SENTENCES)))

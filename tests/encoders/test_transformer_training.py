@@ -7,9 +7,9 @@ import pytorch_lightning as pl
 import torch
 from tiny_models import save_bert
 
-from structperc.batching.sources import Synthetic
 from structperc.chain import KBest
-from structperc.criteria import Likelihood
+from structperc.criteria import CRFLoss
+from structperc.datamodules.sources import Synthetic
 from structperc.encoders import Transformer
 from structperc.scorers import Neural
 from structperc.taggers.tagger import Tagger
@@ -37,7 +37,7 @@ def data():
 def trained(folder, epochs, **options):
     """A tagger of a few sentences, and the objective of each epoch."""
     encoder = Transformer(str(folder), **options)
-    tagger = Tagger(None, Neural(encoder), Likelihood(), KBest(1), adam)
+    tagger = Tagger(None, Neural(encoder), CRFLoss(), KBest(1), adam)
     objectives = Objectives()
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
     pl.seed_everything(1)

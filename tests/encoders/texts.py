@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
-from structperc.batching.encoded import EncodedCorpus
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.datamodules.encoded import EncodedCorpus
 from structperc.features import FeatureExtractor
 
 WORDS = [["Anna", "met", "Bo", "in", "Rome"], ["no"], ["Bo", "met", "Anna"], ["Rome", "in", "in", "Bo"]]

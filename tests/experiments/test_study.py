@@ -10,10 +10,11 @@ import pytest
 from filelock import FileLock
 from scipy.stats import binom, ttest_rel
 
-from structperc.cli import main
-from structperc.experiments import study_check, trial
-from structperc.experiments.row import Row
-from structperc.experiments.study_check import Task, digests
+from structperc.cli.main import main
+from structperc.experiments import experiment as trial
+from structperc.experiments import study_file as study_check
+from structperc.experiments.rows import Row
+from structperc.experiments.study_file import Task, digests
 from structperc.experiments.study_table import Line, markdown_lines, study_lines, type_columns
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -375,7 +376,7 @@ def test_rerankers_are_trained_by_rerank(checked):
         ({"options": ["--data.corpus_seed=5"]}, "rows.other: its sentences or words of the dev split are not those"),
         ({"options": ["--data.scheme=none"]}, r"rows.other: its scores of the dev split \(accuracy, not F1\)"),
         ({"options": ["--data.types={PER: LOC}"]}, "rows.other: its gold labels of the dev split"),
-        ({"options": ["--model.gamma=2"]}, r"rows.other: its scores of the dev split \(F2, not F1\)"),
+        ({"options": ["--model.beta=2"]}, r"rows.other: its scores of the dev split \(F2, not F1\)"),
         ({"command": "rerank"}, "rows.other: "),
     ],
 )

@@ -7,11 +7,10 @@ from statistics import stdev
 import pytest
 from matplotlib.figure import Figure
 
-from structperc.experiments.comparison_figure import COSTS, plot_comparison
-from structperc.experiments.row import Row
-from structperc.experiments.study_figure import plot_study
+from structperc.experiments.rows import Row
+from structperc.experiments.study_figures import COSTS, plot_comparison, plot_study
 from structperc.experiments.study_table import Line
-from structperc.reports.axes import plain_log_ticks, series_style
+from structperc.reports.figures import plain_log_ticks, series_style
 
 
 def test_figure_has_a_labelled_point_per_row():

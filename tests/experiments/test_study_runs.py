@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from structperc.cli import main
-from structperc.experiments import trial
+from structperc.cli.main import main
+from structperc.experiments import experiment as trial
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 

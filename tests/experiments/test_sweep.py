@@ -7,15 +7,12 @@ import sys
 
 import pytest
 
-from structperc.cli import main
+from structperc.cli.main import main
 from structperc.errors import InputError
-from structperc.experiments import trial
-from structperc.experiments.experiment import Run
-from structperc.experiments.grid import grid_row, grid_rows, parse_grid, short_keys, split_values
-from structperc.experiments.sweep_figure import plot_sweep
-from structperc.experiments.sweep_outcome import best_of
-from structperc.experiments.sweep_table import points_of, sweep_lines
-from structperc.experiments.trial import Training, failure_line
+from structperc.experiments import experiment as trial
+from structperc.experiments.experiment import Run, TrialResult, failure_line
+from structperc.experiments.rows import grid_row, grid_rows, parse_grid, short_keys, split_values
+from structperc.experiments.sweeps import best_of, plot_sweep, points_of, sweep_lines
 
 KEY = "model.features.init_args.cutoff"
 
@@ -85,7 +82,7 @@ def made_up(scores, seeds=(None,)):
     for value, row in scores.items():
         for seed, score in zip(seeds, row, strict=True):
             results = score and {"dev": {"score": score, "sentence_accuracy": score / 2}, "epochs": 2, "seconds": 0.5}
-            training = Training([], None, results, None if score else "diverged")
+            training = TrialResult([], None, results, None if score else "diverged")
             found.append(Run(grid_row((("m.C", value),)), seed, training))
     return points_of(found)
 
@@ -132,11 +129,11 @@ def test_axis_of_the_figure(values, scale, places):
 
 def test_figure_has_a_line_per_combination_of_the_others():
     found = [
-        Run(grid_row((("C", c), ("k", k))), None, Training([], None, {"dev": {"score": float(c) * float(k)}}, None))
+        Run(grid_row((("C", c), ("k", k))), None, TrialResult([], None, {"dev": {"score": float(c) * float(k)}}, None))
         for c in ("0.5", "1")
         for k in ("0.2", "0.4")
     ]
-    failed = Run(grid_row((("C", "2"), ("k", "0.2"))), None, Training([], None, None, "diverged"))
+    failed = Run(grid_row((("C", "2"), ("k", "0.2"))), None, TrialResult([], None, None, "diverged"))
     (ax,) = plot_sweep(points_of([*found, failed])).axes
     assert [line.get_ydata().tolist() for line in ax.lines] == [pytest.approx([10, 20]), pytest.approx([20, 40])]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["k=0.2", "k=0.4"]
@@ -306,10 +303,10 @@ class Moody(Perceptron):
         super().__init__()
         self.mood = mood
 
-    def judge(self, scored):
+    def losses_and_updates(self, scored):
         if self.mood == "bad":
             raise RuntimeError("the objective is not a number")
-        return super().judge(scored)
+        return super().losses_and_updates(scored)
 """
 
 

@@ -3,11 +3,11 @@ from functools import partial
 
 import pytest
 
+from structperc.builder import Builder
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.features import DocumentAttribute, FeatureExtractor, Gazetteer
 from structperc.features.attributes import SURFACE, surface_attribute
-from structperc.taggers.builder import Builder
 
 FLAGS = ["2d", "4d", "d&a", "d&-", "d&/", "d&,", "d&.", "n", "ic", "ac", "l", "cp"]
 
@@ -142,7 +142,14 @@ def test_names_of_own_attributes():
 
 @pytest.mark.parametrize(
     "path",
-    ["structperc.cli.main", "os.system", f"{__name__}.math", f"{__name__}.partial", f"{__name__}.Gazetteer", "eval"],
+    [
+        "structperc.cli.main.main",
+        "os.system",
+        f"{__name__}.math",
+        f"{__name__}.partial",
+        f"{__name__}.Gazetteer",
+        "eval",
+    ],
 )
 def test_only_functions_of_trusted_modules_are_found(path):
     """Not those of this library, and not what a trusted module has imported."""

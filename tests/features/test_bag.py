@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structperc import Corpus, FeatureExtractor, InputError
+from structperc.builder import Builder
 from structperc.features import bag_string
 from structperc.features.bag import Bag
 from structperc.features.listed_names import ListedNames
-from structperc.taggers.builder import Builder
 
 numbers = st.floats(-1e6, 1e6, width=32).filter(lambda x: x != 0)
 

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structperc.data.corpus import Corpus
-from structperc.data.distinct import number_strings
+from structperc.builder import Builder
+from structperc.data.corpus import Corpus, factorize
 from structperc.errors import InputError
 from structperc.features import CaseElsewhere, FeatureExtractor, LineKind, LongestMention, OtherMentions
-from structperc.taggers.builder import Builder
 
 WORDS = ["Bo", "bo", "BO", "Al", "al", "AL", "Ed", "x", "1", "99", ".", "I"]
 sentences = st.lists(st.sampled_from(WORDS), max_size=6)
@@ -26,7 +25,7 @@ def values_of(attribute, corpus):
     """The attribute's value at each token; other attributes are the words as they stand, or down-cased."""
 
     def lookup(name):
-        return number_strings([word.lower() if name == "wl" else word for word in corpus.columns["word"]])
+        return factorize([word.lower() if name == "wl" else word for word in corpus.columns["word"]])
 
     found = attribute.read(corpus, lookup)
     return [found.distinct[number] for number in found.numbers]

@@ -10,10 +10,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from structperc.builder import Builder
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.features import Clusters, FeatureExtractor, Gazetteer, keys, lookups, parse_templates
-from structperc.taggers.builder import Builder
 
 PHRASES = ["ab 12", "12 12 12", "c"]
 PATHS = {"ab": "0110", "12": "10", "Ab": "111"}

@@ -7,12 +7,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from structperc.builder import Builder
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.features import Clusters, FeatureExtractor, bag_string
 from structperc.features.buckets import Tally
 from structperc.features.hashing import string_hash
-from structperc.taggers.builder import Builder
 
 NODE = ["bias", {"of": ["w", "p2", "ic", "c3"], "at": [-1, 0, 2]}, {"of": ["pos"], "at": [[-1, 0]]}, "w[-2]|ic[0]"]
 REACH, FULL = 2, 2**64 - 1

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structperc.data.corpus import Corpus
-from structperc.data.distinct import number_strings
+from structperc.data.corpus import Corpus, factorize
 from structperc.errors import InputError
 from structperc.features import EntityMajority, SuperentityMajority, TokenMajority
 
@@ -25,7 +24,7 @@ def values_of(attribute, documents, unit):
         for sentence in document
     ]
     corpus = Corpus.from_sentences(rows, ids, unit)
-    found = attribute.read(corpus, lambda name: number_strings(corpus.columns[name]))
+    found = attribute.read(corpus, lambda name: factorize(corpus.columns[name]))
     return [found.distinct[number] for number in found.numbers]
 
 

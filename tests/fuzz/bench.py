@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from structperc.cli import main
+from structperc.cli.main import main
 from structperc.encoders.vectors import write_vectors
 
 TAGGERS = ("sparse", "crf", "neural", "guided", "reranker")
@@ -143,7 +143,7 @@ LISTS = """  features:
       clusters: {class_path: structperc.features.Clusters, init_args: {paths: paths.txt}}
 """
 PERCEPTRON = """  scorer: {class_path: structperc.scorers.SparseLinear, init_args: {transitions: false}}
-  criterion: {class_path: structperc.criteria.Margin, init_args: {C: 10}}
+  criterion: {class_path: structperc.criteria.MarginLoss, init_args: {C: 10}}
   search: {class_path: structperc.chain.KBest, init_args: {k: 2}}
   optimizer: {class_path: structperc.optim.Perceptron, init_args: {average: true}}
 """
@@ -153,7 +153,7 @@ NONLOCAL = """  nonlocal_features:
   decoder: {class_path: structperc.chain.KBest, init_args: {k: 10}}
 """
 CRF = """  scorer: {class_path: structperc.scorers.SparseLinear, init_args: {sparse_grad: false}}
-  criterion: {class_path: structperc.criteria.Likelihood}
+  criterion: {class_path: structperc.criteria.CRFLoss}
   prior: {C: 1}
   search: {class_path: structperc.chain.KBest, init_args: {k: 1}}
   optimizer: {class_path: structperc.optim.LBFGS}
@@ -169,7 +169,7 @@ NEURAL = """  scorer:
               init_args: {width: 3, cutoff: 1, path: vectors.txt}
             - {class_path: structperc.encoders.CharCNN, init_args: {width: 3}}
           hidden: 4
-  criterion: {class_path: structperc.criteria.Likelihood}
+  criterion: {class_path: structperc.criteria.CRFLoss}
   search: {class_path: structperc.chain.KBest, init_args: {k: 1}}
   optimizer: {class_path: torch.optim.Adam, init_args: {lr: 0.01}}
 """

@@ -25,8 +25,8 @@ from fuzz.snapshot import snapshot
 from fuzz.studies import studies
 from fuzz.watch import Ran, guarded
 
-from structperc.cli import main
-from structperc.experiments import trial
+from structperc.cli.main import main
+from structperc.experiments import experiment as trial
 
 KINDS: tuple[Kind, ...] = (
     columns,

@@ -40,7 +40,7 @@ FURTHER = {  # options that the right configurations leave out; not those that m
     "data": {"strict": False, "eval_batch_size": 16, "shuffle": True, "seed": 1, "predict": "dev", "holdout": 0,
              "holdout_seed": 1, "comments": False, "separator": "whitespace", "labels": "IOB2", "scheme": "IOB2",
              "types": {"PER": "NAME"}, "encoding": "utf-8", "docstart": "-DOCSTART-"},
-    "model": {"gamma": 1.0, "init_from": None},
+    "model": {"beta": 1.0, "init_from": None},
 }  # fmt: skip
 
 

@@ -201,7 +201,7 @@ LEGAL: dict[str, dict[str, str]] = {
         "weights: --csv := *": "a name of a file is any text",
         "tag: -o := *": "a name of a file is any text",
         "*: with --encoding=latin-1": "every file is a text of latin-1",
-        "fit: --model.gamma := *": "gamma is any number above 0",
+        "fit: --model.beta := *": "beta is any number above 0",
     },
 }
 

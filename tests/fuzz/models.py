@@ -37,13 +37,13 @@ CODE: dict[str, dict[str, Any]] = {
     "torch.hub.load": {"repo_or_dir": "kanarie", "model": "m", "source": "local"},
     "numpy.load": {"file": "kanarie.npy", "allow_pickle": True},
     "pathlib.Path": {},
-    "structperc.cli.main": {"arguments": ["tag", "runs/crf/1/model", "dev.txt", "-o", "KANARIE"]},
-    "structperc.data.text.write_lines": {"path": "KANARIE", "lines": ["x"]},
-    "structperc.taggers.store.named": {"path": "kanarie_module.Part"},
-    "structperc.taggers.sequence_tagger.SequenceTagger.load": {"folder": "runs/crf/1/model"},
+    "structperc.cli.main.main": {"arguments": ["tag", "runs/crf/1/model", "dev.txt", "-o", "KANARIE"]},
+    "structperc.data.text_files.write_lines": {"path": "KANARIE", "lines": ["x"]},
+    "structperc.taggers.saving.named": {"path": "kanarie_module.Part"},
+    "structperc.taggers.base.BaseTagger.load": {"folder": "runs/crf/1/model"},
     "structperc.features.Gazetteer": {"phrases": "kanarie_script.py"},
     "structperc.encoders.Transformer": {"model": "kanarie"},
-    "structperc.criteria.Likelihood.__init__.__globals__": {},
+    "structperc.criteria.CRFLoss.__init__.__globals__": {},
     "torch.nn.Linear": {"in_features": 1, "out_features": 1},
 }
 

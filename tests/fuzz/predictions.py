@@ -14,7 +14,7 @@ OPTIONS = (
     ["--scheme", "none"],
     ["--scheme", "BILOU"],
     ["--gold", "gold.conll", "--scheme", "IOBES"],
-    ["--gamma", "2"],
+    ["--beta", "2"],
 )
 
 

@@ -47,7 +47,7 @@ def batch_of(made: list[Sentence], spare: int = 0) -> Batch:
     return Batch(Ragged(ids, offsets), None, lengths, gold, empty, empty.bool(), empty.bool(), lengths, numbers)
 
 
-class Learner(GuidedModel):
+class TrainingProtocol(GuidedModel):
     """A model together with what moves it."""
 
     def allocate(self, n_node: int, n_labels: int) -> None:
@@ -65,9 +65,9 @@ class Learner(GuidedModel):
         return self.updates.state[p]["sums"]
 
 
-def model_of(templates: list, L: int, size: int = 2**16, **options) -> Learner:
+def model_of(templates: list, L: int, size: int = 2**16, **options) -> TrainingProtocol:
     """All weights zero."""
-    model = Learner(SparseLinear(transitions=False), ContextFeatures(templates, size), **options)
+    model = TrainingProtocol(SparseLinear(transitions=False), ContextFeatures(templates, size), **options)
     model.allocate(N_STATIC, L)
     return model
 

@@ -9,7 +9,7 @@ from structperc.guided.compiled import queue, states
 from structperc.guided.compiled.queue import empty_queue
 from structperc.guided.compiled.states import OPEN
 from structperc.guided.templates import UNKNOWN
-from structperc.kernels.compiled import kernel
+from structperc.kernels.jit import kernel
 
 
 def called(function):

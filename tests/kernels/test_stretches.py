@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from structperc.kernels.stretches import copied, unpadded
+from structperc.kernels.slices import copy_slices, remove_padding
 
 STARTS, STOPS = np.array([4, 0, 2, 2, 0]), np.array([6, 3, 2, 4, 6])
 FLAT = np.arange(6)
@@ -25,7 +25,7 @@ READ_ONLY.flags.writeable = False
     ],
 )
 def test_stretches_are_copied_one_after_the_other(rows):
-    found = copied(rows, STARTS, STOPS)
+    found = copy_slices(rows, STARTS, STOPS)
     assert found.dtype == rows.dtype
     assert_array_equal(found, np.concatenate([rows[a:b] for a, b in zip(STARTS, STOPS, strict=True)]))
     assert not np.shares_memory(found, rows)
@@ -34,7 +34,7 @@ def test_stretches_are_copied_one_after_the_other(rows):
 @pytest.mark.parametrize("type_", [np.int32, np.int64])
 def test_no_stretch(type_):
     none = np.empty(0, type_)
-    assert_array_equal(copied(np.ones((3, 2)), none, none), np.empty((0, 2)))
+    assert_array_equal(copy_slices(np.ones((3, 2)), none, none), np.empty((0, 2)))
 
 
 @pytest.mark.parametrize("lengths", [[], [0, 0], [2, 0, 4, 1]])
@@ -42,4 +42,4 @@ def test_padding_is_left_out(lengths):
     numbers = np.arange(len(lengths) * 5 * 2).reshape(len(lengths), 5, 2)
     real = np.arange(5) < np.array(lengths, int)[:, None]
     for values in (numbers, numbers[..., 0] % 3 == 0, numbers[:, ::-1, 0]):
-        assert_array_equal(unpadded(values, np.array(lengths, np.int64)), values[real])
+        assert_array_equal(remove_padding(values, np.array(lengths, np.int64)), values[real])

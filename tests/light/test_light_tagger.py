@@ -9,7 +9,7 @@ import torch
 
 import structperc
 from structperc.chain import KBest
-from structperc.criteria import Hinge, Likelihood, Margin, Perceptron
+from structperc.criteria import CRFLoss, HingeLoss, MarginLoss, PerceptronLoss
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
@@ -56,7 +56,7 @@ class Case(NamedTuple):
     features: dict[str, Any] = {"node": NODE}  # noqa: RUF012  # immutable here
     scheme: str = "IOB2"
     transitions: bool = True
-    criterion: Any = Perceptron
+    criterion: Any = PerceptronLoss
     unit: str = "sentence"
     weights: tuple[float, ...] = ()  # one of these each; normally distributed if there are none
     columns: tuple[str, ...] = ()
@@ -73,13 +73,13 @@ CASES = {
     "BILOU": Case({"node": NODE, "edge": EDGE}, "BILOU"),
     "documents": Case({"node": NODE, "edge": EDGE}, "BILOU", unit="document"),
     "documents of one table": Case(scheme="BILOU", unit="document"),
-    "sentences apart": Case(criterion=lambda: Margin(1.0, "sentence"), unit="document", scheme="none"),
-    "sentences apart with edges": Case({"node": NODE, "edge": EDGE}, criterion=lambda: Hinge(1.0, "sentence")),
+    "sentences apart": Case(criterion=lambda: MarginLoss(1.0, "sentence"), unit="document", scheme="none"),
+    "sentences apart with edges": Case({"node": NODE, "edge": EDGE}, criterion=lambda: HingeLoss(1.0, "sentence")),
     "windows within sentences": Case({"node": NODE, "within": "sentence"}, unit="document"),
     "resources": Case(RESOURCES, unit="document", columns=("tag",)),
     "hashed": Case({"node": NODE, "edge": EDGE, "hash_bits": 5}),
     "hashed resources": Case({**RESOURCES, "edge": NODE, "hash_bits": 16}, unit="document", columns=("tag",)),
-    "likelihood": Case({"node": NODE, "edge": EDGE}, criterion=Likelihood),
+    "likelihood": Case({"node": NODE, "edge": EDGE}, criterion=CRFLoss),
     "ties": Case({"node": NODE, "edge": EDGE}, unit="document", weights=(0.0,)),
     "ties of some labels": Case({"node": NODE, "edge": EDGE}, weights=(0.0, 0.0, 1.0)),
     "ties but for rounding": Case(scheme="none", weights=(0.1, 0.2, 0.3, -0.3)),
@@ -87,7 +87,7 @@ CASES = {
 
 
 LIKELY = {  # those with probabilities; large weights leave nothing to products of probabilities
-    name: case._replace(criterion=Likelihood)
+    name: case._replace(criterion=CRFLoss)
     for name, case in {
         **{name: CASES[name] for name in ("transitions", "edge features", "no scheme", "IOB1", "documents")},
         "ties of some labels": CASES["ties of some labels"],
@@ -143,7 +143,7 @@ def test_labels_are_those_of_the_whole_tagger(case, tmp_path):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("light")
     tagger_of(Case()).save(folder / "plain")
-    tagger_of(Case(criterion=Likelihood)).save(folder / "likely")
+    tagger_of(Case(criterion=CRFLoss)).save(folder / "likely")
     tagger_of(Case(RESOURCES, columns=("tag",))).save(folder / "columns")
     return folder
 

@@ -16,14 +16,14 @@ from tiny import Sentences, make_tagger, sentences
 import structperc
 from structperc import criteria
 from structperc.chain import KBest
-from structperc.criteria import MCE, Hinge, Likelihood, LocalLikelihood, Margin, Perceptron
+from structperc.criteria import CRFLoss, HingeLoss, MarginLoss, MCELoss, MEMMLoss, PerceptronLoss
 from structperc.errors import InputError
 from structperc.features import CaseElsewhere, Clusters, FeatureExtractor, Gazetteer
 from structperc.light import LightTagger
 from structperc.loading import CRITERIA, PROBABILISTIC
 from structperc.nonlocal_features import MajorityPhrase
 from structperc.scorers import SparseLinear
-from structperc.taggers import SequenceTagger, Tagger
+from structperc.taggers import BaseTagger, Tagger
 
 CHILD = """
 import sys
@@ -36,7 +36,7 @@ tagger = structperc.load(sys.argv[1])
 print(tagger.tag([["Anna", "saw", "Rome"]]), [span.type for span in tagger.annotate("Anna saw Rome.")], heavy())
 """
 FROM_SHELL = """
-from structperc.cli import main
+from structperc.cli.main import main
 model, text, columns, probable = sys.argv[1:]
 for form in ("columns", "jsonl", "html", "brat"):
     assert main(["tag", model, text, "--input", "text", "--format", form]) == 0
@@ -66,7 +66,7 @@ def saved(tmp_path_factory):
         progress=False,
     )
     features.fit(data.corpus("train"))
-    tagger = Tagger(features, SparseLinear(), Perceptron(), KBest(1))
+    tagger = Tagger(features, SparseLinear(), PerceptronLoss(), KBest(1))
     tagger.allocate(data.label_set())
     torch.manual_seed(0)
     for parameter in tagger.parameters():
@@ -106,7 +106,7 @@ def test_the_command_and_the_service_import_nothing_heavy(saved, tmp_path):
     text, columns, probable = tmp_path / "text.txt", tmp_path / "columns.txt", tmp_path / "probable"
     text.write_text("Anna saw Rome.\n")
     columns.write_text("Anna x\nsaw y\n\nRome x\n")
-    make_tagger(Sentences(sentences(8)), Likelihood()).save(probable)
+    make_tagger(Sentences(sentences(8)), CRFLoss()).save(probable)
     *lines, names, _, first, second, _, third, service = child(FROM_SHELL, saved, text, columns, probable).splitlines()
     assert {f"{form} []" for form in ("columns", "jsonl", "html", "brat")} <= set(lines)
     assert [line.split()[:2] for line in lines[-5:-3]] == [["Anna", "x"], ["saw", "y"]]
@@ -118,7 +118,9 @@ def test_the_command_and_the_service_import_nothing_heavy(saved, tmp_path):
 # -- which models are light -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("criterion", [Perceptron(), Margin(2.0), Hinge(unit="sentence"), Likelihood()], ids=type)
+@pytest.mark.parametrize(
+    "criterion", [PerceptronLoss(), MarginLoss(2.0), HingeLoss(unit="sentence"), CRFLoss()], ids=type
+)
 def test_models_of_local_sums_are_light(criterion, tmp_path):
     make_tagger(Sentences(sentences(8)), criterion).save(tmp_path / "model")
     assert type(structperc.load(tmp_path / "model")) is LightTagger
@@ -127,11 +129,11 @@ def test_models_of_local_sums_are_light(criterion, tmp_path):
 @pytest.mark.parametrize(
     "options",
     [
-        {"criterion": LocalLikelihood()},
-        {"criterion": MCE()},
-        {"criterion": Perceptron(), "nonlocal_features": [MajorityPhrase()]},
+        {"criterion": MEMMLoss()},
+        {"criterion": MCELoss()},
+        {"criterion": PerceptronLoss(), "nonlocal_features": [MajorityPhrase()]},
     ],
-    ids=["local likelihood", "MCE", "non-local"],
+    ids=["local likelihood", "MCELoss", "non-local"],
 )
 def test_other_models_are_whole(options, tmp_path):
     make_tagger(Sentences(sentences(8)), options.pop("criterion"), **options).save(tmp_path / "model")
@@ -144,11 +146,13 @@ def test_light_criteria_read_the_lattice_as_it_is(path):
     module, _, name = path.rpartition(".")
     cls = getattr(import_module(module), name)
     assert set(inspect.signature(cls).parameters) - {"args", "kwargs"} == set(CRITERIA[path])
-    assert cls.reads is criteria.Criterion.reads
+    assert cls.transform_lattice is criteria.Criterion.transform_lattice
     assert cls.probabilistic is (path in PROBABILISTIC)
     units = ("sequence", "sentence") if "unit" in CRITERIA[path] else (None,)
     made = {unit: cls(1.0, unit) if unit else cls() for unit in units}
-    assert {unit: criterion.separate for unit, criterion in made.items()} == {u: u == "sentence" for u in units}
+    assert {unit: criterion.independent_sentences for unit, criterion in made.items()} == {
+        u: u == "sentence" for u in units
+    }
 
 
 # -- what cannot be loaded ------------------------------------------------------------------------------------
@@ -161,14 +165,14 @@ def rewrite(model, change):
     (model / "model.json").write_text(json.dumps(config))
 
 
-def retensor(model, change, seal):
+def retensor(model, change, add_checksums):
     """Change the weights, and perhaps the checksums: as somebody would who means it."""
     tensors = load_file(model / "model.safetensors")
     change(tensors)
     save_file(tensors, model / "model.safetensors")
-    if seal:
-        from structperc.taggers.model_files import CHECKSUMS
-        from structperc.taggers.model_files import seal as sealed
+    if add_checksums:
+        from structperc.taggers.model_format import CHECKSUMS
+        from structperc.taggers.model_format import add_checksums as sealed
 
         config = json.loads((model / "model.json").read_text())
         del config[CHECKSUMS], config["format"]
@@ -191,23 +195,23 @@ DAMAGE = {
     "foreign attribute": lambda m: rewrite(
         m, lambda c: c["features"]["documents"]["case"].update(class_path="foreign.Attribute")
     ),
-    "other weights": lambda m: retensor(m, lambda t: t.update(own=torch.zeros(1)), seal=False),
-    "a weight too many": lambda m: retensor(m, lambda t: t.update(own=torch.zeros(1)), seal=True),
-    "a weight missing": lambda m: retensor(m, lambda t: t.pop("scorer.transition"), seal=True),
+    "other weights": lambda m: retensor(m, lambda t: t.update(own=torch.zeros(1)), add_checksums=False),
+    "a weight too many": lambda m: retensor(m, lambda t: t.update(own=torch.zeros(1)), add_checksums=True),
+    "a weight missing": lambda m: retensor(m, lambda t: t.pop("scorer.transition"), add_checksums=True),
     "double precision": lambda m: retensor(
-        m, lambda t: t.update({"scorer.node": t["scorer.node"].double()}), seal=True
+        m, lambda t: t.update({"scorer.node": t["scorer.node"].double()}), add_checksums=True
     ),
-    "other size": lambda m: retensor(m, lambda t: t.update({NODE: t[NODE][:-1].clone()}), seal=True),
-    "not finite": lambda m: retensor(m, lambda t: t[NODE].fill_(torch.nan), seal=True),
-    "no keys": lambda m: retensor(m, lambda t: t.pop("features.node_keys"), seal=True),
-    "other keys": lambda m: retensor(m, lambda t: t["features.node_keys"].fill_(-1), seal=True),
+    "other size": lambda m: retensor(m, lambda t: t.update({NODE: t[NODE][:-1].clone()}), add_checksums=True),
+    "not finite": lambda m: retensor(m, lambda t: t[NODE].fill_(torch.nan), add_checksums=True),
+    "no keys": lambda m: retensor(m, lambda t: t.pop("features.node_keys"), add_checksums=True),
+    "other keys": lambda m: retensor(m, lambda t: t["features.node_keys"].fill_(-1), add_checksums=True),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=list(DAMAGE))
 def test_damaged_models_are_refused_as_ever(model, damage):
     damage(model)
-    assert complaint(lambda: structperc.load(model)) == complaint(lambda: SequenceTagger.load(model))
+    assert complaint(lambda: structperc.load(model)) == complaint(lambda: BaseTagger.load(model))
 
 
 def test_a_folder_that_is_none(tmp_path):
@@ -227,7 +231,7 @@ def test_parts_of_ones_own_need_trust(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
         "from structperc.criteria import Perceptron\n"
         "class Mine(Perceptron):\n    probabilistic = True\n"
-        "class Reads(Mine):\n    def reads(self, lattice):\n        return lattice\n"
+        "class Reads(Mine):\n    def transform_lattice(self, lattice):\n        return lattice\n"
         "def vowels(word: str) -> str:\n    return ''.join(c for c in word if c in 'aeiou')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
@@ -235,10 +239,10 @@ def test_parts_of_ones_own_need_trust(tmp_path, monkeypatch):
     data, text = Sentences(sentences(8)), [["Anna", "Rome"]]
     made = make_tagger(data, mine.Mine())
     made.save(tmp_path / "criterion")
-    make_tagger(data, mine.Reads()).save(tmp_path / "reads")
+    make_tagger(data, mine.Reads()).save(tmp_path / "transform_lattice")
     features = FeatureExtractor(["w[0]", "vow[0]|vow(word)[-1]"], cutoff=1, attributes={"vow": mine.vowels})
     features.fit(data.corpus("train"))
-    own = Tagger(features, made.scorer, Perceptron(), KBest(1))
+    own = Tagger(features, made.scorer, PerceptronLoss(), KBest(1))
     own.allocate(made.labels)
     own.save(tmp_path / "attribute")
     monkeypatch.delitem(sys.modules, "mine")
@@ -252,10 +256,10 @@ def test_parts_of_ones_own_need_trust(tmp_path, monkeypatch):
     assert (tmp_path / "again" / "model.json").read_text() == (tmp_path / "criterion" / "model.json").read_text()
     with pytest.raises(InputError, match=r"mine\.Mine is needed for training"):
         whole.training_step(next(iter(whole.batches(data.corpus("train")))))
-    for name in ("reads", "attribute"):
+    for name in ("transform_lattice", "attribute"):
         assert "--trust mine" in complaint(lambda name=name: structperc.load(tmp_path / name))
     assert "mine" not in sys.modules
-    assert type(structperc.load(tmp_path / "reads", trusted=iter(["mine"]))) is Tagger
+    assert type(structperc.load(tmp_path / "transform_lattice", trusted=iter(["mine"]))) is Tagger
     trusted = structperc.load(tmp_path / "attribute", trusted=["mine"])
     assert type(trusted) is LightTagger
     assert trusted.tag(text) == own.tag(text)

@@ -68,7 +68,7 @@ def test_table():
 
 
 def test_another_gamma():
-    result = compare(GOLD, A, B, gamma=2.0)
+    result = compare(GOLD, A, B, beta=2.0)
     assert result.rows()[:5] == [
         ("F2", pytest.approx(5 * 2 / (4 * 3 + 2)), pytest.approx(5 * 1 / (4 * 3 + 3))),
         ("precision", 2 / 2, 1 / 3),
@@ -76,8 +76,8 @@ def test_another_gamma():
         ("F2 L", 0.0, pytest.approx(5 / (4 + 2))),
         ("F2 P", 1.0, 0.0),
     ]
-    with pytest.raises(InputError, match="gamma"):
-        compare(GOLD, A, B, gamma=0)
+    with pytest.raises(InputError, match="beta"):
+        compare(GOLD, A, B, beta=0)
 
 
 @pytest.mark.parametrize(

@@ -11,17 +11,17 @@ B = [["B-P", "O", "O"], ["O", "B-L"], ["B-L"]]
 TEXTS = {"a": A, "b": B, "gold": GOLD}
 
 
-@pytest.mark.parametrize("gamma", [1.0, 2.0])
-def test_every_pair_is_what_comparing_two_gives(gamma):
-    result = compare_all(GOLD, list(TEXTS.values()), list(TEXTS), gamma=gamma)
+@pytest.mark.parametrize("beta", [1.0, 2.0])
+def test_every_pair_is_what_comparing_two_gives(beta):
+    result = compare_all(GOLD, list(TEXTS.values()), list(TEXTS), beta=beta)
     assert [(pair.a, pair.b) for pair in result.pairs()] == list(combinations(TEXTS, 2))
     for pair in result.pairs():
-        two = compare(GOLD, TEXTS[pair.a], TEXTS[pair.b], gamma=gamma)
+        two = compare(GOLD, TEXTS[pair.a], TEXTS[pair.b], beta=beta)
         assert (pair.tokens, pair.sentences) == (two.tokens, two.sentences)
         rows = {name: pytest.approx((x, y)) for name, x, y in two.rows()}
         places = [list(TEXTS).index(name) for name in (pair.a, pair.b)]
         found = {name: tuple(column[i] for i in places) for name, column in result.columns().items()}
-        assert found[f"F{gamma:g}"] == rows[f"F{gamma:g}"]
+        assert found[f"F{beta:g}"] == rows[f"F{beta:g}"]
         assert (found["precision"], found["recall"]) == (rows["precision"], rows["recall"])
         assert (found["tokens"], found["sentences"]) == (rows["token accuracy"], rows["sentence accuracy"])
 
@@ -51,5 +51,5 @@ def test_mistakes_are_named():
         compare_all(GOLD, [A, B, A[:2]], ["a", "b", "c"])
     with pytest.raises(InputError, match="names has 1, predictions 2"):
         compare_all(GOLD, [A, B], ["a"])
-    with pytest.raises(InputError, match="gamma"):
-        compare_all(GOLD, [A, B], ["a", "b"], gamma=-1)
+    with pytest.raises(InputError, match="beta"):
+        compare_all(GOLD, [A, B], ["a", "b"], beta=-1)

@@ -8,10 +8,10 @@ from oracle import probabilities
 
 from structperc.chain import Segments, constrain, viterbi
 from structperc.data.labels import LabelSet
-from structperc.data.segments import spans
+from structperc.data.tag_schemes import spans
 from structperc.metrics import segment_confidence, token_confidence
+from structperc.metrics.accuracy import sentence_boundaries
 from structperc.metrics.segments import opened_segments
-from structperc.metrics.sentences import sentence_boundaries
 from structperc.structures import Lattice
 
 SETS = {

@@ -40,7 +40,7 @@ def results(shards):
     predicted, lists, gold, lengths, sentences = data()
     metrics = [SegmentF1(LABELS), TokenAccuracy(), SentenceAccuracy(), Evaluation(LABELS)]
     metrics += [SegmentFScore(LABELS, average) for average in ("micro", "macro", "weighted")]
-    metrics += [MetricCollection([SegmentFScore(LABELS, gamma=2), SegmentPrecision(LABELS)])]
+    metrics += [MetricCollection([SegmentFScore(LABELS, beta=2), SegmentPrecision(LABELS)])]
     oracle, calibration = OracleF1(LABELS), Calibration(4)
     for s in shards:
         rest = (gold[s], lengths[s], sentences[s])

@@ -37,17 +37,17 @@ def test_without_segments_the_score_is_token_accuracy():
 
 def test_recall_counts_more_with_a_higher_gamma():
     """Two of two found segments are right, three are wanted."""
-    for gamma, expected in ((0.5, 1.25 * 2 / (0.25 * 3 + 2)), (1.0, 0.8), (2.0, 5 * 2 / (4 * 3 + 2))):
-        evaluation = Evaluation(LABELS, gamma)
+    for beta, expected in ((0.5, 1.25 * 2 / (0.25 * 3 + 2)), (1.0, 0.8), (2.0, 5 * 2 / (4 * 3 + 2))):
+        evaluation = Evaluation(LABELS, beta)
         evaluation.update(PREDICTED, GOLD, LENGTHS)
         assert evaluation.compute()["score"] == pytest.approx(expected, abs=1e-15)
-        assert f"FB{gamma:g}: {100 * expected:6.2f}" in evaluation.table()
+        assert f"FB{beta:g}: {100 * expected:6.2f}" in evaluation.table()
 
 
-@pytest.mark.parametrize("gamma", [0.0, -1.0, float("inf"), float("nan")])
-def test_gamma_out_of_range(gamma):
-    with pytest.raises(InputError, match="gamma must be > 0"):
-        Evaluation(LABELS, gamma)
+@pytest.mark.parametrize("beta", [0.0, -1.0, float("inf"), float("nan")])
+def test_gamma_out_of_range(beta):
+    with pytest.raises(InputError, match="beta must be > 0"):
+        Evaluation(LABELS, beta)
 
 
 def test_table_has_each_accuracy_once():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from structperc.data.labels import LabelSet
-from structperc.data.segments import spans
+from structperc.data.tag_schemes import spans
 from structperc.metrics import OracleF1, SegmentF1, oracle
 from structperc.structures import Candidates
 

@@ -51,11 +51,11 @@ def test_lengths_and_sentences_are_those_of_segment_f1():
     whole = SegmentF1(LABELS)
     whole.update(predicted, gold, lengths, sentences)
     labelled = gold.where(torch.arange(9) < lengths[:, None], -100)
-    for gamma in (1.0, 2.0):
+    for beta in (1.0, 2.0):
         for given in ((gold, lengths, sentences), (labelled, None, sentences)):
-            metric = SegmentFScore(LABELS, gamma=gamma)
+            metric = SegmentFScore(LABELS, beta=beta)
             metric.update(predicted, *given)
-            assert metric.compute().item() == pytest.approx(whole.compute().f(gamma), abs=1e-12)
+            assert metric.compute().item() == pytest.approx(whole.compute().f(beta), abs=1e-12)
 
 
 def test_nothing_scores_zero():
@@ -121,7 +121,7 @@ def test_lightning_logs_them_over_batches():
     [
         (LabelSet(("a", "b"), "none"), {}, "SegmentFScore: labels of scheme none have no segments; use TokenAccuracy"),
         (LABELS, {"average": "most"}, "SegmentFScore: average must be micro, macro or weighted, got 'most'"),
-        (LABELS, {"gamma": 0}, "gamma must be > 0"),
+        (LABELS, {"beta": 0}, "beta must be > 0"),
     ],
 )
 def test_refusals(labels, options, complaint):

@@ -9,8 +9,7 @@ from seqeval.metrics import f1_score, precision_score, recall_score
 from seqeval.metrics.sequence_labeling import get_entities
 
 from structperc.data.labels import LabelSet
-from structperc.data.segments import first_violation, spans
-from structperc.data.tags import SCHEMES
+from structperc.data.tag_schemes import SCHEMES, first_violation, spans
 from structperc.errors import InputError
 from structperc.metrics import SegmentF1, segment_counts
 

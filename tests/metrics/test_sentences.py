@@ -1,6 +1,6 @@
 import torch
 
-from structperc.metrics.sentences import right_sentences, sentence_boundaries
+from structperc.metrics.accuracy import right_sentences, sentence_boundaries
 
 
 def test_without_numbers_a_sequence_is_a_sentence():

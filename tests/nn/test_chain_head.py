@@ -9,15 +9,15 @@ import torch
 from structperc import LabelSet
 from structperc.chain import KBest
 from structperc.criteria import (
-    MCE,
-    MCEF,
-    Hinge,
-    Likelihood,
+    CRFLoss,
+    HingeLoss,
     LocalAndNonlocal,
-    LocalLikelihood,
-    Margin,
-    Perceptron,
-    TokenLikelihood,
+    MarginLoss,
+    MCEFLoss,
+    MCELoss,
+    MEMMLoss,
+    PerceptronLoss,
+    TokenCrossEntropyLoss,
 )
 from structperc.errors import InputError, InvalidScore
 from structperc.nn import ChainHead
@@ -31,15 +31,15 @@ KEPT = torch.tensor(  # right padding, left padding, holes, a single token, none
 GOLD = torch.tensor([[0, 1, 2, 0, 7, 7], [7, 7, 7, 1, 1, 2], [7, 0, 7, 1, 2, 7], [7, 7, 1, 7, 7, 7], [7] * 6])
 LABELLED = GOLD.where(KEPT, -100)
 CRITERIA = [
-    Likelihood(),
-    LocalLikelihood(),
-    TokenLikelihood(),
-    Perceptron(),
-    Margin(C=2),
-    Margin(C=2, unit="sentence"),
-    Hinge(),
-    MCE(),
-    MCEF(),
+    CRFLoss(),
+    MEMMLoss(),
+    TokenCrossEntropyLoss(),
+    PerceptronLoss(),
+    MarginLoss(C=2),
+    MarginLoss(C=2, unit="sentence"),
+    HingeLoss(),
+    MCELoss(),
+    MCEFLoss(),
     LocalAndNonlocal(C=2),
 ]
 
@@ -139,7 +139,7 @@ def test_rows_learn_what_their_tokens_alone_would(criterion):
 
 
 def test_the_perceptron_moves_away_from_the_best_labelling():
-    head, logits = some_head(Perceptron()), some_logits()
+    head, logits = some_head(PerceptronLoss()), some_logits()
     losses = head(logits, LABELLED, reduction="none")
     for row in range(len(KEPT)):
         scored = ranked(head, logits, row)
@@ -424,8 +424,11 @@ GOOD = torch.zeros(2, 3, dtype=torch.int64)
             "gold: row 1, position 2: IOB2 has no I-X after O; repair the labels, or give the head labels of scheme",
         ),
         (lambda head: head(X, GOOD, reduction="max"), "reduction must be mean, sum or none, got 'max'"),
-        (lambda head: some_head(Perceptron()).marginals(X), "a head that learns by Perceptron has scores, not prob"),
-        (lambda head: some_head(MCE(), search=KBest(1)), "search.k is 1, but MCE compares gold with rivals"),
+        (
+            lambda head: some_head(PerceptronLoss()).marginals(X),
+            "a head that learns by Perceptron has scores, not prob",
+        ),
+        (lambda head: some_head(MCELoss(), search=KBest(1)), "search.k is 1, but MCE compares gold with rivals"),
         (lambda head: some_head(LocalAndNonlocal(1, local_unit="sentence")), "local_unit sentence is learned online"),
         (lambda head: some_head(nonlocal_features=[WholeEntity()]), "WholeEntity takes its strings from candidate"),
         (lambda head: ChainHead(["O", "X-Y"]), "label 'X-Y' is not of scheme IOB2"),

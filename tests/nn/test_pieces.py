@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from structperc.errors import InputError
-from structperc.nn import TokenCollator, first_pieces, word_rows
+from structperc.nn import TokenCollator, first_subwords, tokenize_words
 
 
 class Encoded(dict):
@@ -36,14 +36,14 @@ SENTENCES = [["Anna", "met", "Bo"], ["Hi"]]
 
 
 def test_rows_have_each_word_once_and_labels_at_first_pieces():
-    first, second = word_rows(Tokenizer(), SENTENCES, [[1, 0, 3], [0]])
+    first, second = tokenize_words(Tokenizer(), SENTENCES, [[1, 0, 3], [0]])
     assert first["words"] == [False, True, False, True, False, True, False]
     assert first["labels"] == [-100, 1, -100, 0, -100, 3, -100]
     assert second == {"input_ids": [0, 5, 0], "attention_mask": [1] * 3, "words": [False, True, False]} | {
         "labels": [-100, 0, -100]
     }
-    assert "labels" not in word_rows(Tokenizer(), SENTENCES)[0]
-    assert word_rows(Tokenizer(), []) == []
+    assert "labels" not in tokenize_words(Tokenizer(), SENTENCES)[0]
+    assert tokenize_words(Tokenizer(), []) == []
 
 
 @pytest.mark.parametrize(
@@ -59,21 +59,21 @@ def test_rows_have_each_word_once_and_labels_at_first_pieces():
 )
 def test_words_that_would_be_lost_are_refused(sentences, labels, complaint):
     with pytest.raises(InputError, match=complaint):
-        word_rows(Tokenizer(), sentences, labels)
+        tokenize_words(Tokenizer(), sentences, labels)
 
 
 def test_a_tokenizer_must_know_the_words_of_its_pieces():
     slow = Tokenizer()
     slow.is_fast = False
     with pytest.raises(InputError, match="fast"):
-        word_rows(slow, SENTENCES)
+        tokenize_words(slow, SENTENCES)
 
 
 def test_first_pieces_are_the_tokens():
     ids = [[None, 0, 0, 1, None], [None, 0, 1, 2, 2]]
     expected = [[False, True, False, True, False], [False, True, True, True, False]]
-    assert first_pieces(ids).tolist() == first_pieces(ids, counts=[2, 3]).tolist() == expected
-    assert first_pieces([[3, 3, 4]]).tolist() == [[True, False, True]]  # a window further on
+    assert first_subwords(ids).tolist() == first_subwords(ids, counts=[2, 3]).tolist() == expected
+    assert first_subwords([[3, 3, 4]]).tolist() == [[True, False, True]]  # a window further on
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ def test_first_pieces_are_the_tokens():
 )
 def test_missing_words_are_found(ids, counts, complaint):
     with pytest.raises(InputError, match=complaint):
-        first_pieces(ids, counts)
+        first_subwords(ids, counts)
 
 
 def test_mini_batches_are_padded():
-    rows = word_rows(Tokenizer(), SENTENCES, [[1, 0, 3], [0]])
+    rows = tokenize_words(Tokenizer(), SENTENCES, [[1, 0, 3], [0]])
     batch = TokenCollator(pad_token_id=9)(rows)
     assert batch["input_ids"][1].tolist() == [0, 5, 0, 9, 9, 9, 9]
     assert batch["attention_mask"].sum(1).tolist() == [7, 3]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from structperc.data.labels import LabelSet
-from structperc.data.tags import SCHEMES
+from structperc.data.tag_schemes import SCHEMES
 from structperc.data.words import word_hashes, word_numbers
 from structperc.ragged import Ragged
 from structperc.structures import Batch, Words

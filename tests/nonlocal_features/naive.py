@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from itertools import combinations, permutations
 from typing import NamedTuple
 
-from structperc.data.segments import spans
+from structperc.data.tag_schemes import spans
 
 Document = Sequence[Sequence[str]]  # words of each sentence
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from structperc.data.segments import spans
+from structperc.data.tag_schemes import spans
 
 MARKS = ['"', "``", "''", "“", "”"]
 WINDOWS = {"BO": [[-1, 0]], "TO": [[-1, 0, 1], [-2, -1, 0]], "BE": [[0, 1]], "TE": [[-1, 0, 1], [0, 1, 2]]}

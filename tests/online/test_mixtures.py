@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from structperc.online.mixtures import BLOCK, entry_type, mix, write_moved
+from structperc.online.parameter_averaging import BLOCK, average_entries, entry_type, write_moved
 
 SIZES = (40, 0, BLOCK + 13)  # weights of three parameters, the second one without any, more marks than one block
 
@@ -49,7 +49,7 @@ def test_a_weight_becomes_the_mean_over_those_who_moved_it_bit_for_bit_in_all(pr
     for own in range(processes):
         heads = np.append(0, ends[:-1])
         for table in tables(moved[own], weights[own], sums[own]):
-            mix(np.concatenate(lists), heads, ends, own, *table)
+            average_entries(np.concatenate(lists), heads, ends, own, *table)
         assert heads.tolist() == ends.tolist()
     assert not moved.any()
     np.testing.assert_allclose(weights[0], mean, rtol=1e-6, atol=1e-6)

@@ -8,33 +8,33 @@ import pytest
 import torch
 from tiny import EDGE, Sentences, fit, make_tagger, sentences
 
-from structperc.batching import EncodedCorpus
 from structperc.chain import KBest
-from structperc.criteria import Hinge, LocalAndNonlocal, Margin, Perceptron, RivalCriterion, Rule
+from structperc.criteria import HingeLoss, LocalAndNonlocal, MarginLoss, PairwiseLoss, PerceptronLoss, UpdateRule
 from structperc.data import Synthetic
+from structperc.datamodules import EncodedCorpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.kernels.lanes import padded
+from structperc.kernels.simd import padded_array
 from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
 from structperc.online import OnlineLearner
-from structperc.online.rivals import find_rival
+from structperc.online.compiled import find_rival
 from structperc.optim import Diverged, PassiveAggressive
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
 from structperc.taggers import Tagger
 from structperc.taggers import tagger as tagger_module
-from structperc.taggers.candidate_learner import CandidateLearner
+from structperc.taggers.sequential_learning import CandidateLearner
 
 RAW = partial(Additive, average=False)
 LEARNERS = {  # some of all pairs: each is compiled once
-    "perceptron": (Perceptron(), RAW),
-    "averaged": (Perceptron(), Additive),
-    "margin": (Margin(3.0), Additive),
-    "hinge": (Hinge(1.0), Additive),
-    "PA": (Hinge(1.0), partial(PassiveAggressive, variant="PA")),
-    "PA-I": (Hinge(1.0), partial(PassiveAggressive, variant="PA-I", C=0.1)),
-    "PA-II": (Margin(1.0), partial(PassiveAggressive, variant="PA-II", C=0.1, average=False)),
+    "perceptron": (PerceptronLoss(), RAW),
+    "averaged": (PerceptronLoss(), Additive),
+    "margin": (MarginLoss(3.0), Additive),
+    "hinge": (HingeLoss(1.0), Additive),
+    "PA": (HingeLoss(1.0), partial(PassiveAggressive, variant="PA")),
+    "PA-I": (HingeLoss(1.0), partial(PassiveAggressive, variant="PA-I", C=0.1)),
+    "PA-II": (MarginLoss(1.0), partial(PassiveAggressive, variant="PA-II", C=0.1, average=False)),
 }
 
 
@@ -83,7 +83,7 @@ def test_local_weights(name, monkeypatch):
 @pytest.mark.parametrize(
     "criterion",
     [
-        Margin(5.0),
+        MarginLoss(5.0),
         LocalAndNonlocal(5.0),
         LocalAndNonlocal(5.0, C_local=9.0, first="local"),
         LocalAndNonlocal(5.0, local="conservative"),
@@ -116,12 +116,14 @@ def both() -> tuple[Tagger, EncodedCorpus, EncodedCorpus]:
     documents, alone = (Synthetic(train=12, dev=1, test=1, unit=unit) for unit in ("document", "sentence"))
     here = {"of": ["w", "wl"], "at": [0]}  # windows would reach into neighbouring sentences of a document
     features = FeatureExtractor([here, "bias"], [here], progress=False)
-    tagger = Tagger(features, SparseLinear(), Margin(4.0, unit="sentence"), KBest(2), Additive)
-    tagger.learn_sizes(documents)
+    tagger = Tagger(features, SparseLinear(), MarginLoss(4.0, unit="sentence"), KBest(2), Additive)
+    tagger.build_vocabulary(documents)
     return tagger, tagger.encode(documents.corpus("train")), tagger.encode(alone.corpus("train"))
 
 
-@pytest.mark.parametrize("criterion", [Margin(4.0, unit="sentence"), Hinge(1.0, unit="sentence")], ids=["3.1", "hinge"])
+@pytest.mark.parametrize(
+    "criterion", [MarginLoss(4.0, unit="sentence"), HingeLoss(1.0, unit="sentence")], ids=["3.1", "hinge"]
+)
 def test_sentences_of_documents_are_learned_as_sentences(criterion, both):
     tagger, documents, alone = both
     found = []
@@ -143,7 +145,7 @@ def test_losses_of_sentences_of_documents_are_those_of_sentences(both):
     with torch.no_grad():
         for p in tagger.parameters():
             p.normal_()
-    for criterion in (Margin(4.0, unit="sentence"), Hinge(1.0, unit="sentence")):
+    for criterion in (MarginLoss(4.0, unit="sentence"), HingeLoss(1.0, unit="sentence")):
         tagger.criterion = criterion
         tagger.scoring = tagger.make_scoring()
         mine, other = (criterion(tagger.scored(rows[range(len(rows))])) for rows in (documents, alone))
@@ -164,11 +166,11 @@ def test_local_updates_by_sentence_need_what_is_learned_online():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Margin(1.0, unit="document"), "Margin: unit must be sequence or sentence, got 'document'"),
-        (lambda: Hinge(1.0, unit="x"), "Hinge: unit must be"),
+        (lambda: MarginLoss(1.0, unit="document"), "MarginLoss: unit must be sequence or sentence, got 'document'"),
+        (lambda: HingeLoss(1.0, unit="x"), "HingeLoss: unit must be"),
         (lambda: LocalAndNonlocal(1.0, local_unit="x"), "LocalAndNonlocal: local_unit must be"),
         (lambda: LocalAndNonlocal(1.0, first="local", local_unit="sentence"), "goes with local aggressive"),
-        (lambda: documents_tagger(Margin(1.0, unit="sentence")), "model.criterion.unit is sentence"),
+        (lambda: documents_tagger(MarginLoss(1.0, unit="sentence")), "model.criterion.unit is sentence"),
     ],
 )
 def test_units_are_checked(make, message):
@@ -190,7 +192,7 @@ def errors(tagger: Tagger, batch: Batch) -> tuple[int, int]:
 @pytest.mark.parametrize("unit", ["sequence", "sentence"])
 def test_what_is_right_without_the_cost_is_not_counted_wrong(unit):
     data = Sentences([[("a", "O")] * 3, [("b", "B-PER")]])
-    tagger = make_tagger(data, Hinge(1.0, unit), k=1, sparse_grad=True)
+    tagger = make_tagger(data, HingeLoss(1.0, unit), k=1, sparse_grad=True)
     rows = tagger.encode(data.corpus("train"))
     with torch.no_grad():
         for p in tagger.parameters():
@@ -200,23 +202,25 @@ def test_what_is_right_without_the_cost_is_not_counted_wrong(unit):
     assert errors(tagger, rows[[0]]) == (0, 0)
 
 
-class Costly(Margin):
+class Costly(MarginLoss):
     """The margin of a user who has candidates searched that have many wrong labels."""
 
     def augment(self, lattice, gold):
-        return Hinge(1.0).augment(lattice, gold)
+        return HingeLoss(1.0).augment(lattice, gold)
 
 
 @pytest.mark.parametrize(
     "criterion",
-    [Hinge(1.0), Hinge(1.0, unit="sentence"), Costly(5.0), LocalAndNonlocal(0.0, cost=2.0)],
+    [HingeLoss(1.0), HingeLoss(1.0, unit="sentence"), Costly(5.0), LocalAndNonlocal(0.0, cost=2.0)],
     ids=["3", "3s", "4.1", "4.2"],
 )
 def test_wrong_tokens_are_those_of_what_is_decoded(criterion):
     data = Synthetic(train=12, dev=1, test=1, unit="document")
-    tagger = documents_tagger(criterion, () if isinstance(criterion, Hinge) else (PhraseConsistency, MajorityPhrase))
+    tagger = documents_tagger(
+        criterion, () if isinstance(criterion, HingeLoss) else (PhraseConsistency, MajorityPhrase)
+    )
     tagger.decoder = tagger.search
-    tagger.learn_sizes(data)
+    tagger.build_vocabulary(data)
     rows, seen = tagger.encode(data.corpus("train")), 0
     torch.manual_seed(2)
     for row in range(len(rows)):
@@ -252,7 +256,7 @@ def test_rivals_are_those_of_an_enumeration():
                 if total > score and not (other and path == tuple(gold)):
                     best, score = path, total
             labels = np.full(length, -1)
-            room = padded(length, L, unary), padded(length, L, unary), np.empty(length, np.float32)
+            room = padded_array(length, L, unary), padded_array(length, L, unary), np.empty(length, np.float32)
             assert find_rival(unary, edges, length, gold, other, room, labels) == (best is not None)
             if best is not None:
                 assert tuple(labels) == best
@@ -260,16 +264,16 @@ def test_rivals_are_those_of_an_enumeration():
     assert found > 2000
 
 
-class Halfway(RivalCriterion):
+class Halfway(PairwiseLoss):
     """A criterion of a user: asks for an update when gold leads by less than half a margin."""
 
-    def rule(self) -> Rule:
-        return Rule(other=False, asks=_halfway, limit=4.0)
+    def rule(self) -> UpdateRule:
+        return UpdateRule(other=False, should_update=_halfway, limit=4.0)
 
     def rival(self, scored):
-        return Perceptron().rival(scored)
+        return PerceptronLoss().rival(scored)
 
-    def asks(self, gap):
+    def should_update(self, gap):
         return gap < 2.0
 
 
@@ -293,11 +297,11 @@ def test_a_new_criterion_is_learned_online_by_its_rule(monkeypatch):
     compared(train, monkeypatch, exact=True)
 
 
-class Doubled(Perceptron):
+class Doubled(PerceptronLoss):
     """A criterion of a user that changes the loss of another one, whose rule then does not hold."""
 
-    def judge(self, scored):
-        losses, acts = super().judge(scored)
+    def losses_and_updates(self, scored):
+        losses, acts = super().losses_and_updates(scored)
         return 2 * losses, acts
 
 
@@ -308,7 +312,9 @@ class Slower(Additive):
         return 0.5
 
 
-@pytest.mark.parametrize(("criterion", "optimizer", "largest"), [(Doubled(), RAW, 2.0), (Perceptron(), Slower, 0.5)])
+@pytest.mark.parametrize(
+    ("criterion", "optimizer", "largest"), [(Doubled(), RAW, 2.0), (PerceptronLoss(), Slower, 0.5)]
+)
 def test_what_a_derived_class_changes_is_learned_by_gradients(criterion, optimizer, largest):
     tagger = make_tagger(data := Sentences(sentences(1, seed=3), batch_size=1), criterion, optimizer, sparse_grad=True)
     with torch.no_grad():
@@ -322,7 +328,7 @@ def test_what_a_derived_class_changes_is_learned_by_gradients(criterion, optimiz
 @pytest.mark.parametrize("options", [{"gradient_clip_val": 0.5}, {"accumulate_grad_batches": 2}], ids=["clip", "sum"])
 def test_what_asks_for_gradients_of_batches_gets_them(options):
     data = Sentences(sentences(20), batch_size=5)
-    tagger = make_tagger(data, Perceptron(), RAW, sparse_grad="gradient_clip_val" not in options)
+    tagger = make_tagger(data, PerceptronLoss(), RAW, sparse_grad="gradient_clip_val" not in options)
     trainer = fit(tagger, data, 1, **options)
     assert tagger.online is None
     assert trainer.optimizers[0].param_groups[0]["steps"] < 20
@@ -331,4 +337,4 @@ def test_what_asks_for_gradients_of_batches_gets_them(options):
 def test_weights_that_are_no_numbers_end_a_training():
     data = Sentences(sentences(10), batch_size=5)
     with pytest.raises(Diverged, match="epoch 1"):
-        fit(make_tagger(data, Perceptron(), partial(Additive, lr=3e38), sparse_grad=True), data, 3)
+        fit(make_tagger(data, PerceptronLoss(), partial(Additive, lr=3e38), sparse_grad=True), data, 3)

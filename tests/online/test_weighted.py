@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from structperc import Corpus, FeatureExtractor, LabelSet, Tagger
-from structperc.batching import EncodedCorpus
 from structperc.chain import KBest
-from structperc.criteria import Hinge, Margin, Perceptron
+from structperc.criteria import HingeLoss, MarginLoss, PerceptronLoss
+from structperc.datamodules import EncodedCorpus
 from structperc.features import bag_string
 from structperc.optim import PassiveAggressive
 from structperc.optim import Perceptron as Additive
@@ -19,10 +19,10 @@ from structperc.scorers import SparseLinear
 
 LABELS = ("A", "B", "C")
 LEARNERS = {  # criterion, optimizer, cost, margin, and how far weights move for a loss and a squared norm
-    "perceptron": (Perceptron(), Additive, 0.0, None, lambda loss, norm: 1.0),
-    "margin": (Margin(2.0), Additive, 0.0, 2.0, lambda loss, norm: 1.0),
+    "perceptron": (PerceptronLoss(), Additive, 0.0, None, lambda loss, norm: 1.0),
+    "margin": (MarginLoss(2.0), Additive, 0.0, 2.0, lambda loss, norm: 1.0),
     "PA-I": (
-        Hinge(1.5),
+        HingeLoss(1.5),
         partial(PassiveAggressive, C=0.2),
         1.5,
         None,

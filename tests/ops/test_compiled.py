@@ -16,7 +16,7 @@ from lattices import make
 
 from structperc import ops
 from structperc.errors import InputError, InvalidScore
-from structperc.kernels import compiled
+from structperc.kernels import jit as compiled
 from structperc.ops.cpu import threads as sharing
 
 PROGRAM = """
@@ -84,10 +84,10 @@ def test_a_folder_that_cannot_be_written_to_is_no_obstacle(package: Path) -> Non
 
 
 MADE = """
-from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.jit import inner_kernel, kernel
 
 def doubled(part):
-    part = inner_kernel(part)
+    part = subkernel_no_alloc(part)
 
     @kernel
     def double(x):

@@ -11,7 +11,7 @@ from lattices import KINDS, batches, make
 from torch.utils._pytree import tree_map_only
 
 from structperc.errors import InputError
-from structperc.ops.declare import implementation
+from structperc.ops.registration import implementation
 
 FLOATS = [torch.float64, torch.float32]
 NEAR = {torch.float64: {"rtol": 1e-9, "atol": 1e-9}, torch.float32: {"rtol": 1e-5, "atol": 1e-4}}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from structperc.ops.declare import implementation
+from structperc.ops.registration import implementation
 
 if importlib.util.find_spec("triton") is None:
     pytest.skip("Triton is not installed, so that its kernels cannot be interpreted", allow_module_level=True)

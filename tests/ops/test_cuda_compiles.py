@@ -93,7 +93,7 @@ def launch(L: int, kind: str, precision: str) -> None:
     """Call every operator."""
     import torch
 
-    from structperc.ops.declare import implementation
+    from structperc.ops.registration import implementation
 
     def call(module: str, name: str, *args: Any) -> None:
         implementation("cuda", module, name)(*args)

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
 from structperc.chain import KBest, kbest, log_partition, max_marginals, path_score, viterbi
-from structperc.criteria import Likelihood
+from structperc.criteria import CRFLoss
 from structperc.data import LabelSet, Synthetic
 from structperc.features import FeatureExtractor
 from structperc.scorers import SparseLinear
@@ -20,7 +20,7 @@ def sent() -> tuple[Tagger, Batch]:
     """A tagger with edge features and a batch, both away."""
     corpus = Synthetic(train=6, unit="document").corpus("train")
     features = FeatureExtractor(node=["bias", {"of": ["w"], "at": [-1, 0, 1]}], edge=["bias"], progress=False)
-    tagger = Tagger(features, SparseLinear(sparse_grad=False), Likelihood(), KBest(1))
+    tagger = Tagger(features, SparseLinear(sparse_grad=False), CRFLoss(), KBest(1))
     features.fit(corpus)
     tagger.allocate(LabelSet.from_corpus(corpus.columns["label"], "IOB2"))
     batch = tagger.encode(corpus)[torch.tensor([0, 3, 1])]

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from structperc.errors import InvalidScore
-from structperc.ops.declare import implementation
+from structperc.ops.registration import implementation
 
 T, L = 4, 3
 LENGTHS = torch.tensor([T, 3, 2, 0])

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from structperc.errors import InvalidScore
-from structperc.ops.declare import implementation
+from structperc.ops.registration import implementation
 
 Tables = tuple[Tensor, Tensor, Tensor]
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import torch
 
-from structperc.kernels.compiled import kernel
+from structperc.kernels.jit import kernel
 from structperc.ops.cpu import threads as sharing
 from structperc.ops.cpu.lending import lent
-from structperc.ops.cpu.threads import over_sequences, take
+from structperc.ops.cpu.threads import run_in_threads, take
 
 BIG = 10**9  # additions, worth all threads
 
@@ -65,7 +65,7 @@ def two_threads() -> Iterator[None]:
 
 def visits_of(B: int, N: int = 3) -> np.ndarray:
     visits = np.zeros((B, N), np.int64)
-    assert not over_sequences(visit, B, BIG, visits, np.zeros(B, np.int64))
+    assert not run_in_threads(visit, B, BIG, visits, np.zeros(B, np.int64))
     return visits
 
 
@@ -81,10 +81,10 @@ def test_one_true_is_enough_and_errors_come_out(threads: int) -> None:
     torch.set_num_threads(threads)
     visits, marked = np.zeros((30, 1), np.int64), np.zeros(30, np.int64)
     marked[17] = 1
-    assert over_sequences(visit, 30, BIG, visits, marked)
+    assert run_in_threads(visit, 30, BIG, visits, marked)
     marked[11] = 2
     with pytest.raises(ValueError, match="marked twice"):
-        over_sequences(visit, 30, BIG, visits, marked)
+        run_in_threads(visit, 30, BIG, visits, marked)
     assert (visits_of(30) == 1).all()
 
 
@@ -100,7 +100,7 @@ def test_tensors_of_any_strides_and_numbers_arrive() -> None:
     x = torch.arange(24.0, dtype=torch.float64).view(2, 3, 4).permute(2, 0, 1)
     for kind in (torch.float32, torch.int32, torch.bool):
         sums = torch.zeros(4, dtype=torch.float64)
-        over_sequences(weighted_sums, 4, BIG, x.to(kind), 3, torch.ones(2, 1).expand(2, 3), sums)
+        run_in_threads(weighted_sums, 4, BIG, x.to(kind), 3, torch.ones(2, 1).expand(2, 3), sums)
         torch.testing.assert_close(sums, 3 * x.to(kind).double().sum((1, 2)), rtol=0, atol=0)
 
 

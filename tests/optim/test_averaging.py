@@ -6,10 +6,10 @@ import pytest
 import torch
 from tiny import Sentences, fit, make_tagger, sentences
 
-from structperc.criteria import Likelihood
+from structperc.criteria import CRFLoss
 from structperc.errors import InputError
 from structperc.optim import LBFGS, Averaging, InverseTime, Perceptron
-from structperc.taggers.checkpoints import serve_checkpoint
+from structperc.taggers.checkpoints import use_evaluation_weights
 
 ADAM = partial(torch.optim.Adam, lr=0.1)
 
@@ -58,7 +58,7 @@ def test_before_its_first_epoch_the_raw_weights_are_served():
     own = weights(1)
     optimizer = Averaging(own, ADAM, start=3)
     run(optimizer, own, range(3))
-    assert optimizer.swap_in() == {}
+    assert optimizer.use_evaluation_weights() == {}
 
 
 def test_a_resumed_run_is_an_unbroken_one(tmp_path):
@@ -78,14 +78,14 @@ def test_a_resumed_run_is_an_unbroken_one(tmp_path):
 
 def test_taggers_and_checkpoints_serve_it():
     data = Sentences(sentences(6, seed=3), batch_size=2)
-    tagger = make_tagger(data, Likelihood(), lambda p: Averaging(p, ADAM), lr_scheduler=InverseTime)
+    tagger = make_tagger(data, CRFLoss(), lambda p: Averaging(p, ADAM), lr_scheduler=InverseTime)
     trainer = fit(tagger, data, 3)
     (optimizer,) = trainer.optimizers
     assert optimizer.averaged == 9
     assert optimizer.inner.param_groups[0]["lr"] == pytest.approx(0.1 / 1.15)
     names = [name for name, _ in tagger.named_parameters()]
     checkpoint = {"state_dict": {**tagger.state_dict()}, "optimizer_states": [optimizer.state_dict()]}
-    serve_checkpoint(checkpoint, names)
+    use_evaluation_weights(checkpoint, names)
     with optimizer.served():
         assert all(torch.equal(checkpoint["state_dict"][name], p) for name, p in tagger.named_parameters())
     assert not torch.equal(checkpoint["state_dict"][names[0]], tagger.state_dict()[names[0]])

@@ -15,12 +15,12 @@ from structperc.errors import InputError
 from structperc.optim import (
     GPD,
     LBFGS,
+    BaseOptimizer,
     Diverged,
     FullBatch,
     Perceptron,
     Phases,
     QuickProp,
-    ServedWeights,
     check_finite,
     learner,
 )
@@ -35,7 +35,7 @@ OPTIONS = {
     "Averaging": {"of": partial(torch.optim.SGD, lr=0.05)},
     "Phases": {"first": partial(GPD, lr=0.05, decay_steps=20), "epochs": 3, "then": LBFGS},
 }
-BASES = {"ServedWeights", "AveragedOptimizer", "FullBatch", "QuasiNewton"}
+BASES = {"BaseOptimizer", "AveragedOptimizer", "FullBatch", "QuasiNewton"}
 
 
 def walk():
@@ -166,7 +166,7 @@ def test_resume_equals_going_on(name, stop):
     assert_same(values(params), values(resumed_params))
     with optimizer.served(), resumed.served():
         assert_same(values(params), values(resumed_params))
-    assert optimizer.news == resumed.news
+    assert optimizer.status == resumed.status
     assert str(state) == str(kept)  # what was loaded is not written to
 
 
@@ -174,8 +174,8 @@ def test_resume_equals_going_on(name, stop):
 def test_served_weights_go_in_and_out(name):
     params = parameters()
     optimizer = make(name, params)
-    assert isinstance(optimizer, ServedWeights)
-    assert optimizer.swap_in() == {}
+    assert isinstance(optimizer, BaseOptimizer)
+    assert optimizer.use_evaluation_weights() == {}
     train(optimizer, params, range(5))
     raw = values(params)
     with optimizer.served():
@@ -190,7 +190,7 @@ def test_served_weights_go_in_and_out(name):
 def test_what_is_served_has_the_lowest_objective_of_all_evaluations(name):
     params = parameters()
     optimizer, history = make(name, params, tolerance=0), []
-    assert optimizer.lowest is optimizer.objective is optimizer.news is optimizer.finished is None
+    assert optimizer.lowest is optimizer.objective is optimizer.status is optimizer.stop_reason is None
     for _ in range(25):
         before = values(params)
         train(optimizer, params, [0])
@@ -199,7 +199,7 @@ def test_what_is_served_has_the_lowest_objective_of_all_evaluations(name):
         assert optimizer.lowest == lowest
         with optimizer.served():
             assert_same(values(params), best)
-        assert f"evaluation {len(history)}" in optimizer.news or optimizer.finished
+        assert f"evaluation {len(history)}" in optimizer.status or optimizer.stop_reason
 
 
 @full_batch
@@ -207,11 +207,11 @@ def test_after_the_last_step_the_best_weights_stay(name):
     params = parameters()
     optimizer = make(name, params, tolerance=1e-3)
     steps = 0
-    while optimizer.finished is None:
+    while optimizer.stop_reason is None:
         train(optimizer, params, [0])
         steps += 1
         assert steps < 500
-    assert "converged" in optimizer.finished
+    assert "converged" in optimizer.stop_reason
     final, lowest = values(params), optimizer.lowest
     train(optimizer, params, range(3))
     with optimizer.served():
@@ -279,7 +279,7 @@ def test_many_parameters_in_float32(name):
 
     for _ in range(200):
         optimizer.step(closure)
-    assert "converged" in optimizer.finished
+    assert "converged" in optimizer.stop_reason
     assert p.dtype == torch.float32
     torch.testing.assert_close(p.detach(), target, atol=1e-2, rtol=0)
 
@@ -339,10 +339,10 @@ def test_what_is_finite_passes(value):
 def test_every_optimizer_answers_what_training_asks(name):
     optimizer = make(name, parameters())
     assert learner(optimizer) is optimizer
-    assert optimizer.finished is optimizer.news is None
-    assert optimizer.finishes == (name in FULL_BATCH or name == "Phases")
+    assert optimizer.stop_reason is optimizer.status is None
+    assert optimizer.can_stop == (name in FULL_BATCH or name == "Phases")
     assert optimizer.full_batch == (name in FULL_BATCH)
-    assert "smaller" in optimizer.advice
+    assert "smaller" in optimizer.divergence_hint
 
 
 def test_what_optimizers_of_others_are_taken_to_answer():
@@ -352,9 +352,9 @@ def test_what_optimizers_of_others_are_taken_to_answer():
     answers, raw = learner(optimizer), values(params)
     answers.begin_epoch(3)
     assert not answers.full_batch
-    assert not answers.finishes
-    assert answers.finished is answers.news is None
-    assert answers.advice == "set a smaller lr of the optimizer"
+    assert not answers.can_stop
+    assert answers.stop_reason is answers.status is None
+    assert answers.divergence_hint == "set a smaller lr of the optimizer"
     with answers.served():
         assert_same(values(params), raw)
-    assert answers.swap_in() == {}
+    assert answers.use_evaluation_weights() == {}

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from structperc.chain import kbest, path_score
-from structperc.criteria import Margin, Perceptron
+from structperc.criteria import MarginLoss, PerceptronLoss
 from structperc.optim import Perceptron as PerceptronOptimizer
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
@@ -84,7 +84,7 @@ def train(data, criterion, batch_size, limit=200_000):
             scores = path_score(lattice, torch.cat([batch.gold[:, None], candidates.labels], 1))
             zeros = torch.zeros_like(scores)
             scored = Scored(lattice, batch.gold, candidates, scores[:, 0], scores[:, 1:], zeros[:, 0], zeros[:, 1:])
-            losses, acts = criterion.judge(scored)
+            losses, acts = criterion.losses_and_updates(scored)
             losses.sum().backward()
             optimizer.step()
             acting = int(acts.sum())
@@ -107,7 +107,7 @@ def reached_margin(data, scorer):
 @pytest.mark.parametrize("batch_size", [1, 4])
 def test_perceptron(seed, batch_size):
     data = toy(seed)
-    updates, scorer = train(data, Perceptron(), batch_size)
+    updates, scorer = train(data, PerceptronLoss(), batch_size)
     assert 0 < updates <= batch_size * data.longest**2 / data.delta**2
     assert reached_margin(data, scorer) >= 0  # gold may win a tie
 
@@ -117,13 +117,13 @@ def test_perceptron(seed, batch_size):
 @pytest.mark.parametrize("batch_size", [1, 4])
 def test_margin(seed, C, batch_size):
     data = toy(seed)
-    updates, scorer = train(data, Margin(C), batch_size)
+    updates, scorer = train(data, MarginLoss(C), batch_size)
     square = batch_size * data.longest**2
     assert 0 < updates <= (2 * C + square) / data.delta**2
     assert reached_margin(data, scorer) >= data.delta * C / (2 * C + square)
 
 
 def test_weights_are_integers():
-    _, scorer = train(toy(0), Margin(5.0), 1)
+    _, scorer = train(toy(0), MarginLoss(5.0), 1)
     for p in scorer.parameters():
         assert torch.equal(p, p.round())

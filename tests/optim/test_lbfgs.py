@@ -8,7 +8,7 @@ import torch
 from scipy.optimize import minimize, rosen, rosen_der
 
 from structperc.optim import LBFGS, OWLQN
-from structperc.optim.limited_memory import CHUNK, LimitedMemory, dot, inner
+from structperc.optim.lbfgs import CHUNK, LimitedMemory, dot, inner
 from structperc.optim.owlqn import pseudo_gradient
 
 
@@ -48,7 +48,7 @@ def solve(optimizer, p, objective, limit=1000):
         value.backward()
         return value.detach()
 
-    while optimizer.finished is None and len(points) < limit:
+    while optimizer.stop_reason is None and len(points) < limit:
         optimizer.step(closure)
     return points
 
@@ -79,7 +79,7 @@ def test_rosenbrock_as_scipy(n):
     peer = minimize(rosen, start, jac=rosen_der, method="L-BFGS-B", options={"ftol": 0, "gtol": 1e-9, "maxcor": 10})
     np.testing.assert_allclose(p.detach().numpy(), peer.x, atol=1e-6)
     assert len(points) <= 1.25 * peer.nfev
-    assert "gradient" in optimizer.finished
+    assert "gradient" in optimizer.stop_reason
 
 
 @pytest.mark.parametrize("history", [1, 3, 10, 100])
@@ -101,7 +101,7 @@ def test_accepted_points_meet_the_strong_wolfe_conditions():
     c1, c2 = 1e-4, 0.4
     optimizer = LBFGS([p], c1=c1, c2=c2, tolerance=1e-6)
     points, accepted = [], [0]
-    while optimizer.finished is None:
+    while optimizer.stop_reason is None:
         points += solve(optimizer, p, objective, limit=1)
         if optimizer.param_groups[0]["iteration"] == len(accepted):
             accepted.append(len(points) - 1)
@@ -127,7 +127,7 @@ def test_period_and_tolerance_are_those_of_crfsuite():
     p = parameter([0.0] * 40)
     optimizer = LBFGS([p], tolerance=1e-4, period=3, epsilon=0)
     values = [objective(p).item()]
-    while optimizer.finished is None:
+    while optimizer.stop_reason is None:
         solve(optimizer, p, objective, limit=1)
         if optimizer.param_groups[0]["iteration"] == len(values):
             values.append(optimizer.objective)
@@ -139,14 +139,14 @@ def test_starting_at_the_minimum():
     p = parameter([0.0, 0.0])
     optimizer = LBFGS([p])
     assert len(solve(optimizer, p, lambda w: (w * w).sum())) == 1
-    assert "gradient" in optimizer.finished
+    assert "gradient" in optimizer.stop_reason
 
 
 def test_a_gradient_that_lies_ends_in_words():
     p = parameter([1.0, 2.0])
     optimizer = LBFGS([p], max_linesearch=5)
     points = solve(optimizer, p, lambda w: 5 + 2 * (w * w).detach().sum() - (w * w).sum())
-    assert "line search failed" in optimizer.finished
+    assert "line search failed" in optimizer.stop_reason
     assert len(points) == 1 + 5
     assert p.tolist() == [1.0, 2.0]
 
@@ -163,7 +163,7 @@ def test_a_failed_line_search_is_repeated_along_the_steepest_descent():
         solve(optimizer, p, lambda w: second(w) + 1000, limit=1)
         pairs.append(optimizer.param_groups[0]["pairs"])
     assert pairs[0] > 0
-    assert optimizer.finished is None
+    assert optimizer.stop_reason is None
     down = p.detach() - kept
     gradient = optimizer.state[p]["gradient"]
     torch.testing.assert_close(down, -gradient / gradient.norm())
@@ -250,12 +250,12 @@ def test_no_step_leaves_the_orthant(start):
     objective = logistic(6)
     p = parameter([start] * 40)
     optimizer = OWLQN([p], C=1.0)
-    while optimizer.finished is None:
+    while optimizer.stop_reason is None:
         solve(optimizer, p, objective, limit=1)
         kept = optimizer.state[p]["point"]
         assert not (p.detach() * kept < 0).any()
         uphill = pseudo_gradient(kept, optimizer.state[p]["gradient"], 1.0)
-        assert not ((kept == 0) & (p.detach() * uphill > 0)).any() or optimizer.finished
+        assert not ((kept == 0) & (p.detach() * uphill > 0)).any() or optimizer.stop_reason
     assert optimizer.objective < objective(torch.full((40,), start, dtype=torch.float64)).item() + 40 * abs(start)
 
 
@@ -264,7 +264,7 @@ def test_strong_l1_leaves_nothing():
     optimizer = OWLQN([p], C=1e-4)
     solve(optimizer, p, logistic())
     assert not p.any()
-    assert "gradient" in optimizer.finished
+    assert "gradient" in optimizer.stop_reason
 
 
 def test_pseudo_gradient_by_hand():

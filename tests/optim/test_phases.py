@@ -11,7 +11,7 @@ from jsonargparse import ArgumentParser
 from torch.optim import Optimizer
 
 from structperc.optim import GPD, LBFGS, Perceptron, Phases, QuickProp
-from structperc.taggers.checkpoints import serve_checkpoint
+from structperc.taggers.checkpoints import use_evaluation_weights
 
 FIRST, THEN = partial(GPD, lr=0.02, decay_steps=5), partial(QuickProp, lr=0.02)
 
@@ -49,7 +49,7 @@ def test_first_one_then_the_other():
     for _ in range(3):
         step(q, quickprop)
     assert torch.equal(p, q)
-    assert phases.news == quickprop.news
+    assert phases.status == quickprop.status
     with phases.served(), quickprop.served():
         assert torch.equal(p, q)
 
@@ -61,17 +61,17 @@ def test_what_is_said_is_what_the_active_one_says():
         phases.begin_epoch(epoch)
         assert isinstance(phases.active, GPD)
         assert not phases.full_batch
-        assert phases.finished is phases.news is None
+        assert phases.stop_reason is phases.status is None
         assert phases.param_groups[0]["decay_steps"] == 5
-        assert phases.swap_in() == {}
+        assert phases.use_evaluation_weights() == {}
     phases.begin_epoch(2)
     assert isinstance(phases.active, QuickProp)
     assert phases.full_batch
-    assert phases.advice == "set a smaller lr"
+    assert phases.divergence_hint == "set a smaller lr"
     assert phases.param_groups[0]["growth"] == 1.75
     for _ in range(100):
         step(p, phases)
-    assert "converged" in phases.finished
+    assert "converged" in phases.stop_reason
     assert phases.state[p]["best"].equal(p.detach())
 
 
@@ -79,8 +79,8 @@ def test_other_optimizers_serve_what_they_learn_with():
     p = parameter()
     phases = Phases([p], partial(torch.optim.SGD, lr=0.1), 1, partial(torch.optim.Adam, lr=0.1))
     run(p, phases, range(3))
-    assert phases.finished is phases.news is None
-    assert phases.swap_in() == {}
+    assert phases.stop_reason is phases.status is None
+    assert phases.use_evaluation_weights() == {}
     assert isinstance(phases.active, torch.optim.Adam)
 
 
@@ -103,7 +103,7 @@ def test_a_full_batch_optimizer_that_is_finished_makes_way():
         phases.begin_epoch(epoch)
         if isinstance(phases.active, GPD):
             break
-        assert phases.finished is None  # the trainer must not stop
+        assert phases.stop_reason is None  # the trainer must not stop
         step(p, phases)
     assert 2 < epoch < 50
     best = p.detach().clone()
@@ -118,7 +118,7 @@ def test_resume_is_exact_in_either_phase(stop):
     run(p, phases, range(stop))
     q, state = torch.nn.Parameter(p.detach().clone()), phases.state_dict()
     served = {"state_dict": {"w": p.detach().clone()}, "optimizer_states": [state]}
-    serve_checkpoint(served, ["w"])
+    use_evaluation_weights(served, ["w"])
     with phases.served():
         assert torch.equal(served["state_dict"]["w"], p.detach())
     resumed = Phases([q], partial(GPD, lr=0.02, decay_steps=5, average=True), 3, THEN)
@@ -126,7 +126,7 @@ def test_resume_is_exact_in_either_phase(stop):
     run(p, phases, range(stop, 7))
     run(q, resumed, range(stop, 7))
     assert torch.equal(p, q)
-    assert phases.news == resumed.news
+    assert phases.status == resumed.status
 
 
 def test_groups():
@@ -179,7 +179,7 @@ def test_lightning_resumes_it_exactly(tmp_path, stop):
     half.save_checkpoint(tmp_path / "half.ckpt")
     resumed, other = fit(tmp_path, 7, tmp_path / "half.ckpt")
     assert isinstance(trainer.optimizers[0].active, LBFGS)
-    assert trainer.optimizers[0].news == resumed.optimizers[0].news
+    assert trainer.optimizers[0].status == resumed.optimizers[0].status
     for a, b in zip(module.parameters(), other.parameters(), strict=True):
         assert torch.equal(a, b)
 

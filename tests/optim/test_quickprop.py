@@ -84,9 +84,9 @@ def test_too_long_a_step_is_told_from_convergence():
     p = torch.nn.Parameter(torch.tensor([1.0, 3.0]))
     optimizer = QuickProp([p], lr=1e3, period=3)
     train(p, optimizer, 4, lambda w: torch.tensor([-1.0, -1.0]))  # it rises along this gradient
-    assert optimizer.finished is None  # the start does not count
+    assert optimizer.stop_reason is None  # the start does not count
     train(p, optimizer, 1, lambda w: torch.tensor([-1.0, -1.0]))
-    assert "smaller lr" in optimizer.finished
+    assert "smaller lr" in optimizer.stop_reason
     assert p.tolist() == [1.0, 3.0]
 
 
@@ -95,10 +95,10 @@ def test_a_fall_after_a_jump_goes_on():
     optimizer = QuickProp([p], lr=0.1, period=3)
     p.grad = torch.ones(1)
     for value in (1.0, 9.0, 8.0, 7.0, 6.0, 5.0, 6.0, 7.0):
-        assert optimizer.finished is None
+        assert optimizer.stop_reason is None
         optimizer.step(lambda value=value: torch.tensor(value))
     optimizer.step(lambda: torch.tensor(8.0))
-    assert "no progress in 3 evaluations" in optimizer.finished
+    assert "no progress in 3 evaluations" in optimizer.stop_reason
     assert p.item() == 1.0
 
 
@@ -106,7 +106,7 @@ def test_converged_when_the_lowest_objective_settles():
     p = torch.nn.Parameter(torch.tensor([1.0, 3.0]))
     optimizer = QuickProp([p], lr=0.1, period=4)
     train(p, optimizer, 50, lambda w: 2 * w)
-    assert "converged" in optimizer.finished
+    assert "converged" in optimizer.stop_reason
     torch.testing.assert_close(p.detach(), torch.zeros(2), atol=1e-3, rtol=0)
 
 
@@ -122,7 +122,7 @@ def test_gpd_steps_by_hand(layout):
     rates = [0.5, 0.5 / 1.25, 0.5 / 1.5]
     expected = [1 - rates[0] - 4 * rates[2], 2.0, 3 - 2 * rates[0] + rates[1]]
     torch.testing.assert_close(p.detach(), torch.tensor(expected, dtype=torch.float64))
-    assert optimizer.swap_in() == {}
+    assert optimizer.use_evaluation_weights() == {}
 
 
 def test_gpd_can_average():

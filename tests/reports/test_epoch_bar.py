@@ -11,9 +11,8 @@ import pytest
 from terminal import terminal
 
 from structperc import progress
-from structperc.reports import epoch_bar
-from structperc.reports.epoch_bar import RUNNING, EpochBar
-from structperc.reports.logged import duration, score_name, shown
+from structperc.reports import training_progress as epoch_bar
+from structperc.reports.training_progress import RUNNING, EpochBar, duration, format_metric, score_name
 from structperc.training.report import results_table
 
 EPOCHS = 3
@@ -151,10 +150,10 @@ def test_times_as_people_read_them(seconds, text):
 
 
 def test_the_score_has_the_name_of_what_it_is():
-    tagger = SimpleNamespace(labels=SimpleNamespace(scheme="IOB2"), gamma=0.5)
+    tagger = SimpleNamespace(labels=SimpleNamespace(scheme="IOB2"), beta=0.5)
     assert score_name(tagger) == "F0.5"
     tagger.labels.scheme = "none"
-    assert shown("dev/score", 0.9, score_name(tagger)) == "dev accuracy 90.00"
+    assert format_metric("dev/score", 0.9, score_name(tagger)) == "dev accuracy 90.00"
 
 
 def test_another_bar_takes_its_place(fit):
@@ -164,12 +163,12 @@ def test_another_bar_takes_its_place(fit):
 
 
 def test_what_is_logged_as_people_read_it():
-    assert shown("dev/score", 0.82853) == "dev score 82.85"
-    assert shown("dev/token_accuracy", 1.0) == "dev token accuracy 100.00"
-    assert shown("train/error", 0.01881) == "error 1.88"
-    assert shown("train/objective", 33994.2) == "objective 33,994"
-    assert shown("train/objective", -0.123456) == "objective -0.1235"
-    assert shown("train/objective", float("nan")) == "objective nan"
+    assert format_metric("dev/score", 0.82853) == "dev score 82.85"
+    assert format_metric("dev/token_accuracy", 1.0) == "dev token accuracy 100.00"
+    assert format_metric("train/error", 0.01881) == "error 1.88"
+    assert format_metric("train/objective", 33994.2) == "objective 33,994"
+    assert format_metric("train/objective", -0.123456) == "objective -0.1235"
+    assert format_metric("train/objective", float("nan")) == "objective nan"
 
 
 def test_labels_without_segments_have_a_narrower_table():

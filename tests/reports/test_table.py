@@ -2,7 +2,7 @@
 
 import pytest
 
-from structperc.reports.table import Rest, markdown_table, text_table, wrapped_table
+from structperc.reports.tables import UnalignedCell, markdown_table, text_table, wrapped_table
 
 ROWS = [["", "F1", "seconds"], ["one", "50.00", "1"], ["other", "7.5", "12345678"]]
 
@@ -28,7 +28,7 @@ def test_lines_end_with_their_last_cell():
 
 
 def test_the_rest_of_a_line_makes_no_column_wider():
-    rows = [["1", "2", "3"], ["a", Rest("failed: a long complaint")], ["b", "22", "33"]]
+    rows = [["1", "2", "3"], ["a", UnalignedCell("failed: a long complaint")], ["b", "22", "33"]]
     assert list(text_table(rows, "<>")) == ["1   2   3", "a  failed: a long complaint", "b  22  33"]
 
 

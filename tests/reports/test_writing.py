@@ -6,7 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from structperc.errors import InputError
-from structperc.reports.writing import check_figure, write_csv, write_figure
+from structperc.reports.output_files import check_figure, write_csv, write_figure
 
 
 def test_bad_outputs_of_commands_are_refused_before_work_begins(fails, tmp_path):

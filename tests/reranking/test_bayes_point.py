@@ -17,12 +17,12 @@ import pytorch_lightning as pl
 import torch
 from torch import nn
 
-from structperc.batching.sampler import LengthBatches
-from structperc.batching.sources import Synthetic
 from structperc.chain import KBest
-from structperc.cli import main
-from structperc.criteria import Hinge, Margin, Perceptron
+from structperc.cli.main import main
+from structperc.criteria import HingeLoss, MarginLoss, PerceptronLoss
 from structperc.data.labels import LabelSet
+from structperc.datamodules.sampler import LengthBatchSampler
+from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import PhraseConsistency
@@ -31,15 +31,15 @@ from structperc.optim import Perceptron as Additive
 from structperc.reranking import bayes_point as module
 from structperc.reranking.bayes_point import BayesPoint, bayes_point, forked, learning_parameters, write
 from structperc.scorers import SparseLinear
+from structperc.signals import delay_interrupt
 from structperc.taggers.tagger import Tagger
-from structperc.termination import interruption_later
 
 forks = pytest.mark.skipif("fork" not in get_all_start_methods(), reason="this system cannot fork")
 LEARNERS = {
-    "perceptron": (Perceptron(), Additive),
-    "margin": (Margin(C=5), partial(Additive, lr=0.5, average=False)),
-    "passive-aggressive": (Hinge(), PassiveAggressive),
-    "sgd": (Hinge(), partial(torch.optim.SGD, lr=0.1)),
+    "perceptron": (PerceptronLoss(), Additive),
+    "margin": (MarginLoss(C=5), partial(Additive, lr=0.5, average=False)),
+    "passive-aggressive": (HingeLoss(), PassiveAggressive),
+    "sgd": (HingeLoss(), partial(torch.optim.SGD, lr=0.1)),
 }
 
 
@@ -71,7 +71,7 @@ def prepared(data, criterion=None, optimizer=Additive, cls=Tagger, sparse=True, 
     """A tagger with zero weights, as `setup` leaves it."""
     if tagger is None:
         features = FeatureExtractor(node=["kazama2007"])
-        tagger = cls(features, SparseLinear(sparse_grad=sparse), criterion or Perceptron(), KBest(2), optimizer)
+        tagger = cls(features, SparseLinear(sparse_grad=sparse), criterion or PerceptronLoss(), KBest(2), optimizer)
     train = data.corpus("train")
     tagger.features.fit(train)
     tagger.allocate(LabelSet.from_corpus(train.columns["label"], data.scheme))
@@ -92,7 +92,7 @@ def assert_same(a, b):
 
 def rows(data, epoch):
     """The mini-batches of an epoch."""
-    order = LengthBatches(data.encoded("train").corpus.lengths, data.batch_size, shuffle=True, seed=data.seed)
+    order = LengthBatchSampler(data.encoded("train").corpus.lengths, data.batch_size, shuffle=True, seed=data.seed)
     order.set_epoch(epoch)
     return list(order)
 
@@ -135,7 +135,7 @@ def test_equals_a_naive_loop(data, passes, processes):
 def test_nonlocal_features(data):
     def tagger(sparse):
         features = FeatureExtractor(node=["kazama2007"])
-        parts = features, SparseLinear(sparse_grad=sparse), Margin(C=5), KBest(4)
+        parts = features, SparseLinear(sparse_grad=sparse), MarginLoss(C=5), KBest(4)
         return prepared(data, tagger=Tagger(*parts, nonlocal_features=[PhraseConsistency()]))
 
     expected = naive_bayes_point(tagger(False), data, 2)
@@ -145,7 +145,7 @@ def test_nonlocal_features(data):
 
 
 def test_margin_and_step_size_are_those_of_the_training(data):
-    expected = naive_bayes_point(prepared(data, Margin(C=5), sparse=False), data, 2, lr=0.5)
+    expected = naive_bayes_point(prepared(data, MarginLoss(C=5), sparse=False), data, 2, lr=0.5)
     assert_same(bayes_point(prepared(data, *LEARNERS["margin"]), data, 2), expected)
 
 
@@ -435,11 +435,11 @@ def test_ctrl_c_while_a_process_is_forked_is_heard_afterwards():
     seen = []
     before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
     try:
-        with interruption_later():
+        with delay_interrupt():
             signal.raise_signal(signal.SIGINT)
             assert not seen
         assert seen == [signal.SIGINT]
-        with interruption_later():
+        with delay_interrupt():
             pass
         assert seen == [signal.SIGINT]
     finally:
@@ -508,7 +508,7 @@ def test_an_optimizer_may_be_made_before_or_after(data):
         tagger.on_train_epoch_start()
         for batch in data.train_dataloader():
             module.take_step(tagger, optimizer, batch)
-        optimizer.swap_in()
+        optimizer.use_evaluation_weights()
     assert_same(weights_of(before), weights_of(after))
 
 

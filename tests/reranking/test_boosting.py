@@ -280,12 +280,12 @@ def test_totals_of_new_lists():
         torch.cat([labellings, labellings.flip(0)]),
         torch.cat([examples.features.ids, examples.features.ids.flip(0)]),
     )
-    totals = fresh.totals(*twice, examples.first.float(), examples.valid)
-    assert totals.dtype == torch.float64
+    total_scores = fresh.total_scores(*twice, examples.first.float(), examples.valid)
+    assert total_scores.dtype == torch.float64
     weights, w0 = ranker.weights.tolist(), ranker.first_weight
     for s, (features, first, _) in enumerate(lists):
         wanted = [w0 * x + sum(weights[f] for f in own) for own, x in zip(features, first, strict=True)]
-        assert totals[s].tolist() == pytest.approx([*wanted, *[-math.inf] * (3 - len(wanted))], rel=1e-6)
+        assert total_scores[s].tolist() == pytest.approx([*wanted, *[-math.inf] * (3 - len(wanted))], rel=1e-6)
 
 
 @pytest.mark.parametrize(

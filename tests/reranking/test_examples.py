@@ -204,4 +204,4 @@ def test_totals_of_other_features(ranker):
     ranker.epoch()
     given = {"first": torch.zeros(1, 2), "valid": torch.ones(1, 2, dtype=torch.bool)}
     with pytest.raises(InputError, match="features have numbers from 1 to 4, not below 4"):
-        ranker.totals(torch.tensor([0, 1]), torch.tensor([1, 4]), **given)
+        ranker.total_scores(torch.tensor([0, 1]), torch.tensor([1, 4]), **given)

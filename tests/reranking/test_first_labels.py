@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import pytorch_lightning as pl
 
-from structperc.batching.sources import Synthetic
+from structperc.builder import Builder
 from structperc.chain import KBest
-from structperc.criteria import Margin
+from structperc.criteria import MarginLoss
 from structperc.data.corpus import Corpus
+from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
 from structperc.features import EntityMajority, FeatureExtractor, TokenMajority
 from structperc.features.documents import restored
@@ -17,7 +18,6 @@ from structperc.reranking import FirstLabels, JackKnife
 from structperc.reranking.first_labels import TRAINING
 from structperc.reranking.jackknife import TrainingPart, fold_numbers
 from structperc.scorers import SparseLinear
-from structperc.taggers.builder import Builder
 from structperc.taggers.tagger import Tagger
 
 FOLDS, EPOCHS = 3, 2
@@ -26,7 +26,7 @@ MAJORITIES = {"token": TokenMajority("first"), "entity": EntityMajority("first",
 
 
 def make_tagger(features, **options):
-    return Tagger(features, SparseLinear(transitions=True), Margin(C=5), KBest(2), **options)
+    return Tagger(features, SparseLinear(transitions=True), MarginLoss(C=5), KBest(2), **options)
 
 
 def make_first(**options):
@@ -74,7 +74,7 @@ def test_no_training_document_is_labelled_by_a_model_that_has_seen_it(trained, d
         alone.allocate(data.label_set())
         trainer = pl.Trainer(max_epochs=EPOCHS, **QUIET)
         trainer.fit(alone, datamodule=part)
-        learner(trainer.optimizers[0]).swap_in()  # averages, where they are kept
+        learner(trainer.optimizers[0]).use_evaluation_weights()  # averages, where they are kept
         tokens = np.repeat(held, corpus.lengths)
         assert found[tokens].tolist() == flat(alone.label(corpus.subset(held)))
 
@@ -112,7 +112,7 @@ def test_a_first_model_runs_no_foreign_code(trained):
     first = trained.features.documents["first"]
     learned = {**first.to_json()["learned"], "scorer": {"class_path": "os.system", "init_args": {"command": "true"}}}
     with pytest.raises(InputError, match=r"here: .*os\.system, which is no part of structperc"):
-        FirstLabels().relearn(learned, first.arrays(), Builder(), "here")
+        FirstLabels().load_state(learned, first.arrays(), Builder(), "here")
     with pytest.raises(InputError, match="here: TokenMajority learns nothing"):
         restored({**MAJORITIES["token"].to_json(), "learned": learned}, {}, Builder(), "here")
 
@@ -158,7 +158,7 @@ def test_a_training_on_the_same_data_starts_with_the_same_labels(trained, start,
     second.save(tmp_path / "again")  # from which a third training can start
     third = second_from(tmp_path / "again", tmp_path)
     third.unit = "document"
-    third.learn_sizes(documents)
+    third.build_vocabulary(documents)
 
 
 def test_the_labels_of_training_data_are_for_training_alone(start, data):
@@ -184,7 +184,7 @@ def test_other_training_data_are_no_start(start, data, tmp_path, change):
         other = corpus.subset(np.arange(len(corpus)) > 0)
     place = f"model.init_from: {start}: features.documents.first"
     with pytest.raises(InputError, match=f"^{place}: .*{corpus.tokens:,} tokens"):
-        second_from(start, tmp_path).learn_sizes(TrainingPart(other, scheme="BILOU"))
+        second_from(start, tmp_path).build_vocabulary(TrainingPart(other, scheme="BILOU"))
 
 
 def test_models_without_the_labels_of_their_training_data_are_no_start(trained, data):

@@ -19,20 +19,19 @@ from ranked import (
     make_reranker,
     naive,
     ready,
-    totals,
+    total_scores,
     training_lists,
 )
 
 from structperc import nonlocal_features, reranking
+from structperc.analysis.explanation import explain, explain_changed
+from structperc.analysis.nbest import nbest_scores
+from structperc.analysis.weight_ranking import title, weights
+from structperc.builder import Builder
 from structperc.chain import KBest
-from structperc.criteria import Exponential, Likelihood, Margin
-from structperc.criteria import Perceptron as Mistakes
+from structperc.criteria import CRFLoss, ExponentialLoss, MarginLoss, PerceptronLoss
 from structperc.data.lexicon import LowerCaseLexicon
 from structperc.errors import InputError
-from structperc.inspection.explaining import explain, explain_changed
-from structperc.inspection.nbest import nbest_scores
-from structperc.inspection.ranked_weights import weights
-from structperc.inspection.weight_tables import title
 from structperc.metrics import SegmentF1
 from structperc.nonlocal_features import (
     GlobalFeature,
@@ -49,10 +48,9 @@ from structperc.reranking.bayes_point import BayesPoint
 from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.ranked_lists import RankedLists
 from structperc.reranking.reranker import Reranker
-from structperc.taggers.builder import Builder
-from structperc.taggers.description import describe
+from structperc.taggers.serialization import describe
 from structperc.taggers.tagger import Tagger
-from structperc.training.stopping import StopWhenSettled
+from structperc.training.callbacks import StopWhenConverged
 
 RANKERS = {
     "boosting": lambda: Boosting(rounds=6),
@@ -104,7 +102,7 @@ def test_decisions_are_those_of_the_strings(trained, data):
         decided, listed = decisions(trained, corpus), trained.candidates(corpus, 5)
         for row in range(len(corpus)):
             candidates = by_hand.listed(corpus, row, 5)
-            wanted = totals(trained, candidates)
+            wanted = total_scores(trained, candidates)
             best = wanted.index(max(wanted))
             assert decided[row] == candidates[best][0]
             assert [one.score for one in listed[row]] == pytest.approx(sorted(wanted, reverse=True), rel=1e-5, abs=1e-5)
@@ -133,7 +131,7 @@ def test_published_weights_say_the_same(trained, data):
     for row in range(3):
         batch = trained.encode(corpus)[[row]]
         candidates = trained.decoder(trained(batch))
-        sums = trained.rated(batch, candidates).scores + trained.nonlocal_scores(batch, *candidates[::2])
+        sums = trained.local_candidates(batch, candidates).scores + trained.nonlocal_scores(batch, *candidates[::2])
         wanted = linear_totals(trained, by_hand.listed(corpus, row, 5))
         assert sums[candidates.valid].tolist() == pytest.approx(wanted, rel=1e-4, abs=1e-4)
 
@@ -158,14 +156,14 @@ def judged(made, data):
     rows = data.encoded("train")
     batch = rows[list(range(len(rows)))]
     with torch.no_grad():
-        return made.ranker.criterion.judge(made.score_list(batch, made.lists.cut(batch.rows)))
+        return made.ranker.criterion.losses_and_updates(made.score_list(batch, made.lists.cut(batch.rows)))
 
 
 @pytest.mark.parametrize("unit", ["sentence", "document"])
 def test_boosting_makes_the_criterion_small(cache, unit):
     data = Text(unit=unit)
     made = ready(cache, data)
-    assert isinstance(made.criterion, Exponential)
+    assert isinstance(made.criterion, ExponentialLoss)
     before = None
     for epochs in (1, 2, 4):
         fit(made, data, epochs - (before is not None))
@@ -191,7 +189,7 @@ def literal_pass(made, data, weights, w0):
 
 def test_the_perceptron_counts_mistakes(cache, data):
     made = ready(cache, data, VotedPerceptron("last"))
-    assert isinstance(made.criterion, Mistakes)
+    assert isinstance(made.criterion, PerceptronLoss)
     weights, w0, mistakes = {}, 0.0, []
     for _ in range(3):
         one, w0 = literal_pass(made, data, weights, w0)
@@ -245,7 +243,7 @@ def test_stops_when_the_ranker_has_finished(cache, data):
 
 def test_where_nothing_is_searched_no_error_settles(cache, data):
     made = ready(cache, data)
-    assert fit(made, data, 6, callbacks=[StopWhenSettled()]).current_epoch == 6
+    assert fit(made, data, 6, callbacks=[StopWhenConverged()]).current_epoch == 6
     assert made.training_error() != made.training_error()
 
 
@@ -295,8 +293,8 @@ def test_progress_bars_are_those_of_the_trainer(cache, data, monkeypatch):
 
 
 FIRST = {
-    "margin": lambda: make_first(Margin(C=5), 2, Perceptron),
-    "crf": lambda: make_first(Likelihood()),
+    "margin": lambda: make_first(MarginLoss(C=5), 2, Perceptron),
+    "crf": lambda: make_first(CRFLoss()),
     "maximum entropy": make_first,
 }
 
@@ -313,7 +311,7 @@ def test_any_first_model_and_merged_types(cache, first, ranker):
     decided = decisions(made, corpus)
     for row in range(len(corpus)):
         candidates = by_hand.listed(corpus, row, 5)
-        wanted = totals(made, candidates)
+        wanted = total_scores(made, candidates)
         assert decided[row] == candidates[wanted.index(max(wanted))][0]
 
 
@@ -327,19 +325,19 @@ def outcome(made, data):
 def test_settling_forgets_what_no_vector_has_and_changes_nothing(own, data):
     before, strings = outcome(own, data), known(own)
     used = own.ranker.used.tolist()
-    own.settle()
+    own.finalize()
     assert known(own) == [string for string, kept in zip(strings, used, strict=True) if kept]
     assert 0 < len(known(own)) < len(strings)
     assert all(len(f.weight) == len(f.keys) == len(f.strings) for f in own.global_features)
     assert outcome(own, data) == before
-    own.settle()
+    own.finalize()
     assert outcome(own, data) == before
 
 
 @pytest.mark.parametrize("settled", [True, False])
 def test_loaded_equals_saved(own, data, tmp_path, settled):
     if settled:
-        own.settle()
+        own.finalize()
     own.save(tmp_path / "model")
     assert {file.name for file in (tmp_path / "model").iterdir()} == {"model.json", "model.safetensors", "README.md"}
     loaded = Tagger.load(tmp_path / "model")
@@ -363,7 +361,7 @@ def test_a_model_that_has_learned_nothing(cache, data, tmp_path, ranker):
     """No string is left of it."""
     made = ready(cache, data, ranker())
     made.ranker.start(made.examples)
-    made.settle()
+    made.finalize()
     assert known(made) == []
     made.save(tmp_path / "model")
     loaded = Tagger.load(tmp_path / "model")
@@ -382,7 +380,7 @@ def test_features_that_share_a_lexicon_are_saved(cache, data, tmp_path):
 def test_there_is_no_training_on_after_settling(cache, data):
     made = ready(cache, data)
     fit(made, data, 1)
-    made.settle()
+    made.finalize()
     with pytest.raises(InputError, match="no candidate lists to train on: run `structperc rerank`"):
         fit(made, data, 2)
     made.train_first(data, **QUIET)
@@ -396,7 +394,7 @@ def test_a_lexicon_of_a_text_is_saved_without_it(cache, data, tmp_path):
     lexicon = LowerCaseLexicon(str(tmp_path / "text" / "a.txt"))
     made = ready(cache, data, nonlocal_features=[LexiconShapes(lexicon=lexicon), WholeEntity(typed=False)])
     fit(made, data, 1)
-    made.settle()
+    made.finalize()
     made.save(tmp_path / "model")
     (tmp_path / "text" / "a.txt").unlink()
     loaded = Tagger.load(tmp_path / "model")
@@ -491,14 +489,14 @@ def test_global_features_in_other_models(tmp_path, data):
     with pytest.raises(InputError, match="WholeEntity takes its strings from candidate lists: rerank with a GlobalRe"):
         fit(tagger, data, 1)
     assert not tagger.fitted
-    plain = Reranker(make_first(), FirstScore(), Margin(C=1), KBest(3), [WholeEntity()])
+    plain = Reranker(make_first(), FirstScore(), MarginLoss(C=1), KBest(3), [WholeEntity()])
     with pytest.raises(InputError, match="WholeEntity takes its strings from candidate lists"):
         plain.train_first(data, **QUIET)
 
 
 def silent(**options):
     """A first model that gives the same score to all."""
-    return make_first(Mistakes(), 1, lambda p: torch.optim.SGD(p, lr=0.0), **options)
+    return make_first(PerceptronLoss(), 1, lambda p: torch.optim.SGD(p, lr=0.0), **options)
 
 
 def test_candidates_that_never_differ(cache, data):
@@ -558,7 +556,7 @@ def test_votes_among_fewer_candidates(cache, data):
         whole = KBest(5)(made(batch))
         for n in range(1, 5):
             part = type(whole)(*(x[:, :n] for x in whole))
-            differ += int((made.totals(batch, whole)[:, :n] != made.totals(batch, part)).sum())
+            differ += int((made.total_scores(batch, whole)[:, :n] != made.total_scores(batch, part)).sum())
     assert differ
 
 
@@ -566,7 +564,7 @@ def test_explanations_add_up_to_the_totals(cache, data):
     for ranker in (Boosting(rounds=20), VotedPerceptron("average")):
         made = ready(cache, data, ranker)
         fit(made, data, 2)
-        made.settle()
+        made.finalize()
         by_hand, corpus = naive(made, data), data.corpus("dev")
         for row in range(len(corpus)):
             one, listed = explain(made, corpus, row, 5), by_hand.listed(corpus, row, 5)
@@ -591,7 +589,7 @@ def test_a_vote_is_not_explained(cache, data):
 
 
 def test_weights_of_strings_are_listed_as_those_of_local_features(own):
-    own.settle()
+    own.finalize()
     groups = {group.sums.name: group for group in weights(own, 3)}
     assert list(groups) == ["FirstScore", *(title(feature) for feature in own.global_features)]
     assert [weight.feature for weight in groups["FirstScore"].largest] == ["first score"]
@@ -620,6 +618,6 @@ def test_same_lists_and_choices_on_cuda(tmp_path, data, ranker):
         made = make_reranker(tmp_path / "same", ranker())
         made.train_first(data, **QUIET)
         fit(made, data, 2, accelerator=accelerator)
-        made.settle()
+        made.finalize()
         found.append(made.cpu().label(data.corpus("dev")))
     assert found[0] == found[1]

@@ -9,11 +9,11 @@ import pytest
 import pytorch_lightning as pl
 import torch
 
-from structperc.batching.sources import Synthetic
 from structperc.chain import KBest, kbest, path_score
-from structperc.criteria import LocalLikelihood, Margin, Prior
+from structperc.criteria import MarginLoss, MEMMLoss, Prior
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.optim import LBFGS, Perceptron
@@ -23,9 +23,9 @@ from structperc.reranking.bayes_point import BayesPoint
 from structperc.reranking.jackknife import JackKnife, TrainingPart, fold_numbers
 from structperc.reranking.lists import TENSORS
 from structperc.scorers import SparseLinear
-from structperc.taggers.averaging import AveragedWeights
+from structperc.taggers.callbacks import EvaluationWeights
 from structperc.taggers.tagger import Tagger
-from structperc.training.stopping import StopWhenSettled
+from structperc.training.callbacks import StopWhenConverged
 
 TRAINER = {"accelerator": "cpu", "enable_progress_bar": False}
 FOLDS, N = 3, 4
@@ -34,7 +34,7 @@ FOLDS, N = 3, 4
 def make_first(**options):
     """A first model of words alone, quick to train."""
     features = FeatureExtractor([{"of": ["w"], "at": [-1, 0]}, "bias"], ["bias"], cutoff=1, progress=False)
-    options = {"criterion": Margin(C=5), "optimizer": Perceptron, **options}
+    options = {"criterion": MarginLoss(C=5), "optimizer": Perceptron, **options}
     return Tagger(features, SparseLinear(transitions=False), search=KBest(2), **options)
 
 
@@ -208,7 +208,7 @@ def test_first_models_have_the_prior_and_the_batches_of_their_configuration(tmp_
     data = make_data(shuffle=False)
     norms = []
     for C in (0.01, 100):
-        options = {"criterion": LocalLikelihood(), "prior": Prior(C), "optimizer": LBFGS}
+        options = {"criterion": MEMMLoss(), "prior": Prior(C), "optimizer": LBFGS}
         models = make_plan(tmp_path, epochs=6)(make_first(**options), data, N, **TRAINER)
         norms.append(float(models.tagger.scorer.node.norm()))
         assert models.lists.scores[models.lists.valid].max() <= 0  # log-probabilities
@@ -247,12 +247,12 @@ def test_callbacks_are_copied_for_each_training(tmp_path):
             self.epochs = 0
 
         def on_train_epoch_end(self, trainer, pl_module):
-            assert any(isinstance(callback, AveragedWeights) for callback in trainer.callbacks)
+            assert any(isinstance(callback, EvaluationWeights) for callback in trainer.callbacks)
             self.epochs += 1
             seen.append(self.epochs)
 
     watch = Watch()
-    make_plan(tmp_path, callbacks=[watch, StopWhenSettled(patience=1)])(make_first(), make_data(), N, **TRAINER)
+    make_plan(tmp_path, callbacks=[watch, StopWhenConverged(patience=1)])(make_first(), make_data(), N, **TRAINER)
     assert seen == [1, 2] * (FOLDS + 1)
     assert watch.epochs == 0
 
@@ -286,7 +286,7 @@ CHANGES = {
     "folds": (partial(make_plan, folds=2), {}, {}, N),
     "epochs": (partial(make_plan, epochs=1), {}, {}, N),
     "seed": (partial(make_plan, seed=2), {}, {}, N),
-    "criterion": (make_plan, {"criterion": Margin(C=6)}, {}, N),
+    "criterion": (make_plan, {"criterion": MarginLoss(C=6)}, {}, N),
     "optimizer": (make_plan, {"optimizer": partial(Perceptron, average=False)}, {}, N),
     "prior": (make_plan, {"prior": Prior(C=1)}, {}, N),
     "other prior": (make_plan, {"prior": Prior(C=2)}, {}, N),
@@ -295,8 +295,8 @@ CHANGES = {
     "batch size": (make_plan, {}, {"batch_size": 1}, N),
     "text": (make_plan, {}, {"corpus_seed": 1}, N),
     "scheme": (make_plan, {}, {"scheme": "IOBES", "labels": "IOB2"}, N),
-    "callbacks": (partial(make_plan, callbacks=[StopWhenSettled()]), {}, {}, N),
-    "other callbacks": (partial(make_plan, callbacks=[StopWhenSettled(patience=2)]), {}, {}, N),
+    "callbacks": (partial(make_plan, callbacks=[StopWhenConverged()]), {}, {}, N),
+    "other callbacks": (partial(make_plan, callbacks=[StopWhenConverged(patience=2)]), {}, {}, N),
 }
 
 
@@ -320,7 +320,7 @@ def test_a_folder_does_not_depend_on_other_splits_or_on_what_was_trained(tmp_pat
 def test_lists_of_another_configuration_are_not_used(cached, trainings):
     cached(make_first(), make_data(), N, **TRAINER)
     assert not trainings
-    cached(make_first(criterion=Margin(C=6)), make_data(), N, **TRAINER)
+    cached(make_first(criterion=MarginLoss(C=6)), make_data(), N, **TRAINER)
     assert len(trainings) == FOLDS + 1
 
 

@@ -6,9 +6,9 @@ import pytest
 from tiny import Sentences, make_tagger, sentences
 
 from structperc.chain import KBest
-from structperc.criteria import Margin
+from structperc.criteria import MarginLoss
 from structperc.data.labels import LabelSet
-from structperc.data.segments import spans
+from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.reranking import MinimumRisk, SegmentCost, TokenCost
@@ -24,18 +24,18 @@ def data():
 @pytest.fixture(scope="module")
 def taggers(data):
     features = {"nonlocal_features": [PhraseConsistency()], "decoder": KBest(K)}
-    return [make_tagger(data, Margin(1), seed=seed, **(features if seed == 2 else {})) for seed in range(3)]
+    return [make_tagger(data, MarginLoss(1), seed=seed, **(features if seed == 2 else {})) for seed in range(3)]
 
 
 def token_cost(chosen, right):
     return sum(a != b for a, b in zip(chosen, right, strict=True))
 
 
-def segment_cost(gamma):
+def segment_cost(beta):
     def cost(chosen, right):
         found, wanted = set(spans(chosen)), set(spans(right))
-        weight = len(found) + gamma**2 * len(wanted)
-        return 1 - (1 + gamma**2) * len(found & wanted) / weight if weight else 0.0
+        weight = len(found) + beta**2 * len(wanted)
+        return 1 - (1 + beta**2) * len(found & wanted) / weight if weight else 0.0
 
     return cost
 
@@ -89,8 +89,8 @@ def test_a_cold_tagger_is_itself(data, taggers):
 
 
 def test_what_cannot_decide_together(data, taggers):
-    other = make_tagger(Sentences([[("Anna", "B-PER")]]), Margin(1))
-    document = make_tagger(data, Margin(1))
+    other = make_tagger(Sentences([[("Anna", "B-PER")]]), MarginLoss(1))
+    document = make_tagger(data, MarginLoss(1))
     document.unit = "document"
     for together, temperature, message in [
         ([], 1.0, "there is no tagger"),

@@ -16,11 +16,11 @@ from ranked import QUIET, Text, fit
 from tiny_models import save_bert
 from zygote import printing, run_code
 
-from structperc.batching.sources import Synthetic
 from structperc.chain import KBest, path_score
-from structperc.cli import main
-from structperc.criteria import Likelihood, LocalLikelihood, Margin, TokenLikelihood
+from structperc.cli.main import main
+from structperc.criteria import CRFLoss, MarginLoss, MEMMLoss, TokenCrossEntropyLoss
 from structperc.data.conll import write_conll
+from structperc.datamodules.sources import Synthetic
 from structperc.encoders import BiLSTM, CharCNN, Transformer, WordEmbedding
 from structperc.encoders.pretrained import load_pretrained
 from structperc.errors import InputError
@@ -55,7 +55,7 @@ def bilstm(inputs=None, **options):
 
 def make_first(encoder=None, features=None, criterion=None, optimizer=ADAM, **options):
     """A BiLSTM-CRF with much dropout, quick to train."""
-    return Tagger(features, Neural(encoder or bilstm()), criterion or Likelihood(), KBest(1), optimizer, **options)
+    return Tagger(features, Neural(encoder or bilstm()), criterion or CRFLoss(), KBest(1), optimizer, **options)
 
 
 def templates():
@@ -78,7 +78,7 @@ def ranked(cache, ranker, **options):
 def compared(cache, scorer, **options):
     parts = {"first": make_first(), "jackknife": make_plan(cache), "optimizer": Perceptron, **options}
     return Reranker(
-        scorer=scorer, criterion=Margin(C=1), search=KBest(N), nonlocal_features=[PhraseConsistency()], **parts
+        scorer=scorer, criterion=MarginLoss(C=1), search=KBest(N), nonlocal_features=[PhraseConsistency()], **parts
     )
 
 
@@ -223,13 +223,13 @@ def test_first_scores_of_a_list_differ_as_log_probabilities(cache, data):
 
 
 FIRSTS = {
-    "softmax": lambda: Tagger(None, Neural(bilstm(), transitions=False), TokenLikelihood(), KBest(1), ADAM),
-    "maximum entropy": lambda: make_first(criterion=LocalLikelihood()),
-    "margin": lambda: Tagger(None, Neural(bilstm()), Margin(C=1), KBest(2), ADAM),
+    "softmax": lambda: Tagger(None, Neural(bilstm(), transitions=False), TokenCrossEntropyLoss(), KBest(1), ADAM),
+    "maximum entropy": lambda: make_first(criterion=MEMMLoss()),
+    "margin": lambda: Tagger(None, Neural(bilstm()), MarginLoss(C=1), KBest(2), ADAM),
     "features and vectors": lambda: Tagger(
         templates(),
         Sum([SparseLinear(sparse_grad=False), Neural(bilstm(), transitions=False)]),
-        Likelihood(),
+        CRFLoss(),
         KBest(1),
         ADAM,
     ),
@@ -240,7 +240,7 @@ def assert_saved(reranker, data, folder):
     """Trained, saved and loaded, it gives the candidates that it gave before."""
     reranker.train_first(data, **QUIET)
     fit(reranker, data, 1)
-    reranker.settle()
+    reranker.finalize()
     reranker.save(folder / "model")
     corpus = data.corpus("test")
     assert Tagger.load(folder / "model").candidates(corpus, N) == reranker.candidates(corpus, N)
@@ -329,8 +329,8 @@ CHANGES = {
     "hidden": lambda: make_first(bilstm(hidden=7)),
     "layers": lambda: make_first(bilstm(layers=2)),
     "dropout": lambda: make_first(bilstm(dropout=0.4)),
-    "transitions": lambda: Tagger(None, Neural(bilstm(), transitions=False), Likelihood(), KBest(1), ADAM),
-    "criterion": lambda: make_first(criterion=LocalLikelihood()),
+    "transitions": lambda: Tagger(None, Neural(bilstm(), transitions=False), CRFLoss(), KBest(1), ADAM),
+    "criterion": lambda: make_first(criterion=MEMMLoss()),
     "learning rate": lambda: make_first(optimizer=partial(torch.optim.Adam, lr=0.01)),
     "templates": lambda: make_first(features=templates()),
 }
@@ -384,7 +384,7 @@ def rerankers(cache, data):
         made[name] = make(cache)
         made[name].train_first(data, **QUIET)
         fit(made[name], data, 2)
-        made[name].settle()
+        made[name].finalize()
     return made
 
 

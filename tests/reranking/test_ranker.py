@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 
-from structperc.criteria import Criterion, Exponential, Perceptron
+from structperc.criteria import Criterion, ExponentialLoss, PerceptronLoss
 from structperc.errors import InputError
 from structperc.reranking import Boosting, Examples, Ranker, VotedPerceptron
 
@@ -44,7 +44,7 @@ def totals_of(ranker, examples, numbers=None):
     """Totals of lists, with other numbers (F,) for features, -1 for those that are none."""
     labellings, ids = examples.features.owners, examples.features.ids.long()
     ids = ids if numbers is None else numbers[ids]
-    return ranker.totals(labellings[ids >= 0], ids[ids >= 0], examples.first, examples.valid)
+    return ranker.total_scores(labellings[ids >= 0], ids[ids >= 0], examples.first, examples.valid)
 
 
 def features_of(ranker):
@@ -71,7 +71,7 @@ def test_before_the_first_epoch_nothing_is_used(made):
     ranker.prune(ranker.used)
     assert ranker.weights.shape == (0,)
     nothing = torch.zeros(0, dtype=torch.int64)
-    assert ranker.totals(nothing, nothing, torch.zeros(2, K), torch.ones(2, K).bool()).shape == (2, K)
+    assert ranker.total_scores(nothing, nothing, torch.zeros(2, K), torch.ones(2, K).bool()).shape == (2, K)
 
 
 @each_ranker
@@ -129,8 +129,8 @@ def test_there_is_no_going_on_with_the_same_examples(made):
 def test_criteria_compare_candidates(made):
     criterion = made().criterion
     assert isinstance(criterion, Criterion)
-    assert type(criterion) is (Exponential if isinstance(made(), Boosting) else Perceptron)
-    assert not criterion.of_lattice
+    assert type(criterion) is (ExponentialLoss if isinstance(made(), Boosting) else PerceptronLoss)
+    assert not criterion.needs_lattice
 
 
 def test_the_base_has_no_algorithm():

@@ -13,15 +13,15 @@ from safetensors.torch import load_file
 from tiny import without_names
 from zygote import printing
 
-from structperc.batching.sources import Synthetic
+from structperc.analysis.explanation import explain
+from structperc.analysis.nbest import nbest_scores
 from structperc.chain import KBest, kbest, path_score
-from structperc.cli import main
-from structperc.criteria import Hinge, Likelihood, LocalAndNonlocal, Margin
-from structperc.data.segments import spans
+from structperc.cli.main import main
+from structperc.criteria import CRFLoss, HingeLoss, LocalAndNonlocal, MarginLoss
+from structperc.data.tag_schemes import spans
+from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.inspection.explaining import explain
-from structperc.inspection.nbest import nbest_scores
 from structperc.metrics import Evaluation
 from structperc.nonlocal_features import ConjunctionConsistency, PhraseConsistency
 from structperc.optim import Perceptron
@@ -47,14 +47,14 @@ each_local = pytest.mark.parametrize("local", LOCAL.values(), ids=LOCAL)
 
 def make_first(**options):
     features = FeatureExtractor([{"of": ["w"], "at": [-1, 0]}, "bias"], ["bias"], cutoff=1, progress=False)
-    options = {"criterion": Margin(C=5), "search": KBest(2), "optimizer": Perceptron, **options}
+    options = {"criterion": MarginLoss(C=5), "search": KBest(2), "optimizer": Perceptron, **options}
     return Tagger(features, SparseLinear(transitions=False), **options)
 
 
 def make_reranker(cache, local=LOCAL["first score"], **options):
     parts = {
         "first": make_first(),
-        "criterion": Margin(C=5),
+        "criterion": MarginLoss(C=5),
         "search": KBest(4),
         "nonlocal_features": [PhraseConsistency(), ConjunctionConsistency()],
         "decoder": KBest(6),
@@ -198,7 +198,7 @@ def test_commands_on_rerankers_rate_candidates_as_it_does(reranker, data):
         batch = data.encoded("dev")[[row]]
         assert best.labels == reranker.labels.decode(reranker.decode(batch)[0])
         assert best.total == pytest.approx(
-            float(reranker.rescored(batch, kbest(reranker(batch), 6)).scores[0, 0]), abs=0.01
+            float(reranker.rescore(batch, kbest(reranker(batch), 6)).scores[0, 0]), abs=0.01
         )
     chosen = nbest_scores(reranker, corpus, [6], progress=False).rows[0].chosen
     assert chosen.f1 == pytest.approx(evaluate(reranker, data, "dev").compute()["score"])
@@ -211,13 +211,13 @@ def test_decoding_takes_the_best_total_among_the_first_models_candidates(reranke
         with torch.no_grad():
             candidates = kbest(reranker.first(batch), 6)
         paths = [candidates.labels[:, k : k + 1] for k in range(6)]
-        totals = [
+        total_scores = [
             total_by_hand(reranker, batch, words, path, float(first))
             for path, first in zip(paths, candidates.scores[0], strict=True)
         ]
-        assert torch.equal(reranker.decode(batch)[0], paths[max(range(6), key=totals.__getitem__)][0, 0])
+        assert torch.equal(reranker.decode(batch)[0], paths[max(range(6), key=total_scores.__getitem__)][0, 0])
         (found,) = reranker.candidates(data_part(data, row), 3)
-        assert [one.score for one in found] == pytest.approx(sorted(totals, reverse=True)[:3], rel=1e-4, abs=1e-3)
+        assert [one.score for one in found] == pytest.approx(sorted(total_scores, reverse=True)[:3], rel=1e-4, abs=1e-3)
 
 
 def data_part(data, row):
@@ -294,10 +294,10 @@ def naive_margin(made, data, epochs, C):
         loader.sampler.set_epoch(epoch)
         for (row,) in loader.sampler:
             gold, candidates, wrong = vectors[row]
-            totals = candidates @ weights
-            totals[~wrong] = -torch.inf
-            rival = int(totals.argmax())
-            if bool(wrong.any()) and float(gold @ weights - totals[rival]) <= C:
+            total_scores = candidates @ weights
+            total_scores[~wrong] = -torch.inf
+            rival = int(total_scores.argmax())
+            if bool(wrong.any()) and float(gold @ weights - total_scores[rival]) <= C:
                 weights += gold - candidates[rival]
                 updates += 1
     return weights, updates
@@ -327,7 +327,7 @@ def vectors_of(made, batch):
 
 def test_training_is_the_margin_rule_on_the_lists(cache):
     data = Synthetic(unit="document", train=7, dev=1, test=1, batch_size=1)
-    made = make_reranker(cache, criterion=Margin(C=3))
+    made = make_reranker(cache, criterion=MarginLoss(C=3))
     made.train_first(data, **TRAINER)
     data.encode(made.encode, "fit")
     wanted, updates = naive_margin(made, data, 3, 3)
@@ -362,7 +362,7 @@ def test_parameters_that_learn_come_first(cache, data):
     assert set(learns) == {True, False}
 
 
-@pytest.mark.parametrize("criterion", [LocalAndNonlocal(C=5), Hinge()], ids=lambda c: type(c).__name__)
+@pytest.mark.parametrize("criterion", [LocalAndNonlocal(C=5), HingeLoss()], ids=lambda c: type(c).__name__)
 def test_other_criteria_on_candidates(cache, data, criterion):
     made = make_reranker(cache, LOCAL["local features"], criterion=criterion)
     made.train_first(data, **TRAINER)
@@ -397,7 +397,7 @@ def test_trained_again_it_starts_anew_with_the_same_lists(cache, data):
     [
         ({"search": KBest(1)}, "search.k is 1"),
         ({"nonlocal_features": []}, "needs some"),
-        ({"criterion": Likelihood()}, "Likelihood looks at all labellings"),
+        ({"criterion": CRFLoss()}, "Likelihood looks at all labellings"),
         ({"first": make_first(nonlocal_features=[PhraseConsistency()])}, "first.nonlocal_features"),
     ],
 )
@@ -407,10 +407,10 @@ def test_parts_that_make_no_reranker(tmp_path, options, message):
 
 
 def test_n_of_one_with_a_criterion_that_would_take_it(tmp_path):
-    from structperc.criteria import Perceptron as Mistakes
+    from structperc.criteria import PerceptronLoss
 
     with pytest.raises(InputError, match="at least 2 candidates"):
-        make_reranker(tmp_path, search=KBest(1), criterion=Mistakes())
+        make_reranker(tmp_path, search=KBest(1), criterion=PerceptronLoss())
 
 
 def test_sentences_with_features_of_documents(tmp_path):

@@ -8,15 +8,15 @@ import pytest
 import pytorch_lightning as pl
 import torch
 from nested import assert_same
-from ranked import QUIET, Naive, decisions, make_first, make_reranker, totals
+from ranked import QUIET, Naive, decisions, make_first, make_reranker, total_scores
 from safetensors.torch import load_file
 from tiny import without_names
 
-from structperc.batching.sources import Synthetic
 from structperc.chain import KBest
-from structperc.cli import main
-from structperc.criteria import Margin
+from structperc.cli.main import main
+from structperc.criteria import MarginLoss
 from structperc.data.conll import write_conll
+from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
 from structperc.metrics import SegmentF1
 from structperc.nonlocal_features import PhraseConsistency
@@ -24,9 +24,9 @@ from structperc.reranking import Boosting, FirstScore, VotedPerceptron
 from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.reranker import Reranker
 from structperc.taggers.tagger import Tagger
+from structperc.training.boosting_rounds import TABLE, dev_scores
 from structperc.training.program import Program
 from structperc.training.reranking_program import check_trainer, rerank
-from structperc.training.rounds import TABLE, dev_scores
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "embedded"
 STAGE = "structperc.nonlocal_features"
@@ -110,7 +110,7 @@ def test_a_saved_model_decides_as_its_strings_say(runs, name):
     assert model.decoder.k == 6
     for row in range(len(corpus)):
         listed = by_hand.listed(corpus, row, 6)
-        wanted = totals(model, listed)
+        wanted = total_scores(model, listed)
         assert decided[row] == listed[wanted.index(max(wanted))][0]
 
 
@@ -250,7 +250,7 @@ def test_both_kinds_of_rerankers_are_built(monkeypatch, tmp_path, name, kind):
 
 def test_options_of_the_trainer_about_gradients(tmp_path):
     made = make_reranker(tmp_path)
-    plain = Reranker(make_first(), FirstScore(), Margin(C=1), KBest(3), [PhraseConsistency()])
+    plain = Reranker(make_first(), FirstScore(), MarginLoss(C=1), KBest(3), [PhraseConsistency()])
     for option in ("accumulate_grad_batches", "gradient_clip_val"):
         trainer = pl.Trainer(logger=False, enable_checkpointing=False, **QUIET, **{option: 2})
         check_trainer(trainer, plain)

@@ -40,7 +40,7 @@ def totals_of(ranker, lists):
     examples = examples_of(lists)
     labellings = examples.features.owners
     shuffled = torch.randperm(len(labellings))
-    return ranker.totals(labellings[shuffled], examples.features.ids[shuffled], examples.first, examples.valid)
+    return ranker.total_scores(labellings[shuffled], examples.features.ids[shuffled], examples.first, examples.valid)
 
 
 def literal_choice(vector, w0, features, first, unit):
@@ -192,15 +192,15 @@ def test_no_sequences():
     empty = torch.zeros(0, dtype=torch.int64)
     for predict in ("vote", "last"):
         ranker.predict = predict
-        assert ranker.totals(empty, empty, torch.zeros(0, K), torch.zeros(0, K).bool()).shape == (0, K)
+        assert ranker.total_scores(empty, empty, torch.zeros(0, K), torch.zeros(0, K).bool()).shape == (0, K)
 
 
 def test_a_list_without_candidates_gets_no_votes():
     ranker = trained(drawn(2), 1)
     first, valid = torch.zeros(2, 3), torch.tensor([[False] * 3, [True, True, False]])
-    totals = ranker.totals(torch.tensor([0, 3]), torch.tensor([1, 2]), first, valid)
-    assert totals[0].tolist() == [-math.inf] * 3
-    assert float(totals[1, :2].sum()) == int(ranker.survival.sum())
+    total_scores = ranker.total_scores(torch.tensor([0, 3]), torch.tensor([1, 2]), first, valid)
+    assert total_scores[0].tolist() == [-math.inf] * 3
+    assert float(total_scores[1, :2].sum()) == int(ranker.survival.sum())
 
 
 # -- orders and states ----------------------------------------------------------------------------------------

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from structperc.batching.encoded import EncodedCorpus
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.datamodules.encoded import EncodedCorpus
 from structperc.encoders import BiLSTM, CharCNN, Encoder, Window, WordEmbedding
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor

@@ -3,7 +3,7 @@
 import torch
 
 from structperc.chain import KBest
-from structperc.criteria import Likelihood
+from structperc.criteria import CRFLoss
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.features import FeatureExtractor
@@ -14,7 +14,7 @@ from structperc.text import conll_tokens
 TEXTS = ["Anna met Bo. Anna left.", "", "Bo\n\nmet Ürsula 😀 .", " ", "Anna"]
 
 
-def tagger(criterion=Likelihood, node=("w[0]", "w[-1]"), unit="document"):
+def tagger(criterion=CRFLoss, node=("w[0]", "w[-1]"), unit="document"):
     """With random weights."""
     words = conll_tokens_of(" ".join(TEXTS))
     features = FeatureExtractor(list(node), cutoff=1)

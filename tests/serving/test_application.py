@@ -8,17 +8,17 @@ import pytest
 from serving_models import TEXTS, conll_tokens_of, tagger
 from starlette.testclient import TestClient
 
-from structperc.criteria import Likelihood, Perceptron
+from structperc.criteria import CRFLoss, PerceptronLoss
 from structperc.errors import InputError
 from structperc.serving import Limits, application
-from structperc.serving import questions as module
-from structperc.serving.questions import PIECE, SentencesQuestion, TextQuestion, answer_in_pieces
+from structperc.serving import jobs as module
+from structperc.serving.jobs import PIECE, SentencesJob, TextJob, label_in_pieces
 from structperc.text import line_sentences, tokenized
 
 
-def answers(tagger, questions, *limits):
-    """What `questions.answers` gives, read."""
-    found = module.answers(tagger, questions, *limits)
+def label_jobs(tagger, jobs, *limits):
+    """What `jobs.label_jobs` gives, read."""
+    found = module.label_jobs(tagger, jobs, *limits)
     return [json.loads(one) if isinstance(one, str) else one for one in found]
 
 
@@ -44,9 +44,9 @@ def test_spans_are_those_of_annotate(model, client):
 
 
 def test_texts_that_are_labelled_together_do_not_see_each_other(model):
-    questions = [TextQuestion(text, tokenized) for text in TEXTS]
-    alone = [answers(model, [TextQuestion(text, tokenized)])[0] for text in TEXTS]
-    for one, other in zip(answers(model, questions), alone, strict=True):
+    jobs = [TextJob(text, tokenized) for text in TEXTS]
+    alone = [label_jobs(model, [TextJob(text, tokenized)])[0] for text in TEXTS]
+    for one, other in zip(label_jobs(model, jobs), alone, strict=True):
         assert [span | {"confidence": 0} for span in one["spans"]] == [
             span | {"confidence": 0} for span in other["spans"]
         ]
@@ -65,7 +65,7 @@ def test_labels_are_those_of_tag(model, client):
 
 
 def test_further_columns():
-    reads_more = tagger(Perceptron, ("w[0]", "pos[0]"))
+    reads_more = tagger(PerceptronLoss, ("w[0]", "pos[0]"))
     with TestClient(application(reads_more)) as client:
         sentence = {"word": ["Anna", "met"], "pos": ["N", "V"], "unread": []}
         answer = client.post("/tag", json={"sentences": [sentence]}).json()
@@ -126,14 +126,14 @@ def test_a_body_is_read_as_json_whatever_its_content_type_is(client, kind):
 
 
 def test_columns_of_different_lengths():
-    question = SentencesQuestion([{"word": ["a", "b"], "pos": ["N"]}], ["word", "pos"])
+    job = SentencesJob([{"word": ["a", "b"], "pos": ["N"]}], ["word", "pos"])
     with pytest.raises(InputError, match=r"sentences\[0\]: 'pos' has 1 string for 2 words"):
-        question.sentences()
+        job.sentences()
 
 
 def test_one_wrong_question_among_others_is_answered_alone(model):
-    good, bad = SentencesQuestion([["Anna"]], ["word"]), SentencesQuestion([["Anna", ""]], ["word"])
-    first, wrong, last = answers(model, [good, bad, TextQuestion("Anna", tokenized)])
+    good, bad = SentencesJob([["Anna"]], ["word"]), SentencesJob([["Anna", ""]], ["word"])
+    first, wrong, last = label_jobs(model, [good, bad, TextJob("Anna", tokenized)])
     assert first["labels"] == model.tag([["Anna"]])
     assert isinstance(wrong, InputError)
     assert [span["text"] for span in last["spans"]] == [span.type and "Anna" for span in model.annotate("Anna")]
@@ -162,16 +162,16 @@ def test_requests_of_too_many_tokens(model, size):
 
 
 @pytest.mark.parametrize("unit", ["sentence", "document"])
-@pytest.mark.parametrize("criterion", [Likelihood, Perceptron])
+@pytest.mark.parametrize("criterion", [CRFLoss, PerceptronLoss])
 def test_long_questions_have_the_answers_of_one_call(unit, criterion, monkeypatch):
     monkeypatch.setattr(module, "PIECE", 40)
     own = tagger(criterion, unit=unit)
     words = [conll_tokens_of(text) for text in TEXTS] * 20
-    for question in (TextQuestion(" ".join(TEXTS) * 20, tokenized), SentencesQuestion(words, ["word"])):
-        *steps, answer = answer_in_pieces(own, question)
+    for job in (TextJob(" ".join(TEXTS) * 20, tokenized), SentencesJob(words, ["word"])):
+        *steps, answer = label_in_pieces(own, job)
         assert steps == [None] * len(steps)
         assert len(steps) == 1 if unit == "document" else len(steps) > 10
-        assert json.loads(answer) == answers(own, [question])[0]
+        assert json.loads(answer) == label_jobs(own, [job])[0]
 
 
 def test_whole_taggers_stay_in_evaluation_mode(model):
@@ -183,7 +183,7 @@ def test_whole_taggers_stay_in_evaluation_mode(model):
 def test_texts_with_features_of_all_that_is_read_are_labelled_one_by_one(model, monkeypatch):
     monkeypatch.setattr(type(model.features), "extent", "corpus")
     monkeypatch.setattr(model, "decided", recorded := Recorded(model.decided))
-    found = answers(model, [TextQuestion(text, tokenized) for text in TEXTS])
+    found = label_jobs(model, [TextJob(text, tokenized) for text in TEXTS])
     assert len(found) == len(recorded.corpora) == len(TEXTS)
 
 

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 
+from structperc.serving.jobs import PIECE
 from structperc.serving.limits import Limits, Refusal
-from structperc.serving.questions import PIECE
 from structperc.serving.scheduler import Scheduler
 
 
@@ -25,19 +25,19 @@ class Doubles:
         self.go = threading.Semaphore(0)
         self.calls, self.steps, self.pieces = [], [], pieces
 
-    def together(self, questions):
+    def together(self, jobs):
         assert self.go.acquire(timeout=10)
-        self.calls.append([one.number for one in questions])
+        self.calls.append([one.number for one in jobs])
         if 13 in self.calls[-1]:
             raise ValueError("unlucky")
-        return [KeyError("seven") if one.number == 7 else str(2 * one.number) for one in questions]
+        return [KeyError("seven") if one.number == 7 else str(2 * one.number) for one in jobs]
 
-    def in_pieces(self, question):
+    def in_pieces(self, job):
         for _ in range(self.pieces):
             assert self.go.acquire(timeout=10)
-            self.steps.append(question.number)
+            self.steps.append(job.number)
             yield None
-        yield str(2 * question.number)
+        yield str(2 * job.number)
 
 
 def played(scene, **limits):
@@ -54,11 +54,11 @@ def played(scene, **limits):
     return asyncio.run(play())
 
 
-async def begun(scheduler, *questions):
+async def begun(scheduler, *jobs):
     """Ask questions, in this order, without waiting for answers."""
     tasks = []
-    for question in questions:
-        own = question if isinstance(question, Asked) else Asked(question)
+    for job in jobs:
+        own = job if isinstance(job, Asked) else Asked(job)
         tasks.append(asyncio.create_task(scheduler.answer(own)))
         await asyncio.sleep(0.02)
     return tasks
@@ -74,8 +74,8 @@ def test_short_questions_that_wait_are_asked_together_in_their_order():
         doubles.go.release(3)
         return await asyncio.gather(*tasks), doubles.calls
 
-    answers, calls = played(scene)
-    assert answers == ["2", "4", "6", "8", "10"]
+    label_jobs, calls = played(scene)
+    assert label_jobs == ["2", "4", "6", "8", "10"]
     assert calls == [[1], [2, 3, 4], [5]]
 
 
@@ -98,8 +98,8 @@ def test_long_questions_take_turns_and_short_ones_do_not_wait_for_them():
         doubles.go.release(5)
         return await asyncio.gather(first, second, short), doubles.steps
 
-    answers, steps = played(scene)
-    assert answers == ["2", "4", "10"]
+    label_jobs, steps = played(scene)
+    assert label_jobs == ["2", "4", "10"]
     assert sorted(steps[:2]) == sorted(steps[2:4]) == [1, 2]
 
 
@@ -118,11 +118,11 @@ def test_as_many_wait_as_may():
     assert answer == "18"
 
 
-@pytest.mark.parametrize("question", [Asked(1), long(1)], ids=["short", "long"])
-def test_nobody_waits_longer_than_a_limit(question):
+@pytest.mark.parametrize("job", [Asked(1), long(1)], ids=["short", "long"])
+def test_nobody_waits_longer_than_a_limit(job):
     async def scene(scheduler, doubles):
         with pytest.raises(Refusal) as refusal:
-            await scheduler.answer(question)
+            await scheduler.answer(job)
         doubles.go.release(10)
         await asyncio.sleep(0.05)
         return refusal.value, doubles.steps, len(scheduler)

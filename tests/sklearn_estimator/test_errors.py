@@ -111,7 +111,7 @@ def test_training_data(X, y, message):
         ({"scheme": "BIO"}, "scheme must be auto or one of IOB1, IOB2, IOBES, BILOU, BMES, BMEWO, none, got 'BIO'"),
         ({"C": 0}, "C must be > 0, got 0"),
         ({"c1": -1}, "c1 must be >= 0, got -1"),
-        ({"algorithm": "passive_aggressive", "cost": 0.0}, "Hinge: cost must be > 0, got 0.0"),
+        ({"algorithm": "passive_aggressive", "cost": 0.0}, "HingeLoss: cost must be > 0, got 0.0"),
         ({"c2": -1}, "c2 must be >= 0 and finite, got -1"),
         ({"C": 3, "c2": 1}, "set C or c2, not both: C = 1 / (2 c2)"),
         ({"algorithm": "margin", "c2": 1}, "c2 is of algorithm='crf' alone; margin has C"),

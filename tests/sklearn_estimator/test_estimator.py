@@ -20,8 +20,8 @@ from sklearn.utils import estimator_checks as checks
 
 from structperc import Tagger
 from structperc.chain import KBest
-from structperc.cli import main
-from structperc.criteria import Likelihood, Perceptron
+from structperc.cli.main import main
+from structperc.criteria import CRFLoss, PerceptronLoss
 from structperc.metrics import classification_report, segment_f1_score
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SparseLinear
@@ -49,7 +49,7 @@ def weights(tagger):
 
 def own_tagger(features):
     """What `algorithm` may be, too."""
-    return Tagger(features, SparseLinear(), Perceptron(), KBest(1), Additive)
+    return Tagger(features, SparseLinear(), PerceptronLoss(), KBest(1), Additive)
 
 
 # -- parameters ----------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def test_what_is_served_is_the_average(words):
 
 
 def own_raw(features):
-    return Tagger(features, SparseLinear(), Perceptron(), KBest(1), lambda p: Additive(p, average=False))
+    return Tagger(features, SparseLinear(), PerceptronLoss(), KBest(1), lambda p: Additive(p, average=False))
 
 
 @pytest.mark.parametrize(
@@ -404,7 +404,7 @@ def test_not_fitted(words):
 
 def test_likelihood_of_a_function_has_marginals(words):
     def crf(features):
-        return Tagger(features, SparseLinear(), Likelihood(), KBest(1), lambda p: torch.optim.SGD(p, lr=0.1))
+        return Tagger(features, SparseLinear(), CRFLoss(), KBest(1), lambda p: torch.optim.SGD(p, lr=0.1))
 
     (token,) = quick(algorithm=crf).fit(*words).predict_marginals_single(["Anna"])
     assert sum(token.values()) == pytest.approx(1)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from structperc.errors import InputError
 from structperc.sklearn import SequenceTagger
-from structperc.sklearn.feature_dicts import features_of
-from structperc.sklearn.sentences import read_sentences
+from structperc.sklearn.sentences import features_of, read_sentences
 
 names = st.text("ab:=\t\\é", max_size=3)
 values = st.recursive(

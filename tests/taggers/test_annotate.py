@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from structperc.chain import KBest
-from structperc.criteria import Likelihood, Perceptron
+from structperc.criteria import CRFLoss, PerceptronLoss
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.data.segments import spans
+from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.scorers import SparseLinear
@@ -22,7 +22,7 @@ TEXT = "Anna met Bo. Anna-Bo left\n\nBo met."
 LABELS = {"IOB2": ["B-PER", "O"], "IOBES": ["B-PER", "O"], "none": ["N", "V", "."]}
 
 
-def tagger(scheme="IOB2", criterion=Likelihood, node=("w[0]", "w[-1]")):
+def tagger(scheme="IOB2", criterion=CRFLoss, node=("w[0]", "w[-1]")):
     """With random weights."""
     features = FeatureExtractor(list(node), cutoff=1)
     words = tokenized(TEXT, ud_tokens).words
@@ -91,7 +91,7 @@ def test_decided_says_how_sure_it_is_of_each_token():
 
 
 def test_a_tagger_without_probabilities_has_no_confidence():
-    made = tagger(criterion=Perceptron)
+    made = tagger(criterion=PerceptronLoss)
     assert [one.confidence for one in made.annotate(TEXT)] == [None] * len(made.annotate(TEXT))
     with pytest.raises(InputError, match="trained with Perceptron has scores, not probabilities"):
         made.decided(made.read([["Anna"]]), confident=True)

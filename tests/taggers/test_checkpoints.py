@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from structperc.cli import main
+from structperc.cli.main import main
 from structperc.errors import InputError
 from structperc.taggers.checkpoints import read_checkpoint
 

@@ -16,7 +16,7 @@ from structperc.chain import (
     marginals,
     path_score,
 )
-from structperc.criteria import Likelihood
+from structperc.criteria import CRFLoss
 from structperc.encoders import CharCNN, Encoder, Window, WordEmbedding
 from structperc.scorers import Neural
 from structperc.structures import Batch
@@ -28,15 +28,15 @@ ROWS = ([0, 3, 1], [4, 5, 6, 7], [8, 0])
 
 def neural(encoder: Encoder) -> Tagger:
     torch.manual_seed(0)
-    tagger = Tagger(None, Neural(encoder), Likelihood(), KBest(1), torch.optim.Adam)
-    tagger.learn_sizes(DATA)
+    tagger = Tagger(None, Neural(encoder), CRFLoss(), KBest(1), torch.optim.Adam)
+    tagger.build_vocabulary(DATA)
     for p in tagger.parameters():
         nn.init.normal_(p)
     return tagger
 
 
 TAGGERS = {
-    "features": lambda: make_tagger(DATA, Likelihood(), edge=EDGE),
+    "features": lambda: make_tagger(DATA, CRFLoss(), edge=EDGE),
     "words": lambda: neural(Window([WordEmbedding(6, cutoff=1)])),
     "characters": lambda: neural(Window([WordEmbedding(6, cutoff=1), CharCNN(5, characters=4)])),
 }

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from structperc.taggers.epoch_sums import EpochSums
+from structperc.taggers.learning import EpochSums
 
 CPU = torch.device("cpu")
 

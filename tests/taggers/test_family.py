@@ -8,8 +8,8 @@ import pytest
 
 import structperc
 from structperc.taggers import GuidedTagger, Tagger
-from structperc.taggers.scoring import Scoring
-from structperc.taggers.store import SavedTagger
+from structperc.taggers.lattice_tagger import Scoring
+from structperc.taggers.saving import SavedTagger
 
 
 def family(base):
@@ -60,5 +60,13 @@ def test_methods_ask_for_no_other_class(cls):
 
 def test_the_family_is_all_here():
     names = {cls.__name__ for cls in FAMILY}
-    assert {"Tagger", "GuidedTagger", "Reranker", "GlobalReranker", "OwnLattice", "ListScores", "RankedLists"} <= names
+    assert {
+        "Tagger",
+        "GuidedTagger",
+        "Reranker",
+        "GlobalReranker",
+        "LatticeScoring",
+        "ListScores",
+        "RankedLists",
+    } <= names
     assert not issubclass(GuidedTagger, Tagger)

@@ -9,18 +9,18 @@ from tiny import Sentences, make_tagger, sentences
 from torch import nn
 
 from structperc.chain import KBest
-from structperc.commands.complaint import complain
-from structperc.criteria import Criterion, Decision, Hinge, Likelihood, Perceptron, Rule
+from structperc.cli.error_messages import report_error
+from structperc.criteria import CRFLoss, Criterion, Decision, HingeLoss, PerceptronLoss, UpdateRule
 from structperc.encoders import Encoder
 from structperc.errors import InputError
 from structperc.features import DocumentAttribute, FeatureExtractor
 from structperc.nonlocal_features import NonlocalFeature
-from structperc.optim import AveragedOptimizer, Pace
-from structperc.own_parts import is_own, option_names, place_of, place_of_failure
+from structperc.optim import AveragedOptimizer, StepSizeRule
 from structperc.scorers import Neural, SparseLinear
 from structperc.structures import Lattice
-from structperc.taggers.first_calls import check_first_calls, check_options, check_pace
+from structperc.taggers.contract_checks import check_contracts, check_options, check_step_size_rule
 from structperc.taggers.tagger import Tagger
+from structperc.user_code import class_location, constructor_parameters, error_location, is_user_class
 
 DATA = Sentences(sentences(5))
 FILE = __file__.rpartition("/")[2]
@@ -28,7 +28,7 @@ FILE = __file__.rpartition("/")[2]
 
 def step(tagger):
     """A step of training in which own parts are checked; -> its loss."""
-    check_first_calls(tagger, len(tagger.labels))
+    check_contracts(tagger, len(tagger.labels))
     (batch,) = tagger.batches(DATA.corpus("train"))
     return tagger.training_step(batch)
 
@@ -43,28 +43,28 @@ def refusal(tagger) -> str:
 class Returns(Criterion):
     """Gives what `make` makes of gold's scores."""
 
-    of_lattice, rivals_needed = True, 0
+    needs_lattice, min_candidates = True, 0
 
     def __init__(self, make):
         super().__init__()
         self.make = make
 
-    def judge(self, scored):
+    def losses_and_updates(self, scored):
         return self.make(-scored.gold_scores, torch.ones(len(scored.gold), dtype=torch.bool))
 
 
 WRONG = {
-    "a sum": (lambda losses, acts: (losses.sum(), acts), "losses of shape (5,)"),
-    "a column": (lambda losses, acts: (losses[:, None], acts), "losses of shape (5,)"),
-    "losses alone": (lambda losses, acts: losses, "two tensors"),
-    "nothing": (lambda losses, acts: None, "two tensors"),
-    "a number": (lambda losses, acts: (0.5, acts), "two tensors"),
-    "a short mask": (lambda losses, acts: (losses, acts[:1]), "shape (5,)"),
-    "a mask of numbers": (lambda losses, acts: (losses, acts.float()), "as bool"),
-    "whole numbers": (lambda losses, acts: (losses.long(), acts), "floating-point"),
-    "NaN": (lambda losses, acts: (losses * float("nan"), acts), "NaN losses"),
-    "infinite": (lambda losses, acts: (losses + torch.inf, acts), "infinite losses"),
-    "no gradients": (lambda losses, acts: (losses.detach(), acts), "without gradients"),
+    "a sum": (lambda losses, updates: (losses.sum(), updates), "losses of shape (5,)"),
+    "a column": (lambda losses, updates: (losses[:, None], updates), "losses of shape (5,)"),
+    "losses alone": (lambda losses, updates: losses, "two tensors"),
+    "nothing": (lambda losses, updates: None, "two tensors"),
+    "a number": (lambda losses, updates: (0.5, updates), "two tensors"),
+    "a short mask": (lambda losses, updates: (losses, updates[:1]), "shape (5,)"),
+    "a mask of numbers": (lambda losses, updates: (losses, updates.float()), "as bool"),
+    "whole numbers": (lambda losses, updates: (losses.long(), updates), "floating-point"),
+    "NaN": (lambda losses, updates: (losses * float("nan"), updates), "NaN losses"),
+    "infinite": (lambda losses, updates: (losses + torch.inf, updates), "infinite losses"),
+    "no gradients": (lambda losses, updates: (losses.detach(), updates), "without gradients"),
 }
 
 
@@ -72,52 +72,52 @@ WRONG = {
 def test_what_judge_returns(make, words):
     said = refusal(make_tagger(DATA, Returns(make), k=1))
     assert words in said
-    line = Returns.judge.__code__.co_firstlineno
-    assert f"Returns.judge ({place_of(Returns).partition('(')[2].partition(':')[0]}:{line})" in said
+    line = Returns.losses_and_updates.__code__.co_firstlineno
+    assert f"Returns.losses_and_updates ({class_location(Returns).partition('(')[2].partition(':')[0]}:{line})" in said
     assert FILE in said
 
 
 def test_parts_are_what_they_were_after_the_first_call():
-    tagger = make_tagger(DATA, Returns(lambda losses, acts: (losses, acts)), k=1)
+    tagger = make_tagger(DATA, Returns(lambda losses, updates: (losses, updates)), k=1)
     step(tagger)
-    assert "judge" not in vars(tagger.criterion)
-    library = make_tagger(DATA, Likelihood(), k=1)
+    assert "losses_and_updates" not in vars(tagger.criterion)
+    library = make_tagger(DATA, CRFLoss(), k=1)
     before = [set(vars(part)) for part in library.modules()]
-    check_first_calls(library, len(library.labels))
+    check_contracts(library, len(library.labels))
     assert [set(vars(part)) for part in library.modules()] == before
 
 
-class Rivals(Perceptron):
+class Rivals(PerceptronLoss):
     def rival(self, scored):
         return scored.candidate_scores.argmax(1), True
 
 
-class Asks(Perceptron):
-    def asks(self, gap):
+class Asks(PerceptronLoss):
+    def should_update(self, gap):
         return (gap <= 0).float()
 
 
-class Reads(Likelihood):
-    def reads(self, lattice):
+class Reads(CRFLoss):
+    def transform_lattice(self, lattice):
         return lattice.unary
 
 
-class Augments(Likelihood):
-    rivals_needed = 1
+class Augments(CRFLoss):
+    min_candidates = 1
 
     def augment(self, lattice, gold):
         return lattice._replace(unary=lattice.unary[:, :, 1:])
 
 
-class Decides(Perceptron):
+class Decides(PerceptronLoss):
     def decide(self, scored):
         far = torch.full((len(scored.gold),), 99)
         return Decision(far, far > 0, far > 0)
 
 
-class Rules(Perceptron):
+class Rules(PerceptronLoss):
     def rule(self):
-        return Rule(False, lambda gap, limit: gap)
+        return UpdateRule(False, lambda gap, limit: gap)
 
 
 class Narrow(SparseLinear):
@@ -165,8 +165,10 @@ class Counts(NonlocalFeature):
 
 
 def tagger_of(criterion=None, scorer=None, search=None, **options):
-    made = make_tagger(DATA, Likelihood())
-    tagger = Tagger(made.features, scorer or SparseLinear(), criterion or Perceptron(), search or KBest(2), **options)
+    made = make_tagger(DATA, CRFLoss())
+    tagger = Tagger(
+        made.features, scorer or SparseLinear(), criterion or PerceptronLoss(), search or KBest(2), **options
+    )
     tagger.allocate(made.labels)
     return tagger
 
@@ -175,8 +177,8 @@ def tagger_of(criterion=None, scorer=None, search=None, **options):
     ("options", "method", "words"),
     [
         ({"criterion": Rivals()}, "Rivals.rival", "not tuple of Tensor, bool"),
-        ({"criterion": Asks()}, "Asks.asks", "as bool"),
-        ({"criterion": Reads()}, "Reads.reads", "a Lattice"),
+        ({"criterion": Asks()}, "Asks.should_update", "as bool"),
+        ({"criterion": Reads()}, "Reads.transform_lattice", "a Lattice"),
         ({"criterion": Augments()}, "Augments.augment", "shape (5, "),
         ({"criterion": Decides()}, "Decides.decide", "from 0 to 1"),
         ({"scorer": Narrow()}, "Narrow.forward", "unary scores"),
@@ -201,7 +203,7 @@ def test_names_of_counts_come_once():
 
 def test_a_rule_is_tried_before_it_is_compiled():
     tagger = tagger_of(Rules())
-    check_first_calls(tagger, len(tagger.labels))
+    check_contracts(tagger, len(tagger.labels))
     with pytest.raises(InputError, match=r"Rules\.rule .* not 1\.0"):
         tagger.criterion.rule()
 
@@ -214,53 +216,53 @@ class Steps(AveragedOptimizer):
     def _step_size(self, group, loss):
         return 1.0
 
-    def pace(self):
-        return self.size and Pace(self.size, ())
+    def step_size_rule(self):
+        return self.size and StepSizeRule(self.size, ())
 
 
 def test_the_pace_of_an_optimizer():
     weights = [nn.Parameter(torch.zeros(2))]
-    check_pace(Steps(weights))
-    check_pace(Steps(weights, lambda loss, norm: loss / norm))
+    check_step_size_rule(Steps(weights))
+    check_step_size_rule(Steps(weights, lambda loss, norm: loss / norm))
     with pytest.raises(InputError, match=r"Steps\.pace .*nan"):
-        check_pace(Steps(weights, lambda loss, norm: float("nan")))
+        check_step_size_rule(Steps(weights, lambda loss, norm: float("nan")))
 
 
 def test_own_rivals_are_not_passed_over_by_the_rule_of_their_base():
-    """`Perceptron.rule` says what `Perceptron.asks` says: a class that asks otherwise learns by gradients."""
+    """A class whose `should_update` differs from the rule of `PerceptronLoss` learns by gradients."""
     tagger = tagger_of(Asks())
     assert tagger.learner(tagger.optimizer(tagger.parameters())) is None
-    plain = tagger_of(Perceptron())
+    plain = tagger_of(PerceptronLoss())
     assert plain.learner(plain.optimizer(plain.parameters())) is not None
 
 
 # -- options --------------------------------------------------------------------------------------------------
 
 
-class Lost(Likelihood):
+class Lost(CRFLoss):
     def __init__(self, beta: float = 1.0):
         super().__init__()
         self.other = beta
 
 
-class Changed(Hinge):
+class Changed(HingeLoss):
     def __init__(self, cost: float = 1.0):
         super().__init__(cost=2 * cost)
 
 
-class Fixed(Hinge):
+class Fixed(HingeLoss):
     def __init__(self, beta: float = 1.0, **options):
         super().__init__(cost=3.0, **options)
         self.beta = beta
 
 
-class Plain(Likelihood):
+class Plain(CRFLoss):
     def __init__(self, beta=None):
         super().__init__()
         self.beta = torch.ones(1)
 
 
-class Further(Hinge):
+class Further(HingeLoss):
     def __init__(self, beta: float = 1.0, **options):
         super().__init__(**options)
         self.beta = beta
@@ -294,21 +296,21 @@ def test_options_from_which_a_model_is_not_built_again(criterion, words):
 def test_options_of_document_attributes_are_looked_at_too():
     features = FeatureExtractor(["own[0]"], documents={"own": LostAttribute()}, progress=False)
     with pytest.raises(InputError, match=r"LostAttribute .* self\.n = n"):
-        check_options(make_tagger(DATA, Likelihood()), features)
+        check_options(make_tagger(DATA, CRFLoss()), features)
 
 
 def test_options_that_are_passed_on_are_saved(tmp_path):
     tagger = make_tagger(DATA, Further(beta=2.0, cost=5.0, unit="sentence"))
     check_options(tagger, tagger.features)
-    assert option_names(Further) == ["beta", *option_names(Hinge)]
+    assert constructor_parameters(Further) == ["beta", *constructor_parameters(HingeLoss)]
     tagger.save(tmp_path / "model")
     again = Tagger.load(tmp_path / "model", trusted=[__name__]).criterion
     assert (again.beta, again.cost, again.unit) == (2.0, 5.0, "sentence")
 
 
 def test_which_classes_are_a_users():
-    assert is_own(Further)
-    assert not any(map(is_own, (Hinge, nn.Linear, torch.optim.SGD, dict)))
+    assert is_user_class(Further)
+    assert not any(map(is_user_class, (HingeLoss, nn.Linear, torch.optim.SGD, dict)))
 
 
 # -- failures -------------------------------------------------------------------------------------------------
@@ -328,7 +330,7 @@ def said_of(call, capsys) -> tuple[int, str]:
     try:
         call()
     except Exception as error:
-        status = complain(error)
+        status = report_error(error)
     return status, capsys.readouterr().err
 
 
@@ -354,4 +356,4 @@ def test_failures_of_the_library_are_unexpected(tmp_path):
         json.loads("{")
     except ValueError as error:
         inner = error.with_traceback(error.__traceback__.tb_next)  # without this file
-    assert place_of_failure(inner) is None
+    assert error_location(inner) is None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from structperc.taggers import SequenceTagger
+from structperc.taggers import BaseTagger
 
 FORMER = Path(__file__).parent / "former"
 SAID = json.loads((FORMER / "said.json").read_text())  # what they said when they were saved
@@ -18,7 +18,7 @@ def labelled():
     """Name of a kind -> its tagger, and the sentences as it takes them."""
 
     def labelled(kind):
-        tagger = SequenceTagger.load(FORMER / kind)
+        tagger = BaseTagger.load(FORMER / kind)
         sentences = SAID["sentences"]
         return tagger, sentences, [0] * len(sentences) if tagger.unit == "document" else None
 
@@ -58,5 +58,5 @@ def test_saved_again_they_name_public_paths_and_keep_their_weights(kind, labelle
     assert paths(said)
     assert all(path.count(".") == 2 for path in paths(said))
     assert any(path.count(".") == 3 for path in paths(json.loads((FORMER / kind / "model.json").read_text())))
-    again = SequenceTagger.load(tmp_path / "model").state_dict()
+    again = BaseTagger.load(tmp_path / "model").state_dict()
     assert all(torch.equal(again[name], tensor) for name, tensor in tagger.state_dict().items())

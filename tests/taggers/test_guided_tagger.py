@@ -4,15 +4,15 @@ import pytest
 import torch
 from tiny import without_names
 
-from structperc.batching.sources import Synthetic
-from structperc.cli import main
-from structperc.commands.tagging import Shown, tag_file
-from structperc.data.reading import Reading
+from structperc.cli.main import main
+from structperc.cli.tag_file import Shown, tag_file
+from structperc.data.read_options import ReadOptions
+from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures, Updates
+from structperc.taggers.base import BaseTagger
 from structperc.taggers.guided_tagger import GuidedTagger
-from structperc.taggers.sequence_tagger import SequenceTagger
 from structperc.taggers.tagger import Tagger
 from structperc.training.program import run, train
 
@@ -56,7 +56,7 @@ def same(a, b):
 
 def test_fit_saves_the_averages_of_the_best_epoch(config, tmp_path):
     program = fitted(config, tmp_path / "run", "--trainer.max_epochs=1")
-    saved = SequenceTagger.load(tmp_path / "run" / "1" / "model")
+    saved = BaseTagger.load(tmp_path / "run" / "1" / "model")
     assert type(saved) is GuidedTagger
     (optimizer,) = program.trainer.optimizers
     assert isinstance(optimizer, Updates)
@@ -112,10 +112,10 @@ def test_commands_that_need_a_lattice_say_so(config, tmp_path, capsys):
     model, text = str(tmp_path / "run" / "1" / "model"), tmp_path / "text"
     text.write_text("Nothing NN\nfell VBD\n")
     capsys.readouterr()
-    tag_file(model, str(text), Reading(["word", "pos"]))
+    tag_file(model, str(text), ReadOptions(["word", "pos"]))
     assert without_names(capsys.readouterr().out).startswith("Nothing NN ")
     with pytest.raises(InputError, match="GuidedTagger knows the best labelling alone; leave out -k"):
-        tag_file(model, str(text), Reading(["word", "pos"]), shown=Shown(k=3))
+        tag_file(model, str(text), ReadOptions(["word", "pos"]), shown=Shown(k=3))
     with pytest.raises(InputError, match="this is a GuidedTagger, not a Tagger"):
         Tagger.load(model)
     assert main(["weights", model]) == 2

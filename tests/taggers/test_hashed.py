@@ -8,11 +8,11 @@ import torch
 from tiny import fit
 
 import structperc
+from structperc.analysis import explain
 from structperc.chain import KBest
-from structperc.criteria import Hinge, Likelihood, LocalAndNonlocal, Perceptron
+from structperc.criteria import CRFLoss, HingeLoss, LocalAndNonlocal, PerceptronLoss
 from structperc.data import Synthetic
 from structperc.features import FeatureExtractor
-from structperc.inspection import explain
 from structperc.light import LightTagger
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.optim import LBFGS, PassiveAggressive
@@ -30,9 +30,9 @@ def data():
 
 
 LEARNERS = {
-    "perceptron": {"criterion": Perceptron},
-    "passive-aggressive": {"criterion": partial(Hinge, 1.0), "optimizer": PassiveAggressive},
-    "likelihood": {"criterion": Likelihood, "optimizer": LBFGS},
+    "perceptron": {"criterion": PerceptronLoss},
+    "passive-aggressive": {"criterion": partial(HingeLoss, 1.0), "optimizer": PassiveAggressive},
+    "likelihood": {"criterion": CRFLoss, "optimizer": LBFGS},
     "non-local": {
         "criterion": partial(LocalAndNonlocal, C=1.0),
         "search": partial(KBest, 5),
@@ -70,7 +70,7 @@ def test_without_collisions_weights_and_labels_are_those_of_the_index(data, lear
 
 
 def test_collisions_do_no_harm_to_learning_saving_and_loading(data, tmp_path):
-    tagger = trained(data, 6, Perceptron)
+    tagger = trained(data, 6, PerceptronLoss)
     assert tagger.features.n_node_features <= 64
     tagger.save(tmp_path / "model")
     light = structperc.load(tmp_path / "model")
@@ -80,7 +80,7 @@ def test_collisions_do_no_harm_to_learning_saving_and_loading(data, tmp_path):
 
 
 def test_weights_say_how_many_features_share_their_buckets(data, tmp_path, run):
-    trained(data, 8, Perceptron).save(tmp_path / "model")
+    trained(data, 8, PerceptronLoss).save(tmp_path / "model")
     shown = run("weights", str(tmp_path / "model"), "--top", "5")
     assert re.search(r"^node features: about 1,6\d\d different ones in 256 of 256 buckets \(hash_bits: 8\)", shown)
     assert re.search(r"\[-?\d\]=\S* and \d+ more -> [BIO]", shown)

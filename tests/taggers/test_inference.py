@@ -9,10 +9,10 @@ import pytest
 import torch
 from zygote import printing, run_code
 
-from structperc.cli import main
+from structperc.cli.main import main
 from structperc.data.corpus import Corpus
-from structperc.data.segments import first_violation
 from structperc.data.synthetic import synthetic_corpus
+from structperc.data.tag_schemes import first_violation
 from structperc.errors import InputError
 from structperc.taggers.tagger import Tagger
 
@@ -31,7 +31,7 @@ model:
     class_path: structperc.features.FeatureExtractor
     init_args: {{node: [bias, {{of: [w], at: [-1, 0]}}], cutoff: 1}}
   scorer: {{class_path: structperc.scorers.SparseLinear, init_args: {{sparse_grad: {sparse}}}}}
-  criterion: {{class_path: structperc.criteria.Likelihood}}
+  criterion: {{class_path: structperc.criteria.CRFLoss}}
   search: {{class_path: structperc.chain.KBest, init_args: {{k: 1}}}}
   optimizer: {{class_path: {optimizer}, init_args: {{lr: {lr}}}}}
 """
@@ -326,5 +326,5 @@ def test_marginals_of_a_perceptron(perceptron, text):
     with pytest.raises(InputError) as error:
         perceptron.marginals(text[0])
     assert "Perceptron" in str(error.value)
-    assert "Likelihood" in str(error.value)
+    assert "CRFLoss" in str(error.value)
     assert "\n" not in str(error.value)

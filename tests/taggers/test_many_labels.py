@@ -8,8 +8,9 @@ from tiny import Sentences, make_tagger
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from structperc.chain import entropy, neighbours
-from structperc.criteria import MCE, MCEF, Hinge, Likelihood, Logistic, Margin, Perceptron
+from structperc.chain import entropy
+from structperc.chain import marginals as neighbours
+from structperc.criteria import CRFLoss, HingeLoss, Logistic, MarginLoss, MCEFLoss, MCELoss, PerceptronLoss
 
 TYPES, TOKENS = 20, 150
 
@@ -43,12 +44,12 @@ def text(n: int) -> list[list[tuple[str, str]]]:
 
 
 CRITERIA = {
-    "perceptron": Perceptron(),
-    "margin": Margin(C=1.0),
-    "hinge": Hinge(),
-    "likelihood": Likelihood(),
-    "MCE": MCE(smoothing=Logistic()),
-    "MCE-F": MCEF(),
+    "perceptron": PerceptronLoss(),
+    "margin": MarginLoss(C=1.0),
+    "hinge": HingeLoss(),
+    "likelihood": CRFLoss(),
+    "MCELoss": MCELoss(smoothing=Logistic()),
+    "MCE-F": MCEFLoss(),
 }
 
 
@@ -77,7 +78,7 @@ def test_a_step_of_training(name, data):
 
 def test_labels_and_probabilities(data, monkeypatch):
     monkeypatch.setattr(neighbours, "MOST", 0)
-    tagger = make_tagger(data, Likelihood(), k=3).eval()
+    tagger = make_tagger(data, CRFLoss(), k=3).eval()
     batch = tagger.encode(data.corpus("train"))[[0, 1]]
     L = len(tagger.labels)
     with Largest() as largest, torch.no_grad():

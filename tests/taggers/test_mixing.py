@@ -7,14 +7,14 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import ModelCheckpoint
 from tiny import Sentences, make_tagger, sentences
 
-from structperc.batching.processes import Share
-from structperc.criteria import Perceptron
+from structperc.criteria import PerceptronLoss
+from structperc.datamodules.distributed import Share
 from structperc.online import OnlineLearner
 from structperc.optim import Perceptron as Additive
-from structperc.taggers import mixing
+from structperc.taggers import sequential_learning as mixing
 from structperc.taggers import tagger as tagger_module
 from structperc.taggers.checkpoints import read_checkpoint
-from structperc.taggers.mixing import MixedLearner
+from structperc.taggers.sequential_learning import ParameterAveragingLearner
 
 BATCHES = 25
 PROCESSES = 4
@@ -45,7 +45,7 @@ class Looks(pl.Callback):
 def mixtures(monkeypatch):
     """After how many mini-batches there was a mixture."""
     learned, found = [], []
-    learn, mix = OnlineLearner.learn, MixedLearner.mix
+    learn, mix = OnlineLearner.learn, ParameterAveragingLearner.mix
 
     def mixed(self):
         if not self.mixed:
@@ -53,7 +53,7 @@ def mixtures(monkeypatch):
         mix(self)
 
     monkeypatch.setattr(OnlineLearner, "learn", lambda self, batch: learned.append(batch) or learn(self, batch))
-    monkeypatch.setattr(MixedLearner, "mix", mixed)
+    monkeypatch.setattr(ParameterAveragingLearner, "mix", mixed)
     for module in (tagger_module, mixing):
         monkeypatch.setattr(module, "share", lambda: Share(0, PROCESSES))
     return found
@@ -77,14 +77,14 @@ def test_mixtures_become_fewer_and_weights_mixed_when_looked_at(options, expecte
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
     limits = {"max_epochs": 1, "accelerator": "cpu", "default_root_dir": tmp_path, **options}
     trainer = pl.Trainer(callbacks=callbacks, enable_checkpointing=len(callbacks) > 1, **limits, **quiet)
-    trainer.fit(make_tagger(data, Perceptron(), Additive), datamodule=data)
+    trainer.fit(make_tagger(data, PerceptronLoss(), Additive), datamodule=data)
     assert mixtures == expected
     assert looks.mixed
     assert all(looks.mixed)
 
 
 def test_checkpoints_hold_what_is_mixed(mixtures, monkeypatch, tmp_path):
-    mix = MixedLearner.mix
+    mix = ParameterAveragingLearner.mix
 
     def ahead(self):  # another process has made more steps, and moved all weights
         if not self.mixed:
@@ -93,12 +93,12 @@ def test_checkpoints_hold_what_is_mixed(mixtures, monkeypatch, tmp_path):
             for p in self.optimizer.moved:
                 p.data += 1.0
 
-    monkeypatch.setattr(MixedLearner, "mix", ahead)
+    monkeypatch.setattr(ParameterAveragingLearner, "mix", ahead)
     data = Judged(sentences(BATCHES), batch_size=1)
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
     limits = {"max_epochs": 1, "accelerator": "cpu", "default_root_dir": tmp_path, "limit_val_batches": 0}
     saves = ModelCheckpoint(tmp_path, filename="{step}", every_n_train_steps=3, save_top_k=-1)
-    pl.Trainer(callbacks=[saves], **limits, **quiet).fit(make_tagger(data, Perceptron(), Additive), datamodule=data)
+    pl.Trainer(callbacks=[saves], **limits, **quiet).fit(make_tagger(data, PerceptronLoss(), Additive), datamodule=data)
     assert not {3, 6} & {*FIRST}
     saved = [read_checkpoint(tmp_path / f"step={n}.ckpt") for n in (3, 6)]
     steps = [one["optimizer_states"][0]["param_groups"][0]["steps"] for one in saved]

@@ -8,15 +8,15 @@ from huggingface_hub import ModelCard
 from tiny import Sentences, make_tagger, sentences, without_names
 
 from structperc.chain import KBest
-from structperc.cli import main
-from structperc.criteria import Perceptron
+from structperc.cli.main import main
+from structperc.criteria import PerceptronLoss
 from structperc.taggers import Tagger
-from structperc.taggers.model_card import LARGEST, code, fenced, foreign_modules, published
+from structperc.taggers.hub import LARGEST, code, code_block, foreign_modules, hub_card
 
 
 @pytest.fixture
 def saved(tmp_path):
-    make_tagger(Sentences(sentences(8)), Perceptron(), KBest(1)).save(tmp_path / "model")
+    make_tagger(Sentences(sentences(8)), PerceptronLoss(), KBest(1)).save(tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -54,7 +54,7 @@ def test_a_trained_model_tells_data_scores_and_configuration(trained):
     assert "| train | `embedded corpus (train)` | 20 |" in text
     assert "--trainer.max_epochs=2" in text
     assert re.search(r"\| test, type \|.*\n.*\n\| `LOC` \|", text)
-    assert "class_path: structperc.criteria.Perceptron" in text
+    assert "class_path: structperc.criteria.PerceptronLoss" in text
     assert "2 epochs, of which number" in text
 
 
@@ -85,7 +85,7 @@ def test_modules_that_are_not_of_this_library():
 
 def test_a_card_from_elsewhere_without_marks_stays():
     text = "---\nlicense: mit\n---\n# mine\n"
-    assert published(text, {"class": "structperc.taggers.Tagger"}, "me/x", None, []) == text
+    assert hub_card(text, {"class": "structperc.taggers.Tagger"}, "me/x", None, []) == text
 
 
 @pytest.mark.parametrize("text", ["a|b", "`", "``a", "a\nb", "<b>"])
@@ -96,5 +96,5 @@ def test_labels_of_any_letters_stay_in_their_cell(text):
 
 
 def test_a_block_ends_where_it_should():
-    ticks, *_ = fenced("a\n````\nb", "yaml").partition("yaml")
+    ticks, *_ = code_block("a\n````\nb", "yaml").partition("yaml")
     assert ticks == "`````"

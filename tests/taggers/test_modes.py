@@ -9,13 +9,13 @@ import torch
 from tiny import Sentences, sentences, without_names
 from torch import nn
 
-from structperc.batching.sources import Synthetic
 from structperc.chain import KBest
-from structperc.cli import main
-from structperc.criteria import Likelihood
+from structperc.cli.main import main
+from structperc.criteria import CRFLoss
+from structperc.datamodules.sources import Synthetic
 from structperc.encoders import BiLSTM, WordEmbedding
 from structperc.scorers import Neural
-from structperc.taggers.modes import evaluating
+from structperc.taggers.base import evaluation_mode
 from structperc.taggers.tagger import Tagger
 from structperc.training.report import label_split
 
@@ -29,7 +29,7 @@ def test_parts_are_as_they_were_afterwards_even_when_something_fails():
     before = [part.training for part in module.modules()]
 
     def fails():
-        with evaluating(module):
+        with evaluation_mode(module):
             assert not any(part.training for part in module.modules())
             raise KeyError
 
@@ -43,8 +43,8 @@ def tagger():
     """In training mode, with much dropout."""
     torch.manual_seed(0)
     encoder = BiLSTM([WordEmbedding(8, cutoff=1)], hidden=8, dropout=0.8)
-    made = Tagger(None, Neural(encoder), Likelihood(), KBest(1), torch.optim.Adam)
-    made.learn_sizes(Sentences(sentences(12)))
+    made = Tagger(None, Neural(encoder), CRFLoss(), KBest(1), torch.optim.Adam)
+    made.build_vocabulary(Sentences(sentences(12)))
     for p in made.parameters():
         nn.init.normal_(p)
     return made.train()

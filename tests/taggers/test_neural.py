@@ -9,7 +9,16 @@ from torch import nn
 from torchcrf import CRF
 
 from structperc.chain import KBest, viterbi
-from structperc.criteria import MCE, MCEF, Hinge, Likelihood, LocalAndNonlocal, LocalLikelihood, Margin, TokenLikelihood
+from structperc.criteria import (
+    CRFLoss,
+    HingeLoss,
+    LocalAndNonlocal,
+    MarginLoss,
+    MCEFLoss,
+    MCELoss,
+    MEMMLoss,
+    TokenCrossEntropyLoss,
+)
 from structperc.data.corpus import Corpus
 from structperc.encoders import BiLSTM, CharCNN, WordEmbedding
 from structperc.features import FeatureExtractor
@@ -33,7 +42,7 @@ def neural_tagger(criterion, *, scorer=None, k=2, seed=0, scheme="IOB2", **optio
     torch.manual_seed(seed)
     tagger = Tagger(None, scorer or Neural(bilstm()), criterion, KBest(k), torch.optim.Adam, **options)
     source = data(scheme=scheme)
-    tagger.learn_sizes(source)
+    tagger.build_vocabulary(source)
     for p in tagger.parameters():
         nn.init.normal_(p, std=0.3)
     return tagger.eval()
@@ -45,20 +54,20 @@ def batch(tagger, rows=None):
 
 
 CRITERIA = [
-    Likelihood(),
-    LocalLikelihood(),
-    TokenLikelihood(),
-    Margin(1.0),
-    Hinge(),
-    MCE(),
-    MCEF(),
+    CRFLoss(),
+    MEMMLoss(),
+    TokenCrossEntropyLoss(),
+    MarginLoss(1.0),
+    HingeLoss(),
+    MCELoss(),
+    MCEFLoss(),
     LocalAndNonlocal(1.0),
 ]
 
 
 def objective(criterion, scored):
     """What steps lower; the losses of MCE-F are made for their gradient."""
-    if isinstance(criterion, MCEF):
+    if isinstance(criterion, MCEFLoss):
         return float(criterion.objective(criterion.counts(scored).double().sum(0)))
     return float(criterion(scored).sum())
 
@@ -80,7 +89,7 @@ def test_steps_along_the_gradient_of_every_criterion_lower_it(criterion):
 
 
 def test_gradients_are_those_of_finite_differences():
-    tagger = neural_tagger(Likelihood()).double()
+    tagger = neural_tagger(CRFLoss()).double()
     given, p = batch(tagger), tagger.scorer.encoder.inputs[1].filters.weight
 
     def loss():
@@ -111,7 +120,7 @@ def peer(tagger):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_loss_gradient_and_paths_are_those_of_pytorch_crf(seed):
-    tagger = neural_tagger(Likelihood(), seed=seed, scheme="none")
+    tagger = neural_tagger(CRFLoss(), seed=seed, scheme="none")
     given, crf = batch(tagger), peer(tagger)
     emissions = tagger.scorer.head(tagger.scorer.encoder(given))
     mask = torch.arange(emissions.shape[1]) < given.lengths[:, None]
@@ -128,7 +137,7 @@ def test_loss_gradient_and_paths_are_those_of_pytorch_crf(seed):
 
 
 def test_decoding_does_not_depend_on_the_rest_of_the_batch():
-    tagger = neural_tagger(Likelihood())
+    tagger = neural_tagger(CRFLoss())
     _, whole = viterbi(tagger(batch(tagger)))
     for row in range(len(MADE)):
         _, alone = viterbi(tagger(batch(tagger, [row])))
@@ -139,8 +148,8 @@ def test_decoding_does_not_depend_on_the_rest_of_the_batch():
 def test_saved_models_label_as_before(tmp_path, sparse):
     scorer = Sum([SparseLinear(sparse_grad=False), Neural(bilstm(0.5), transitions=False)]) if sparse else None
     features = FeatureExtractor(["bias"], progress=False) if sparse else None
-    tagger = Tagger(features, scorer or Neural(bilstm(0.5)), Likelihood(), KBest(1), torch.optim.Adam)
-    tagger.learn_sizes(data())
+    tagger = Tagger(features, scorer or Neural(bilstm(0.5)), CRFLoss(), KBest(1), torch.optim.Adam)
+    tagger.build_vocabulary(data())
     for p in tagger.parameters():
         nn.init.normal_(p)
     tagger.eval().save(tmp_path / "model")
@@ -153,11 +162,11 @@ def test_saved_models_label_as_before(tmp_path, sparse):
 
 
 def test_training_starts_from_a_saved_neural_model(tmp_path):
-    saved = neural_tagger(Likelihood())
+    saved = neural_tagger(CRFLoss())
     saved.save(tmp_path / "model")
-    tagger = Tagger(None, Neural(bilstm()), MCEF(), KBest(2), torch.optim.Adam, init_from=str(tmp_path / "model"))
+    tagger = Tagger(None, Neural(bilstm()), MCEFLoss(), KBest(2), torch.optim.Adam, init_from=str(tmp_path / "model"))
     tagger.unit = "sentence"
-    tagger.learn_sizes(data())
+    tagger.build_vocabulary(data())
     given = batch(saved)
     torch.testing.assert_close(tagger.eval()(given).unary, saved(given).unary, rtol=0, atol=0)
 
@@ -178,7 +187,7 @@ def test_nonlocal_features_re_score_neural_candidates():
 
 
 def test_labels_of_the_softmax_head_are_decided_token_by_token():
-    tagger = neural_tagger(TokenLikelihood(), scorer=Neural(bilstm(), transitions=False), k=1)
+    tagger = neural_tagger(TokenCrossEntropyLoss(), scorer=Neural(bilstm(), transitions=False), k=1)
     given = batch(tagger)
     scores = tagger.scorer(given).unary.clone()
     scores[:, 0, [i for i, name in enumerate(tagger.labels.names) if name.startswith("I-")]] = -torch.inf

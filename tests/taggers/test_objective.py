@@ -4,11 +4,11 @@ import pytest
 import torch
 from tiny import EDGE, ExplodesInBatches, Loops, Sentences, fit, make_tagger, sentences, weights_of, whole
 
-from structperc.batching.encoded import FixedBatches
-from structperc.criteria import MCE, MCEF, Likelihood, Prior
-from structperc.criteria.measures import SoftMax
+from structperc.criteria import CRFLoss, MCEFLoss, MCELoss, Prior
+from structperc.criteria.misclassification import SoftMax
+from structperc.datamodules.encoded import PrecomputedBatches
 from structperc.errors import InputError
-from structperc.optim import GPD, LBFGS, OWLQN, Diverged, Learner, Phases
+from structperc.optim import GPD, LBFGS, OWLQN, Diverged, Phases, TrainingProtocol
 
 C = 3.0
 
@@ -33,13 +33,13 @@ class Steps(torch.optim.Optimizer):
         return value
 
 
-class WholeSteps(Steps, Learner):
+class WholeSteps(Steps, TrainingProtocol):
     full_batch = True
 
 
 class ThreeSteps(WholeSteps):
     @property
-    def finished(self):
+    def stop_reason(self):
         return "that was enough" if len(self.seen) >= 3 else None
 
 
@@ -50,10 +50,10 @@ def make_data(n=11, **options):
 def naive(tagger, data, weights, which=None):
     """The criterion's part of the objective; weights (float64, with gradients) -> scalar."""
     rows, criterion = data.encoded("train"), tagger.criterion
-    if isinstance(criterion, Likelihood):
+    if isinstance(criterion, CRFLoss):
         return Loops(tagger, rows)(weights, which)
     scored = whole(tagger, rows, weights, which)
-    if isinstance(criterion, MCEF):
+    if isinstance(criterion, MCEFLoss):
         return criterion.objective(criterion.counts(scored).sum(0))
     return criterion(scored).sum()
 
@@ -81,10 +81,10 @@ def leaves(step):
 
 
 CRITERIA = {
-    "likelihood": (Likelihood, 2),
-    "mce": (MCE, 2),
-    "soft mce": (lambda: MCE(SoftMax(psi=2.0)), 1),
-    "mce_f": (MCEF, 2),
+    "likelihood": (CRFLoss, 2),
+    "mce": (MCELoss, 2),
+    "soft mce": (lambda: MCELoss(SoftMax(psi=2.0)), 1),
+    "mce_f": (MCEFLoss, 2),
 }
 
 
@@ -131,10 +131,10 @@ def test_the_objective_does_not_depend_on_the_mini_batches(name, size):
 
 def test_totals_are_those_of_the_batches_that_an_epoch_sees():
     data = make_data(shuffle=False)
-    tagger = make_tagger(data, MCEF(), WholeSteps)
+    tagger = make_tagger(data, MCEFLoss(), WholeSteps)
     (step,) = fit(tagger, data, 1, limit_train_batches=2).optimizers[0].seen
     weights = leaves(step)
-    which = torch.cat([batch.rows for batch in FixedBatches(data.encoded("train"), 4).batches[:2]]).tolist()
+    which = torch.cat([batch.rows for batch in PrecomputedBatches(data.encoded("train"), 4).batches[:2]]).tolist()
     assert len(which) == 8
     assert_objective(step, naive(tagger, data, weights, which), weights)
 
@@ -142,13 +142,13 @@ def test_totals_are_those_of_the_batches_that_an_epoch_sees():
 def test_a_gradient_divided_by_the_trainer_is_refused():
     data = make_data()
     with pytest.raises(InputError, match=r"trainer\.accumulate_grad_batches must be 1"):
-        fit(make_tagger(data, Likelihood(), WholeSteps), data, 1, accumulate_grad_batches=2)
+        fit(make_tagger(data, CRFLoss(), WholeSteps), data, 1, accumulate_grad_batches=2)
 
 
 def test_training_ends_when_the_optimizer_says_so(caplog):
     data = make_data()
     with caplog.at_level("INFO", logger="pytorch_lightning.structperc"):
-        trainer = fit(make_tagger(data, Likelihood(), ThreeSteps), data, 9)
+        trainer = fit(make_tagger(data, CRFLoss(), ThreeSteps), data, 9)
     assert trainer.current_epoch == len(trainer.optimizers[0].seen) == 3
     assert "epoch 3: that was enough" in caplog.messages
 
@@ -158,10 +158,10 @@ def test_training_ends_when_the_optimizer_says_so(caplog):
 
 def test_mini_batches_have_their_share_of_the_prior():
     data, prior = make_data(shuffle=False), Prior(C)
-    tagger = make_tagger(data, Likelihood(), Steps, edge=EDGE, prior=prior)
+    tagger = make_tagger(data, CRFLoss(), Steps, edge=EDGE, prior=prior)
     trainer = fit(tagger, data, 1)
     seen = trainer.optimizers[0].seen
-    rows = [batch.rows.tolist() for batch in FixedBatches(data.encoded("train"), 4).batches]
+    rows = [batch.rows.tolist() for batch in PrecomputedBatches(data.encoded("train"), 4).batches]
     assert [len(which) for which in rows] == [4, 4, 3]
     for step, which in zip(seen, rows, strict=True):
         weights = leaves(step)
@@ -174,7 +174,7 @@ def test_mini_batches_have_their_share_of_the_prior():
 
 def test_sparse_gradients_with_a_prior():
     data, prior = make_data(shuffle=False, batch_size=100), Prior(C)
-    tagger = make_tagger(data, Likelihood(), Steps, sparse_grad=True, prior=prior)
+    tagger = make_tagger(data, CRFLoss(), Steps, sparse_grad=True, prior=prior)
     (step,) = fit(tagger, data, 1).optimizers[0].seen
     weights = leaves(step)
     assert_objective(step, naive(tagger, data, weights) + penalty(weights, prior), weights)
@@ -183,7 +183,7 @@ def test_sparse_gradients_with_a_prior():
 def test_mini_batches_of_a_corpus_criterion():
     """One batch that is the corpus, and no memory: its estimates are the totals, and the gradient is exact."""
     data = make_data(batch_size=100)
-    tagger = make_tagger(data, MCEF(memory=0.0), Steps)
+    tagger = make_tagger(data, MCEFLoss(memory=0.0), Steps)
     (step,) = fit(tagger, data, 1).optimizers[0].seen
     weights = leaves(step)
     assert_gradients(step[2], naive(tagger, data, weights), weights)
@@ -192,10 +192,10 @@ def test_mini_batches_of_a_corpus_criterion():
 def test_estimates_of_totals_are_scaled_to_the_corpus():
     """With the last mini-batch alone: rates at 11 / 3 of its counts."""
     data = make_data(shuffle=False)
-    tagger = make_tagger(data, MCEF(memory=0.0), Steps)
+    tagger = make_tagger(data, MCEFLoss(memory=0.0), Steps)
     step = fit(tagger, data, 1).optimizers[0].seen[-1]
     weights = leaves(step)
-    which = FixedBatches(data.encoded("train"), 4).batches[-1].rows.tolist()
+    which = PrecomputedBatches(data.encoded("train"), 4).batches[-1].rows.tolist()
     counts = tagger.criterion.counts(whole(tagger, data.encoded("train"), weights, which)).sum(0)
     totals = (counts.detach() * 11 / len(which)).requires_grad_()
     rates = torch.autograd.grad(tagger.criterion.objective(totals), totals)[0]
@@ -205,7 +205,7 @@ def test_estimates_of_totals_are_scaled_to_the_corpus():
 
 def test_phases_change_from_mini_batches_to_the_corpus():
     data, prior = make_data(), Prior(C)
-    tagger = make_tagger(data, MCEF(), lambda p: Phases(p, lambda q: Steps(q, lr=0.1), 2, WholeSteps), prior=prior)
+    tagger = make_tagger(data, MCEFLoss(), lambda p: Phases(p, lambda q: Steps(q, lr=0.1), 2, WholeSteps), prior=prior)
     first, then = fit(tagger, data, 4).optimizers[0].optimizers
     assert (len(first.seen), len(then.seen)) == (6, 2)
     for step in then.seen:
@@ -215,7 +215,7 @@ def test_phases_change_from_mini_batches_to_the_corpus():
 
 def test_a_step_outside_of_a_trainer_has_the_whole_prior():
     data, prior = make_data(), Prior(C)
-    tagger = make_tagger(data, Likelihood(), prior=prior)
+    tagger = make_tagger(data, CRFLoss(), prior=prior)
     data.encode(tagger.encode, "fit")
     tagger.on_train_epoch_start()
     value = tagger.training_step(data.encoded("train")[list(range(11))])
@@ -230,7 +230,7 @@ def test_a_step_outside_of_a_trainer_has_the_whole_prior():
 def test_divergence_names_the_epoch_and_what_to_change(at, message):
     """The third step is the last one of the first epoch: it must not end as if it had been good."""
     data = make_data()
-    tagger = make_tagger(data, Likelihood(), lambda p: ExplodesInBatches(p, lr=0.1, at=at))
+    tagger = make_tagger(data, CRFLoss(), lambda p: ExplodesInBatches(p, lr=0.1, at=at))
     with pytest.raises(Diverged, match=f"^epoch 1: {message}: take another optimizer$"):
         fit(tagger, data, 2)
 
@@ -238,7 +238,7 @@ def test_divergence_names_the_epoch_and_what_to_change(at, message):
 def test_advice_for_optimizers_that_give_none():
     data = make_data()
     with pytest.raises(Diverged, match=r"^epoch 1: .*set a smaller lr of the optimizer$"):
-        fit(make_tagger(data, Likelihood(), lambda p: torch.optim.SGD(p, 1e38)), data, 1)
+        fit(make_tagger(data, CRFLoss(), lambda p: torch.optim.SGD(p, 1e38)), data, 1)
 
 
 @pytest.mark.parametrize(
@@ -251,10 +251,10 @@ def test_advice_for_optimizers_that_give_none():
 def test_a_prior_with_kinks_is_owlqns_own(optimizer, message):
     data = make_data()
     with pytest.raises(InputError, match=f"^model.prior.phi is 1, {message}$"):
-        fit(make_tagger(data, Likelihood(), optimizer, prior=Prior(1.0, 1)), data, 1)
+        fit(make_tagger(data, CRFLoss(), optimizer, prior=Prior(1.0, 1)), data, 1)
 
 
 def test_an_infinite_prior_is_a_divergence():
     data = make_data()
     with pytest.raises(Diverged, match=r"^epoch [12]: the "):
-        fit(make_tagger(data, Likelihood(), lambda p: GPD(p, 1e25, 1e9), prior=Prior(1e-8)), data, 3)
+        fit(make_tagger(data, CRFLoss(), lambda p: GPD(p, 1e25, 1e9), prior=Prior(1e-8)), data, 3)

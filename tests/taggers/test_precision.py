@@ -21,17 +21,17 @@ from structperc.chain import (
     viterbi,
 )
 from structperc.criteria import (
-    MCE,
-    MCEF,
-    Exponential,
-    Hinge,
-    Likelihood,
+    CRFLoss,
+    ExponentialLoss,
+    HingeLoss,
     LocalAndNonlocal,
-    LocalLikelihood,
-    Margin,
-    Perceptron,
+    MarginLoss,
+    MCEFLoss,
+    MCELoss,
+    MEMMLoss,
+    PerceptronLoss,
 )
-from structperc.criteria.measures import SoftMax
+from structperc.criteria.misclassification import SoftMax
 from structperc.data.labels import LabelSet
 from structperc.features import FeatureExtractor
 from structperc.optim import QuickProp
@@ -40,16 +40,16 @@ from structperc.structures import Lattice
 from structperc.taggers.tagger import Tagger
 
 CRITERIA = {
-    "perceptron": Perceptron,
-    "margin": lambda: Margin(1000.0),
-    "hinge": lambda: Hinge(0.1),
-    "exponential": Exponential,
+    "perceptron": PerceptronLoss,
+    "margin": lambda: MarginLoss(1000.0),
+    "hinge": lambda: HingeLoss(0.1),
+    "exponential": ExponentialLoss,
     "local and non-local": lambda: LocalAndNonlocal(1000.0),
-    "likelihood": Likelihood,
-    "local likelihood": LocalLikelihood,
-    "mce": MCE,
-    "soft mce": lambda: MCE(SoftMax(psi=2.0)),
-    "mce-f": MCEF,
+    "likelihood": CRFLoss,
+    "local likelihood": MEMMLoss,
+    "mce": MCELoss,
+    "soft mce": lambda: MCELoss(SoftMax(psi=2.0)),
+    "mce-f": MCEFLoss,
 }
 
 
@@ -156,7 +156,7 @@ class Totals(pl.Callback):
 
 
 def test_totals_of_the_corpus_are_those_of_the_scores_that_training_sees():
-    tagger, data = tagger_of(MCEF())
+    tagger, data = tagger_of(MCEFLoss())
     tagger.optimizer, tagger.whole = lambda p: QuickProp(p, lr=1e-3), data.encoded("train")[list(range(9))]
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
     limits = {"max_epochs": 1, "accelerator": "cpu", "precision": "bf16-mixed", "enable_model_summary": False}
@@ -238,7 +238,7 @@ def test_constraints_make_half_precision_full():
 def test_a_model_of_half_precision_weights_has_a_full_lattice():
     """Whole models in half precision, as trainer.precision bf16-true makes them."""
     data = Sentences(sentences(5), batch_size=4)
-    tagger = make_tagger(data, Likelihood(), edge=EDGE)
+    tagger = make_tagger(data, CRFLoss(), edge=EDGE)
     data.encode(tagger.encode, "fit")
     batch = data.encoded("train")[[0, 1, 2]]
     full = tagger(batch)

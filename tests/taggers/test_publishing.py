@@ -12,10 +12,11 @@ from huggingface_hub import HfApi, ModelCard
 from tiny import Sentences, make_tagger, sentences
 
 from structperc.chain import KBest
-from structperc.criteria import Perceptron
+from structperc.criteria import PerceptronLoss
 from structperc.errors import InputError
-from structperc.taggers import Tagger, publishing
-from structperc.taggers.publishing import push_folder
+from structperc.taggers import Tagger
+from structperc.taggers import hub as publishing
+from structperc.taggers.hub import push_folder
 
 FILES = {"README.md", "model.json", "model.safetensors"}
 
@@ -75,7 +76,7 @@ def hub(monkeypatch):
 
 @pytest.fixture
 def saved(tmp_path):
-    tagger = make_tagger(Sentences(sentences(8)), Perceptron(), KBest(1))
+    tagger = make_tagger(Sentences(sentences(8)), PerceptronLoss(), KBest(1))
     tagger.save(tmp_path / "saved")
     return tmp_path / "saved"
 

@@ -9,10 +9,10 @@ import pytest
 import torch
 from nested import assert_same
 
-from structperc.batching.processes import Share
-from structperc.cli import main
-from structperc.taggers import random_states
-from structperc.taggers.random_states import KEY, RandomStates, restore, states
+from structperc.cli.main import main
+from structperc.datamodules.distributed import Share
+from structperc.taggers import callbacks as random_states
+from structperc.taggers.callbacks import KEY, RandomStateCheckpoint, random_state, restore_random_state
 
 NEURAL = """
 trainer: {gradient_clip_val: 5}
@@ -32,7 +32,7 @@ model:
               - {class_path: structperc.encoders.CharCNN, init_args: {width: 4, characters: 4, dropout: 0.2}}
             hidden: 6
             dropout: 0.5
-    criterion: {class_path: structperc.criteria.Likelihood}
+    criterion: {class_path: structperc.criteria.CRFLoss}
     optimizer: {class_path: torch.optim.Adam, init_args: {lr: 0.01}}
 checkpoint: {monitor: epoch, mode: min}
 """
@@ -85,9 +85,9 @@ def test_resumed_within_an_epoch_dropout_draws_what_it_would_have_drawn(neural):
 
 
 def test_also_from_an_epoch_that_is_the_best_where_validation_is_rarer_than_epochs(neural):
-    settled = "--trainer.callbacks=[{class_path: structperc.training.StopWhenSettled}]"
+    settled = "--trainer.callbacks=[{class_path: structperc.training.StopWhenConverged}]"
     rare = ["--trainer.check_val_every_n_epoch=2", "--checkpoint.mode=max", settled]
-    rare += ["--model.criterion=structperc.criteria.Perceptron", "--model.search.k=1"]
+    rare += ["--model.criterion=structperc.criteria.PerceptronLoss", "--model.search.k=1"]
     neural(3, *rare)
     neural(2, *rare)
     best = neural.root / "2" / "checkpoints" / "best.ckpt"
@@ -95,12 +95,12 @@ def test_also_from_an_epoch_that_is_the_best_where_validation_is_rarer_than_epoc
     neural(3, f"--ckpt_path={best}", *rare)
     resumed, whole = checkpoint(neural.root / "2"), checkpoint(neural.root / "1")
     assert_same_training(resumed, whole)
-    assert_same(resumed["callbacks"]["StopWhenSettled"], whole["callbacks"]["StopWhenSettled"])
+    assert_same(resumed["callbacks"]["StopWhenConverged"], whole["callbacks"]["StopWhenConverged"])
 
 
 def test_corpus_level_criteria_that_look_at_the_corpus_before_an_epoch(neural):
     """Dropout draws before the first mini-batch, too."""
-    options = ["--model.criterion=structperc.criteria.MCEF", "--model.search.k=2", "--data.shuffle=false"]
+    options = ["--model.criterion=structperc.criteria.MCEFLoss", "--model.search.k=2", "--data.shuffle=false"]
     options += ["--model.optimizer=structperc.optim.QuickProp", "--model.optimizer.lr=0.1"]
     options += ["--trainer.gradient_clip_val=null"]
     neural(3, *options)
@@ -139,10 +139,10 @@ def draws():
 
 def test_all_generators_go_on_from_what_a_file_holds(tmp_path):
     np.random.normal(), random.gauss()  # each keeps a second number for the next call
-    torch.save(states(CPU), tmp_path / "states")
+    torch.save(random_state(CPU), tmp_path / "random_state")
     expected = draws()
     draws()
-    restore(torch.load(tmp_path / "states", weights_only=True), CPU)
+    restore_random_state(torch.load(tmp_path / "random_state", weights_only=True), CPU)
     assert draws() == expected
 
 
@@ -157,12 +157,12 @@ def test_states_of_a_device_are_for_devices_of_its_kind(monkeypatch):
             put.append(state)
 
     monkeypatch.setattr(torch, "get_device_module", lambda given: {device: Module()}[given])
-    saved = states(device)
-    restore(saved, CPU)
+    saved = random_state(device)
+    restore_random_state(saved, CPU)
     assert put == []
-    restore(saved, device)
+    restore_random_state(saved, device)
     assert put == [saved["cuda"]]
-    restore(states(CPU), device)
+    restore_random_state(random_state(CPU), device)
     assert len(put) == 1
 
 
@@ -176,14 +176,14 @@ def test_each_process_takes_up_its_own(monkeypatch, caplog):
     monkeypatch.setattr(random_states, "share", lambda: process["share"])
     saved, drawn = [], []
     for _ in range(2):
-        saved.append(states(CPU))
+        saved.append(random_state(CPU))
         drawn.append(draws())
     for number in (1, 0):
         process["share"] = Share(number, 2)
-        callback = RandomStates()
+        callback = RandomStateCheckpoint()
         callback.on_load_checkpoint(Trainer, None, {KEY: saved})
         callback.on_train_epoch_start(Trainer, None)
         assert draws() == drawn[number]
     process["share"] = Share(0, 3)
-    RandomStates().on_load_checkpoint(Trainer, None, {KEY: saved})
+    RandomStateCheckpoint().on_load_checkpoint(Trainer, None, {KEY: saved})
     assert "random states of 2 processes" in caplog.text

@@ -10,7 +10,7 @@ from pytorch_lightning.callbacks import EMAWeightAveraging, StochasticWeightAver
 from tiny import Sentences, fit, make_tagger, sentences
 from torch.optim import lr_scheduler as torchs
 
-from structperc.criteria import Likelihood, Perceptron
+from structperc.criteria import CRFLoss, PerceptronLoss
 from structperc.errors import InputError
 from structperc.optim import LBFGS, InverseTime, PassiveAggressive, Phases, WarmupDecay
 from structperc.optim import Perceptron as PerceptronSteps
@@ -39,7 +39,7 @@ def small():
 
 def trained(schedule, optimizer=Watched, criterion=None, epochs=EPOCHS, **options):
     data = small()
-    tagger = make_tagger(data, criterion or Likelihood(), optimizer, lr_scheduler=schedule)
+    tagger = make_tagger(data, criterion or CRFLoss(), optimizer, lr_scheduler=schedule)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*lr_scheduler")  # about the order of steps
         return tagger, fit(tagger, data, epochs, **options)
@@ -126,7 +126,7 @@ def test_online_learners_take_the_rate_of_the_epoch(average):
         trained(
             lambda o: torchs.StepLR(o, 1, gamma=0.0),
             lambda p: PerceptronSteps(p, average=average),
-            Perceptron(),
+            PerceptronLoss(),
             epochs,
         )
         for epochs in (1, 4)
@@ -134,7 +134,7 @@ def test_online_learners_take_the_rate_of_the_epoch(average):
     assert four[0].online is not None
     assert_same([*one[0].parameters()], [*four[0].parameters()])
     assert four[1].optimizers[0].param_groups[0]["steps"] == 4 * 6
-    free, _ = trained(None, lambda p: PerceptronSteps(p, average=average), Perceptron())
+    free, _ = trained(None, lambda p: PerceptronSteps(p, average=average), PerceptronLoss())
     assert not torch.equal(free.scorer.node, four[0].scorer.node)
 
 
@@ -172,7 +172,7 @@ def test_lightnings_averages_are_refused(callback):
 def test_first_models_are_kept_by_their_schedule():
     data, made = small(), set()
     for schedule in (None, InverseTime, lambda o: InverseTime(o, 0.1)):
-        made.add(fingerprint(make_tagger(data, Likelihood(), Watched, lr_scheduler=schedule), data, [], {}))
+        made.add(fingerprint(make_tagger(data, CRFLoss(), Watched, lr_scheduler=schedule), data, [], {}))
     assert len(made) == 3
 
 

@@ -9,7 +9,7 @@ from safetensors.numpy import load_file
 
 import structperc
 from structperc.chain import KBest
-from structperc.criteria import Perceptron
+from structperc.criteria import PerceptronLoss
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.encoders import Window, WordEmbedding
@@ -19,8 +19,8 @@ from structperc.light import LightTagger
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.scorers import Neural, SparseLinear
 from structperc.taggers import Tagger
-from structperc.taggers.narrow_tables import narrowed, widened
-from structperc.taggers.pruning import pruned
+from structperc.taggers.model_format import dequantize_tables, quantize_tables
+from structperc.taggers.pruning import prune
 
 NODE = ["bias", {"of": ["w", "s2"], "at": [-1, 0, 1]}, "w[-1]|w[0]"]
 KINDS = {
@@ -48,7 +48,7 @@ def corpus(seed, count=30):
 def tagger_of(kind, **more):
     features = FeatureExtractor(NODE, **{"cutoff": 1, "progress": False, **KINDS[kind]})
     features.fit(corpus(0))
-    tagger = Tagger(features, SparseLinear(), Perceptron(), KBest(2), **more)
+    tagger = Tagger(features, SparseLinear(), PerceptronLoss(), KBest(2), **more)
     tagger.allocate(LabelSet.from_corpus(["O", "B-PER", "B-LOC"], "IOB2"))
     draw = torch.Generator().manual_seed(1)
     with torch.no_grad():
@@ -61,7 +61,7 @@ def tagger_of(kind, **more):
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_features_of_weight_zero_a_model_labels_just_as_before(kind, tmp_path):
     tagger = tagger_of(kind)
-    small = pruned(tagger)
+    small = prune(tagger)
     assert small.features.n_node_features < tagger.features.n_node_features
     assert small.features.shared == tagger.features.shared
     small.save(tmp_path / "model")
@@ -73,7 +73,7 @@ def test_without_features_of_weight_zero_a_model_labels_just_as_before(kind, tmp
 @pytest.mark.parametrize("kind", ["indexed", "hashed"])
 def test_just_the_features_with_weights_are_kept_under_their_names(kind):
     tagger = tagger_of(kind)
-    small = pruned(tagger)
+    small = prune(tagger)
     for name in ("node", "edge"):
         table = getattr(tagger.scorer, name)
         rows = table.any(1)
@@ -84,7 +84,7 @@ def test_just_the_features_with_weights_are_kept_under_their_names(kind):
 
 def test_small_weights_count_as_zero():
     tagger = tagger_of("indexed")
-    small = pruned(tagger, 0.5)
+    small = prune(tagger, 0.5)
     node = tagger.scorer.node
     wanted = torch.where(node.abs() < 0.5, 0.0, node)
     assert torch.equal(small.scorer.node, wanted[wanted.any(1)])
@@ -94,7 +94,7 @@ def test_small_weights_count_as_zero():
 def test_edges_without_weights_are_gone(tmp_path):
     tagger = tagger_of("indexed")
     tagger.scorer.edge.data.zero_()
-    small = pruned(tagger)
+    small = prune(tagger)
     assert small.scorer.edge is None
     small.save(tmp_path / "model")
     assert structperc.load(tmp_path / "model").label(corpus(5)) == tagger.label(corpus(5))
@@ -104,19 +104,19 @@ def test_other_weights_stay():
     tagger = tagger_of("indexed", nonlocal_features=[PhraseConsistency()])
     weight = tagger.nonlocal_features[0].weight
     weight.data[:] = torch.tensor([1.0, -0.25, 0.0])
-    assert torch.equal(pruned(tagger).nonlocal_features[0].weight, weight)
+    assert torch.equal(prune(tagger).nonlocal_features[0].weight, weight)
 
 
 @pytest.mark.parametrize(("below", "message"), [(-1.0, "must be >= 0"), (1e9, "no feature has such a weight")])
 def test_what_cannot_be_pruned_is_said(below, message):
     with pytest.raises(InputError, match=message):
-        pruned(tagger_of("indexed"), below)
+        prune(tagger_of("indexed"), below)
 
 
 def test_only_weights_of_features_can_be_pruned():
-    tagger = Tagger(None, Neural(Window([WordEmbedding(4)])), Perceptron(), KBest(2))
+    tagger = Tagger(None, Neural(Window([WordEmbedding(4)])), PerceptronLoss(), KBest(2))
     with pytest.raises(InputError, match="only SparseLinear can be pruned"):
-        pruned(tagger)
+        prune(tagger)
 
 
 @pytest.mark.parametrize("width", ["float16", "int8"])
@@ -142,9 +142,9 @@ def test_narrow_tables_are_wide_again_when_they_are_loaded(kind, width, tmp_path
 def test_rows_of_zeros_are_not_in_the_file_and_there_again(width):
     table = np.zeros((50, 3), np.float32)
     table[[4, 7, 49]] = [[0, 127, -1], [0, 0, 0], [-5, 0, 127]]
-    arrays, tables = narrowed({"scorer.node": table}, width)
+    arrays, tables = quantize_tables({"scorer.node": table}, width)
     assert arrays["scorer.node"].shape == (2, 3)
-    found = widened({"tables": tables}, {**arrays, "other": np.ones(1)})
+    found = dequantize_tables({"tables": tables}, {**arrays, "other": np.ones(1)})
     assert found.keys() == {"scorer.node", "other"}
     assert found["scorer.node"].dtype == np.float32
     assert np.array_equal(found["scorer.node"], table)
@@ -152,11 +152,11 @@ def test_rows_of_zeros_are_not_in_the_file_and_there_again(width):
 
 def test_a_table_without_rows_of_zeros_stays_as_it_is():
     table = np.ones((5, 3), np.float32)
-    arrays, tables = narrowed({"scorer.node": table}, "float32")
+    arrays, tables = quantize_tables({"scorer.node": table}, "float32")
     assert (arrays["scorer.node"] is table, len(arrays), tables) == (True, 1, {})
-    arrays, tables = narrowed({"scorer.node": table}, "float16")
+    arrays, tables = quantize_tables({"scorer.node": table}, "float16")
     assert arrays.keys() == {"scorer.node"}
-    assert np.array_equal(widened({"tables": tables}, arrays)["scorer.node"], table)
+    assert np.array_equal(dequantize_tables({"tables": tables}, arrays)["scorer.node"], table)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -195,7 +195,7 @@ def test_tables_that_are_not_what_they_say_are_refused(entry, rows, message):
     if rows is not None:
         arrays["scorer.node.rows"] = np.array(rows, np.int32)
     with pytest.raises(InputError, match=message):
-        widened({"tables": {"scorer.node": entry}}, arrays)
+        dequantize_tables({"tables": {"scorer.node": entry}}, arrays)
 
 
 def test_the_command_says_what_changed(tmp_path, run):

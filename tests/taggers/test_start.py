@@ -5,21 +5,20 @@ import torch
 from tiny import NODE, Sentences, fit, make_tagger, sentences
 
 from structperc.chain import KBest
-from structperc.criteria import MCEF, Likelihood, Margin
-from structperc.data.distinct import number_strings
+from structperc.criteria import CRFLoss, MarginLoss, MCEFLoss
+from structperc.data.corpus import factorize
 from structperc.errors import InputError
 from structperc.features import DocumentAttribute, FeatureExtractor
 from structperc.nonlocal_features import MajorityPhrase
-from structperc.optim import Learner
+from structperc.optim import TrainingProtocol
 from structperc.scorers import SparseLinear
-from structperc.taggers.start import start_from
-from structperc.taggers.tagger import Tagger
+from structperc.taggers.tagger import Tagger, initialize_from
 
 DATA = Sentences(sentences(11))
 LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
 
 
-class Still(torch.optim.SGD, Learner):
+class Still(torch.optim.SGD, TrainingProtocol):
     """Steps of length zero."""
 
     full_batch = True
@@ -31,7 +30,7 @@ class Still(torch.optim.SGD, Learner):
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """A tagger with random weights, and the folder that it is saved in."""
-    tagger = make_tagger(Sentences(sentences(11)), Likelihood(), k=1)
+    tagger = make_tagger(Sentences(sentences(11)), CRFLoss(), k=1)
     folder = tmp_path_factory.mktemp("saved") / "model"
     tagger.save(folder)
     return tagger, folder
@@ -39,38 +38,40 @@ def saved(tmp_path_factory):
 
 def blank(criterion=None, node=NODE, edge=(), transitions=True, **options):
     features = FeatureExtractor(node, edge, cutoff=1, progress=False)
-    return Tagger(features, SparseLinear(transitions), criterion or MCEF(), KBest(2), **options)
+    return Tagger(features, SparseLinear(transitions), criterion or MCEFLoss(), KBest(2), **options)
 
 
 def test_features_labels_and_weights_are_the_models(saved):
     given, folder = saved
     tagger = blank()
-    start_from(tagger, str(folder), DATA)
+    initialize_from(tagger, str(folder), DATA)
     assert tagger.features.feature_names("node") == given.features.feature_names("node")
     assert list(tagger.labels.names) == list(given.labels.names) == LABELS
     for own, other in zip(tagger.named_parameters(), given.named_parameters(), strict=True):
         assert own[0] == other[0]
         assert torch.equal(own[1], other[1])
         assert own[1].requires_grad
-    assert type(tagger.criterion) is MCEF
+    assert type(tagger.criterion) is MCEFLoss
     assert tagger.search.k == 2
 
 
 @pytest.mark.parametrize("bits", [None, 12])
 def test_features_that_are_numbered_otherwise_are_refused(bits, saved, tmp_path):
-    given = Tagger(FeatureExtractor(NODE, cutoff=1, progress=False, hash_bits=bits), SparseLinear(), MCEF(), KBest(2))
-    other = Tagger(FeatureExtractor(NODE, cutoff=1, progress=False, hash_bits=8), SparseLinear(), MCEF(), KBest(2))
-    given.learn_sizes(Sentences(sentences(5)))
+    given = Tagger(
+        FeatureExtractor(NODE, cutoff=1, progress=False, hash_bits=bits), SparseLinear(), MCEFLoss(), KBest(2)
+    )
+    other = Tagger(FeatureExtractor(NODE, cutoff=1, progress=False, hash_bits=8), SparseLinear(), MCEFLoss(), KBest(2))
+    given.build_vocabulary(Sentences(sentences(5)))
     given.save(tmp_path / "model")
     with pytest.raises(InputError, match=rf"numbers features otherwise; set features.hash_bits: {bits or 'null'}$"):
-        start_from(other, str(tmp_path / "model"), DATA)
+        initialize_from(other, str(tmp_path / "model"), DATA)
 
 
 def test_training_data_are_read_with_the_models_features_and_labels(saved):
     """These three sentences have neither all of its words nor all of its labels."""
     given, folder = saved
     few = Sentences([[("Anna", "B-PER"), ("slept", "O")], [("Bo", "B-PER")], [("rain", "O")]])
-    tagger = blank(Likelihood(), init_from=str(folder), optimizer=Still)
+    tagger = blank(CRFLoss(), init_from=str(folder), optimizer=Still)
     fit(tagger, few, 1)
     assert tagger.features.n_node_features == given.features.n_node_features
     assert list(tagger.labels.names) == LABELS
@@ -79,12 +80,12 @@ def test_training_data_are_read_with_the_models_features_and_labels(saved):
 
 
 def test_documents_begin_with_a_model_of_sentences_that_looks_no_farther(tmp_path):
-    given = make_tagger(Sentences(sentences(11)), Likelihood(), k=1)
+    given = make_tagger(Sentences(sentences(11)), CRFLoss(), k=1)
     given.features.within = "sentence"
     given.save(tmp_path / "model")
     tagger = blank()
     tagger.unit = "document"
-    start_from(tagger, str(tmp_path / "model"), DATA)
+    initialize_from(tagger, str(tmp_path / "model"), DATA)
     assert tagger.features.within == "sentence"
     assert torch.equal(tagger.scorer.node, given.scorer.node)
 
@@ -93,30 +94,30 @@ class Length(DocumentAttribute):
     """The number of tokens, as an attribute of one's own."""
 
     def read(self, corpus, lookup):
-        return number_strings([str(corpus.tokens)] * corpus.tokens)
+        return factorize([str(corpus.tokens)] * corpus.tokens)
 
 
 def test_attributes_of_ones_own_are_those_of_the_tagger(tmp_path):
     data = Sentences(sentences(11))
-    given = make_tagger(data, Likelihood(), k=1)
+    given = make_tagger(data, CRFLoss(), k=1)
     given.features = FeatureExtractor([*NODE, "long[0]"], cutoff=1, documents={"long": Length()}, progress=False)
     given.features.fit(data.corpus("train"))
     given.allocate(given.labels)
     given.save(tmp_path / "model")
     tagger = blank()
     tagger.features = FeatureExtractor([*NODE, "long[0]"], cutoff=1, documents={"long": Length()}, progress=False)
-    start_from(tagger, str(tmp_path / "model"), DATA)
+    initialize_from(tagger, str(tmp_path / "model"), DATA)
     assert type(tagger.features.documents["long"]) is Length
 
 
 def test_labels_that_the_model_does_not_know(saved):
     with pytest.raises(InputError, match=r"sentences, sentence 1, token 2.*B-ORG"):
-        fit(blank(Likelihood(), init_from=str(saved[1])), Sentences([[("in", "O"), ("ACME", "B-ORG")]]), 1)
+        fit(blank(CRFLoss(), init_from=str(saved[1])), Sentences([[("in", "O"), ("ACME", "B-ORG")]]), 1)
 
 
 def test_weights_that_only_the_tagger_has_stay_at_zero(saved):
-    tagger = blank(Margin(C=1.0), nonlocal_features=[MajorityPhrase()])
-    start_from(tagger, str(saved[1]), DATA)
+    tagger = blank(MarginLoss(C=1.0), nonlocal_features=[MajorityPhrase()])
+    initialize_from(tagger, str(saved[1]), DATA)
     own = dict(tagger.named_parameters())
     rest = own.keys() - dict(saved[0].named_parameters()).keys()
     assert rest
@@ -125,13 +126,13 @@ def test_weights_that_only_the_tagger_has_stay_at_zero(saved):
 
 
 def test_a_model_without_transitions(tmp_path):
-    given = make_tagger(Sentences(sentences(11)), Likelihood(), k=1)
-    local = blank(Likelihood(), transitions=False)
+    given = make_tagger(Sentences(sentences(11)), CRFLoss(), k=1)
+    local = blank(CRFLoss(), transitions=False)
     local.features = given.features
     local.allocate(given.labels)
     local.save(tmp_path / "local")
     tagger = blank()
-    start_from(tagger, str(tmp_path / "local"), DATA)
+    initialize_from(tagger, str(tmp_path / "local"), DATA)
     assert not tagger.scorer.transition.any()
 
 
@@ -145,30 +146,30 @@ def test_a_model_without_transitions(tmp_path):
 )
 def test_models_that_do_not_fit(saved, options, message):
     with pytest.raises(InputError, match=f"^model.init_from: {saved[1]} {message}$"):
-        start_from(blank(**options), str(saved[1]), DATA)
+        initialize_from(blank(**options), str(saved[1]), DATA)
 
 
 def test_a_model_of_another_unit(saved):
     tagger = blank()
     tagger.unit = "document"
     with pytest.raises(InputError, match=r"^model.init_from: .* was trained on sentences; set data.unit: sentence$"):
-        start_from(tagger, str(saved[1]), DATA)
+        initialize_from(tagger, str(saved[1]), DATA)
 
 
 def test_a_model_of_another_scheme(saved):
     with pytest.raises(InputError, match=r"^model.init_from: .* has IOB2 labels; set data.scheme to that$"):
-        start_from(blank(), str(saved[1]), Sentences(sentences(11), scheme="IOBES"))
+        initialize_from(blank(), str(saved[1]), Sentences(sentences(11), scheme="IOBES"))
 
 
 def test_a_folder_without_a_model(tmp_path):
     with pytest.raises(InputError, match=f"^model.init_from: {tmp_path}: no saved model here"):
-        start_from(blank(), str(tmp_path), DATA)
+        initialize_from(blank(), str(tmp_path), DATA)
 
 
 def test_a_fitted_tagger_is_not_started_anew(saved):
     """As when it is trained on: its weights are what it has."""
     data = Sentences(sentences(5))
-    tagger = make_tagger(data, Likelihood(), Still, init_from=str(saved[1]), seed=7)
+    tagger = make_tagger(data, CRFLoss(), Still, init_from=str(saved[1]), seed=7)
     before = [p.clone() for p in tagger.parameters()]
     fit(tagger, data, 1)
     assert all(torch.equal(a, b) for a, b in zip(tagger.parameters(), before, strict=True))

@@ -10,15 +10,17 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from structperc.chain import KBest
-from structperc.cli import main
-from structperc.criteria import Likelihood, Margin, Perceptron
-from structperc.data import unfinished
+from structperc.cli.main import main
+from structperc.criteria import CRFLoss, MarginLoss, PerceptronLoss
+from structperc.data import output
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import Clusters, FeatureExtractor, Gazetteer
 from structperc.scorers import SparseLinear
-from structperc.taggers import model_files, model_folder, store
+from structperc.taggers import model_format as model_files
+from structperc.taggers import saving as store
+from structperc.taggers import serialization as model_folder
 from structperc.taggers.tagger import Tagger
 
 SENTENCES = [["Anna", "saw", "New", "York"], ["rome", "waits"], ["Smith"], ["New", "Anna", "saw", "Rome", "ab"]]
@@ -32,7 +34,7 @@ def tagger(seed=0, edge=None, criterion=None, k=1, **resources):
     )
     corpus = Corpus.from_sentences([{"word": words} for words in SENTENCES])
     features.fit(corpus)
-    made = Tagger(features, SparseLinear(sparse_grad=False), criterion or Perceptron(), KBest(k))
+    made = Tagger(features, SparseLinear(sparse_grad=False), criterion or PerceptronLoss(), KBest(k))
     made.allocate(LabelSet.from_corpus(["O", "B-PER", "B-LOC"], "IOB2"))
     torch.manual_seed(seed)
     for parameter in made.scorer.parameters():
@@ -72,8 +74,8 @@ def complaint(folder):
         {},
         {"edge": TEMPLATES},
         {"edge": ["bias", "w[0]"]},
-        {"criterion": Likelihood()},
-        {"criterion": Margin(C=12.5), "k": 2},
+        {"criterion": CRFLoss()},
+        {"criterion": MarginLoss(C=12.5), "k": 2},
     ],
     ids=["nodes", "same edges", "other edges", "likelihood", "margin"],
 )
@@ -138,9 +140,9 @@ data:
 model:
   features: {{class_path: structperc.features.FeatureExtractor, init_args: {{node: [{{of: [w], at: [0]}}], cutoff: 1}}}}
   scorer: {{class_path: structperc.scorers.SparseLinear}}
-  criterion: {{class_path: structperc.criteria.Perceptron}}
+  criterion: {{class_path: structperc.criteria.PerceptronLoss}}
   search: {{class_path: structperc.chain.KBest, init_args: {{k: 1}}}}
-  optimizer: {{class_path: structperc.optim.Perceptron}}
+  optimizer: {{class_path: structperc.optim.PerceptronLoss}}
 """)
     assert main(["fit", "-c", str(config)]) == 0
     assert Tagger.load(tmp_path / "runs" / "1" / "model").tag([["Anna"]]) == [["B-PER"]]
@@ -181,7 +183,7 @@ def test_whatever_move_fails_a_model_is_there(saved, monkeypatch, moves):
         done.append(target)
         replace(source, target)
 
-    monkeypatch.setattr(unfinished.os, "replace", failing)
+    monkeypatch.setattr(output.os, "replace", failing)
     new = tagger(seed=1)
     try:
         new.save(saved)

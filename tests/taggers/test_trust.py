@@ -13,14 +13,14 @@ from safetensors.torch import load_file, save_file
 from tiny import Sentences, make_tagger, sentences
 
 from structperc.chain import KBest
-from structperc.cli import main
-from structperc.criteria import MCE, Likelihood
+from structperc.cli.main import main
+from structperc.criteria import CRFLoss, MCELoss
 from structperc.encoders import BiLSTM, WordEmbedding
 from structperc.encoders.pretrained import unlearned
 from structperc.errors import InputError
 from structperc.features import Clusters, FeatureExtractor, Gazetteer
 from structperc.scorers import Neural
-from structperc.taggers.sequence_tagger import SequenceTagger
+from structperc.taggers.base import BaseTagger
 from structperc.taggers.tagger import Tagger
 
 OWN = """
@@ -46,7 +46,7 @@ def model(tmp_path_factory):
         ["w[0]", "gl[0]", "c2[0]"], None, 1, {"gl": Gazetteer(["Rome"])}, Clusters({"Rome": "01"}), progress=False
     )
     features.fit(data.corpus("train"))
-    made = make_tagger(data, Likelihood(), k=1)
+    made = make_tagger(data, CRFLoss(), k=1)
     tagger = Tagger(features, made.scorer, made.criterion, made.search)
     tagger.allocate(made.labels)
     for parameter in tagger.parameters():
@@ -92,7 +92,7 @@ def names(path: str, /, *keys: Any, **options: Any) -> Callable[[dict[str, Any]]
 
 def complaint(folder: Path, **options: Any) -> str:
     with pytest.raises(InputError) as error:
-        SequenceTagger.load(folder, **options)
+        BaseTagger.load(folder, **options)
     assert str(error.value).startswith(f"{folder}: ")
     assert "\n" not in str(error.value)
     return str(error.value)
@@ -100,7 +100,7 @@ def complaint(folder: Path, **options: Any) -> str:
 
 def readable(folder: Path) -> bool:
     try:
-        SequenceTagger.load(folder)
+        BaseTagger.load(folder)
     except InputError:
         return False
     return True
@@ -123,9 +123,9 @@ CALLS = {
     "another import": names("importlib.import_module", "criterion", name="own"),
     "code of a hub": names("torch.hub.load", "scorer", repo_or_dir="a/b", model="c"),
     "the program itself": names("structperc.__main__.main", "criterion"),
-    "a function of the library": names("structperc.cli.main", "criterion", arguments=["tag", "--help"]),
-    "a module that the library imports": names("structperc.cli.os.system", "criterion", command=TOUCH),
-    "a name that the library imports": names("structperc.taggers.store.Path", "criterion"),
+    "a function of the library": names("structperc.cli.main.main", "criterion", arguments=["tag", "--help"]),
+    "a module that the library imports": names("structperc.cli.main.os.system", "criterion", command=TOUCH),
+    "a name that the library imports": names("structperc.taggers.saving.Path", "criterion"),
     "a part for another place": names("structperc.chain.KBest", "criterion", k=1),
     "a class within a part": names("os.system", "criterion", "init_args", "C", command=TOUCH),
     "a path in place of a list": lambda c: c["features"]["gazetteers"]["gl"].update(phrases="text.txt"),
@@ -187,9 +187,9 @@ def test_at_no_entrance(place, entrance, capsys):
 def test_init_from_trusts_the_modules_of_the_configuration(place):
     data = Sentences(sentences(8))
     edit(place / "model", names("own.Own", "criterion"))
-    blank = Tagger(FeatureExtractor(["w[0]"]), Neural(BiLSTM([WordEmbedding()])), Likelihood(), KBest(1))
+    blank = Tagger(FeatureExtractor(["w[0]"]), Neural(BiLSTM([WordEmbedding()])), CRFLoss(), KBest(1))
     with pytest.raises(InputError, match=r"init_from.*own\.Own"):
-        Tagger(blank.features, blank.scorer, blank.criterion, KBest(1), init_from="model").learn_sizes(data)
+        Tagger(blank.features, blank.scorer, blank.criterion, KBest(1), init_from="model").build_vocabulary(data)
     assert not (place / "canary").exists()
 
 
@@ -202,8 +202,8 @@ def test_parts_of_trusted_modules_are_loaded(place):
 
 def test_parts_within_parts_are_checked(tmp_path):
     data = Sentences(sentences(8))
-    tagger = Tagger(None, Neural(BiLSTM([WordEmbedding(4, 1)], 2)), MCE(), KBest(2))
-    tagger.learn_sizes(data)
+    tagger = Tagger(None, Neural(BiLSTM([WordEmbedding(4, 1)], 2)), MCELoss(), KBest(2))
+    tagger.build_vocabulary(data)
     tagger.save(tmp_path / "model")
     saved = (tmp_path / "model" / "model.json").read_text()
     for keys in (
@@ -214,7 +214,7 @@ def test_parts_within_parts_are_checked(tmp_path):
         (tmp_path / "model" / "model.json").write_text(saved)
         edit(tmp_path / "model", names("subprocess.Popen", *keys, args=TOUCH))
         assert "subprocess.Popen" in complaint(tmp_path / "model")
-        edit(tmp_path / "model", names("structperc.criteria.Margin", *keys, C=1.0))
+        edit(tmp_path / "model", names("structperc.criteria.MarginLoss", *keys, C=1.0))
         assert "is no" in complaint(tmp_path / "model")
 
 

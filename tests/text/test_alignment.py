@@ -10,11 +10,11 @@ from structperc.errors import InputError
 from structperc.text import (
     TextSpan,
     align,
-    in_characters,
-    joined_sentences,
+    align_words,
     line_sentences,
-    placed,
-    to_tokens,
+    merge_sentences,
+    to_character_offsets,
+    to_token_spans,
     tokenized,
 )
 
@@ -23,7 +23,7 @@ TEXT = "Anna Lind met Bo.\nBo left Rome"
 
 def naive(text, spans):
     """Tokens of spans by looking at each pair of tokens, and the spans that have none or share one; equal are one."""
-    found, taken, misfits = [], set(), []
+    found, taken, conflicts = [], set(), []
     for start, end, kind in sorted({span[:3] for span in spans}):
         fits = [
             (i, j + 1, kind)
@@ -32,11 +32,11 @@ def naive(text, spans):
             if text.tokens[i][0] == start and text.tokens[j][1] == end
         ]
         if not fits or taken & set(range(*fits[0][:2])):
-            misfits.append((start, end, kind))
+            conflicts.append((start, end, kind))
             continue
         taken |= set(range(*fits[0][:2]))
         found += fits
-    return found, misfits
+    return found, conflicts
 
 
 DRAWN = st.text("ab.\n ", max_size=12).flatmap(
@@ -51,14 +51,14 @@ DRAWN = st.text("ab.\n ", max_size=12).flatmap(
 @given(DRAWN)
 def test_spans_have_the_tokens_that_naive_loops_find(drawn):
     text, spans = tokenized(drawn[0], sentences=line_sentences), drawn[1]
-    expected, misfits = naive(text, spans)
-    assert len(align(text, spans, "skip").misfits) == len(misfits)
-    assert not misfits or align(text, spans).misfits
-    if misfits:
+    expected, conflicts = naive(text, spans)
+    assert len(align(text, spans, "skip").conflicts) == len(conflicts)
+    assert not conflicts or align(text, spans).conflicts
+    if conflicts:
         with pytest.raises(InputError, match=r"^row 1: span "):
-            to_tokens(text, spans, "row 1")
+            to_token_spans(text, spans, "row 1")
     else:
-        assert to_tokens(text, spans, "row 1") == expected
+        assert to_token_spans(text, spans, "row 1") == expected
 
 
 @settings(max_examples=60)
@@ -72,8 +72,8 @@ def test_spans_are_expanded_to_all_tokens_that_they_touch(drawn):
         assert align(text, [TextSpan(start, end, kind)], "expand").spans == expected
     kept = align(text, spans, "expand", "longest").spans
     assert all(before[1] <= after[0] for before, after in pairwise(kept))
-    assert {one for one, *_ in align(text, spans, "skip", "longest").misfits} >= {
-        one for one, _, misaligned in align(text, spans).misfits if misaligned
+    assert {one for one, *_ in align(text, spans, "skip", "longest").conflicts} >= {
+        one for one, _, misaligned in align(text, spans).conflicts if misaligned
     }
 
 
@@ -88,7 +88,7 @@ def test_spans_are_expanded_to_all_tokens_that_they_touch(drawn):
 )
 def test_spans_that_do_not_fit_are_named(spans, message):
     with pytest.raises(InputError) as error:
-        to_tokens(tokenized(TEXT), [TextSpan(*span, "PER") for span in spans], "row 7")
+        to_token_spans(tokenized(TEXT), [TextSpan(*span, "PER") for span in spans], "row 7")
     assert str(error.value).startswith(message)
 
 
@@ -98,8 +98,8 @@ def test_the_longest_of_spans_that_share_a_token_is_kept():
     marks = [TextSpan(*one) for one in ends]
     found = align(text, marks, "error", "longest")
     assert found.spans == [(0, 1, "A"), (1, 4, "C")]
-    assert len(found.misfits) == 2
-    assert [one.kind for one in align(text, [TextSpan(0, 6, "A"), TextSpan(0, 4, "B")]).misfits] == [
+    assert len(found.conflicts) == 2
+    assert [one.kind for one in align(text, [TextSpan(0, 6, "A"), TextSpan(0, 4, "B")]).conflicts] == [
         "token cut",
         "overlap",
     ]
@@ -121,24 +121,24 @@ def test_offsets_in_code_units(text, unit, data):
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
     codec, width = ("utf-16-le", 2) if unit == "utf-16" else ("utf-8", 1)
     given = [len(text[:at].encode(codec)) // width for at in (start, end)]
-    assert in_characters(text, [TextSpan(*given, "X")], unit) == [TextSpan(start, end, "X")]
+    assert to_character_offsets(text, [TextSpan(*given, "X")], unit) == [TextSpan(start, end, "X")]
     if unit == "utf-16" and "\U0001f600" in text:
         inside = len(text[: text.index("\U0001f600")].encode(codec)) // width + 1
-        assert in_characters(text, [TextSpan(0, inside, "X")], unit)[0].end > len(text)
+        assert to_character_offsets(text, [TextSpan(0, inside, "X")], unit)[0].end > len(text)
 
 
 def test_no_sentence_ends_inside_of_a_span():
     text = tokenized("Our firm Yahoo! Inc. grew. It is big.")
     assert list(text.sentences) == [0, 4, 7, 11]
-    assert list(joined_sentences(text, [(2, 5, "ORG")]).sentences) == [0, 7, 11]
-    assert list(joined_sentences(text, [(4, 7, "ORG")]).sentences) == [0, 4, 7, 11]
+    assert list(merge_sentences(text, [(2, 5, "ORG")]).sentences) == [0, 7, 11]
+    assert list(merge_sentences(text, [(4, 7, "ORG")]).sentences) == [0, 4, 7, 11]
 
 
 def test_words_are_found_in_their_text():
-    text = placed([["Anna", "Lind"], [], ["met"]], "Anna  Lind\tmet", "row 1")
+    text = align_words([["Anna", "Lind"], [], ["met"]], "Anna  Lind\tmet", "row 1")
     assert text.words == ["Anna", "Lind", "met"]
     assert list(text.sentences) == [0, 2, 3]
-    assert placed([["Anna", "Lind"]], "Anna\u200b Lind", "row 1").tokens == [(0, 4), (6, 10)]
+    assert align_words([["Anna", "Lind"]], "Anna\u200b Lind", "row 1").tokens == [(0, 4), (6, 10)]
     for words in (["Lind"], ["Anna", "met"], ["Anna", ""], ["Anna", "Lind", "met", "met"]):
         with pytest.raises(InputError, match="row 1: the text has no word"):
-            placed([words], "Anna  Lind\tmet", "row 1")
+            align_words([words], "Anna  Lind\tmet", "row 1")

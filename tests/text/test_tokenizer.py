@@ -11,14 +11,14 @@ from structperc.errors import InputError
 from structperc.text import (
     RuleTokenizer,
     conll_tokens,
-    joined,
+    join_words,
     line_sentences,
     one_sentence,
     rule_sentences,
     tokenized,
     ud_tokens,
 )
-from structperc.text.invisible import without_invisible
+from structperc.text.tokenizer import strip_invisible
 
 PIECES = st.sampled_from(
     ["Anna", "U.S.", "n't", "'s", "’s", "-", ".", "...", "can", "not", "http://a.b/c?d", "a@b.c", "5", "1,000", ":-)"]
@@ -80,7 +80,7 @@ def test_tokens_are_the_text_without_its_white_space(text):
     for cut in (conll_tokens, ud_tokens):
         for sentences in SPLITS:
             found = tokenized(text, cut, sentences)  # checks their order
-            assert without_invisible("".join(found.words)) == without_invisible("".join(text.split()))
+            assert strip_invisible("".join(found.words)) == strip_invisible("".join(text.split()))
             assert not any(word.split() != [word] for word in found.words)
             assert list(chain.from_iterable(found.word_lists)) == found.words
             assert all(found.word_lists)
@@ -89,7 +89,7 @@ def test_tokens_are_the_text_without_its_white_space(text):
 @settings(max_examples=40)
 @given(st.lists(st.lists(st.text(st.characters(categories=["L", "P"]), min_size=1), max_size=4), max_size=4))
 def test_words_are_where_a_text_of_them_has_them(sentences):
-    found = joined(sentences)
+    found = join_words(sentences)
     assert found.word_lists == [words for words in sentences if words]
 
 

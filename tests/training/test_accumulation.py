@@ -5,7 +5,7 @@ import torch
 from tiny import Sentences, fit, make_tagger, sentences
 from torch.utils.data import DataLoader
 
-from structperc.criteria import MCEF, Hinge, Likelihood, Perceptron, Prior
+from structperc.criteria import CRFLoss, HingeLoss, MCEFLoss, PerceptronLoss, Prior
 from structperc.errors import InputError
 from structperc.optim import PassiveAggressive
 from structperc.optim import Perceptron as PerceptronSteps
@@ -13,11 +13,11 @@ from structperc.taggers import tagger as tagger_module
 
 EXACT, CLOSE = {"rtol": 0.0, "atol": 0.0}, {"rtol": 1e-4, "atol": 1e-5}
 CASES = {  # criterion, optimizer, options of the tagger, how equal the weights are
-    "sparse": (Perceptron(), PerceptronSteps, {"sparse_grad": True}, EXACT),
-    "dense": (Perceptron(), PerceptronSteps, {}, EXACT),
-    "loss": (Hinge(), lambda p: PassiveAggressive(p, C=10), {"sparse_grad": True}, CLOSE),
-    "prior": (Likelihood(), lambda p: torch.optim.SGD(p, lr=0.1), {"prior": Prior(1.0)}, CLOSE),
-    "closure": (Likelihood(), lambda p: torch.optim.LBFGS(p, lr=0.1, max_iter=2), {}, CLOSE),
+    "sparse": (PerceptronLoss(), PerceptronSteps, {"sparse_grad": True}, EXACT),
+    "dense": (PerceptronLoss(), PerceptronSteps, {}, EXACT),
+    "loss": (HingeLoss(), lambda p: PassiveAggressive(p, C=10), {"sparse_grad": True}, CLOSE),
+    "prior": (CRFLoss(), lambda p: torch.optim.SGD(p, lr=0.1), {"prior": Prior(1.0)}, CLOSE),
+    "closure": (CRFLoss(), lambda p: torch.optim.LBFGS(p, lr=0.1, max_iter=2), {}, CLOSE),
 }
 
 
@@ -52,4 +52,4 @@ def test_several_small_ones_are_a_large_one(case, monkeypatch):
 def test_corpora_are_not_counted_in_parts():
     data = InOrder(sentences(7, seed=5), batch_size=2)
     with pytest.raises(InputError, match=r"trainer\.accumulate_grad_batches must be 1: MCEF"):
-        fit(make_tagger(data, MCEF()), data, 1, accumulate_grad_batches=2)
+        fit(make_tagger(data, MCEFLoss()), data, 1, accumulate_grad_batches=2)

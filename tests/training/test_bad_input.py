@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from structperc.cli import main
+from structperc.cli.main import main
 
 CONLL = """
 seed_everything: 1
@@ -20,7 +20,7 @@ data:
 model:
   features: {{class_path: structperc.features.FeatureExtractor, init_args: {{node: [{{of: [w], at: [0]}}], cutoff: 1}}}}
   scorer: {{class_path: structperc.scorers.SparseLinear}}
-  criterion: {{class_path: structperc.criteria.Perceptron}}
+  criterion: {{class_path: structperc.criteria.PerceptronLoss}}
   search: {{class_path: structperc.chain.KBest, init_args: {{k: 1}}}}
   optimizer: {{class_path: structperc.optim.Perceptron}}
 """
@@ -125,7 +125,7 @@ def test_unknown_key(project):
 
 @pytest.mark.parametrize("wrong", ["structperc.criteria.Percepton", "structperc.criterion.Perceptron"])
 def test_class_that_does_not_exist(project, wrong):
-    project.config.write_text(project.config.read_text().replace("structperc.criteria.Perceptron", wrong))
+    project.config.write_text(project.config.read_text().replace("structperc.criteria.PerceptronLoss", wrong))
     assert wrong in project.fails()
 
 
@@ -138,10 +138,10 @@ def test_class_that_does_not_exist(project, wrong):
         (["--data.files={train: train.txt, valid: dev.txt}"], "did you mean dev?"),
         (["--data.columns=[word, tag]"], "train.txt:1: there are no gold labels"),
         (
-            ["--model.criterion=structperc.criteria.Margin", "--model.criterion.C=-1", "--model.search.k=2"],
+            ["--model.criterion=structperc.criteria.MarginLoss", "--model.criterion.C=-1", "--model.search.k=2"],
             "C must",
         ),
-        (["--model.criterion=structperc.criteria.Margin", "--model.criterion.C=1"], "search.k"),
+        (["--model.criterion=structperc.criteria.MarginLoss", "--model.criterion.C=1"], "search.k"),
         (["--model.optimizer=structperc.optim.Perceptron", "--model.optimizer.lr=0"], "lr must"),
         (["--data.unit=paragraph"], "unit"),
         (["--data.scheme=IOB7"], "scheme"),

@@ -7,22 +7,22 @@ import signal
 import pytest
 
 from structperc.errors import InputError
-from structperc.training import claims, program
-from structperc.training.claims import alone_in, alone_in_new_run
-from structperc.training.runs import next_run
+from structperc.training import program
+from structperc.training import run_folders as claims
+from structperc.training.run_folders import lock_folder, lock_new_run, next_run
 
 ADVICE = "wait for it"
 
 
 def test_only_one_at_a_time(tmp_path):
     with (
-        alone_in(tmp_path / "a", ADVICE),
-        alone_in(tmp_path / "b", ADVICE),
+        lock_folder(tmp_path / "a", ADVICE),
+        lock_folder(tmp_path / "b", ADVICE),
         pytest.raises(InputError, match=f"{tmp_path}/a: another process works here; {ADVICE}$"),
-        alone_in(tmp_path / "a", ADVICE),
+        lock_folder(tmp_path / "a", ADVICE),
     ):
         pass
-    with alone_in(tmp_path / "a", ADVICE):
+    with lock_folder(tmp_path / "a", ADVICE):
         pass
 
 
@@ -30,26 +30,26 @@ def test_a_killed_process_holds_nothing(tmp_path):
     reading, writing = os.pipe()
     process = os.fork()
     if not process:
-        with alone_in(tmp_path, ADVICE):
+        with lock_folder(tmp_path, ADVICE):
             os.write(writing, b"x")
             signal.pause()
     os.read(reading, 1)
-    with pytest.raises(InputError), alone_in(tmp_path, ADVICE):
+    with pytest.raises(InputError), lock_folder(tmp_path, ADVICE):
         pass
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
-    with alone_in(tmp_path, ADVICE):
+    with lock_folder(tmp_path, ADVICE):
         pass
 
 
 def test_new_runs_are_made_at_once_and_gone_if_nothing_came_of_them(tmp_path):
     root = tmp_path / "runs" / "crf"
-    with alone_in_new_run(root) as first, alone_in_new_run(root) as second:
+    with lock_new_run(root) as first, lock_new_run(root) as second:
         assert (first, second) == (root / "1", root / "2")
         assert all(run.is_dir() for run in (first, second))
         (second / "results.json").write_text("")
     assert [run.name for run in root.iterdir()] == ["2"]
-    with pytest.raises(InputError), alone_in_new_run(tmp_path / "other"):
+    with pytest.raises(InputError), lock_new_run(tmp_path / "other"):
         raise InputError("bad configuration")
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
@@ -58,15 +58,15 @@ def test_of_two_that_want_the_same_number_one_gets_the_next(tmp_path, monkeypatc
     (tmp_path / "1").mkdir()
     given = iter([tmp_path / "1"])
     monkeypatch.setattr(claims, "next_run", lambda root: next(given, None) or next_run(root))
-    with alone_in_new_run(tmp_path) as run:
+    with lock_new_run(tmp_path) as run:
         assert run == tmp_path / "2"
 
 
 def test_a_file_in_place_of_a_folder(tmp_path):
     (tmp_path / "1").write_text("")
-    with alone_in_new_run(tmp_path) as run:
+    with lock_new_run(tmp_path) as run:
         assert run.name == "2"
-    with pytest.raises(InputError, match=f"^{tmp_path}/1: cannot make this folder"), alone_in_new_run(tmp_path / "1"):
+    with pytest.raises(InputError, match=f"^{tmp_path}/1: cannot make this folder"), lock_new_run(tmp_path / "1"):
         pass
 
 
@@ -88,7 +88,7 @@ def test_fits_that_start_together_have_runs_of_their_own(runs, monkeypatch):
 def test_a_run_that_goes_on_is_not_resumed_a_second_time(trained, fails):
     before = {path: path.stat().st_mtime_ns for path in trained.folder.rglob("*")}
     last = f"--ckpt_path={trained.folder / 'checkpoints' / 'last.ckpt'}"
-    with alone_in(trained.folder, ADVICE):
+    with lock_folder(trained.folder, ADVICE):
         complaint = fails(*trained.again.arguments("fit", last, "--trainer.max_epochs=3"))
         assert trained.again("validate", last) == 0
     assert f"{trained.folder}: another process works here" in complaint

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from structperc.errors import InputError
-from structperc.experiments.draft import draft
+from structperc.experiments.dry_run import dry_run
 from structperc.training import configuration
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
@@ -23,7 +23,7 @@ def refused(tmp_path, monkeypatch):
             Path("o.yaml").write_bytes(overlay if isinstance(overlay, bytes) else overlay.encode())
             options = ("-c", "o.yaml", *options)
         with pytest.raises(InputError) as error:
-            draft(["-c", str(QUICKSTART), *options])
+            dry_run(["-c", str(QUICKSTART), *options])
         assert "\n" not in str(error.value)
         return str(error.value)
 
@@ -63,7 +63,7 @@ def test_a_file_that_is_missing(refused):
 def test_former_names_of_classes_are_told_by_their_present_ones(refused):
     for former, now in {
         "structperc.training.sources.Synthetic": "structperc.data.Synthetic",
-        "structperc.criteria.margin.Margin": "structperc.criteria.Margin",
+        "structperc.criteria.perceptron.MarginLoss": "structperc.criteria.MarginLoss",
     }.items():
         line = refused(overlay=f"data: {{class_path: {former}}}")
         assert line == f"o.yaml: data: {former} is now {now}"
@@ -78,9 +78,9 @@ def test_classes_that_are_parsed_again_give_what_they_gave(monkeypatch):
         f"--model.nonlocal_features=[{alike}, {alike}]",
     ]
     monkeypatch.chdir(QUICKSTART.parents[1])
-    found = draft(options, "rerank").config.fit
+    found = dry_run(options, "rerank").config.fit
     monkeypatch.setattr(configuration, "looked_up", nullcontext)
-    assert draft(options, "rerank").config.fit == found
+    assert dry_run(options, "rerank").config.fit == found
     one, other = found.model.init_args.nonlocal_features
     assert one == other
     assert one is not other
@@ -137,7 +137,7 @@ def test_unknown_keys_are_refused_everywhere_even_without_a_value(refused, place
             "model:\n  nonlocal_features: [{class_path: structperc.nonlocal_features.Majority, x: 3}]",
             "o.yaml: model.nonlocal_features.0: x stands beside class_path",
         ),
-        ("model:\n  criterion: Margin", "o.yaml:2: model.criterion: structperc.criteria.Margin needs C"),
+        ("model:\n  criterion: Margin", "o.yaml:2: model.criterion: structperc.criteria.MarginLoss needs C"),
         (
             "model:\n  criterion: {class_path: structperc.criteria.Percepton}",
             "model.criterion: there is no structperc.criteria.Percepton; did you mean Perceptron?",
@@ -145,7 +145,7 @@ def test_unknown_keys_are_refused_everywhere_even_without_a_value(refused, place
         ("model:\n  criterion: {class_path: structperc.chain.KBest}", "structperc.chain.KBest is no Criterion"),
         ("model:\n  optimizer: {class_path: os.getcwd}", "model.optimizer: posix.getcwd is neither a class nor"),
         ("model:\n  criterion: {class_path: structperc.criteria.Criterion}", "is only the base of others"),
-        ("data: {class_path: structperc.batching.sequence_data.SequenceData}", "is only the base of others"),
+        ("data: {class_path: structperc.datamodules.base.SequenceDataModule}", "is only the base of others"),
         ("model: {search: {class_path: [a]}}", "o.yaml: model.search: class_path is the dotted path of a class"),
         ("model: {search: {init_args: 3}}", "o.yaml: model.search: init_args are written as KEY: VALUE"),
         ("model: {criterion: ''}", "o.yaml:1: model.criterion: '' is no class path"),

@@ -16,7 +16,7 @@ from structperc.errors import InputError
 from structperc.taggers import Tagger
 from structperc.training import cost
 from structperc.training.cost import Clock, Stopwatch, parameters, peak_memory, peak_resident
-from structperc.training.report import Labelled
+from structperc.training.report import LabelledSplit
 
 
 @pytest.fixture
@@ -59,8 +59,8 @@ def test_a_clock_adds_up_what_it_is_there_for(time):
         with clock:
             pass
     assert clock.seconds == 2.5
-    assert Labelled(None, ["O"] * 5, clock.seconds).tokens_per_second == 2
-    assert Labelled(None, [], 0.0).tokens_per_second == 0
+    assert LabelledSplit(None, ["O"] * 5, clock.seconds).tokens_per_second == 2
+    assert LabelledSplit(None, [], 0.0).tokens_per_second == 0
 
 
 def test_peak_memory_is_that_of_this_program_alone(monkeypatch, tmp_path):

@@ -9,10 +9,10 @@ import scipy.optimize
 import torch
 from tiny import EDGE, Loops, Sentences, fit, make_tagger, sentences, weights_of
 
-from structperc.batching.sources import Conll
 from structperc.chain import KBest
-from structperc.criteria import Likelihood, Prior
+from structperc.criteria import CRFLoss, Prior
 from structperc.data.labels import LabelSet
+from structperc.datamodules.sources import Conll
 from structperc.features import FeatureExtractor
 from structperc.metrics import compare
 from structperc.optim import LBFGS
@@ -27,7 +27,7 @@ from structperc.training.report import label_split
 def test_optimum_is_that_of_another_optimizer(edge):
     data, C = Sentences(sentences(11), batch_size=4, shuffle=False), 2.0
     exact = {"tolerance": 0.0, "epsilon": 1e-6}
-    tagger = make_tagger(data, Likelihood(), lambda p: LBFGS(p, **exact), edge=edge, k=1, prior=Prior(C))
+    tagger = make_tagger(data, CRFLoss(), lambda p: LBFGS(p, **exact), edge=edge, k=1, prior=Prior(C))
     optimizer = fit(tagger, data, 400).optimizers[0]
     loops = Loops(tagger, data.encoded("train"))
 
@@ -106,7 +106,7 @@ def test_optimum_is_crfsuites(tmp_path):
     noisy = [[(w, draw.choice("XYZ") if draw.random() < 0.2 else y[-1]) for w, y in s] for s in sentences(60)]
     data = Sentences(noisy, scheme="none", batch_size=16, shuffle=False)
     exact = {"tolerance": 1e-8, "epsilon": 1e-6}
-    tagger = make_tagger(data, Likelihood(), lambda p: LBFGS(p, **exact), k=1, prior=Prior(C))
+    tagger = make_tagger(data, CRFLoss(), lambda p: LBFGS(p, **exact), k=1, prior=Prior(C))
     assert len(tagger.labels) > 3
     assert tagger.constraints.transition.all()
     optimizer = fit(tagger, data, 400).optimizers[0]
@@ -139,7 +139,7 @@ def test_named_entities_are_found_as_by_crfsuite(corpora, tmp_path):
     data = Conll(str(tmp_path), files, columns, scheme="none", batch_size=100, shuffle=False)
     features = FeatureExtractor(["kazama2007"], progress=False)
     features.fit(data.corpus("train"))
-    tagger = Tagger(features, SparseLinear(sparse_grad=False), Likelihood(), KBest(1), LBFGS, prior=Prior(C))
+    tagger = Tagger(features, SparseLinear(sparse_grad=False), CRFLoss(), KBest(1), LBFGS, prior=Prior(C))
     tagger.allocate(LabelSet.from_corpus(data.corpus("train").columns["label"], "none"))
     optimizer = fit(tagger, data, 200, limit_val_batches=0).optimizers[0]
     peer = Peer(tagger, data.encoded("train"), C, tmp_path)

@@ -19,40 +19,40 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from zygote import at_once, printing
 
-from structperc.batching.exchange import Exchange
-from structperc.batching.processes import (
-    WHOLE,
-    Share,
-    alone,
-    concatenated,
-    gathered,
-    share,
-    sum_gradients,
-    summed,
-)
-from structperc.batching.sampler import LengthBatches
-from structperc.batching.sources import Synthetic
 from structperc.chain import KBest
-from structperc.cli import main
-from structperc.criteria import MCEF, Hinge, Likelihood, LocalAndNonlocal, Margin, Perceptron, Prior
+from structperc.cli.main import main
+from structperc.criteria import CRFLoss, HingeLoss, LocalAndNonlocal, MarginLoss, MCEFLoss, PerceptronLoss, Prior
+from structperc.datamodules.distributed import (
+    WHOLE,
+    AllGatherLists,
+    Share,
+    all_gather_objects,
+    all_gather_tensors,
+    all_reduce_gradients,
+    all_reduce_sum,
+    share,
+    single_process,
+)
+from structperc.datamodules.sampler import LengthBatchSampler
+from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
-from structperc.online.mixtures import entry_type
+from structperc.online.parameter_averaging import entry_type
 from structperc.optim import LBFGS, PassiveAggressive, QuickProp
 from structperc.optim import Perceptron as PerceptronSteps
 from structperc.reranking.bayes_point import BayesPoint
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
-from structperc.training.stopping import StopWhenSettled
+from structperc.training.callbacks import StopWhenConverged
 
 ROOT = Path(__file__).parents[2]
 ONLINE = ("perceptron", "seldom", "margin", "nonlocal", "passive-aggressive")
 EXACT, CLOSE = {"rtol": 0.0, "atol": 0.0}, {"rtol": 1e-4, "atol": 1e-5}
 CASES = {  # criterion, optimizer, length of lists, options of scorer, tagger and data, tolerance
-    "perceptron": (Perceptron(), PerceptronSteps, 1, {}, {}, {}, EXACT),
+    "perceptron": (PerceptronLoss(), PerceptronSteps, 1, {}, {}, {}, EXACT),
     "seldom": (
-        Perceptron(),
+        PerceptronLoss(),
         PerceptronSteps,
         1,
         {},
@@ -60,13 +60,13 @@ CASES = {  # criterion, optimizer, length of lists, options of scorer, tagger an
         {"train": 51},
         EXACT,
     ),  # 13 mini-batches, mixed 8, 4, 3 and 2 times
-    "margin": (Margin(5), PerceptronSteps, 2, {"transitions": False}, {}, {}, EXACT),
+    "margin": (MarginLoss(5), PerceptronSteps, 2, {"transitions": False}, {}, {}, EXACT),
     "nonlocal": (LocalAndNonlocal(5), PerceptronSteps, 5, {}, {"nonlocal_features": 1}, {}, EXACT),
-    "passive-aggressive": (Hinge(), PassiveAggressive, 1, {}, {}, {}, CLOSE),
-    "sgd": (Likelihood(), lambda p: torch.optim.SGD(p, lr=0.01), 1, {}, {}, {}, CLOSE),
-    "adam": (Likelihood(), lambda p: torch.optim.Adam(p, lr=0.1), 1, {"sparse_grad": False}, {"prior": 1}, {}, CLOSE),
-    "l-bfgs": (Likelihood(), LBFGS, 1, {"sparse_grad": False}, {"prior": 1}, {"shuffle": False}, CLOSE),
-    "mce-f": (MCEF(), lambda p: QuickProp(p, lr=0.5), 2, {"sparse_grad": False}, {}, {"shuffle": False}, CLOSE),
+    "passive-aggressive": (HingeLoss(), PassiveAggressive, 1, {}, {}, {}, CLOSE),
+    "sgd": (CRFLoss(), lambda p: torch.optim.SGD(p, lr=0.01), 1, {}, {}, {}, CLOSE),
+    "adam": (CRFLoss(), lambda p: torch.optim.Adam(p, lr=0.1), 1, {"sparse_grad": False}, {"prior": 1}, {}, CLOSE),
+    "l-bfgs": (CRFLoss(), LBFGS, 1, {"sparse_grad": False}, {"prior": 1}, {"shuffle": False}, CLOSE),
+    "mce-f": (MCEFLoss(), lambda p: QuickProp(p, lr=0.5), 2, {"sparse_grad": False}, {}, {"shuffle": False}, CLOSE),
 }
 
 
@@ -109,11 +109,11 @@ def trained(case, devices):
     """What is learned, what is logged, and the counts of the development data."""
     tagger, data = build(case, 4 // devices)
     starts = [Unequal()] if case == "mce-f" else []
-    trainer = trainer_of(devices, 4, StopWhenSettled(threshold=0.1, patience=1), *starts)
+    trainer = trainer_of(devices, 4, StopWhenConverged(threshold=0.1, patience=1), *starts)
     trainer.fit(tagger, datamodule=data)
     weights = {f"raw {name}": p.detach().clone() for name, p in tagger.named_parameters()}
-    if hasattr(trainer.optimizers[0], "swap_in"):
-        trainer.optimizers[0].swap_in()
+    if hasattr(trainer.optimizers[0], "use_evaluation_weights"):
+        trainer.optimizers[0].use_evaluation_weights()
         weights |= {f"served {name}": p.detach().clone() for name, p in tagger.named_parameters()}
     logged = {name: float(value) for name, value in trainer.callback_metrics.items()}
     return weights, logged, trainer.current_epoch, tagger.evaluation.table()
@@ -122,11 +122,11 @@ def trained(case, devices):
 def mixture(case, epochs):
     """Raw and served weights of two learners that take turns in one process: the last and the mean of all mixtures."""
     tagger, data = build(case, 2)
-    tagger.learn_sizes(data)
+    tagger.build_vocabulary(data)
     learner = tagger.learner(tagger.optimizer(tagger.parameters()))
     rows = tagger.encode(data.corpus("train"))
     orders = [
-        LengthBatches(rows.corpus.lengths, 2, True, data.seed, Share(process, 2), by_length=False)
+        LengthBatchSampler(rows.corpus.lengths, 2, True, data.seed, Share(process, 2), by_length=False)
         for process in range(2)
     ]
     weights, mixtures = parameters_to_vector(tagger.parameters()).detach(), []
@@ -202,13 +202,13 @@ def gradients(process):
     if process == 1:
         made[2].grad = torch.sparse_coo_tensor([[1]], [[4.0, 5.0, 6.0]], (2, 3))
     made[4].grad = torch.ones(2, 3) if process else torch.sparse_coo_tensor([[0], [0]], [2.0], (2, 3))
-    sum_gradients([*made, torch.zeros(1)])
+    all_reduce_gradients([*made, torch.zeros(1)])
     return [None if p.grad is None else p.grad.to_dense() for p in made]
 
 
 def exchanged(process):
     """Numbers and lists of two processes: one list is longer than there is room, others are empty."""
-    exchange, found = Exchange(entry_type(np.float32, 10)), []
+    exchange, found = AllGatherLists(entry_type(np.float32, 10)), []
     exchange.room = 3
     for length in (2 - 2 * process, 100 * process, 0, 7 + process):
         got = exchange(partial(write, [(i, process, length) for i in range(length)]), 5 - process)
@@ -228,14 +228,16 @@ def work(process, folder):
     results = {"cases": {case: trained(case, 2) for case in CASES}}
     results |= {"start": bayes_start(2), "refused": refused(), "gradients": gradients(process)}
     results["share"] = tuple(share())
-    results["summed"] = float(summed(torch.tensor(1.0 + process)))
-    results["gathered"] = gathered(["ab", "c"][process])
+    results["all_reduce_sum"] = float(all_reduce_sum(torch.tensor(1.0 + process)))
+    results["all_gather_objects"] = all_gather_objects(["ab", "c"][process])
     results["exchanged"] = exchanged(process)
-    results["concatenated"] = [
-        x if isinstance(x, list) else x.tolist() for x in concatenated(torch.full((3 * process,), 4))
+    results["all_gather_tensors"] = [
+        x if isinstance(x, list) else x.tolist() for x in all_gather_tensors(torch.full((3 * process,), 4))
     ]
-    with alone():
-        results["alone"] = share() == WHOLE and float(summed(torch.tensor(1.0 + process))) == 1 + process
+    with single_process():
+        results["single_process"] = (
+            share() == WHOLE and float(all_reduce_sum(torch.tensor(1.0 + process))) == 1 + process
+        )
     torch.save(results, folder / f"{process}.pt")
     dist.barrier()
 
@@ -319,24 +321,24 @@ def test_gradients_are_summed_whatever_their_layout(two):
 @pytest.mark.slow
 def test_processes_know_each_other(two):
     assert [found["share"] for found in two] == [(0, 2), (1, 2)]
-    assert [found["summed"] for found in two] == [3, 3]
-    assert [found["gathered"] for found in two] == [["a", "b", "c"]] * 2
+    assert [found["all_reduce_sum"] for found in two] == [3, 3]
+    assert [found["all_gather_objects"] for found in two] == [["a", "b", "c"]] * 2
     lengths = [(2, 0), (0, 100), (0, 0), (7, 8)]
     lists = [[[(i, process, n) for i in range(n)] for process, n in enumerate(pair)] for pair in lengths]
     assert [found["exchanged"] for found in two] == [[[[5, 4], *pair] for pair in lists]] * 2
-    assert [found["concatenated"] for found in two] == [[[4, 4, 4], [0, 0, 3]]] * 2
-    assert all(found["alone"] for found in two)
+    assert [found["all_gather_tensors"] for found in two] == [[[4, 4, 4], [0, 0, 3]]] * 2
+    assert all(found["single_process"] for found in two)
 
 
 def test_one_process_sums_nothing():
     x = torch.ones(2, requires_grad=True)
-    assert summed(x) is x
-    assert gathered(iter([1, 2])) == [1, 2]
+    assert all_reduce_sum(x) is x
+    assert all_gather_objects(iter([1, 2])) == [1, 2]
     entries = [(i, 2, 3) for i in range(5000)]  # more than a first message has room for
-    alone = Exchange(entry_type(np.float32, 10))(partial(write, entries), 3)
-    assert alone.entries[int(alone.begins[0]) : int(alone.ends[0])].tolist() == entries
-    assert alone.numbers.tolist() == [3]
-    assert concatenated(x) == (x, [0, 2])
+    single_process = AllGatherLists(entry_type(np.float32, 10))(partial(write, entries), 3)
+    assert single_process.entries[int(single_process.begins[0]) : int(single_process.ends[0])].tolist() == entries
+    assert single_process.numbers.tolist() == [3]
+    assert all_gather_tensors(x) == (x, [0, 2])
     assert share() == WHOLE
 
 

@@ -9,8 +9,8 @@ import torch
 from nested import assert_same
 from tiny import Loops, weights_of, whole
 
-from structperc.batching.sources import Synthetic
-from structperc.criteria import MCEF
+from structperc.criteria import MCEFLoss
+from structperc.datamodules.sources import Synthetic
 from structperc.taggers.checkpoints import load_weights
 from structperc.taggers.tagger import Tagger
 
@@ -18,8 +18,8 @@ CRITERIA, OPTIM = "structperc.criteria.", "structperc.optim."
 SMALL = ["--data.train=5", "--data.dev=2", "--data.test=0", "--data.unit=sentence", "--data.batch_size=8"]
 FULL = [*SMALL, "--data.shuffle=false", "--model.scorer.init_args.sparse_grad=false"]
 LOWEST = ["--checkpoint.monitor=null"]
-MAP = [f"--model.criterion={CRITERIA}Likelihood", "--model.prior.C=1"]
-MCE_F = [f"--model.criterion={CRITERIA}MCEF", "--model.search.k=2", "--model.prior.C=1000"]
+MAP = [f"--model.criterion={CRITERIA}CRFLoss", "--model.prior.C=1"]
+MCE_F = [f"--model.criterion={CRITERIA}MCEFLoss", "--model.search.k=2", "--model.prior.C=1000"]
 LBFGS = [f"--model.optimizer={OPTIM}LBFGS"]
 QUICKPROP = [f"--model.optimizer={OPTIM}QuickProp", "--model.optimizer.lr=10"]
 PHASES = [
@@ -54,7 +54,7 @@ def objective(folder, C):
     model, data = Tagger.load(folder), Synthetic(train=5, dev=0, test=0, unit="sentence")
     rows, weights = model.encode(data.corpus("train")), weights_of(model)
     penalty = sum(float(w.square().sum()) for w in weights) / (2 * C)
-    if not isinstance(model.criterion, MCEF):
+    if not isinstance(model.criterion, MCEFLoss):
         return float(Loops(model, rows)(weights)) + penalty
     return float(model.criterion.objective(model.criterion.counts(whole(model, rows, weights)).sum(0))) + penalty
 
@@ -206,7 +206,7 @@ def test_training_from_a_saved_model_has_its_features_and_labels(runs, map_model
     own, given = Tagger.load(runs.root / "1" / "model"), Tagger.load(map_model)
     assert own.features.feature_names("node") == given.features.feature_names("node")
     assert own.labels.names == given.labels.names
-    assert type(own.criterion) is MCEF
+    assert type(own.criterion) is MCEFLoss
 
 
 def test_a_run_from_a_saved_model_resumes(runs, map_model):
@@ -236,8 +236,8 @@ def complaint(runs, capsys):
     return complaint
 
 
-MCE = [f"--model.criterion={CRITERIA}MCE", "--model.search.k=2"]
-SOFT = [f"--model.criterion={CRITERIA}MCE", f"--model.criterion.measure={CRITERIA}SoftMax"]
+MCELoss = [f"--model.criterion={CRITERIA}MCELoss", "--model.search.k=2"]
+SOFT = [f"--model.criterion={CRITERIA}MCELoss", f"--model.criterion.measure={CRITERIA}SoftMax"]
 
 
 @pytest.mark.parametrize(
@@ -247,23 +247,23 @@ SOFT = [f"--model.criterion={CRITERIA}MCE", f"--model.criterion.measure={CRITERI
         ([*MAP, "--model.prior.C=-1"], "Prior: C must be > 0, got -1.0"),
         ([*MAP, "--model.prior.phi=3"], "Prior: phi must be 1 or 2, got 3"),
         (
-            [*MCE, f"--model.criterion.smoothing={CRITERIA}Sigmoid", "--model.criterion.smoothing.alpha=0"],
+            [*MCELoss, f"--model.criterion.smoothing={CRITERIA}Sigmoid", "--model.criterion.smoothing.alpha=0"],
             "Sigmoid: alpha must be > 0, got 0.0",
         ),
         (
-            [*MCE, f"--model.criterion.smoothing={CRITERIA}Logistic", "--model.criterion.smoothing.alpha=-2"],
+            [*MCELoss, f"--model.criterion.smoothing={CRITERIA}Logistic", "--model.criterion.smoothing.alpha=-2"],
             "Logistic: alpha must be > 0, got -2.0",
         ),
         ([*SOFT, "--model.criterion.measure.psi=0"], "SoftMax: psi must be > 0 and finite, got 0.0"),
-        ([*MCE_F, "--model.criterion.gamma=0"], "MCEF: gamma must be > 0, got 0.0"),
-        ([*MCE_F, "--model.criterion.memory=1"], "MCEF: memory must be >= 0 and < 1, got 1.0"),
-        ([*MCE, "--model.search.k=1"], "model.search.k is 1, but MCE compares gold with rivals: set it >= 2"),
-        ([*MCE_F, "--model.search.k=1"], "model.search.k is 1, but MCEF compares gold with rivals: set it >= 2"),
+        ([*MCE_F, "--model.criterion.beta=0"], "MCEFLoss: beta must be > 0, got 0.0"),
+        ([*MCE_F, "--model.criterion.memory=1"], "MCEFLoss: memory must be >= 0 and < 1, got 1.0"),
+        ([*MCELoss, "--model.search.k=1"], "model.search.k is 1, but MCE compares gold with rivals: set it >= 2"),
+        ([*MCE_F, "--model.search.k=1"], "model.search.k is 1, but MCEFLoss compares gold with rivals: set it >= 2"),
         (
             [*MCE_F, "--data.scheme=none", "--data.labels=none"],
-            "MCEF counts segments, but the labels have none: use MCE",
+            "MCEFLoss counts segments, but the labels have none: use MCE",
         ),
-        (["--model.gamma=0"], "gamma must be > 0 and finite, got 0.0"),
+        (["--model.beta=0"], "beta must be > 0 and finite, got 0.0"),
         ([*MAP, *QUICKPROP, "--model.optimizer.lr=0"], "QuickProp: lr must be > 0, got 0.0"),
         (["--model.init_from=no/such/model"], "model.init_from: no/such/model: no saved model here"),
         (
@@ -295,7 +295,7 @@ def test_models_to_start_from_that_do_not_fit(complaint, map_model, options, mes
 # -- divergence ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("criterion", [MAP, [*MCE, "--model.prior.C=1000"], MCE_F], ids=["map", "mce", "mce_f"])
+@pytest.mark.parametrize("criterion", [MAP, [*MCELoss, "--model.prior.C=1000"], MCE_F], ids=["map", "mce", "mce_f"])
 def test_full_batch_training_that_diverges_leaves_its_best_weights(complaint, runs, criterion, caplog):
     message = complaint(*criterion, *QUICKPROP, "--model.optimizer.lr=1e38", "--trainer.max_epochs=5")
     assert re.fullmatch("epoch 2: QuickProp, evaluation 2: the objective is (nan|inf): set a smaller lr", message)

@@ -17,8 +17,8 @@ from tiny import EDGE, NODE, Sentences, fit, sentences
 from torch import Tensor
 
 from structperc.chain import KBest
-from structperc.criteria import MCE, Criterion, Hinge, Likelihood, Margin, Perceptron, Prior
-from structperc.criteria.measures import SoftMax
+from structperc.criteria import CRFLoss, Criterion, HingeLoss, MarginLoss, MCELoss, PerceptronLoss, Prior
+from structperc.criteria.misclassification import SoftMax
 from structperc.encoders import BiLSTM, CharCNN, WordEmbedding
 from structperc.features import FeatureExtractor
 from structperc.optim import GPD, PassiveAggressive
@@ -42,14 +42,14 @@ def sparse(criterion: Criterion, optimizer: Callable, sparse_grad: bool = True) 
 
 
 CASES = {
-    "neural likelihood": lambda: neural(Likelihood()),
-    "neural margin": lambda: neural(Margin(1.0)),
-    "all rivals": lambda: sparse(MCE(SoftMax()), torch.optim.Adam, sparse_grad=False),
-    "perceptron": lambda: sparse(Perceptron(), PerceptronSteps),
-    "PA": lambda: sparse(Hinge(), lambda p: PassiveAggressive(p, "PA")),
-    "PA-I": lambda: sparse(Hinge(), lambda p: PassiveAggressive(p, "PA-I", C=0.1)),
-    "PA-II": lambda: sparse(Hinge(), lambda p: PassiveAggressive(p, "PA-II")),
-    "GPD": lambda: sparse(MCE(), lambda p: GPD(p, 1.0, 10.0)),
+    "neural likelihood": lambda: neural(CRFLoss()),
+    "neural margin": lambda: neural(MarginLoss(1.0)),
+    "all rivals": lambda: sparse(MCELoss(SoftMax()), torch.optim.Adam, sparse_grad=False),
+    "perceptron": lambda: sparse(PerceptronLoss(), PerceptronSteps),
+    "PA": lambda: sparse(HingeLoss(), lambda p: PassiveAggressive(p, "PA")),
+    "PA-I": lambda: sparse(HingeLoss(), lambda p: PassiveAggressive(p, "PA-I", C=0.1)),
+    "PA-II": lambda: sparse(HingeLoss(), lambda p: PassiveAggressive(p, "PA-II")),
+    "GPD": lambda: sparse(MCELoss(), lambda p: GPD(p, 1.0, 10.0)),
 }
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from nested import assert_same
 
-from structperc.cli import main
-from structperc.experiments import trial
+from structperc.cli.main import main
+from structperc.experiments import experiment as trial
 from structperc.training.cost import Stopwatch
 from structperc.training.interruptions import resuming
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 from tiny import EDGE, Loops, Sentences, make_tagger, sentences, weights_of, without_names
 
-from structperc.batching.sources import Synthetic
+from structperc.analysis.calibration import reliability
+from structperc.analysis.explanation import explain
+from structperc.analysis.nbest import nbest_scores
 from structperc.chain import KBest, kbest, marginals
-from structperc.cli import main
-from structperc.criteria import LocalLikelihood
-from structperc.inspection.explaining import explain
-from structperc.inspection.model_reliability import reliability
-from structperc.inspection.nbest import nbest_scores
+from structperc.cli.main import main
+from structperc.criteria import MEMMLoss
+from structperc.datamodules.sources import Synthetic
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.reranking.jackknife import list_candidates
 from structperc.taggers.tagger import Tagger
@@ -48,7 +48,7 @@ def make_data(**options):
 @pytest.mark.parametrize("sparse_grad", [True, False])
 def test_losses_and_gradients_are_those_of_the_loops(scheme, edge, sparse_grad):
     data = make_data(scheme=scheme, labels="IOB2")
-    tagger = make_tagger(data, LocalLikelihood(), edge=edge, sparse_grad=sparse_grad)
+    tagger = make_tagger(data, MEMMLoss(), edge=edge, sparse_grad=sparse_grad)
     rows = tagger.encode(data.corpus("train"))
     losses = tagger.criterion(tagger.scored(rows[list(range(9))]))
     losses.sum().backward()
@@ -147,7 +147,7 @@ def test_tag_writes_log_probabilities(trained, tmp_path):
 def with_nonlocal():
     data = Synthetic(unit="document", train=3, dev=0, test=0)
     more = {"nonlocal_features": [PhraseConsistency()], "decoder": KBest(10)}
-    return make_tagger(data, LocalLikelihood(), edge=EDGE, **more).eval()
+    return make_tagger(data, MEMMLoss(), edge=EDGE, **more).eval()
 
 
 def test_explained_scores_are_log_probabilities_and_counts():
@@ -173,6 +173,6 @@ def test_a_saved_model_still_normalises(trained, tmp_path):
     model = Tagger.load(trained)
     model.save(tmp_path / "again")
     again = Tagger.load(tmp_path / "again")
-    assert isinstance(again.criterion, LocalLikelihood)
+    assert isinstance(again.criterion, MEMMLoss)
     labellings = itertools.chain(*(m.kbest([["Lind", "left"]], 5)[0] for m in (model, again)))
     assert len({(one.score, *one.labels) for one in labellings}) == 5

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from structperc.cli import main
+from structperc.cli.main import main
 from structperc.data import yaml_file
 from structperc.data.yaml_file import load_yaml
 from structperc.errors import InputError
-from structperc.experiments.draft import draft
-from structperc.experiments.row import identity
+from structperc.experiments.dry_run import dry_run
+from structperc.experiments.rows import identity
 from structperc.training.overlays import DEEPEST, composed_arguments, read_configuration
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
@@ -192,7 +192,7 @@ def test_no_other_file_is_read(write, monkeypatch):
 def test_what_is_wrong_with_the_files_is_one_line(write, files, complaint):
     write(**files)
     with pytest.raises(InputError) as error:
-        draft(["-c", "own.yaml"])
+        dry_run(["-c", "own.yaml"])
     assert str(error.value).startswith(complaint)
     assert "\n" not in str(error.value)
 
@@ -222,9 +222,9 @@ def test_what_is_wrong_with_the_files_is_one_line(write, files, complaint):
             "below.yaml:1: model.criterion: there is no structperc.criteria.Percepton; did you mean Perceptron?",
         ),
         (
-            "model: {criterion: {class_path: structperc.criteria.Margin}}",
+            "model: {criterion: {class_path: structperc.criteria.MarginLoss}}",
             "model: {criterion: {init_args: {D: 5}}}",
-            "own.yaml:2: model.criterion.D is no option of structperc.criteria.Margin",
+            "own.yaml:2: model.criterion.D is no option of structperc.criteria.MarginLoss",
         ),
         ("modle: {}", "", "below.yaml:1: modle is no option of this command; did you mean model?"),
         (
@@ -237,14 +237,14 @@ def test_what_is_wrong_with_the_files_is_one_line(write, files, complaint):
 def test_wrong_options_are_named_with_the_file_and_line_they_stand_in(write, below, own, complaint):
     write(below=below, own=f"overlays: [{QUICKSTART}, below.yaml]\n{own}")
     with pytest.raises(InputError) as error:
-        draft(["-c", "own.yaml", "--trainer.accelerator=cpu"])
+        dry_run(["-c", "own.yaml", "--trainer.accelerator=cpu"])
     assert str(error.value).startswith(complaint)
 
 
 def test_the_key_stands_in_files_alone(write):
     write(below="trainer: {max_epochs: 1}")
     with pytest.raises(InputError, match="overlays is no option of this command"):
-        draft(["-c", str(QUICKSTART), "-c", "{overlays: [below.yaml]}"])
+        dry_run(["-c", str(QUICKSTART), "-c", "{overlays: [below.yaml]}"])
 
 
 # -- commands -------------------------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ def test_a_run_is_that_of_one_file_and_is_named_after_the_experiment(experiment)
 
 def test_later_files_of_the_command_line_lie_above_whole_experiments(experiment, write):
     write(more="overlays: [most.yaml]\ndata: {init_args: {train: 9}}", most="model: {search: {init_args: {k: 3}}}")
-    config = draft(["-c", "own.yaml", "-c", "more.yaml", "--data.dev=5", "--trainer.accelerator=cpu"]).config.fit
+    config = dry_run(["-c", "own.yaml", "-c", "more.yaml", "--data.dev=5", "--trainer.accelerator=cpu"]).config.fit
     assert (config.data.init_args.train, config.data.init_args.dev, config.data.init_args.test) == (9, 5, 4)
     assert config.model.init_args.search.init_args.k == 3
     assert config.model.init_args.optimizer.init_args.average is False
@@ -287,11 +287,11 @@ def test_options_lie_above_all_files_of_the_command_line_wherever_they_stand(exp
         both="overlays: [own.yaml, one.yaml, two.yaml]",
     )
     cpu = "--trainer.accelerator=cpu"
-    found = draft(["-c", "own.yaml", "--data.dev=9", "-cone.yaml", "--config=two.yaml", cpu]).config.fit
+    found = dry_run(["-c", "own.yaml", "--data.dev=9", "-cone.yaml", "--config=two.yaml", cpu]).config.fit
     assert (found.data.init_args.dev, found.trainer.max_epochs) == (9, 5)
     assert found.data.init_args.types == {"PER": "person", "LOC": "place"}
-    assert draft(["-c", "own.yaml", "-c", "{trainer: {max_epochs: 1}}", cpu]).root == Path("runs/own")
-    same = draft(["-c", "both.yaml", "--data.dev=9", cpu]).config.fit
+    assert dry_run(["-c", "own.yaml", "-c", "{trainer: {max_epochs: 1}}", cpu]).root == Path("runs/own")
+    same = dry_run(["-c", "both.yaml", "--data.dev=9", cpu]).config.fit
     assert (found.data, found.model) == (same.data, same.model)
 
 

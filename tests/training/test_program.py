@@ -7,10 +7,10 @@ import torch
 from nested import assert_same
 from tiny import without_names
 
-from structperc.cli import main
+from structperc.cli.main import main
 from structperc.errors import InputError
 from structperc.training import program
-from structperc.training.runs import next_run
+from structperc.training.run_folders import next_run
 
 
 def last(run):
@@ -34,11 +34,11 @@ OPTIMIZERS = {
     "averaged": [],
     "raw": ["--model.optimizer.init_args.average=false"],
     "pa": [
-        "--model.criterion=structperc.criteria.Hinge",
+        "--model.criterion=structperc.criteria.HingeLoss",
         "--model.optimizer=structperc.optim.PassiveAggressive",
     ],
     "margin": [
-        "--model.criterion=structperc.criteria.Margin",
+        "--model.criterion=structperc.criteria.MarginLoss",
         "--model.criterion.C=50",
         "--model.search.k=2",
     ],

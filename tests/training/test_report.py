@@ -4,7 +4,7 @@ import torch
 
 from structperc.data import LabelSet
 from structperc.metrics import Evaluation
-from structperc.training.report import Labelled, outcome_lines
+from structperc.training.report import LabelledSplit, outcome_lines
 
 LABELS = LabelSet(("O", "B-X", "I-X"), "IOB2")
 
@@ -12,7 +12,7 @@ LABELS = LabelSet(("O", "B-X", "I-X"), "IOB2")
 def lines(predicted, gold, labels=LABELS):
     evaluation = Evaluation(labels)
     evaluation.update(torch.tensor([predicted]), torch.tensor([gold]), torch.tensor([len(gold)]))
-    return list(outcome_lines({"dev": Labelled(evaluation, [], 1.0)}, {}))
+    return list(outcome_lines({"dev": LabelledSplit(evaluation, [], 1.0)}, {}))
 
 
 def test_a_split_without_a_predicted_segment_is_followed_by_what_to_try():

@@ -7,7 +7,7 @@ import pytest
 from ranked import Text, fit, ready, training_lists
 
 from structperc.reranking import Boosting
-from structperc.training.rounds import (
+from structperc.training.boosting_rounds import (
     FIGURE,
     SHOWN,
     TABLE,

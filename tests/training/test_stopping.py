@@ -1,11 +1,11 @@
 import pytest
 
 from structperc.errors import InputError
-from structperc.training.stopping import StopWhenSettled
+from structperc.training.callbacks import StopWhenConverged
 
 
 def stops_at(errors, **options):
-    rule = StopWhenSettled(**options)
+    rule = StopWhenConverged(**options)
     return next((i for i, error in enumerate(errors) if rule.observe(error)), None)
 
 
@@ -24,14 +24,14 @@ def test_zero_error_settles():
 
 def test_state_survives_a_resume():
     errors = [0.5, 0.1, 0.1, 0.1, 0.1]
-    first = StopWhenSettled()
+    first = StopWhenConverged()
     for error in errors[:3]:
         assert not first.observe(error)
-    resumed = StopWhenSettled()
+    resumed = StopWhenConverged()
     resumed.load_state_dict(first.state_dict())
     assert [resumed.observe(error) for error in errors[3:]] == [False, True]
 
 
 def test_bad_options():
     with pytest.raises(InputError, match="patience"):
-        StopWhenSettled(patience=0)
+        StopWhenConverged(patience=0)

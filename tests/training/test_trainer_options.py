@@ -12,7 +12,7 @@ from structperc.errors import InputError
 from structperc.optim import LBFGS, Phases
 from structperc.reranking import GlobalReranker
 from structperc.reranking.bayes_point import BayesPoint
-from structperc.training.stopping import MustEnd, StopWhenSettled
+from structperc.training.callbacks import CheckTermination, StopWhenConverged
 
 REFUSED = {
     "accelerator=gpuu": "trainer.accelerator: ",
@@ -70,14 +70,14 @@ def ends(optimizer=None, tagger=None, callbacks=()):
     optimizers = [(optimizer or (lambda p: torch.optim.SGD(p, lr=1.0)))(weights)]
     trainer = SimpleNamespace(max_epochs=-1, max_steps=-1, optimizers=optimizers, callbacks=[BayesPoint(), *callbacks])
     try:
-        MustEnd().on_train_start(trainer, tagger)
+        CheckTermination().on_train_start(trainer, tagger)
     except InputError:
         return False
     return True
 
 
 def test_what_ends_otherwise_may_have_no_last_epoch(runs):
-    for callback in (StopWhenSettled(), EarlyStopping("dev/score"), Timer("00:00:00:01"), Own()):
+    for callback in (StopWhenConverged(), EarlyStopping("dev/score"), Timer("00:00:00:01"), Own()):
         assert ends(callbacks=[callback])
     assert ends(LBFGS)
     assert ends(lambda p: Phases(p, torch.optim.Adagrad, 3, LBFGS))

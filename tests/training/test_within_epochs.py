@@ -8,15 +8,15 @@ import torch
 from nested import assert_same
 from torch.utils.data import DistributedSampler
 
-from structperc.batching.resumable import ResumableLoader, ResumableOrder
-from structperc.cli import main
+from structperc.cli.main import main
+from structperc.datamodules.sampler import ResumableLoader, ResumableSampler
 from structperc.errors import InputError
-from structperc.taggers.random_states import KEY
+from structperc.taggers.callbacks import KEY
 
 SMALL = ["--data.train=6", "--data.unit=sentence", "--data.batch_size=8", "--trainer.max_epochs=3"]
 CONFIGS = Path(__file__).parents[2] / "configs"
 CRITERIA, OPTIM = "structperc.criteria.", "structperc.optim."
-LIKELIHOOD = f"--model.criterion={CRITERIA}Likelihood"
+LIKELIHOOD = f"--model.criterion={CRITERIA}CRFLoss"
 LEARNERS = {
     "online": [],
     "by gradients, the same mini-batches": [
@@ -92,7 +92,7 @@ def test_full_batches_are_not_divided(runs, fails, tmp_path):
 
 def loader(items=5):
     order = DistributedSampler(range(items), num_replicas=1, rank=0, shuffle=True, seed=3)
-    return ResumableLoader(range(items), batch_size=None, sampler=ResumableOrder(order))
+    return ResumableLoader(range(items), batch_size=None, sampler=ResumableSampler(order))
 
 
 def test_the_rest_of_one_epoch_and_the_whole_of_others():

@@ -6,14 +6,13 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from structperc.data.corpus import Corpus
-from structperc.data.distinct import DistinctStrings, number_strings
+from structperc.class_paths import CLASS, LEARNED, OPTIONS, class_path_of
+from structperc.data.corpus import Corpus, Factorized, factorize
 from structperc.errors import InputError
-from structperc.own_parts import is_own, options_of, place_of
-from structperc.public_names import CLASS, LEARNED, OPTIONS, path_of
+from structperc.user_code import class_location, constructor_arguments, is_user_class
 
 Extent = Literal["document", "corpus"]
-Lookup = Callable[[str], DistinctStrings]  # from the name of an attribute to its value at each token
+Lookup = Callable[[str], Factorized]  # from the name of an attribute to its value at each token
 
 
 class PartBuilder(Protocol):
@@ -46,7 +45,7 @@ class DocumentAttribute(ABC):
     within: Extent = "document"  # what decides a value: the document, or all of the corpus that is read at once
 
     @abstractmethod
-    def read(self, corpus: Corpus, lookup: Lookup) -> DistinctStrings | Sequence[str]:
+    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized | Sequence[str]:
         """Return the value at each of the N tokens of a corpus, "" where there is none: N strings, or these numbered.
 
         lookup: gives the values of the attributes that `attributes` names.
@@ -68,27 +67,27 @@ class DocumentAttribute(ABC):
 
         Attributes that have learned something add it as "learned".
         """
-        return {CLASS: path_of(type(self)), OPTIONS: options_of(self)}
+        return {CLASS: class_path_of(type(self)), OPTIONS: constructor_arguments(self)}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays by name that belong to what `to_json` says of what was learned."""
         return {}
 
-    def relearn(self, learned: Any, arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str) -> None:
+    def load_state(self, learned: Any, arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str) -> None:
         """Take back what was learned, as `to_json` and `arrays` gave it. Raises InputError for anything else."""
         raise InputError(f"{place}: {type(self).__name__} learns nothing, but {LEARNED!r} is given")
 
 
-def values_of(attribute: DocumentAttribute, corpus: Corpus, lookup: Lookup) -> DistinctStrings:
+def values_of(attribute: DocumentAttribute, corpus: Corpus, lookup: Lookup) -> Factorized:
     """Return what an attribute reads of a corpus, numbered.
 
     Raises InputError, with file and line of `read`, unless that is a string for each token.
     """
     found = attribute.read(corpus, lookup)
-    numbered = found if isinstance(found, DistinctStrings) else None
-    if numbered is not None and not is_own(type(attribute)):
+    numbered = found if isinstance(found, Factorized) else None
+    if numbered is not None and not is_user_class(type(attribute)):
         return numbered
-    place = place_of(type(attribute), "read")
+    place = class_location(type(attribute), "read")
     if numbered is None and (isinstance(found, str) or not isinstance(found, Sequence)):
         raise InputError(f"{place} must return a list of strings, one for each token, not {type(found).__name__}")
     strings: Sequence[Any] = found if numbered is None else numbered.distinct
@@ -102,7 +101,7 @@ def values_of(attribute: DocumentAttribute, corpus: Corpus, lookup: Lookup) -> D
             f"{corpus.columns['word'][at]!r} ({corpus.where(at)})"
         )
     if numbered is None:
-        return number_strings(strings)
+        return factorize(strings)
     if numbered.numbers.dtype.kind not in "iu" or not _within(numbered.numbers, len(strings)):
         raise InputError(f"{place} must return numbers of its {len(strings)} distinct strings, from 0 on")
     return numbered
@@ -119,5 +118,5 @@ def restored(
     options = {name: value for name, value in described.items() if name != LEARNED}
     attribute: DocumentAttribute = build.part(options, DocumentAttribute, place)
     if LEARNED in described:
-        attribute.relearn(described[LEARNED], arrays, build, place)
+        attribute.load_state(described[LEARNED], arrays, build, place)
     return attribute

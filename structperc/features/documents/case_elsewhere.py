@@ -4,8 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from structperc.data.corpus import Corpus
-from structperc.data.distinct import DistinctStrings
+from structperc.data.corpus import Corpus, Factorized
 from structperc.features.documents.base import DocumentAttribute, Lookup
 from structperc.features.documents.mentions import all_capitals, first_tokens, mention_groups
 
@@ -22,7 +21,7 @@ class CaseElsewhere(DocumentAttribute):
 
     names: ClassVar[tuple[str, ...]] = ("", "upper", "lower", "upper+lower", "first", "capitals")
 
-    def read(self, corpus: Corpus, lookup: Lookup) -> DistinctStrings:
+    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return how other mentions of the word at each token are written."""
         words = corpus.numbered("word")
         initial = np.array([word[:1] for word in words.distinct], str)
@@ -35,4 +34,4 @@ class CaseElsewhere(DocumentAttribute):
         others[np.arange(len(groups)), form] -= 1
         upper, lower, first, capitals = (others > 0).T
         value = np.select([upper & lower, upper, lower, first, capitals], [3, 1, 2, 4, 5], 0)
-        return DistinctStrings(list(self.names), np.where(letter, value, 0).astype(np.int32))
+        return Factorized(list(self.names), np.where(letter, value, 0).astype(np.int32))

@@ -4,8 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from structperc.data.corpus import Corpus
-from structperc.data.distinct import DistinctStrings
+from structperc.data.corpus import Corpus, Factorized
 from structperc.features.documents.base import DocumentAttribute, Lookup
 from structperc.features.documents.mentions import all_capitals
 
@@ -24,7 +23,7 @@ class LineKind(DocumentAttribute):
 
     kinds: ClassVar[tuple[str, ...]] = ("text", "line", "capitals")
 
-    def read(self, corpus: Corpus, lookup: Lookup) -> DistinctStrings:
+    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the kind of the sentence of each token."""
         names = [kind + more for kind in self.kinds for more in ("", "+numbers", "+short", "+numbers+short")]
         lengths = np.diff(corpus.sentences)
@@ -35,4 +34,4 @@ class LineKind(DocumentAttribute):
         ends = stop[np.maximum(corpus.sentences[1:] - 1, 0)] if corpus.tokens else np.zeros(len(lengths), bool)
         kind = np.where(ends, 0, 1) * 4 + (digits * NUMBERS >= lengths) + 2 * (lengths <= SHORT)
         numbers = np.repeat(kind, lengths)
-        return DistinctStrings(names, np.where(all_capitals(corpus), 8 + numbers % 4, numbers).astype(np.int32))
+        return Factorized(names, np.where(all_capitals(corpus), 8 + numbers % 4, numbers).astype(np.int32))

@@ -4,8 +4,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from structperc.data.corpus import Corpus
-from structperc.data.distinct import DistinctStrings
+from structperc.data.corpus import Corpus, Factorized
 from structperc.errors import InputError
 from structperc.features.documents.base import DocumentAttribute, Lookup
 from structperc.features.documents.mentions import (
@@ -43,7 +42,7 @@ class LongestMention(DocumentAttribute):
             raise InputError(f"LongestMention: at must be one of {', '.join(get_args(At))}, got {at!r}")
         self.of, self.at, self.attributes = of, at, (of,)
 
-    def read(self, corpus: Corpus, lookup: Lookup) -> DistinctStrings:
+    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the value at the longest other mention of the word at each token."""
         strings = [*(found := lookup(self.of)).distinct, BEYOND, ""]
         capital = capitalised(corpus)
@@ -52,7 +51,7 @@ class LongestMention(DocumentAttribute):
         exists = capital & (mention >= 0)
         place = np.where(exists, mention, 0)
         values = self._looked_at(corpus, found.numbers, runs, len(strings) - 2)
-        return DistinctStrings(strings, np.where(exists, values[place], len(strings) - 1).astype(np.int32))
+        return Factorized(strings, np.where(exists, values[place], len(strings) - 1).astype(np.int32))
 
     def _looked_at(self, corpus: Corpus, numbers: np.ndarray, runs: "_Runs", beyond: int) -> np.ndarray:
         """Return the value at the run of each token, (N,) int64; of tokens in no run, anything."""

@@ -13,10 +13,8 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from structperc.data.corpus import Corpus
-from structperc.data.distinct import DistinctStrings, number_strings
-from structperc.data.segments import spans
-from structperc.data.tags import named_type
+from structperc.data.corpus import Corpus, Factorized, factorize
+from structperc.data.tag_schemes import label_type, spans
 from structperc.errors import InputError
 from structperc.features.documents.base import DocumentAttribute, Extent, Lookup
 from structperc.features.documents.mentions import mention_groups
@@ -53,15 +51,15 @@ class Majority(DocumentAttribute):
             raise InputError(f"{name}: within must be one of {', '.join(get_args(Extent))}, got {within!r}")
         self.of, self.within, self.attributes = of, within, (of,)
 
-    def read(self, corpus: Corpus, lookup: Lookup) -> DistinctStrings:
+    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the value at each token."""
         return self.most(corpus, lookup(self.of))
 
     @abstractmethod
-    def most(self, corpus: Corpus, labels: DistinctStrings) -> DistinctStrings:
+    def most(self, corpus: Corpus, labels: Factorized) -> Factorized:
         """Return the value at each token, of the labels of the first model."""
 
-    def entities(self, corpus: Corpus, labels: DistinctStrings) -> Iterator[Entity]:
+    def entities(self, corpus: Corpus, labels: Factorized) -> Iterator[Entity]:
         """Yield the entities in the order of the text; their words are compared whatever their case."""
         words = [word.casefold() for word in corpus.columns["word"]]
         names = [labels.distinct[number] for number in labels.numbers.tolist()]
@@ -84,15 +82,15 @@ class TokenMajority(Majority):
     The token itself counts. Words are compared whatever their case.
     """
 
-    def most(self, corpus: Corpus, labels: DistinctStrings) -> DistinctStrings:
+    def most(self, corpus: Corpus, labels: Factorized) -> Factorized:
         """Return the most frequent type of the word of each token."""
-        types = [named_type(label) or OUTSIDE for label in labels.distinct]
+        types = [label_type(label) or OUTSIDE for label in labels.distinct]
         groups = mention_groups(corpus) if self.within == "document" else _words(corpus)
         votes: defaultdict[int, Counter[str]] = defaultdict(Counter)
         for group, number in zip(groups.tolist(), labels.numbers.tolist(), strict=True):
             votes[group][types[number]] += 1
         most = {group: _first_of(counts) for group, counts in votes.items()}
-        return number_strings([most[group] for group in groups.tolist()])
+        return factorize([most[group] for group in groups.tolist()])
 
 
 class EntityMajority(Majority):
@@ -101,7 +99,7 @@ class EntityMajority(Majority):
     The entity itself counts.
     """
 
-    def most(self, corpus: Corpus, labels: DistinctStrings) -> DistinctStrings:
+    def most(self, corpus: Corpus, labels: Factorized) -> Factorized:
         """Return the most frequent type of the entity that each token is in."""
         found = list(self.entities(corpus, labels))
         votes: defaultdict[Name, Counter[str]] = defaultdict(Counter)
@@ -116,7 +114,7 @@ class SuperentityMajority(Majority):
     At each token of an entity; where no longer one holds it there is no value.
     """
 
-    def most(self, corpus: Corpus, labels: DistinctStrings) -> DistinctStrings:
+    def most(self, corpus: Corpus, labels: Factorized) -> Factorized:
         """Return the most frequent type of the longer entities around the words of that which each token is in."""
         found = list(self.entities(corpus, labels))
         asked = {entity.name for entity in found}
@@ -130,7 +128,7 @@ class SuperentityMajority(Majority):
 def _words(corpus: Corpus) -> np.ndarray:
     """The number of the word of each token, whatever its case, (N,)."""
     words = corpus.numbered("word")
-    return number_strings(list(map(str.casefold, words.distinct))).numbers[words.numbers]
+    return factorize(list(map(str.casefold, words.distinct))).numbers[words.numbers]
 
 
 def _proper_parts(name: Name) -> set[Name]:
@@ -145,9 +143,9 @@ def _first_of(counts: Counter[str]) -> str:
     return counts.most_common(1)[0][0]
 
 
-def _at_entities(entities: list[Entity], types: dict[Name, str], tokens: int) -> DistinctStrings:
+def _at_entities(entities: list[Entity], types: dict[Name, str], tokens: int) -> Factorized:
     """The type of the name of each entity at its tokens, "" elsewhere and for names without a type."""
     values = [""] * tokens
     for entity in entities:
         values[entity.start : entity.end] = [types.get(entity.name, "")] * (entity.end - entity.start)
-    return number_strings(values)
+    return factorize(values)

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from structperc.data.corpus import Corpus
-from structperc.data.distinct import number_strings
+from structperc.data.corpus import Corpus, factorize
 
 BEYOND = "_B"  # what stands outside of the sentence of a mention
 
@@ -11,7 +10,7 @@ BEYOND = "_B"  # what stands outside of the sentence of a mention
 def mention_groups(corpus: Corpus) -> np.ndarray:
     """Return which tokens share a document and a word, whatever its case: (N,) int64, the number of the group."""
     words = corpus.numbered("word")
-    folded = number_strings(list(map(str.casefold, words.distinct)))
+    folded = factorize(list(map(str.casefold, words.distinct)))
     document = np.repeat(corpus.documents, corpus.lengths)
     keys = document * len(folded.distinct) + folded.numbers[words.numbers]
     return np.unique(keys, return_inverse=True)[1].astype(np.int64)

@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structperc.data.corpus import Corpus
-from structperc.data.distinct import DistinctStrings
+from structperc.data.corpus import Corpus, Factorized
 from structperc.features.documents.base import DocumentAttribute, Lookup
 from structperc.features.documents.mentions import BEYOND, beside, capitalised, mention_groups
 
@@ -28,14 +27,14 @@ class OtherMentions(DocumentAttribute):
     def __init__(self, of: str, at: int = 0) -> None:
         self.of, self.at, self.attributes = of, at, (of,)
 
-    def read(self, corpus: Corpus, lookup: Lookup) -> DistinctStrings:
+    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the most frequent value at other mentions of the word at each token."""
         strings = [*(found := lookup(self.of)).distinct, BEYOND, ""]
         values = beside(corpus, found.numbers, self.at, len(strings) - 2)
         capital = capitalised(corpus)
         chosen = np.full(corpus.tokens, len(strings) - 1)
         chosen[capital] = _most_frequent(mention_groups(corpus)[capital], values[capital], len(strings) - 1)
-        return DistinctStrings(strings, chosen.astype(np.int32))
+        return Factorized(strings, chosen.astype(np.int32))
 
 
 class _Leaders(NamedTuple):

@@ -12,7 +12,7 @@ Modules are imported on first use: importing the library needs no compiler.
 
 from typing import TYPE_CHECKING
 
-from structperc.on_first_use import on_first_use
+from structperc.lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from structperc.guided.compiled.aggressive import learn_aggressively
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["rows", "decide", "learn_aggressively", "learn_early"]
 
-__getattr__ = on_first_use(
+__getattr__ = lazy_imports(
     __name__,
     {
         f"{__name__}.scores": ["rows"],

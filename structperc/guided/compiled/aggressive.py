@@ -16,14 +16,14 @@ from structperc.guided.compiled.lessons import (
 )
 from structperc.guided.compiled.queue import best
 from structperc.guided.compiled.search import first_candidates, sentence
-from structperc.kernels.compiled import inner_kernel, kernel
-from structperc.kernels.sequences import longest
+from structperc.kernels.jit import kernel, subkernel_no_alloc
+from structperc.kernels.slices import longest_sequence
 
 
 @kernel
 def learn_aggressively(lessons, margin, limit):  # type: ignore[no-untyped-def]
     """Learn from sentence after sentence; return how many updates, decisions and errors there were."""
-    T = longest(lessons.starts)
+    T = longest_sequence(lessons.starts)
     chart, held, counts = chart_for(T, lessons.beam, lessons.weights), np.empty(T + 2, np.int64), np.zeros(3, np.int64)
     for s in range(len(lessons.starts) - 1):
         text, own = sentence(s, lessons.starts, lessons.text), lesson_of(s, lessons, held)
@@ -32,7 +32,7 @@ def learn_aggressively(lessons, margin, limit):  # type: ignore[no-untyped-def]
     return counts[UPDATES], counts[DECISIONS], counts[ERRORS]
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _visit(text, own, lessons, chart, margin, most, counts):  # type: ignore[no-untyped-def]
     """Learn from one sentence until it is labelled as gold, or all updates up to the most are spent."""
     clear(chart)
@@ -60,7 +60,7 @@ def _visit(text, own, lessons, chart, margin, most, counts):  # type: ignore[no-
             present_anew(gold, label, text, lessons.weights, chart, own)
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _rival(place, margin, text, weights, chart, own):  # type: ignore[no-untyped-def]
     """Return the label that the chosen candidate wrongly, or nearly, has, or -1; windows[0] is what it knew."""
     if own.held[place] != 0:

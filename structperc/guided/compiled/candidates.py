@@ -6,12 +6,12 @@ from structperc.guided.compiled.queue import put, waits
 from structperc.guided.compiled.scores import add_context, static_scores
 from structperc.guided.compiled.states import OPEN, best_states, join
 from structperc.guided.templates import UNKNOWN
-from structperc.kernels.compiled import inner_kernel
+from structperc.kernels.jit import subkernel_no_alloc
 
 LOWEST = np.finfo(np.float32).min
 
 
-@inner_kernel
+@subkernel_no_alloc
 def generate(place, text, weights, chart):  # type: ignore[no-untyped-def]
     """Make or renew the candidate at a place with all that is accepted next to it."""
     if not waits(chart.queue, place):
@@ -31,7 +31,7 @@ def generate(place, text, weights, chart):  # type: ignore[no-untyped-def]
     put(chart.queue, place, U[place, 0] if U[place, 0] > LOWEST else LOWEST)  # it waits even if it is -inf or NaN
 
 
-@inner_kernel
+@subkernel_no_alloc
 def hypothesise(place, text, weights, chart):  # type: ignore[no-untyped-def]
     """Fill in all hypotheses of the candidate at a place, its contexts and ends; return the number of combinations."""
     left, right, ends, V = chart.spans[place - 1], chart.spans[place + 1], chart.ends, chart.V
@@ -60,7 +60,7 @@ def hypothesise(place, text, weights, chart):  # type: ignore[no-untyped-def]
     return n * m
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _sides(place, left, right, text, weights, chart):  # type: ignore[no-untyped-def]
     """Fill in the scores of labels by one context alone; those without context are with the left one."""
     before, after, interfaces, windows, static = (

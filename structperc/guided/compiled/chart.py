@@ -6,7 +6,7 @@ import numpy as np
 
 from structperc.guided.compiled.queue import empty_queue, put
 from structperc.guided.templates import UNKNOWN
-from structperc.kernels.compiled import inner_kernel, kernel_part
+from structperc.kernels.jit import subkernel, subkernel_no_alloc
 
 
 class Chart(NamedTuple):
@@ -45,7 +45,7 @@ class Chart(NamedTuple):
     found: Any  # (B, 2) their combinations and labels
 
 
-@kernel_part
+@subkernel
 def chart_for(T, beam, weights):  # type: ignore[no-untyped-def]
     """Return a chart for sentences of up to T tokens."""
     P, pairs, L, dtype = T + 2, beam * beam, weights.node.shape[1], weights.node.dtype
@@ -75,7 +75,7 @@ def chart_for(T, beam, weights):  # type: ignore[no-untyped-def]
     )
 
 
-@inner_kernel
+@subkernel_no_alloc
 def clear(chart):  # type: ignore[no-untyped-def]
     """Begin a sentence: nothing is accepted, nobody waits."""
     chart.queue[:] = -np.inf
@@ -84,27 +84,27 @@ def clear(chart):  # type: ignore[no-untyped-def]
     chart.interfaces[0] = UNKNOWN
 
 
-@inner_kernel
+@subkernel_no_alloc
 def accept(place, chart):  # type: ignore[no-untyped-def]
     """Turn a candidate into a span of P that takes the place of its contexts."""
     chart.spans[chart.ends[place, 0]] = chart.spans[chart.ends[place, 1]] = place
     put(chart.queue, place, -np.inf)
 
 
-@inner_kernel
+@subkernel_no_alloc
 def beside(place, easiest, text, chart):  # type: ignore[no-untyped-def]
     """Return the places of the candidates next to a span that was accepted, 0 where there is none."""
     before, after = chart.ends[place, 0] - 1, chart.ends[place, 1] + 1
     return before if easiest else 0, after if after < len(text.offsets) else 0
 
 
-@inner_kernel
+@subkernel_no_alloc
 def complete(place, text, chart):  # type: ignore[no-untyped-def]
     """Tell whether a span is the whole sentence."""
     return chart.ends[place, 0] == 1 and chart.ends[place, 1] == len(text.offsets) - 1
 
 
-@inner_kernel
+@subkernel_no_alloc
 def last_window(place, state, chart, windows, w):  # type: ignore[no-untyped-def]
     """Fill windows[w] with the labels that the last action of a state's best hypothesis knew."""
     left, right, interfaces = chart.contexts[place, 0], chart.contexts[place, 1], chart.interfaces
@@ -113,7 +113,7 @@ def last_window(place, state, chart, windows, w):  # type: ignore[no-untyped-def
         windows[w, i], windows[w, 2 + i] = interfaces[left, a, 2 + i], interfaces[right, b, i]
 
 
-@inner_kernel
+@subkernel_no_alloc
 def trace(place, chart):  # type: ignore[no-untyped-def]
     """Fill in members and chosen for the best hypothesis of a span, and return how many tokens it has."""
     members, chosen, n = chart.members, chart.chosen, 1

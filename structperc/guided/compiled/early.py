@@ -6,14 +6,14 @@ from structperc.guided.compiled.chart import accept, beside, chart_for, clear, c
 from structperc.guided.compiled.lessons import DECISIONS, ERRORS, UPDATES, gold_window, lesson_of, move, present
 from structperc.guided.compiled.queue import best
 from structperc.guided.compiled.search import first_candidates, sentence
-from structperc.kernels.compiled import inner_kernel, kernel
-from structperc.kernels.sequences import longest
+from structperc.kernels.jit import kernel, subkernel_no_alloc
+from structperc.kernels.slices import longest_sequence
 
 
 @kernel
 def learn_early(lessons):  # type: ignore[no-untyped-def]
     """Learn from sentence after sentence; return how many updates, decisions and errors there were."""
-    T = longest(lessons.starts)
+    T = longest_sequence(lessons.starts)
     chart, held, counts = chart_for(T, lessons.beam, lessons.weights), np.empty(T + 2, np.int64), np.zeros(3, np.int64)
     for s in range(len(lessons.starts) - 1):
         text, own = sentence(s, lessons.starts, lessons.text), lesson_of(s, lessons, held)
@@ -22,7 +22,7 @@ def learn_early(lessons):  # type: ignore[no-untyped-def]
     return counts[UPDATES], counts[DECISIONS], counts[ERRORS]
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _visit(text, own, lessons, chart, counts):  # type: ignore[no-untyped-def]
     """Learn from one sentence until it is labelled, or gold's hypothesis is lost."""
     clear(chart)
@@ -44,7 +44,7 @@ def _visit(text, own, lessons, chart, counts):  # type: ignore[no-untyped-def]
                 present(near, text, lessons.weights, chart, own)
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _correct(place, steps, text, own, lessons, chart):  # type: ignore[no-untyped-def]
     """Demote all actions of the best hypothesis of a span, promote those of gold's."""
     for i in range(trace(place, chart)):

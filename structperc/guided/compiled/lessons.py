@@ -8,7 +8,7 @@ from structperc.guided.compiled.candidates import generate
 from structperc.guided.compiled.queue import waits
 from structperc.guided.compiled.scores import context_row, static_score
 from structperc.guided.templates import UNKNOWN
-from structperc.kernels.compiled import inner_kernel, kernel_part
+from structperc.kernels.jit import subkernel, subkernel_no_alloc
 
 UPDATES, DECISIONS, ERRORS = range(3)  # places of what is counted
 
@@ -28,14 +28,14 @@ class Lesson(NamedTuple):
     held: Any  # (T + 2,) int64
 
 
-@kernel_part
+@subkernel
 def lesson_of(s, lessons, held):  # type: ignore[no-untyped-def]
     """Return the lesson of sentence s; held is memory for the longest sentence."""
     held[0] = 0
     return Lesson(lessons.gold[lessons.starts[s] : lessons.starts[s + 1]], held)
 
 
-@inner_kernel
+@subkernel_no_alloc
 def present(place, text, weights, chart, lesson):  # type: ignore[no-untyped-def]
     """Make or renew the candidate at a place, and see where gold is."""
     generate(place, text, weights, chart)
@@ -47,7 +47,7 @@ def present(place, text, weights, chart, lesson):  # type: ignore[no-untyped-def
             held[place] = state
 
 
-@inner_kernel
+@subkernel_no_alloc
 def present_anew(label, other, text, weights, chart, lesson):  # type: ignore[no-untyped-def]
     """Renew all candidates that wait after weights of features with these two labels have changed."""
     for place in range(1, len(text.offsets)):
@@ -57,7 +57,7 @@ def present_anew(label, other, text, weights, chart, lesson):  # type: ignore[no
             present(place, text, weights, chart, lesson)
 
 
-@inner_kernel
+@subkernel_no_alloc
 def gold_window(place, chart, lesson, windows, w):  # type: ignore[no-untyped-def]
     """Fill windows[w] with gold's labels of those neighbours that the last action on a span knew."""
     left, right, interfaces, gold = chart.contexts[place, 0], chart.contexts[place, 1], chart.interfaces, lesson.gold
@@ -66,7 +66,7 @@ def gold_window(place, chart, lesson, windows, w):  # type: ignore[no-untyped-de
         windows[w, 2 + i] = gold[place + i] if interfaces[right, 0, i] != UNKNOWN else UNKNOWN
 
 
-@inner_kernel
+@subkernel_no_alloc
 def move(place, label, windows, w, amount, steps, text, lessons):  # type: ignore[no-untyped-def]
     """Add to the weights of all features of an action, and to their sums, before which `steps` decisions were made."""
     token, ids, keys, radix, first = place - 1, text.ids, text.keys, lessons.weights.radix, lessons.weights.first
@@ -78,7 +78,7 @@ def move(place, label, windows, w, amount, steps, text, lessons):  # type: ignor
             _add(row, label, amount, steps, lessons.weights.table, lessons.sums.table)
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _add(row, label, amount, steps, weights, sums):  # type: ignore[no-untyped-def]
     weights[row, label] += amount
     if len(sums):

@@ -6,7 +6,7 @@ one before is the higher of two, so that to find and to change one costs O(log n
 
 import numpy as np
 
-from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.jit import kernel, subkernel_no_alloc
 
 
 @kernel
@@ -18,7 +18,7 @@ def empty_queue(places, dtype):  # type: ignore[no-untyped-def]
     return np.full(2 * n, -np.inf, dtype)
 
 
-@inner_kernel
+@subkernel_no_alloc
 def put(queue, place, score):  # type: ignore[no-untyped-def]
     """Set the score of a place; -inf takes its candidate out."""
     i = len(queue) // 2 + place
@@ -28,7 +28,7 @@ def put(queue, place, score):  # type: ignore[no-untyped-def]
         queue[i] = max(queue[2 * i], queue[2 * i + 1])
 
 
-@inner_kernel
+@subkernel_no_alloc
 def best(queue):  # type: ignore[no-untyped-def]
     """Return the place of the highest score, of equal ones the first; some candidate must wait."""
     i = 1
@@ -37,7 +37,7 @@ def best(queue):  # type: ignore[no-untyped-def]
     return i - len(queue) // 2
 
 
-@inner_kernel
+@subkernel_no_alloc
 def waits(queue, place):  # type: ignore[no-untyped-def]
     """Tell whether there is a candidate at a place."""
     return queue[len(queue) // 2 + place] > -np.inf

@@ -6,13 +6,13 @@ A window is the labels at the offsets -2, -1, 1 and 2 from a token, UNKNOWN wher
 import numpy as np
 
 from structperc.guided.templates import UNKNOWN
-from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.jit import kernel, subkernel_no_alloc
 from structperc.nonlocal_features.hashes import mixed
 
-_mixed = inner_kernel(mixed)
+_mixed = subkernel_no_alloc(mixed)
 
 
-@inner_kernel
+@subkernel_no_alloc
 def static_scores(token, text, weights, scores):  # type: ignore[no-untyped-def]
     """Fill scores (L,) with the sums of the weights of a token's features."""
     ids, node = text.ids, weights.node
@@ -24,7 +24,7 @@ def static_scores(token, text, weights, scores):  # type: ignore[no-untyped-def]
             scores[y] += row[y]
 
 
-@inner_kernel
+@subkernel_no_alloc
 def static_score(token, label, text, weights):  # type: ignore[no-untyped-def]
     """Return the sum that `static_scores` has for one label."""
     ids, node = text.ids, weights.node
@@ -34,7 +34,7 @@ def static_score(token, label, text, weights):  # type: ignore[no-untyped-def]
     return score
 
 
-@inner_kernel
+@subkernel_no_alloc
 def add_context(templates, token, windows, n, text, weights, scores):  # type: ignore[no-untyped-def]
     """Add the weights of these templates, where they fire at a token in windows (n, 4), to scores (n, L)."""
     keys, table, radix, first, size = text.keys, weights.table, weights.radix, weights.first, weights.size
@@ -46,7 +46,7 @@ def add_context(templates, token, windows, n, text, weights, scores):  # type: i
                     scores[w, y] += table[row, y]
 
 
-@inner_kernel(forceinline=True)
+@subkernel_no_alloc(forceinline=True)
 def context_row(f, windows, w, keys, token, radix, first, size):  # type: ignore[no-untyped-def]
     """Return the row of template f at a token in windows[w]; 0 where it does not fire."""
     number = 0

@@ -9,10 +9,10 @@ from structperc.guided.compiled.candidates import generate
 from structperc.guided.compiled.chart import accept, beside, chart_for, clear, last_window, trace
 from structperc.guided.compiled.queue import best
 from structperc.guided.decisions import Decisions
-from structperc.kernels.compiled import inner_kernel, kernel, kernel_part
-from structperc.kernels.sequences import longest
-from structperc.ops.cpu.arrays import arrays
-from structperc.ops.cpu.threads import over_sequences, take
+from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
+from structperc.kernels.slices import longest_sequence
+from structperc.ops.cpu.checks import arrays
+from structperc.ops.cpu.threads import run_in_threads, take
 
 ROWS = 64  # that are added up for a token, with what else it takes
 
@@ -21,12 +21,12 @@ def decide(starts: np.ndarray, text: Text, weights: Weights, beam: int, easiest:
     """Label sentences, sentence s the tokens starts[s], ..., starts[s + 1] - 1, and fill in what was found."""
     S, additions = len(starts) - 1, ROWS * len(text.keys) * weights.node.shape[1]
     filled: Any = arrays(*found)
-    over_sequences(_decide, S, additions // max(1, S), starts, text, weights, beam, easiest, Decisions(*filled))
+    run_in_threads(_decide, S, additions // max(1, S), starts, text, weights, beam, easiest, Decisions(*filled))
 
 
-@kernel_part
+@subkernel
 def _decide(side, turns, starts, text, weights, beam, easiest, found):  # type: ignore[no-untyped-def]
-    chart = chart_for(longest(starts), beam, weights)
+    chart = chart_for(longest_sequence(starts), beam, weights)
     for _ in range(len(starts) - 1):
         s = take(side, turns)
         if s < 0:
@@ -52,14 +52,14 @@ def sentence(s, starts, text):  # type: ignore[no-untyped-def]
     return Text(text.ids, text.offsets[starts[s] : starts[s + 1] + 1], text.keys[starts[s] : starts[s + 1]])
 
 
-@inner_kernel
+@subkernel_no_alloc
 def first_candidates(easiest, text):  # type: ignore[no-untyped-def]
     """Return the range of the candidates when nothing is accepted yet."""
     T = len(text.offsets) - 1
     return range(1, 1 + (T if easiest else min(T, 1)))
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _read(s, chart, found):  # type: ignore[no-untyped-def]
     """Write down the best hypothesis about sentence s."""
     for i in range(trace(chart.spans[1], chart)):

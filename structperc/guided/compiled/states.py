@@ -7,12 +7,12 @@ a span of one token has (y, UNKNOWN, UNKNOWN, y). Those of no span at all are fo
 import numpy as np
 
 from structperc.guided.templates import UNKNOWN
-from structperc.kernels.compiled import ORDERED, inner_kernel
+from structperc.kernels.jit import ORDERED, subkernel_no_alloc
 
 OPEN = -2  # in place of the label of the action, as long as it can be any
 
 
-@inner_kernel
+@subkernel_no_alloc
 def join(left, a, right, b, interfaces, joint, row):  # type: ignore[no-untyped-def]
     """Fill joint[row] with the interfaces that states a and b of two spans make with any label between them."""
     for i in range(2):
@@ -27,7 +27,7 @@ def join(left, a, right, b, interfaces, joint, row):  # type: ignore[no-untyped-
         joint[row, 2] = OPEN
 
 
-@inner_kernel
+@subkernel_no_alloc
 def best_states(M, joint, scores, highest, best, found):  # type: ignore[no-untyped-def]
     """Find the best states of a candidate, each with its best hypothesis, and return how many there are.
 
@@ -49,7 +49,7 @@ def best_states(M, joint, scores, highest, best, found):  # type: ignore[no-unty
     return len(found)
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _close(row, label, M, joint, scores, highest):  # type: ignore[no-untyped-def]
     """Take out all hypotheses of the state of this one."""
     labelled = False  # whether hypotheses of different labels differ in state
@@ -66,7 +66,7 @@ def _close(row, label, M, joint, scores, highest):  # type: ignore[no-untyped-de
             highest[m] = -np.inf
 
 
-@inner_kernel(fastmath=ORDERED)
+@subkernel_no_alloc(fastmath=ORDERED)
 def _highest(m, scores):  # type: ignore[no-untyped-def]
     found = scores[m, 0]
     for y in range(1, scores.shape[1]):
@@ -74,7 +74,7 @@ def _highest(m, scores):  # type: ignore[no-untyped-def]
     return found
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _place(score, m, scores):  # type: ignore[no-untyped-def]
     """Return the first place of a score in scores[m]."""
     for y in range(scores.shape[1]):

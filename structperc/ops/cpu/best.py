@@ -4,18 +4,28 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.kernels.compiled import kernel, kernel_part
-from structperc.kernels.lanes import WIDTH, larger, like, load, load_one, load_some, padded, spread, store
-from structperc.kernels.onward import best_by_columns, best_by_rows, columns
-from structperc.ops.cpu.checks import beyond, check_lengths, unfit_edges, unfit_sequence
-from structperc.ops.cpu.threads import over_sequences, take
+from structperc.kernels.jit import kernel, subkernel
+from structperc.kernels.simd import (
+    WIDTH,
+    broadcast,
+    cast_like,
+    load,
+    load_broadcast,
+    load_masked,
+    maximum,
+    padded_array,
+    store,
+)
+from structperc.kernels.viterbi import best_by_columns, best_by_rows, edge_blocks
+from structperc.ops.cpu.checks import check_lengths, has_invalid_scores, length_out_of_range, unfit_edges
+from structperc.ops.cpu.threads import run_in_threads, take
 
 
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """The contract is that of `structperc.ops.best_before_and_after`."""
     B, T, L = unary.shape
     before, after = unary.new_zeros(B, T, L), unary.new_zeros(B, T, L)
-    if over_sequences(_find, B, 4 * T * (WIDTH + L * L // WIDTH), unary, edge, lengths, before, after):
+    if run_in_threads(_find, B, 4 * T * (WIDTH + L * L // WIDTH), unary, edge, lengths, before, after):
         check_lengths(lengths, T)
     return before, after
 
@@ -27,11 +37,11 @@ def push_back(
     B, T, L = unary.shape
     own = torch.zeros(B, T, L, dtype=torch.float64)
     steps = torch.zeros(B, *edge.shape[1:], dtype=torch.float64)
-    over_sequences(_push, B, 8 * T * L * L, unary, edge, lengths, grad_before, grad_after, own, steps)
+    run_in_threads(_push, B, 8 * T * L * L, unary, edge, lengths, grad_before, grad_after, own, steps)
     return own.to(unary.dtype), steps.sum_to_size(edge.shape).to(edge.dtype)
 
 
-@kernel_part
+@subkernel
 def _find(side, turns, unary, edge, lengths, before, after):  # type: ignore[no-untyped-def]
     shared, (_, T, L) = unfit_edges(unary, edge), unary.shape
     states, here = _room(T, L)
@@ -39,10 +49,10 @@ def _find(side, turns, unary, edge, lengths, before, after):  # type: ignore[no-
         b = take(side, turns)
         if b < 0:
             break
-        if beyond(lengths[b], T):
+        if length_out_of_range(lengths[b], T):
             return True
         length = lengths[b]
-        if unfit_sequence(b, unary, edge, lengths, shared):
+        if has_invalid_scores(b, unary, edge, lengths, shared):
             before[b, :length], after[b, :length] = np.nan, np.nan
             continue
         _both_ways(unary[b], edge[0 if len(edge) == 1 else b], length, states, here)
@@ -56,8 +66,8 @@ def _find(side, turns, unary, edge, lengths, before, after):  # type: ignore[no-
 @kernel
 def _room(T, L):  # type: ignore[no-untyped-def]
     """Make arrays (2, T, L) and (1, L) of float64, L rounded up to whole lanes."""
-    here = padded(1, L, np.empty(0))
-    return padded(2 * T, L, here).reshape(2, T, here.shape[1]), here
+    here = padded_array(1, L, np.empty(0))
+    return padded_array(2 * T, L, here).reshape(2, T, here.shape[1]), here
 
 
 @kernel
@@ -66,14 +76,14 @@ def _both_ways(unary, edge, length, states, here):  # type: ignore[no-untyped-de
 
     Both and here (1, L) are what `_room` makes; here are the states of one token and its own scores, added up.
     """
-    L, width, stationary, into = unary.shape[1], states.shape[2], len(edge) == 1, columns(edge, here)
+    L, width, stationary, into = unary.shape[1], states.shape[2], len(edge) == 1, edge_blocks(edge, here)
     before, after = states
     for t in range(length):
         for j in range(0, width, WIDTH):
-            best = spread(-np.inf if t else 0.0)
+            best = broadcast(-np.inf if t else 0.0)
             for i in range(L if t else 0):
-                step = load_some(edge, ((0 if stationary else t) * L + i) * L + j, L - j)
-                best = larger(like(step, here) + load_one(here, i), best)
+                step = load_masked(edge, ((0 if stationary else t) * L + i) * L + j, L - j)
+                best = maximum(cast_like(step, here) + load_broadcast(here, i), best)
             store(before, t * width + j, best)
         _with_own(before, unary, t, here)
     for t in range(length - 1, -1, -1):
@@ -81,21 +91,21 @@ def _both_ways(unary, edge, length, states, here):  # type: ignore[no-untyped-de
             best_by_rows(edge, t + 1, here, 0, after, t)
         for i in range(0, width, WIDTH):
             if t == length - 1:
-                store(after, t * width + i, spread(0.0))
+                store(after, t * width + i, broadcast(0.0))
             elif stationary:
                 store(after, t * width + i, best_by_columns(into, i // WIDTH, here, 0))
         _with_own(after, unary, t, here)
 
 
-@kernel_part(forceinline=True)
+@subkernel(forceinline=True)
 def _with_own(state, unary, t, here):  # type: ignore[no-untyped-def]
     """Fill here with the states of token t and its own scores."""
     L, width = unary.shape[1], state.shape[1]
     for j in range(0, width, WIDTH):
-        store(here, j, load(state, t * width + j) + like(load_some(unary, t * L + j, L - j), here))
+        store(here, j, load(state, t * width + j) + cast_like(load_masked(unary, t * L + j, L - j), here))
 
 
-@kernel_part
+@subkernel
 def _push(side, turns, unary, edge, lengths, grad_before, grad_after, own, steps):  # type: ignore[no-untyped-def]
     """Push what arrives at labels back to the scores that it was made of: the lowest of equal labels gets it all."""
     _, T, L = unary.shape
@@ -115,7 +125,7 @@ def _push(side, turns, unary, edge, lengths, grad_before, grad_after, own, steps
                 _outwards(way, t, unary[b], edges, states[way], pushed, own[b], steps[b])
 
 
-@kernel_part
+@subkernel
 def _outwards(way, t, unary, edge, states, pushed, own, steps):  # type: ignore[no-untyped-def]
     """Push gradients of token t to the token before (way 0) or after it (way 1)."""
     L = unary.shape[1]

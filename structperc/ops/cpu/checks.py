@@ -1,12 +1,19 @@
-"""What is looked at in tensors on a CPU, where nothing has to be waited for."""
+"""What is looked at in tensors on a CPU, where nothing has to be waited for.
+
+Tensors as kernels take them.
+"""
 
 import numpy as np
 from torch import Tensor
 
 from structperc.errors import InputError, InvalidScore
-from structperc.kernels.compiled import inner_kernel, kernel, kernel_part
-from structperc.kernels.onward import any_invalid
-from structperc.ops.cpu.arrays import arrays
+from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
+from structperc.kernels.viterbi import any_invalid
+
+
+def arrays(*tensors: Tensor) -> tuple[np.ndarray, ...]:
+    """Tensors as contiguous arrays; those that are contiguous share their memory."""
+    return tuple((x.detach() if x.requires_grad else x).contiguous().numpy() for x in tensors)
 
 
 def check_lengths(lengths: Tensor, T: int) -> None:
@@ -53,24 +60,24 @@ def any_nan(x: Tensor) -> bool:
     return bool(_any_nan(*arrays(x)))
 
 
-@inner_kernel
-def beyond(length, T):  # type: ignore[no-untyped-def]
+@subkernel_no_alloc
+def length_out_of_range(length, T):  # type: ignore[no-untyped-def]
     """Return whether `check_lengths` refuses a length."""
     return length < 0 or length > T
 
 
-@inner_kernel
+@subkernel_no_alloc
 def unfit_edges(unary, edge):  # type: ignore[no-untyped-def]
     """Return whether +inf or NaN is among edges that all sequences share, be they read or not."""
     T = unary.shape[1]
     return len(edge) == 1 and T > 1 and any_invalid(edge, *_edges_of(edge, 0, T))
 
 
-@inner_kernel
-def unfit_sequence(b, unary, edge, lengths, shared):  # type: ignore[no-untyped-def]
+@subkernel_no_alloc
+def has_invalid_scores(b, unary, edge, lengths, shared):  # type: ignore[no-untyped-def]
     """Return whether +inf or NaN is among the scores of sequence b, or its edges; `shared`: see `unfit_edges`.
 
-    Its length is not `beyond` T.
+    Its length is not `length_out_of_range` T.
     """
     (_, T, L), length = unary.shape, lengths[b]
     if any_invalid(unary, b * T * L, (b * T + length) * L):
@@ -85,7 +92,7 @@ def unfit_sequence(b, unary, edge, lengths, shared):  # type: ignore[no-untyped-
 def _first_beyond(lengths, T):  # type: ignore[no-untyped-def]
     """Return the first sequence whose length is not in 0..T; -1 where there is none."""
     for b in range(len(lengths)):
-        if beyond(lengths[b], T):
+        if length_out_of_range(lengths[b], T):
             return b
     return -1
 
@@ -112,7 +119,7 @@ def _first_invalid(unary, edge, lengths):  # type: ignore[no-untyped-def]
     return -1, -1
 
 
-@inner_kernel
+@subkernel_no_alloc
 def _edges_of(edge, b, length):  # type: ignore[no-untyped-def]
     """Return the places where the edges at b begin and end that lead from token to token of so many."""
     _, each, L, _ = edge.shape
@@ -120,7 +127,7 @@ def _edges_of(edge, b, length):  # type: ignore[no-untyped-def]
     return (b * each + (each > 1)) * L * L, (b * each + last) * L * L
 
 
-@kernel_part
+@subkernel
 def _invalid(scores, start, stop):  # type: ignore[no-untyped-def]
     """Return the first place from start to stop where scores (N,) are +inf or NaN; -1 where none is."""
     for place in range(start, stop):

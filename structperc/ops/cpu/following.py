@@ -3,11 +3,11 @@
 import numpy as np
 from torch import Tensor
 
-from structperc.kernels.compiled import kernel, kernel_part
-from structperc.kernels.exponential import exp
-from structperc.kernels.log_sums import log_sum
+from structperc.kernels.forward_backward import log_sum
+from structperc.kernels.jit import kernel, subkernel
+from structperc.kernels.simd import exp
 from structperc.ops.cpu.checks import check_lengths
-from structperc.ops.cpu.threads import over_sequences, take
+from structperc.ops.cpu.threads import run_in_threads, take
 
 
 def log_following(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
@@ -15,7 +15,7 @@ def log_following(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
     check_lengths(lengths, unary.shape[1])
     B, T, L = unary.shape
     sums = unary.new_zeros(B, T, L)
-    over_sequences(_sum, B, 16 * T * L * L, unary, edge, lengths, sums)
+    run_in_threads(_sum, B, 16 * T * L * L, unary, edge, lengths, sums)
     return sums
 
 
@@ -23,11 +23,11 @@ def following_shares(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor)
     """The contract is that of `structperc.ops.following_shares`."""
     B, T, L = unary.shape
     own, steps = unary.new_zeros(B, T, L), unary.new_zeros(B, *edge.shape[1:])
-    over_sequences(_share, B, 16 * T * L * L, unary, edge, lengths, grad, own, steps)
+    run_in_threads(_share, B, 16 * T * L * L, unary, edge, lengths, grad, own, steps)
     return own, steps.sum_to_size(edge.shape)
 
 
-@kernel_part
+@subkernel
 def _sum(side, turns, unary, edge, lengths, sums):  # type: ignore[no-untyped-def]
     L = unary.shape[2]
     scores = np.empty(L)
@@ -43,7 +43,7 @@ def _sum(side, turns, unary, edge, lengths, sums):  # type: ignore[no-untyped-de
                 sums[b, t - 1, i] = np.inf if total == -np.inf else total
 
 
-@kernel_part
+@subkernel
 def _share(side, turns, unary, edge, lengths, grad, own, steps):  # type: ignore[no-untyped-def]
     L = unary.shape[2]
     scores = np.empty(L)

@@ -11,7 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.core.callconv import RETCODE_USEREXC
 
-from structperc.kernels.instructions import operation
+from structperc.kernels.numba_internals import operation
 
 I32, I64, ANYTHING = ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()
 TASK = ir.FunctionType(ir.VoidType(), (I64, I64))

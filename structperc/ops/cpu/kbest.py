@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.kernels.compiled import kernel, kernel_part
-from structperc.kernels.lanes import padded
-from structperc.kernels.onward import columns, onward_scores
-from structperc.ops.cpu.checks import beyond, check_scores, unfit_edges, unfit_sequence
+from structperc.kernels.jit import kernel, subkernel
+from structperc.kernels.simd import padded_array
+from structperc.kernels.viterbi import edge_blocks, suffix_scores
+from structperc.ops.cpu.checks import check_scores, has_invalid_scores, length_out_of_range, unfit_edges
 from structperc.ops.cpu.kbest_bound import loss_bound, losses_after, smallest
-from structperc.ops.cpu.threads import over_sequences, take
+from structperc.ops.cpu.threads import run_in_threads, take
 
 
 class Forks(NamedTuple):
@@ -46,15 +46,15 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
     """The contract is that of `structperc.ops.kbest`."""
     B, T, L = unary.shape
     labels, scores = torch.empty(B, k, T, dtype=torch.int64), torch.empty(B, k, dtype=unary.dtype)
-    if over_sequences(_search, B, 16 * T * (L + k), unary, edge, lengths, k, labels, scores):
+    if run_in_threads(_search, B, 16 * T * (L + k), unary, edge, lengths, k, labels, scores):
         check_scores(unary, edge, lengths)
     return labels, scores, scores > -torch.inf
 
 
-@kernel_part
+@subkernel
 def _search(side, turns, unary, edge, lengths, k, labels, scores):  # type: ignore[no-untyped-def]
     shared, (B, T, L) = unfit_edges(unary, edge), unary.shape
-    into, onward, best = columns(edge[0], unary), padded(T, L, unary), padded(T, L, unary)
+    into, onward, best = edge_blocks(edge[0], unary), padded_array(T, L, unary), padded_array(T, L, unary)
     losses, totals = np.empty((2, k * L), unary.dtype), np.empty((2, k))
     origin, label = np.empty(1 + (T + L) * k, np.int32), np.empty(1 + (T + L) * k, np.int16)
     forks = Forks(np.empty(T + 1, np.int64), np.empty(T + 1, np.int64), origin, label, np.empty((T, L), np.int16))
@@ -70,12 +70,12 @@ def _search(side, turns, unary, edge, lengths, k, labels, scores):  # type: igno
         b = take(side, turns)
         if b < 0:
             break
-        if beyond(lengths[b], T) or unfit_sequence(b, unary, edge, lengths, shared):
+        if length_out_of_range(lengths[b], T) or has_invalid_scores(b, unary, edge, lengths, shared):
             return True
         length, edges = lengths[b], edge[0 if edge.shape[0] == 1 else b]
         if len(edge) > 1:
-            into = columns(edges, unary)
-        onward_scores(unary[b], edges, into, length, onward, best)
+            into = edge_blocks(edges, unary)
+        suffix_scores(unary[b], edges, into, length, onward, best)
         bound, n, last = loss_bound(edges, length, onward, k), 0, 0
         if bound >= 0:
             n, last = _list(unary[b], edges, length, onward, bound, forks, choices, losses, totals)
@@ -117,7 +117,7 @@ def _list(unary, edge, length, onward, bound, forks, choices, losses, totals):  
     return n, f
 
 
-@kernel_part
+@subkernel
 def _choose(t, edge, onward, bound, choices):  # type: ignore[no-untyped-def]
     """Fill in what may follow at token t; return whether any prefix has a choice."""
     fork = False
@@ -134,7 +134,7 @@ def _choose(t, edge, onward, bound, choices):  # type: ignore[no-untyped-def]
     return fork
 
 
-@kernel_part
+@subkernel
 def _go_on(t, unary, edge, choices, labels):  # type: ignore[no-untyped-def]
     """All prefixes take the free label at token t."""
     for q in range(unary.shape[1]):
@@ -144,7 +144,7 @@ def _go_on(t, unary, edge, choices, labels):  # type: ignore[no-untyped-def]
             choices.gained[q] += _gain(t, i, j, unary, edge)
 
 
-@kernel_part
+@subkernel
 def _gain(t, i, j, unary, edge):  # type: ignore[no-untyped-def]
     """Score of label j at token t after label i, in float64."""
     return np.float64(unary[t, j]) + (np.float64(edge[0 if edge.shape[0] == 1 else t, i, j]) if t else 0.0)
@@ -182,7 +182,7 @@ def _keep(m, k, bound, losses, copies, origin, label):  # type: ignore[no-untype
     return n, bound
 
 
-@kernel_part
+@subkernel
 def _tell_apart(n, label, losses, choices):  # type: ignore[no-untyped-def]
     """From a fork on, prefixes are told by the label that they have there."""
     now, least = choices.now, choices.least
@@ -215,7 +215,7 @@ def _write(n, last, length, forks, totals, labels, scores):  # type: ignore[no-u
             end, slot = token[f], origin[place]
 
 
-@kernel_part
+@subkernel
 def _best_first(scores):  # type: ignore[no-untyped-def]
     """-> places (n,) of the scores, the highest first, equal ones in their order: a merge sort."""
     n, width = len(scores), 1

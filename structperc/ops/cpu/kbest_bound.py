@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from structperc.kernels.compiled import ORDERED, kernel_part
+from structperc.kernels.jit import ORDERED, subkernel
 
 COUNTED = 200  # lists from here on repay a count of the labellings (measured)
 BINS = 64  # of losses, in such a count
 
 
-@kernel_part(fastmath=ORDERED)
+@subkernel(fastmath=ORDERED)
 def losses_after(label, t, edge, onward, losses):  # type: ignore[no-untyped-def]
     """Fill losses (L,) with what each label of token t loses, after this label, against the best continuation.
 
@@ -29,7 +29,7 @@ def losses_after(label, t, edge, onward, losses):  # type: ignore[no-untyped-def
     return free
 
 
-@kernel_part
+@subkernel
 def loss_bound(edge, length, onward, k):  # type: ignore[no-untyped-def]
     """Return a loss that the k best labellings do not exceed; -1 if there is no labelling.
 
@@ -55,7 +55,7 @@ def loss_bound(edge, length, onward, k):  # type: ignore[no-untyped-def]
     return _counted_bound(edge, length, onward, k, bound, reached) if k >= COUNTED else reached
 
 
-@kernel_part
+@subkernel
 def _counted_bound(edge, length, onward, k, trial, bound):  # type: ignore[no-untyped-def]
     """Return a bound by counting labellings, in bins up to a trial, while finer ones lower it by a third."""
     while trial / BINS > 0:
@@ -68,7 +68,7 @@ def _counted_bound(edge, length, onward, k, trial, bound):  # type: ignore[no-un
     return bound
 
 
-@kernel_part
+@subkernel
 def _lost_by(edge, length, onward, k, trial):  # type: ignore[no-untyped-def]
     """Return the loss up to which there are k labellings, each edge's rounded up to a whole bin; inf if above a trial.
 
@@ -100,7 +100,7 @@ def _lost_by(edge, length, onward, k, trial):  # type: ignore[no-untyped-def]
     return np.inf
 
 
-@kernel_part
+@subkernel
 def smallest(values, n, k):  # type: ignore[no-untyped-def]
     """Return the k-th smallest of the first n values, which are reordered (Hoare's FIND, 1961)."""
     low, high = 0, n - 1

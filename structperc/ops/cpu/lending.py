@@ -14,7 +14,7 @@ from numba.core import cgutils
 from numba.np.arrayobj import populate_array
 from torch import Tensor
 
-from structperc.kernels.instructions import operation
+from structperc.kernels.numba_internals import operation
 
 NAMES = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "?")
 TYPES = {torch.from_numpy(np.empty(0, name)).dtype: np.dtype(name) for name in NAMES}

@@ -4,7 +4,7 @@ from typing import Any
 
 from numba import types
 
-from structperc.kernels.instructions import number_at, operation
+from structperc.kernels.numba_internals import number_at, operation
 
 ORDER = "seq_cst"  # all threads see all steps in one order
 

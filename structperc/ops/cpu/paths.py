@@ -4,17 +4,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.kernels.compiled import kernel, kernel_part
-from structperc.ops.cpu.arrays import arrays
-from structperc.ops.cpu.checks import any_nan, check_labels, check_lengths
-from structperc.ops.cpu.threads import over_sequences, take
+from structperc.kernels.jit import kernel, subkernel
+from structperc.ops.cpu.checks import any_nan, arrays, check_labels, check_lengths
+from structperc.ops.cpu.threads import run_in_threads, take
 
 
 def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
     """The contract is that of `structperc.ops.path_score`."""
     check_lengths(lengths, unary.shape[1])
     scores = unary.new_empty(len(labels))
-    over_sequences(_score, len(labels), 2 * labels.shape[1], unary, edge, lengths, labels, rows, scores)
+    run_in_threads(_score, len(labels), 2 * labels.shape[1], unary, edge, lengths, labels, rows, scores)
     if any_nan(scores):
         check_labels(labels, lengths, rows, unary.shape[2])
     return scores
@@ -31,7 +30,7 @@ def path_counts(
     return own, steps.to(weights.dtype)
 
 
-@kernel_part
+@subkernel
 def _score(side, turns, unary, edge, lengths, labels, rows, scores):  # type: ignore[no-untyped-def]
     L = unary.shape[2]
     for _ in range(len(labels)):

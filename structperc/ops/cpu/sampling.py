@@ -4,23 +4,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.kernels.compiled import kernel_part
-from structperc.kernels.exponential import exp
-from structperc.kernels.log_sums import completions, largest, levelled
-from structperc.ops.cpu.checks import beyond, check_scores, unfit_edges, unfit_sequence
-from structperc.ops.cpu.threads import over_sequences, take
+from structperc.kernels.forward_backward import max_score, subtract_levels, suffix_log_sums
+from structperc.kernels.jit import subkernel
+from structperc.kernels.simd import exp
+from structperc.ops.cpu.checks import check_scores, has_invalid_scores, length_out_of_range, unfit_edges
+from structperc.ops.cpu.threads import run_in_threads, take
 
 
 def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
     """The contract is that of `structperc.ops.sample`."""
     labels = torch.zeros(noise.shape, dtype=torch.int64)
     B, T, L = unary.shape
-    if over_sequences(_draw, B, 16 * T * L * (L + noise.shape[1]), unary, edge, lengths, noise, labels):
+    if run_in_threads(_draw, B, 16 * T * L * (L + noise.shape[1]), unary, edge, lengths, noise, labels):
         check_scores(unary, edge, lengths)
     return labels
 
 
-@kernel_part
+@subkernel
 def _draw(side, turns, unary, edge, lengths, noise, labels):  # type: ignore[no-untyped-def]
     shared = unfit_edges(unary, edge)
     _, T, L = unary.shape
@@ -29,15 +29,15 @@ def _draw(side, turns, unary, edge, lengths, noise, labels):  # type: ignore[no-
         b = take(side, turns)
         if b < 0:
             break
-        if beyond(lengths[b], T) or unfit_sequence(b, unary, edge, lengths, shared):
+        if length_out_of_range(lengths[b], T) or has_invalid_scores(b, unary, edge, lengths, shared):
             return True
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
         if length == 0:
             continue
-        levelled(unary[b], length, own)
-        completions(own, edges, length, after)
+        subtract_levels(unary[b], length, own)
+        suffix_log_sums(own, edges, length, after)
         own += after
-        if largest(own[0]) == -np.inf:
+        if max_score(own[0]) == -np.inf:
             continue
         for s in range(noise.shape[1]):
             for t in range(length):
@@ -49,13 +49,13 @@ def _draw(side, turns, unary, edge, lengths, noise, labels):  # type: ignore[no-
     return False
 
 
-@kernel_part
+@subkernel
 def _passed(scores, noise):  # type: ignore[no-untyped-def]
     """Return the first possible label whose cumulative share of exp(scores) exceeds the noise.
 
     The scores (L,) are overwritten.
     """
-    highest, total = largest(scores), 0.0
+    highest, total = max_score(scores), 0.0
     for j in range(len(scores)):
         scores[j] = exp(scores[j] - highest)
         total += scores[j]

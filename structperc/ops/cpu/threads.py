@@ -25,7 +25,7 @@ import torch
 from numba import types
 from torch import Tensor
 
-from structperc.kernels.compiled import inner_kernel, kernel
+from structperc.kernels.jit import kernel, subkernel_no_alloc
 from structperc.ops.cpu.job import do, job_of, outcome
 from structperc.ops.cpu.lending import borrowed, lent
 from structperc.ops.cpu.mailbox import add, get, keep_bits, put, put_if
@@ -39,7 +39,7 @@ QUICK = 1000  # looks after a job's last helpers before their cores may need thi
 _give_way = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.int32())
 
 
-def over_sequences(kernel: Callable[..., Any], B: int, work: int, *arguments: Any) -> bool:
+def run_in_threads(kernel: Callable[..., Any], B: int, work: int, *arguments: Any) -> bool:
     """Run kernel(side, turns, *arguments) in as many threads as pay, at most torch's; each works on what it can `take`.
 
     There are B sequences, each of so many additions or of what takes as long. Each one is worked on by one thread
@@ -56,7 +56,7 @@ def over_sequences(kernel: Callable[..., Any], B: int, work: int, *arguments: An
     return bool(_shared(kernel)(helpers.address, threads - 1, B, lent(*held)))
 
 
-@inner_kernel
+@subkernel_no_alloc
 def take(side, turns):  # type: ignore[no-untyped-def]
     """Return the next sequence that is left to the thread that asks; -1 where none is.
 

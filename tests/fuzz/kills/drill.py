@@ -14,8 +14,8 @@ from kill import PHASES, Kill, Watch, Write, read_journal
 from kinds import Kind
 from zygote import Ended, Zygote
 
-from structperc.cli import main
-from structperc.experiments import trial
+from structperc.cli.main import main
+from structperc.experiments import experiment as trial
 
 Moment = Kill | float | None  # at a write, after so many seconds of processor time, or when all is done
 KILLED = -signal.SIGKILL, -signal.SIGPROF

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from structperc.experiments.trial import finished_run
+from structperc.experiments.experiment import finished_run
 from structperc.reranking import CandidateLists
 from structperc.reranking.lists import TENSORS
-from structperc.training.rounds import dev_scores
+from structperc.training.boosting_rounds import dev_scores
 
 MEASURED = {"seconds", "seconds_by_part", "tokens_per_second", "peak_memory_mb"}
 TOLD = {

@@ -11,7 +11,7 @@ EPOCHS = ["--trainer.max_epochs=3"]
 BATCHES = ["--data.batch_size=4", *EPOCHS]
 FULL_BATCH = ["--trainer.max_epochs=6", "--checkpoint.every_n_epochs=2", "--trainer.check_val_every_n_epoch=2"]
 START = ["--trainer.callbacks+=structperc.reranking.BayesPoint", "--trainer.callbacks.passes=2"]
-HINGE = ["--model.criterion=structperc.criteria.Hinge", "--model.optimizer=structperc.optim.PassiveAggressive"]
+HINGE = ["--model.criterion=structperc.criteria.HingeLoss", "--model.optimizer=structperc.optim.PassiveAggressive"]
 TOKENS = [
     {"class_path": "structperc.encoders.WordEmbedding", "init_args": {"width": 8, "cutoff": 1, "word_dropout": 0.2}},
     {"class_path": "structperc.encoders.CharCNN", "init_args": {"width": 4, "characters": 4, "dropout": 0.2}},

@@ -13,7 +13,7 @@ from kill import Kill, Write
 from kinds import series, trainings
 from tiny_models import save_bert
 
-from structperc.experiments import trial
+from structperc.experiments import experiment as trial
 
 TAGGERS = list(trainings(Path()))
 QUICK = ["perceptron", "BiLSTM"]

@@ -1,0 +1,172 @@
+"""The reliability of saved models: whether their confidence in what they predict is their accuracy, in bins.
+
+Confidence against accuracy as text, and as rows of a CSV file.
+
+Reliability diagrams: accuracy over confidence, and how many decisions there are of each confidence.
+"""
+
+from collections.abc import Iterator, Sequence
+from textwrap import fill
+from typing import NamedTuple
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from structperc.chain import Segments
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError
+from structperc.metrics import Calibration, Reliability, segment_confidence, token_confidence
+from structperc.metrics.accuracy import SentenceBoundaries
+from structperc.metrics.segments import opened_segments
+from structperc.progress import bar
+from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks
+from structperc.reports.tables import percent, text_table
+from structperc.structures import Batch, real_tokens
+from structperc.taggers.lattice_tagger import LatticeTagger
+
+
+class ModelReliability(NamedTuple):
+    """The reliability of one model; `segments` is None when its labels are no segments."""
+
+    name: str
+    tokens: Reliability
+    segments: Reliability | None
+
+    @property
+    def levels(self) -> list[tuple[str, Reliability]]:
+        """The pairs (name, Reliability) of tokens and, if there are any, of segments."""
+        return [("tokens", self.tokens)] + ([] if self.segments is None else [("segments", self.segments)])
+
+
+def reliability(
+    tagger: LatticeTagger, corpus: Corpus, bins: int = 10, name: str = "model", progress: bool = True
+) -> ModelReliability:
+    """Return confidence against accuracy of predicted labels and segments; labels are in the tagger's scheme.
+
+    Confidence is a probability of p(y | x) = exp(s(y) - log Z): that of the predicted label of a token, and that a
+    labelling has exactly the predicted segment (see `segment_confidence`), which is right when gold has the same
+    one. Criteria other than likelihood do not train p to be a probability, and `Tagger.marginals` refuses it for
+    such models. Here it is computed for all, since how far it is from one is what shall be seen.
+
+    Raises InputError for a model with non-local features or a re-ranker, whose scores have no sum over all labellings,
+    a corpus without labels, and bins < 1.
+    """
+    _check(tagger, corpus)
+    tokens, segments, labels = Calibration(bins), Calibration(bins), tagger.gold_labels(corpus)
+    total = -(-len(corpus) // 64)
+    for batch in bar(tagger.batches(corpus), f"scoring {name}", total, progress):
+        for metric, counted in zip((tokens, segments), _confidences(tagger, batch, labels), strict=True):
+            metric.update(*(part.cpu() for part in counted))
+    found = None if tagger.labels.scheme == "none" else segments.compute()
+    return ModelReliability(name, tokens.compute(), found)
+
+
+# -- counting -------------------------------------------------------------------------------------------------
+
+
+def _check(tagger: LatticeTagger, corpus: Corpus) -> None:
+    if tagger.nonlocal_features:
+        why = "there is no sum over all labellings to make its scores probabilities"
+        raise InputError(f"the model has non-local features: {why}; give a model of local features")
+    if "label" not in corpus.columns:
+        raise InputError(f"{corpus.name}: there are no gold labels; give a column 'label'")
+
+
+@torch.no_grad()
+def _confidences(tagger: LatticeTagger, batch: Batch, names: LabelSet) -> Iterator[tuple[Tensor, Tensor]]:
+    """-> (confidence (n,), right (n,) bool) of the batch's tokens, then of its predicted segments, if there are any.
+
+    names: those by which gold is numbered.
+    """
+    assert batch.gold is not None
+    lattice = tagger(batch)
+    labels = tagger.decoder(lattice).labels[:, 0]
+    real = real_tokens(batch.lengths, labels.shape[1])
+    yield token_confidence(lattice, labels)[real], (labels == batch.gold)[real]
+    boundaries = SentenceBoundaries(real, batch.first, batch.last)
+    found, gold = (opened_segments(ids, boundaries, names) for ids in (labels, batch.gold))
+    rows, starts = (found.kind >= 0).nonzero(as_tuple=True)
+    segments = Segments(rows, starts, found.end[rows, starts] + 1)
+    right = (found.kind == gold.kind) & (found.end == gold.end)
+    yield segment_confidence(lattice, labels, segments, boundaries, tagger.labels), right[rows, starts]
+
+
+HEADER = ("model", "of", "low", "high", "n", "confidence", "accuracy")
+
+
+def reliability_lines(found: Sequence[ModelReliability]) -> Iterator[str]:
+    """Yield a line of sums for each model, in per cent, then its bins."""
+    rows = [["model", "of", "n", "accuracy", "confidence", "ECE", "Brier"]]
+    for one in found:
+        for level, result in one.levels:
+            shares = (result.all.accuracy, result.all.confidence, result.ece, result.brier)
+            rows.append([one.name, level, str(result.all.n), *map(percent, shares)])
+    yield from text_table(rows, "<<>", [5, 8, 12, 10])
+    for one in found:
+        for level, result in one.levels:
+            yield ""
+            yield f"{one.name}: {level}"
+            yield from _bin_lines(result)
+
+
+def _bin_lines(result: Reliability) -> Iterator[str]:
+    rows = [["confidence", "n", "mean", "accuracy"]]
+    for one in result.bins:
+        shares = [percent(one.confidence), percent(one.accuracy)] if one.n else []
+        rows.append([f"{one.low:.2f} .. {one.high:.2f}", str(one.n), *shares])
+    return text_table(rows, "<>", [12, 10])
+
+
+def bin_rows(found: Sequence[ModelReliability]) -> Iterator[tuple[object, ...]]:
+    """Yield a row of the CSV file for each bin of each model; see HEADER for its columns."""
+    for one in found:
+        for level, result in one.levels:
+            for b in result.bins:
+                yield one.name, level, b.low, b.high, b.n, b.confidence, b.accuracy
+
+
+WIDTH = 40  # characters of a line of a title
+
+Model = tuple[str, list[tuple[str, Reliability]]]  # its name; (tokens or segments, result)
+
+
+def plot_reliability(models: Sequence[Model]) -> Figure:
+    """Return a figure with one column per model: for tokens and for segments a diagram above its counts.
+
+    The diagrams are those of Guo et al. 2017, Figure 1.
+    """
+    levels = max(len(results) for _, results in models)
+    figure = Figure(figsize=(3.6 * len(models), 4.6 * levels), layout="constrained")
+    axes = figure.subplots(2 * levels, len(models), squeeze=False, sharex=True, height_ratios=[3, 1] * levels)
+    for column, (name, results) in enumerate(models):
+        for level, (of, result) in enumerate(results):
+            _diagram(axes[2 * level, column], result, escape_dollars(f"{fill(name, WIDTH)}\n{of}"))
+            _draw_counts(axes[2 * level + 1, column], result)
+        for ax in axes[2 * len(results) :, column]:
+            ax.set_axis_off()
+    return figure
+
+
+def _diagram(ax: Axes, result: Reliability, title: str) -> None:
+    filled = [one for one in result.bins if one.n]
+    lows, width = [one.low for one in filled], 1 / len(result.bins)
+    ax.bar(lows, [one.accuracy for one in filled], width, align="edge", color="tab:blue", edgecolor="white")
+    ax.plot([one.confidence for one in filled], [one.accuracy for one in filled], "o-", color="tab:orange", ms=3)
+    ax.plot([0, 1], [0, 1], "--", color="black", linewidth=0.8)
+    ax.text(0.03, 0.95, f"ECE {100 * result.ece:.2f} %", va="top", transform=ax.transAxes)
+    ax.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy")
+    ax.set_title(title, fontsize=10)
+    open_frame(ax)
+
+
+def _draw_counts(ax: Axes, result: Reliability) -> None:
+    width = 1 / len(result.bins)
+    ax.bar([one.low for one in result.bins], [one.n for one in result.bins], width, align="edge", color="tab:gray")
+    if result.all.n:
+        ax.set(yscale="log", ylim=(0.5, 2 * max(one.n for one in result.bins)))
+        plain_log_ticks(ax.yaxis, 3)
+    ax.set(xlabel="confidence", ylabel="number")
+    open_frame(ax)

@@ -1,0 +1,265 @@
+"""How a file that is to be labelled is read and written, from its beginning and the model: the same for all of it.
+
+Blocks of columns, running text or JSON lines: the corpora that a tagger labels, and the texts they are about.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from structperc.analysis.input_files import DEFAULT_READING, GOLD, column_roles, refuse_plain_text
+from structperc.data.conll import FileContext, conll_part, first_docstart, header_names, scan_context
+from structperc.data.corpus import Corpus
+from structperc.data.format_detection import InputFormat, detect_format
+from structperc.data.json_data import parse_json_lines, strings
+from structperc.data.read_options import DOCSTART, PREDICTED, LineFormat, ReadOptions
+from structperc.data.streaming import Block, Ends, FileHead, document_ends, line_ends, nowhere, sentence_ends
+from structperc.errors import InputError
+from structperc.light import Labeller
+from structperc.text import TokenizedText, align_words, join_words, paragraph_ends, tokenized
+from structperc.text.tokenizer import SENTENCES, TOKENIZERS, Cut, Split
+
+PREFIX = f"{PREDICTED}_"  # begins the names of new fields of JSON lines where these are there already
+NEW = ("labels", "probabilities", "spans")
+ENDS: dict[str, Ends] = {
+    "nowhere": nowhere,
+    "lines": line_ends,
+    "paragraphs": paragraph_ends,
+    "sentences": sentence_ends,
+    "documents": document_ends,
+}
+
+
+class TextSplitting(NamedTuple):
+    """How a file is taken apart; None for its form: that is recognised."""
+
+    form: InputFormat | None = None
+    tokens: str = "conll"
+    sentences: str = "rules"
+
+    @property
+    def tokenizer(self) -> Cut:
+        """What gives the tokens of running text."""
+        return TOKENIZERS[self.tokens]
+
+    @property
+    def split(self) -> Split:
+        """What gives its sentences."""
+        return SENTENCES[self.sentences]
+
+
+class InputPlan(NamedTuple):
+    """What is known of a file before it is read, so that each of its blocks can be read alone; it can be pickled."""
+
+    name: str
+    form: InputFormat
+    unit: str
+    text_options: TextSplitting
+    columns: Sequence[str]  # roles, of a file of columns
+    line_format: LineFormat  # the same
+    above: FileContext  # the same
+    cut: str  # where it may be cut, one of ENDS
+    together: bool  # whether documents are looked at, so that they must be marked as the file begins
+    whole: bool  # whether the beginning was all of the file
+    prefix: str  # of new fields of JSON lines
+    names: Sequence[str]  # of all columns of a file of columns
+    shown: str | None = None  # the format of what is written
+    mark: int = 0  # characters before the text in its file: 1 for a byte-order mark
+
+    @property
+    def ends(self) -> Ends:
+        """The places where the text may be cut."""
+        return ENDS[self.cut]
+
+
+def plan_input(
+    tagger: Labeller,
+    opening: FileHead,
+    name: str,
+    shown: str | None,
+    reading: ReadOptions = DEFAULT_READING,
+    text_options: TextSplitting = TextSplitting(),  # noqa: B008  # immutable
+) -> InputPlan:
+    """Return how to read the file `name`, of which labels are written in the format `shown` (None: as columns).
+
+    A file is cut into sentences, or into documents where the model or the format wants these, JSON lines into lines and
+    running text into paragraphs. Not cut are a text that is one document for the model or the format, whatever is to
+    become a page, columns of which no documents are marked for brat, and all that a model reads whose attributes count
+    in all of the corpus. Raises InputError for a form that cannot be told or that the model cannot read.
+    """
+    lines = opening.lines
+    named = column_option(reading) or (lines and header_names(lines[0]))
+    form = text_options.form or ("columns" if named else None)
+    if form is None:
+        refuse_plain_text(tagger, lines, name)
+        form = detect_format(lines, len(tagger.features.columns), name)
+    if form != "columns" and (option := column_option(reading)):
+        raise InputError(f"{name}: --{option} is for files of columns; leave it out, or set --input columns")
+    if form == "text":
+        tagger.check_words_alone()
+    columns: Sequence[str] = []
+    names: Sequence[str] = []
+    if form == "columns":
+        found = column_roles(tagger, lines, name, reading)
+        found.log(name)
+        columns, names = found.roles, found.names
+    unit, how = reading.unit or tagger.unit, reading.line_format(tagger.training_files)
+    known = scan_context(lines, how) if form == "columns" else FileContext()
+    together = _documents_matter(tagger, form, shown, unit, text_options)
+    cut = _cut_at(tagger, form, shown, together, known.marked)
+    whole = opening.whole or cut == "nowhere"
+    prefix, mark = _prefix(lines), int(opening.marked)
+    return InputPlan(
+        name, form, unit, text_options, columns, how, known, cut, together, whole, prefix, names, shown, mark
+    )
+
+
+def column_option(reading: ReadOptions) -> str | None:
+    """Return the name of an option that is given and for files of columns alone; None for none."""
+    given = {"columns": reading.columns, "separator": reading.separator, "comments": reading.comments}
+    return next((name for name, value in given.items() if value), None)
+
+
+def _documents_matter(
+    tagger: Labeller, form: InputFormat, shown: str | None, unit: str, text_options: TextSplitting
+) -> bool:
+    """Whether a document is to be read as a whole."""
+    one = form == "text" and text_options.sentences == "one"
+    return unit == "document" or tagger.features.extent != "sequence" or shown not in (None, "columns") or one
+
+
+def _cut_at(tagger: Labeller, form: InputFormat, shown: str | None, together: bool, marked: bool) -> str:
+    one = shown == "html" or (shown == "brat" and form == "columns" and not marked)
+    if tagger.features.extent == "corpus" or one:
+        return "nowhere"
+    if form == "jsonl":
+        return "lines"
+    if form == "text":
+        return "nowhere" if together else "paragraphs"
+    return "documents" if together and marked else "sentences"
+
+
+def _prefix(lines: Sequence[str]) -> str:
+    """What new fields begin with, so that they replace none of the objects on these lines."""
+    return PREFIX if any(map(_has_new, lines)) else ""
+
+
+def _has_new(line: str) -> bool:
+    """Whether a line is an object with a field that is to be written."""
+    if not any(name in line for name in NEW):
+        return False
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(row, dict) and not row.keys().isdisjoint(NEW)
+
+
+TEXT_FIELD, TOKENS_FIELD = "text", "tokens"  # fields of JSON lines
+
+
+class TagInput(NamedTuple):
+    """What is to be labelled: a corpus, and what else is known of its block."""
+
+    plan: InputPlan
+    block: Block
+    corpus: Corpus
+    own: list[TokenizedText] = []  # noqa: RUF012  # the texts that were cut, or came in tokens; none of columns
+    records: list[dict[str, Any]] = []  # noqa: RUF012  # the object of each text; empty unless the form is jsonl
+
+    @property
+    def texts(self) -> list[TokenizedText]:
+        """The tokens in their order as texts, one for each document."""
+        return _documents(self.corpus) if self.plan.form == "columns" else self.own
+
+    @property
+    def opened(self) -> Sequence[int] | None:
+        """The tokens before which a document is opened, for files of columns; None: by what the corpus has.
+
+        What follows is not known, so all documents are, of which running text is one.
+        """
+        if self.plan.whole:
+            return None
+        if self.plan.form == "text":
+            return [0] if self.block.first == 1 else []
+        return self.corpus.starts[:-1][np.diff(self.corpus.documents, prepend=-1) != 0].tolist()
+
+
+def read_block(tagger: Labeller, block: Block, plan: InputPlan) -> TagInput:
+    """Return what a block of a file gives a tagger to label.
+
+    A file of running text is one document. So is each JSON line; its field "tokens" is a sentence, with a field for
+    each further column that the tagger reads, or its field "text" is cut into tokens and sentences; where it has both,
+    these are the tokens of this text. Raises InputError with the place of what cannot be read.
+    """
+    if plan.form == "columns":
+        return TagInput(plan, block, _columns(block, plan))
+    if plan.form == "text":
+        text = tokenized(block.text, plan.text_options.tokenizer, plan.text_options.split)
+        return TagInput(plan, block, _corpus([({}, text)], plan), [text])
+    rows = parse_json_lines(block.lines, plan.name, block.first)
+    read = [_record(tagger, record, place, plan.text_options) for place, record in rows]
+    numbers = [int(place.rpartition(":")[2]) for place, _ in rows]
+    lines = np.repeat(np.array(numbers, np.int64), [len(one.tokens) for _, one in read])
+    corpus = replace(_corpus(read, plan), lines=lines)
+    return TagInput(plan, block, corpus, [one for _, one in read], [record for _, record in rows])
+
+
+def _columns(block: Block, plan: InputPlan) -> Corpus:
+    lines = block.lines
+    if plan.together and not plan.above.marked and (at := first_docstart(lines)) is not None:
+        place = f"{plan.name}:{block.first + at}"
+        raise InputError(f"{place}: a document begins here, but the file does not begin with one; add {DOCSTART} there")
+    roles = ["_" if role == GOLD else role for role in plan.columns]
+    above = plan.above._replace(lines=block.first - 1)
+    return conll_part(lines, roles, plan.name, plan.unit, above, plan.line_format)
+
+
+def _record(
+    tagger: Labeller, record: dict[str, Any], place: str, text_options: TextSplitting
+) -> tuple[dict[str, list[str]], TokenizedText]:
+    """Further columns and the text of an object."""
+    text = record.get(TEXT_FIELD)
+    if text is None and TEXT_FIELD in record and TOKENS_FIELD not in record:
+        raise InputError(f"{place}: field {TEXT_FIELD!r} is null; write a string, or leave out the line")
+    if text is not None and not isinstance(text, str):
+        raise InputError(f"{place}: field {TEXT_FIELD!r} must be a string, not {type(text).__name__}")
+    if TOKENS_FIELD not in record:
+        if text is None:
+            raise InputError(
+                f"{place}: there is neither a field {TOKENS_FIELD!r} nor {TEXT_FIELD!r} among {list(record)}"
+            )
+        tagger.check_words_alone()
+        return {}, tokenized(text, text_options.tokenizer, text_options.split)
+    words = strings(record, TOKENS_FIELD, place)
+    if "" in words:
+        raise InputError(f"{place}: field {TOKENS_FIELD!r}[{words.index('')}] is empty; leave it out")
+    columns = {role: strings(record, role, place) for role in tagger.features.columns if role != "word"}
+    for role, values in columns.items():
+        if len(values) != len(words):
+            raise InputError(f"{place}: field {role!r} has {len(values)} strings for {len(words)} tokens")
+    return columns, join_words([words]) if text is None else align_words([words], text, place)
+
+
+def _corpus(texts: list[tuple[dict[str, list[str]], TokenizedText]], plan: InputPlan) -> Corpus:
+    """Texts, each with its further columns, as one corpus of as many documents."""
+    rows, documents = [], []
+    for number, (columns, text) in enumerate(texts):
+        words = text.words
+        for first, last in pairwise(text.sentences):
+            cut = {role: values[first:last] for role, values in columns.items()}
+            rows.append({"word": words[first:last], **cut})
+            documents.append(number)
+    return Corpus.from_sentences(rows, documents, plan.unit, plan.name)
+
+
+def _documents(corpus: Corpus) -> list[TokenizedText]:
+    """The documents of a corpus as texts, with a space between words and a line for each sentence."""
+    first = corpus.starts[:-1][np.diff(corpus.documents, prepend=-1) != 0]
+    sentences = corpus.sentences_of(corpus.columns["word"])
+    at = np.searchsorted(corpus.sentences, [*first.tolist(), corpus.tokens]).tolist()
+    return [join_words(sentences[a:b]) for a, b in pairwise(at)]

@@ -1,0 +1,194 @@
+"""The weights of a tagger as tables with names for their rows and columns, ready to be ranked.
+
+The weights of a saved model: the largest ones by name, and sums by label and template.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from structperc.analysis.weight_report import Group, LabelWeights, Sums, Transitions, Weight, Weights
+from structperc.errors import InputError
+from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
+from structperc.reranking import FirstScore, LocalFeatures
+from structperc.scorers import SparseLinear
+from structperc.taggers.lattice_tagger import LatticeTagger
+
+
+class WeightTable(NamedTuple):
+    """The weights of R features by C labels or label pairs.
+
+    A table of non-local features has one column, without a name.
+    """
+
+    name: str  # "node", "edge", "transition", or a non-local feature: its class and options
+    weights: Tensor  # (R, C)
+    columns: list[str]  # names of the C columns
+    features: Callable[[Tensor], list[str]]  # rows in ascending order -> their names
+    templates: list[tuple[str, int]]  # each with the number of its rows, which are neighbours; none without templates
+    told: str = ""  # what else is to be known about the features
+
+
+def scorer_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
+    """Yield the tables of nodes, edges and transitions, as far as a linear scorer has them."""
+    scorer, names = _linear(tagger), list(tagger.labels.names)
+    if scorer is None:
+        return
+    pairs = [f"{a} {b}" for a in names for b in names]
+    yield _extracted(tagger, "node", scorer.node, names)
+    if scorer.edge is not None:
+        yield _extracted(tagger, "edge", scorer.edge, pairs)
+    if scorer.transition is not None:
+        weights = scorer.transition.detach().view(1, -1)
+        yield WeightTable("transition", weights, pairs, partial(_looked_up, [""]), [])
+
+
+def named_feature_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
+    """Yield the weight of the first model's score, then those of the non-local features that have a few names."""
+    for first in (part for part in tagger.scorer.modules() if isinstance(part, FirstScore)):
+        weight = first.weight.detach().unsqueeze(1)
+        yield WeightTable("FirstScore", weight, [""], partial(_looked_up, ["first score"]), [])
+    yield from (_nonlocal(tagger, f) for f in tagger.nonlocal_features if not isinstance(f, GlobalFeature))
+
+
+def global_feature_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
+    """Yield the weights of global features, which have many names."""
+    yield from (_nonlocal(tagger, f) for f in tagger.nonlocal_features if isinstance(f, GlobalFeature))
+
+
+def _linear(tagger: LatticeTagger) -> SparseLinear | None:
+    """The scorer of local features, which a re-ranker holds further down or does not have."""
+    own = [part.scorer for part in tagger.scorer.modules() if isinstance(part, LocalFeatures)]
+    scorer = own[0] if own else tagger.scorer
+    return scorer if isinstance(scorer, SparseLinear) else None
+
+
+def _extracted(tagger: LatticeTagger, kind: str, weights: Tensor, columns: list[str]) -> WeightTable:
+    """The weights of features that templates extract."""
+    templates = tagger.features.template_sizes(kind)
+    return WeightTable(kind, weights.detach(), columns, partial(_feature_names, tagger, kind), templates)
+
+
+def _nonlocal(tagger: LatticeTagger, module: nn.Module) -> WeightTable:
+    feature = cast(NonlocalFeature, module)
+    names = feature.names(tagger.labels.type_names)
+    return WeightTable(title(feature), feature.weight.detach().unsqueeze(1), [""], partial(_looked_up, names), [])
+
+
+def title(part: nn.Module) -> str:
+    """Return a class and those of its options that are not the default: "PhraseConsistency(match='folded')"."""
+    parameters = inspect.signature(type(part)).parameters.values()
+    options = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    special = [f"{o.name}={_shown(getattr(part, o.name))}" for o in options if _told(getattr(part, o.name), o.default)]
+    return f"{type(part).__name__}({', '.join(special)})" if special else type(part).__name__
+
+
+def _told(value: object, default: object) -> bool:
+    """Whether an option is not the default: a part with default options, where a part is made when none is given."""
+    if isinstance(value, nn.Module) and default is None:
+        return "(" in title(value)
+    return value not in (default, list(default) if isinstance(default, tuple) else default)
+
+
+def _shown(value: object) -> str:
+    return title(value) if isinstance(value, nn.Module) else repr(value)
+
+
+def _feature_names(tagger: LatticeTagger, kind: str, rows: Tensor) -> list[str]:
+    """Names of a few features: those of all of a large model take long."""
+    return tagger.features.feature_names(kind, rows.cpu().numpy())
+
+
+def _looked_up(names: list[str], rows: Tensor) -> list[str]:
+    return [names[row] for row in rows.tolist()]
+
+
+def weights(tagger: LatticeTagger, top: int = 20) -> Weights:
+    """Return nodes, edges, transitions and non-local features of a tagger, as far as it has them.
+
+    Each list has the `top` largest weights. Weights of 0 are in no list, except those of non-local features with a few
+    names, which are all listed. Of equal weights at the boundary of a list it is not defined which are in it. Raises
+    InputError for top < 1.
+    """
+    if top < 1:
+        raise InputError(f"--top must be >= 1, got {top}")
+    groups = []
+    for table in scorer_tables(tagger):
+        columns = _columns(table, top) if table.name != "transition" else []
+        groups.append(Group(_sums(table), _largest(table, top), columns, _templates(table)))
+    groups += [Group(_sums(table), _all(table), [], []) for table in named_feature_tables(tagger)]
+    groups += [Group(_sums(table), _largest(table, top), [], []) for table in global_feature_tables(tagger)]
+    return Weights(groups, _transitions(tagger))
+
+
+def _transitions(tagger: LatticeTagger) -> Transitions | None:
+    """The matrix of label pairs: that of the scorer, or the edge weights that every token has."""
+    names = list(tagger.labels.names)
+    for table in reversed([*scorer_tables(tagger)]):
+        row = 0
+        for template, size in table.templates or [("bias", 1)]:
+            if table.name != "node" and template == "bias":
+                values = table.weights[row].view(len(names), len(names)).tolist()
+                return Transitions(names, values)
+            row += size
+    return None
+
+
+def _sums(table: WeightTable) -> Sums:
+    mass = torch.linalg.vector_norm(table.weights, 1, dtype=torch.float64)
+    return Sums(table.name, table.weights.numel(), int(table.weights.count_nonzero()), float(mass))
+
+
+def _largest(table: WeightTable, top: int) -> list[Weight]:
+    flat = table.weights.reshape(-1)
+    places = flat.abs().topk(min(top, len(flat))).indices
+    return _named(table, places[flat[places] != 0])
+
+
+def _all(table: WeightTable) -> list[Weight]:
+    return _named(table, table.weights.flatten().abs().argsort(descending=True, stable=True))
+
+
+def _columns(table: WeightTable, top: int) -> list[LabelWeights]:
+    """Highest and lowest of each column, their features named all at once."""
+    R, C = table.weights.shape
+    size = min(top, R)
+    rows = torch.cat([table.weights.topk(size, 0, sign).indices for sign in (True, False)])  # (2 * size, C)
+    places = rows * C + torch.arange(C, device=rows.device)
+    found = _named(table, places.t().flatten())
+    nonzero = table.weights.count_nonzero(0).tolist()
+    mass = torch.linalg.vector_norm(table.weights, 1, 0, dtype=torch.float64).tolist()
+    columns = []
+    for c, name in enumerate(table.columns):
+        high, low = (found[start : start + size] for start in (2 * size * c, 2 * size * c + size))
+        above, below = [w for w in high if w.value > 0], [w for w in low if w.value < 0]
+        columns.append(LabelWeights(Sums(name, R, nonzero[c], mass[c]), above, below))
+    return columns
+
+
+def _named(table: WeightTable, places: Tensor) -> list[Weight]:
+    """Weights at flat places row * C + column."""
+    C = len(table.columns)
+    rows, which = (places // C).unique(return_inverse=True)
+    names = table.features(rows)
+    values = table.weights.reshape(-1)[places].tolist()
+    columns = (places % C).tolist()
+    found = zip(which.tolist(), columns, values, strict=True)
+    return [Weight(table.name, names[i], table.columns[c], value) for i, c, value in found]
+
+
+def _templates(table: WeightTable) -> list[Sums]:
+    """Sums of each template, most mass first; none for a table without templates."""
+    if not table.templates:
+        return []
+    names, sizes = [name for name, _ in table.templates], [size for _, size in table.templates]
+    nonzero = table.weights.count_nonzero(1).split(sizes)
+    mass = torch.linalg.vector_norm(table.weights, 1, 1, dtype=torch.float64).split(sizes)
+    C = len(table.columns)
+    parts = zip(names, sizes, nonzero, mass, strict=True)
+    sums = [Sums(name, size * C, int(n.sum()), float(m.sum())) for name, size, n, m in parts]
+    return sorted(sums, key=lambda one: -one.mass)

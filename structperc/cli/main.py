@@ -1,0 +1,60 @@
+"""The command line, which hands each command its arguments."""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from structperc.cli import COMMANDS
+from structperc.cli.error_messages import report_error
+from structperc.cli.output import show_messages
+from structperc.errors import InputError
+from structperc.signals import sigterm_as_interrupt
+from structperc.spelling import did_you_mean
+from structperc.version import __version__
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit status.
+
+    The status is 0 for success, 1 if interrupted, 2 for bad input or a file that cannot be used, and 70 for a bug.
+    Every complaint is one line on standard error; with --debug anywhere, after the traceback.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    show_messages()
+    try:
+        with sigterm_as_interrupt():
+            dispatch([one for one in given if one != "--debug"])
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here a pipe that was closed is no surprise
+        return 0
+    except (Exception, KeyboardInterrupt) as error:
+        if "--debug" in given:
+            traceback.print_exception(error)
+        return report_error(error, next((one for one in given if one != "--debug"), ""))
+
+
+def dispatch(arguments: list[str]) -> None:
+    """Run the command that the first argument names with the others. Raises InputError for an unknown one."""
+    first, rest = (arguments or ["--help"])[0], arguments[1:]
+    if first == "help" and rest:
+        first, rest = rest[0], ["--help"]
+    if first in ("-h", "--help", "help"):
+        print(overview())
+    elif first == "--version":
+        print(f"structperc {__version__}")
+    else:
+        command = {command.name: command for command in COMMANDS}.get(first)
+        if command is None:
+            known = [*(command.name for command in COMMANDS), "help", "--help", "--version"]
+            raise InputError(f"unknown command {first!r}{did_you_mean(first, known)} (structperc --help lists all)")
+        if os.getcwd() not in sys.path and "" not in sys.path:
+            sys.path.append(os.getcwd())  # configurations may name classes in the folder one starts from
+        command.run(rest)
+
+
+def overview() -> str:
+    """Return the text of `structperc --help`, which lists all commands."""
+    lines = [f"  {command.name:<11} {command.arguments:<23} {command.summary}" for command in COMMANDS]
+    ends = ["structperc help COMMAND says more, structperc --version which one this is.", "--debug shows tracebacks."]
+    return "\n".join(["usage: structperc COMMAND ...", "", *lines, "", *ends])

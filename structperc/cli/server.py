@@ -1,0 +1,87 @@
+"""What serve does: the application of a saved model, run by uvicorn until the process is asked to stop."""
+
+import argparse
+import asyncio
+import os
+import socket
+import sys
+from contextlib import suppress
+
+import uvicorn
+from starlette.applications import Starlette
+
+from structperc.errors import InputError
+from structperc.light import Labeller
+from structperc.loading import load
+from structperc.serving import Limits, application
+from structperc.serving.app import Requests
+from structperc.serving.jobs import SentencesJob, label_jobs
+from structperc.text.tokenizer import SENTENCES, TOKENIZERS
+
+BACKLOG = 2048  # connections that the system keeps for the process
+
+
+def serve(options: argparse.Namespace) -> None:
+    """Answer requests until SIGTERM or Ctrl-C; those that are open then are answered as far as the time allows.
+
+    Raises InputError for a model that cannot be loaded, and for an address that cannot be listened at.
+    """
+    limits = Limits(
+        options.max_body, options.max_waiting, options.max_together, options.max_tokens, options.max_seconds
+    )
+    limits.check()
+    tagger = load(options.model, options.trust)
+    _warm(tagger)
+    app = application(tagger, limits, TOKENIZERS[options.tokens], SENTENCES[options.sentences])
+    with _listening(options.host, options.port) as listener:
+        host, port = listener.getsockname()[:2]
+        print(f"{options.model} answers at http://{host}:{port}; Ctrl-C ends it", file=sys.stderr, flush=True)
+        with suppress(KeyboardInterrupt):  # which uvicorn raises again when all is answered
+            Server(app, app.state.requests, options.grace).run([listener])
+    _end(app.state.requests, options.grace)
+
+
+class Server(uvicorn.Server):
+    """uvicorn, which refuses what is not answered shortly before the time is over.
+
+    Args:
+        app: the application.
+        requests: those that are open.
+        grace: seconds from the signal to the end.
+    """
+
+    def __init__(self, app: Starlette, requests: Requests, grace: int) -> None:
+        super().__init__(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=grace))
+        self._requests, self._rest = requests, grace - min(1.0, grace / 2)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more connections, and wait for the open ones."""
+        asyncio.get_running_loop().call_later(self._rest, self._requests.refuse)
+        await super().shutdown(sockets)
+
+
+def _end(requests: Requests, grace: int) -> None:
+    """Say what was refused, and end though a thread may be at work on it."""
+    if requests.refused:
+        count = f"{requests.refused} request{'' if requests.refused == 1 else 's'}"
+        print(f"{count} could not be answered within --grace {grace} and got 503", file=sys.stderr, flush=True)
+    if requests.busy:
+        os._exit(0)  # compiled code that is at work when the interpreter is taken apart may crash
+
+
+def _warm(tagger: Labeller) -> None:
+    """Answer a question, so that all is compiled before the first request."""
+    columns = ["word", *tagger.features.columns]
+    with suppress(InputError):  # of a column in which this is no value
+        label_jobs(tagger, [SentencesJob([{column: ["."] for column in columns}], columns)])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise InputError(
+            f"cannot listen at {host}:{port} ({error.strerror or error}); change --host or --port"
+        ) from None

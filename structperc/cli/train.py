@@ -1,0 +1,176 @@
+"""Imports of many packages, without looking through what they leave for garbage.
+
+The commands fit, validate, test, predict and rerank, which do what a configuration says.
+"""
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
+
+from structperc.cli.arguments import Command
+from structperc.errors import InputError
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Let modules be imported within the block, whose objects are never looked at again for cycles of garbage.
+
+    They are some hundred thousands, and stay until the process ends: to look through them again and again takes a
+    fifth of the time in which a training starts.
+    """
+    looked, known = gc.isenabled(), len(sys.modules)
+    gc.disable()
+    try:
+        yield
+        if len(sys.modules) > known:  # else what would stay is of others
+            gc.freeze()
+    finally:
+        if looked:
+            gc.enable()
+
+
+HELP, ALL = ("-h", "--help"), "--help-all"
+
+
+class Option(NamedTuple):
+    """An option that most people set: its name, its default as it is written, and what it is for."""
+
+    name: str
+    default: str  # "" where there is none
+    text: str
+
+
+CONFIG = Option("-c FILE", "", "a configuration, or pkg:NAME of the package; several lie above each other")
+CHECKPOINT = Option("--ckpt_path WHICH", "", "best or last of the newest run, or a file")
+RUNS = Option("--trainer.default_root_dir DIR", "runs/NAME", "folder of the runs, NAME being that of the file")
+DEVICE = Option("--trainer.accelerator NAME", "auto", "cpu, gpu, ...: what it runs on")
+TRAINING = (
+    Option("--seed_everything N", "1", "seed of all that is random but the order of the data"),
+    Option("--trainer.max_epochs N", "1000", "passes over the training data"),
+    DEVICE,
+    RUNS,
+    Option("--trainer.enable_progress_bar B", "null", "true, false; null: where there is a terminal"),
+    Option("--data.files.train FILE", "", "training data within --data.path, as dev and test"),
+    Option("--data.unit UNIT", "sentence", "sentence or document: what is one sequence"),
+    Option("--data.batch_size N", "null", "sequences a step; null: one, or all where the optimizer needs them"),
+    Option("--data.holdout N", "0", "training sequences that are held out as development data"),
+    Option("--data.seed N", "1", "seed of the order of the training data"),
+    Option("--model.criterion CLASS", "", "what is learned, e.g. structperc.criteria.CRFLoss"),
+    Option("--model.optimizer CLASS", "Perceptron", "how weights move; --model.optimizer.lr sets its rate"),
+    Option("--model.search.k N", "", "best candidates that are compared with gold"),
+    Option("--model.features.cutoff N", "2", "times that a feature must occur"),
+    Option("--model.init_from FOLDER", "null", "start from the weights of a saved model"),
+)
+FIRST = (
+    Option("--model.jackknife.folds N", "5", "parts, each listed by a model of the others"),
+    Option("--model.jackknife.epochs N", "20", "of each first model"),
+)
+RESUME = Option("--ckpt_path WHICH", "null", "last: go on with the newest run; or a file")
+SPLIT = Option("--data.predict SPLIT", "dev", "train, dev or test: what is labelled")
+EVALUATION = (CHECKPOINT, DEVICE, RUNS)
+
+
+class Training(NamedTuple):
+    """A command that reads configurations: what it does, its most used options and calls of it as examples."""
+
+    command: str
+    text: str
+    options: tuple[Option, ...]
+    examples: tuple[str, ...]
+    run: Callable[[list[str]], None]
+
+    def start(self, arguments: list[str]) -> None:
+        """Run the command, or print its help: the short one, or all that the parser knows after --help-all."""
+        if not arguments:
+            first = "structperc init train.txt -o own.yaml && structperc fit -c own.yaml"
+            raise InputError(f"{self.command}: no configuration is given; to start from a file of columns: {first}")
+        if ALL in arguments:
+            arguments = [*(arguments[:1] if not arguments[0].startswith("-") else []), HELP[1]]
+        elif any(one in HELP for one in arguments):
+            print("\n".join(self.help()))
+            return
+        self.run(arguments)
+
+    def help(self) -> Iterator[str]:
+        """Yield the lines of the short help."""
+        yield f"usage: structperc {self.command} -c FILE [-c FILE ...] [--KEY VALUE ...]"
+        yield from ("", self.text, "", "Every key of a configuration is an option. Most used, with their defaults:", "")
+        for option in (CONFIG, *self.options):
+            default = f" (default {option.default})" if option.default else ""
+            yield f"  {option.name:<32} {option.text}{default}"
+        yield from ("", "Examples:", "", *(f"  structperc {example}" for example in self.examples), "")
+        yield f"structperc {self.command} {ALL} lists all options, --model.optimizer.help CLASS those of a class,"
+        yield f"structperc {self.command} -c FILE --print_config what files and options come to, structperc configs"
+        yield "the configurations of the package. Mistakes in options are answered with the option that was meant."
+
+
+def _train(command: str, arguments: list[str]) -> None:
+    with importing():
+        from structperc.training.program import train
+
+    train([command, *arguments])
+
+
+def _rerank(arguments: list[str]) -> None:
+    with importing():
+        from structperc.training.reranking_program import rerank
+
+    rerank(arguments)
+
+
+TRAININGS = {
+    "fit": Training(
+        "fit",
+        "Train a tagger, print the scores of development and test data, and save it in runs/NAME/1/model.",
+        (*TRAINING, RESUME),
+        (
+            "init train.txt --dev dev.txt -o own.yaml",
+            "fit -c own.yaml",
+            "fit -c own.yaml --trainer.max_epochs 20 --data.seed 2",
+            "fit -c pkg:quickstart -c pkg:overlays/methods/pa",
+            "fit -c own.yaml --ckpt_path last --trainer.max_epochs 30",
+        ),
+        partial(_train, "fit"),
+    ),
+    "validate": Training(
+        "validate",
+        "Print the scores of a checkpoint on the development data of a configuration.",
+        EVALUATION,
+        ("validate -c own.yaml --ckpt_path best",),
+        partial(_train, "validate"),
+    ),
+    "test": Training(
+        "test",
+        "Print the scores of a checkpoint on the test data of a configuration.",
+        EVALUATION,
+        ("test -c own.yaml --ckpt_path best",),
+        partial(_train, "test"),
+    ),
+    "predict": Training(
+        "predict",
+        "Label a split of the data of a configuration; the columns are written into the folder of the run.",
+        (CHECKPOINT, SPLIT, DEVICE, RUNS),
+        ("predict -c own.yaml --ckpt_path best --data.predict test",),
+        partial(_train, "predict"),
+    ),
+    "rerank": Training(
+        "rerank",
+        "Train first models on parts of the data, then a re-ranker of their candidates; save it as fit does.",
+        (*(one for one in TRAINING if "features" not in one.name and "init_from" not in one.name), *FIRST, RESUME),
+        (
+            "rerank -c pkg:embedded/reranking1",
+            "rerank -c own.yaml --trainer.max_epochs 20",
+            "rerank validate -c own.yaml --ckpt_path best",
+        ),
+        _rerank,
+    ),
+}
+
+FIT = Command("fit", "-c FILE", "train, print scores, save the model", TRAININGS["fit"].start)
+VALIDATE = Command("validate", "-c FILE --ckpt_path F", "scores on the development split", TRAININGS["validate"].start)
+TEST = Command("test", "-c FILE --ckpt_path F", "scores on the test split", TRAININGS["test"].start)
+PREDICT = Command("predict", "-c FILE --ckpt_path F", "write predicted labels as columns", TRAININGS["predict"].start)
+RERANK = Command("rerank", "-c FILE", "jack-knife first models, train a re-ranker", TRAININGS["rerank"].start)

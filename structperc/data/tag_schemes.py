@@ -1,0 +1,316 @@
+"""Tag schemes: what a label says about a segment, and which label may follow which; the only place that knows "B-".
+
+A label of a segment scheme is "O", or a prefix and a type joined by a hyphen ("B-PER"); the type may hold
+further hyphens ("B-creative-work") or be missing ("B"). Labels of files may be written otherwise ("PER_b"); then a
+`Notation` is named in place of the scheme. Two relations describe all the rest. `is_allowed_transition` says what a
+scheme allows: a labelling is legal when each label may follow its predecessor, with an outside label before the first
+and after the last token. `starts_segment` says how any labelling is read: where a segment begins.
+
+Segments of labellings by their names: the one reader, and what is built on it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from structperc.errors import InputError
+from structperc.spelling import INVISIBLE
+
+Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU", "BMES", "BMEWO", "none"]  # none: labels that are no segments
+OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
+
+# Letter -> meaning of its prefix, in the order in which the labels of a type are listed.
+SCHEMES: dict[str, dict[str, int]] = {
+    "IOB1": {"I": INSIDE, "B": BEGIN},
+    "IOB2": {"B": BEGIN, "I": INSIDE},
+    "IOBES": {"B": BEGIN, "I": INSIDE, "E": END, "S": SINGLE},
+    "BILOU": {"B": BEGIN, "I": INSIDE, "L": END, "U": SINGLE},
+    "BMES": {"B": BEGIN, "M": INSIDE, "E": END, "S": SINGLE},
+    "BMEWO": {"B": BEGIN, "M": INSIDE, "E": END, "W": SINGLE},
+    "none": {},
+}
+SEGMENT_SCHEMES = tuple(scheme for scheme in SCHEMES if scheme != "none")
+_LETTERS = {letter: prefix for letters in SCHEMES.values() for letter, prefix in letters.items()}
+
+
+class Tag(NamedTuple):
+    """A label of a segment scheme, divided into prefix and type."""
+
+    prefix: int  # OUTSIDE, BEGIN, INSIDE, END or SINGLE
+    type: str | None  # None outside
+
+
+OUTSIDE_TAG = Tag(OUTSIDE, None)
+
+
+USUAL_FORM, USUAL_OUTSIDE = "B-TYPE", "O"
+TAG_SEPARATORS = "-_:/|."  # what may stand between prefix and type
+_FORM = re.compile(
+    rf"(?P<letter>[Bb])(?P<gap>[{TAG_SEPARATORS}])TYPE|TYPE(?P<last_gap>[{TAG_SEPARATORS}])(?P<last>[Bb])"
+)
+
+
+class Notation(NamedTuple):
+    """A tag scheme and how its labels are written.
+
+    Its name is that of the scheme, followed by the form of the labels where it is not "B-TYPE", and by the label
+    outside of segments where it is not "O", or for prefixes in lower case "o": "IOB2", "IOBES TYPE-B", "IOB2 b_TYPE O".
+
+    Args:
+        scheme: one of SCHEMES, or "" for the letters of all of them.
+        lower: whether prefixes are letters in lower case.
+        reversed: whether the type stands first.
+        gap: what stands between prefix and type.
+        outside: the label outside of segments.
+    """
+
+    scheme: str
+    lower: bool = False
+    reversed: bool = False
+    gap: str = "-"
+    outside: str = USUAL_OUTSIDE
+
+    @property
+    def letters(self) -> dict[str, int]:
+        """The meaning of each prefix."""
+        letters = SCHEMES[self.scheme] if self.scheme else _LETTERS
+        return {letter.lower(): prefix for letter, prefix in letters.items()} if self.lower else letters
+
+    @property
+    def form(self) -> str:
+        """The form of the labels that begin a segment, such as "B-TYPE"."""
+        return self.label("B", "TYPE")
+
+    @property
+    def name(self) -> str:
+        """How the notation is named in options."""
+        usual = USUAL_OUTSIDE.lower() if self.lower else USUAL_OUTSIDE
+        parts = [self.scheme, self.form, self.outside]
+        return " ".join(parts if self.outside != usual else parts[:2] if self.form != USUAL_FORM else parts[:1])
+
+    def label(self, letter: str, kind: str) -> str:
+        """Return the label of a letter of the scheme and a type, which may be empty."""
+        letter = letter.lower() if self.lower else letter
+        if not kind:
+            return letter
+        return f"{kind}{self.gap}{letter}" if self.reversed else f"{letter}{self.gap}{kind}"
+
+    def divided(self, label: str) -> tuple[str, str] | None:
+        """Return prefix and type of a label in a segment; None for one that is not written so."""
+        if self.reversed:
+            kind, gap, letter = label.rpartition(self.gap)
+        else:
+            letter, gap, kind = label.partition(self.gap)
+        return (letter, kind) if letter in self.letters and bool(gap) == bool(kind) else None
+
+
+@lru_cache(maxsize=256)
+def parse_notation(name: str) -> Notation:
+    """Return the notation of a name, see `Notation`. Raises InputError for an unknown one.
+
+    Example:
+        >>> parse_notation("IOBES TYPE_b").label("S", "PER")
+        'PER_s'
+    """
+    scheme, *more = name.split(" ")
+    check_scheme(scheme)
+    form = _FORM.fullmatch(more[0]) if more else _FORM.fullmatch(USUAL_FORM)
+    if form is None or len(more) > 2 or (more and scheme == "none"):
+        raise InputError(f"unknown notation {name!r}; write a scheme and the form of its labels, such as IOB2 TYPE-B")
+    lower = (form["letter"] or form["last"]).islower()
+    outside = more[1] if len(more) == 2 else USUAL_OUTSIDE.lower() if lower else USUAL_OUTSIDE
+    return Notation(scheme, lower, form["last"] is not None, form["gap"] or form["last_gap"], outside)
+
+
+_ANY = Notation("")
+
+
+@lru_cache(maxsize=4096)
+def parse_tag(label: str, scheme: str | None = None) -> Tag:
+    """Divide a label of a scheme or notation; without one, the usual form with letters of any scheme is understood."""
+    how = _ANY if scheme is None else parse_notation(scheme)
+    if label == how.outside:
+        return OUTSIDE_TAG
+    if (found := how.divided(label)) is None:
+        raise InputError(f"{unknown_label_message(label, scheme or 'IOBES')}; {_advice(label, scheme or 'IOBES')}")
+    return Tag(how.letters[found[0]], found[1])
+
+
+def unknown_label_message(label: str, scheme: str) -> str:
+    """Return the message that a label is not of a scheme or notation."""
+    how = parse_notation(scheme)
+    wanted = ", ".join([how.outside, *(how.label(letter, "TYPE") for letter in SCHEMES[how.scheme])])
+    return f"label {label!r} is not of scheme {scheme} ({wanted})"
+
+
+def suggest_label(label: str, scheme: str) -> str | None:
+    """Return the label of a scheme or notation that was probably meant by one that is not of it; None if none was.
+
+    Example:
+        >>> [suggest_label(label, "IOB2") for label in ("b-PER", "PER_I", "0", "X")]
+        ['B-PER', 'I-PER', 'O', None]
+    """
+    how, text = parse_notation(scheme), INVISIBLE.sub("", label).strip()
+    if text in ("O", "o", "0"):
+        return how.outside
+    for gap in (*TAG_SEPARATORS, "\u2010", "\u2011", "\u2013", "\u2014", "\u2212"):
+        for letter, kind in (text.partition(gap)[::2], text.rpartition(gap)[::-2]):
+            if kind and letter.strip().upper() in SCHEMES[how.scheme]:
+                return how.label(letter.strip().upper(), kind)
+    return None
+
+
+def _advice(label: str, scheme: str) -> str:
+    meant = suggest_label(label, scheme)
+    return "correct it, or set another scheme" if meant is None else f"did you mean {meant!r}?"
+
+
+def label_type(label: str) -> str | None:
+    """Return the type that a label of any scheme names, None for "O"; labels without a hyphen name themselves."""
+    return None if label == "O" else label.partition("-")[2] or label
+
+
+def is_allowed_transition(previous: Tag, tag: Tag, scheme: str) -> bool:
+    """Return whether the scheme, or that of a notation, allows a tag after the previous one.
+
+    NO_TAG stands before the first and after the last.
+    """
+    same = previous.type == tag.type
+    scheme = scheme if scheme in SCHEMES else parse_notation(scheme).scheme
+    if scheme == "none":
+        return True
+    if scheme == "IOB1":  # B only where I would continue the segment before
+        return tag.prefix != BEGIN or same
+    if scheme == "IOB2":
+        return tag.prefix != INSIDE or same
+    if previous.prefix in (BEGIN, INSIDE):
+        return tag.prefix in (INSIDE, END) and same
+    return tag.prefix not in (INSIDE, END)
+
+
+def starts_segment(previous: Tag, tag: Tag) -> bool:
+    """Return whether a tag begins a segment after the previous one, allowed or not, by the rule of conlleval.
+
+    It does at B and at S (U), after O, after E (L) and S (U), and wherever the type changes.
+    """
+    if tag.type is None:
+        return False
+    return tag.prefix in (BEGIN, SINGLE) or previous.prefix in (END, SINGLE) or previous.type != tag.type
+
+
+def make_label(letter: str, kind: str) -> str:
+    """Return the label of a letter and a type, which may be empty."""
+    return f"{letter}-{kind}" if kind else letter
+
+
+def check_scheme(scheme: str) -> None:
+    """Raise InputError for a name that is none of SCHEMES."""
+    if scheme not in SCHEMES:
+        raise InputError(f"unknown label scheme {scheme!r}; choose one of {', '.join(SCHEMES)}")
+
+
+def check_notation(option: str, name: str) -> None:
+    """Raise InputError, which names the option, for a name that is no scheme or notation."""
+    try:
+        parse_notation(name)
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from None
+
+
+class Span(NamedTuple):
+    """A segment: tokens start <= t < end carry one entity or chunk of the type."""
+
+    type: str
+    start: int
+    end: int
+
+
+def spans(labels: Sequence[str], scheme: str | None = None) -> list[Span]:
+    """Return the segments of a labelling in any segment scheme or, if it is named, a notation, by the conlleval rule.
+
+    A segment opens at B and S (U), after O, after E (L) and S (U), and wherever the type changes: so an I
+    after O or after another type opens one, and no sequence of labels is beyond reading. Differs: the script
+    has no rule for S and for B after E and joins such neighbours of one type.
+    """
+    found: list[Span] = []
+    previous = OUTSIDE_TAG
+    for t, tag in enumerate(parse_tag(label, scheme) for label in labels):
+        if starts_segment(previous, tag):
+            found.append(Span(tag.type or "", t, t + 1))
+        elif tag.type is not None:
+            found[-1] = found[-1]._replace(end=t + 1)
+        previous = tag
+    return found
+
+
+def convert(labels: Sequence[str], source: str, target: str) -> list[str]:
+    """Return labels of the same segments in the target scheme or notation; "none" converts only to itself."""
+    schemes = parse_notation(source).scheme, parse_notation(target).scheme
+    if schemes == ("none", "none"):
+        return list(labels)
+    if "none" in schemes:
+        raise InputError(f"scheme 'none' has no segments: cannot turn {source} into {target}")
+    return _encode_spans(spans(labels, source), len(labels), target)
+
+
+def to_iob2(labels: Sequence[str]) -> list[str]:
+    """Return the IOB2 labels of the segments of a labelling in any segment scheme, as `spans` reads them.
+
+    Raises InputError for labels of no such scheme.
+    """
+    return _encode_spans(spans(labels), len(labels), "IOB2")
+
+
+def first_violation(labels: Sequence[str], scheme: str) -> int | None:
+    """Return the index of the first label that may not follow its predecessor, or of a last label that may not be last.
+
+    The result is None for a legal labelling. Raises InputError when a label is none of the scheme's at all ("S-PER" in
+    IOB2).
+    """
+    if parse_notation(scheme).scheme == "none":
+        return None
+    previous = OUTSIDE_TAG
+    for t, label in enumerate(labels):
+        tag = parse_tag(label, scheme)
+        if not is_allowed_transition(previous, tag, scheme):
+            return t
+        previous = tag
+    return None if is_allowed_transition(previous, OUTSIDE_TAG, scheme) else len(labels) - 1
+
+
+def repair(labels: Sequence[str], scheme: str) -> tuple[list[str], int]:
+    """Return the legal labelling of the segments that conlleval reads, and how many labels differ from those given."""
+    if first_violation(labels, scheme) is None:
+        return list(labels), 0
+    legal = convert(labels, scheme, scheme)
+    return legal, sum(a != b for a, b in zip(labels, legal, strict=True))
+
+
+def rename(labels: Sequence[str], scheme: str, names: Mapping[str, str]) -> list[str]:
+    """Return labels of the same segments, their types called `names[type]` where that is given.
+
+    The labels must be of the scheme. Neighbours whose types become one stay apart. Raises InputError for "none", which
+    has no segments.
+    """
+    if scheme == "none":
+        raise InputError("scheme 'none' has no segments whose types could be renamed")
+    renamed = (span._replace(type=names.get(span.type, span.type)) for span in spans(labels, scheme))
+    return _encode_spans(renamed, len(labels), scheme)
+
+
+def _encode_spans(segments: Iterable[Span], length: int, scheme: str) -> list[str]:
+    how = parse_notation(scheme)
+    letter = {prefix: letter for letter, prefix in SCHEMES[how.scheme].items()}
+    labels = [how.outside] * length
+    previous: Span | None = None
+    for span in segments:
+        first, last = span.start, span.end - 1
+        labels[first : span.end] = [how.label(letter[INSIDE], span.type)] * (span.end - first)
+        touches = previous is not None and (previous.type, previous.end) == (span.type, first)
+        if how.scheme != "IOB1" or touches:
+            labels[first] = how.label(letter[BEGIN], span.type)
+        if END in letter:
+            labels[last] = how.label(letter[SINGLE if first == last else END], span.type)
+        previous = span
+    return labels

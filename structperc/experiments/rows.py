@@ -1,0 +1,130 @@
+"""Rows of an experiment: configurations that are trained once per seed; and whether a folder holds runs of a row.
+
+The rows of a sweep: all combinations of the values of some options.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from structperc.errors import InputError
+from structperc.training.overlays import read_configuration
+
+LONGEST = 150  # characters of a folder's name
+
+
+class Row(NamedTuple):
+    """A configuration, with its options, that is trained once per seed."""
+
+    name: str
+    command: str  # fit or rerank
+    configs: list[str]  # files
+    options: list[str]  # further arguments; of two values of an option the later one counts
+    seeds: list[int]  # none: one training, with the seeds of the configuration
+    init_from: str | None = None  # name of the row whose models its trainings start from
+    values: tuple[tuple[str, str], ...] = ()  # of a point of a grid: (option, value), which are among the options, too
+
+    @property
+    def folder(self) -> str:
+        """The name of the row, changed so that it can be the name of a folder."""
+        return folder_name(self.name)
+
+    @property
+    def trials(self) -> list[tuple["Row", int | None]]:
+        """The row with each of its seeds, or with None if it has no seeds."""
+        return [(self, seed) for seed in self.seeds] or [(self, None)]
+
+    def place(self, root: Path, seed: int | None) -> Path:
+        """Return the folder of the training with this seed, under the root of an experiment."""
+        return root / self.folder if seed is None else root / self.folder / f"seed={seed}"
+
+    def arguments(self, seed: int | None) -> list[str]:
+        """Return the arguments of fit or rerank for this seed, without the folder of the run."""
+        seeded = [] if seed is None else [f"--seed_everything={seed}", f"--data.seed={seed}"]
+        return [*(f"--config={file}" for file in self.configs), *self.options, *seeded]
+
+
+def folder_name(name: str) -> str:
+    """Return a name for a folder: one that a path can hold, that is not hidden and not too long.
+
+    Different names give different folders.
+    """
+    held = quote(name, safe=" ,=+-_.[]{}()'")
+    held = f"%2E{held[1:]}" if held.startswith(".") else held
+    return held if len(held) <= LONGEST else f"{held[:LONGEST]}-{sha256(held.encode()).hexdigest()[:8]}"
+
+
+def identity(configs: Sequence[str], **about: Any) -> dict[str, Any]:
+    """Return what trainings share: the contents of configuration files and further facts, as plain JSON types."""
+    return json.loads(json.dumps({"configs": [read_configuration(file) for file in configs], **about}, default=str))
+
+
+def check_same(before: dict[str, Any], now: dict[str, Any], holder: str, advice: str) -> None:
+    """Raise InputError, which names the differences, if a folder holds runs of another `identity`."""
+    if different := [name for name in now if now[name] != before.get(name)]:
+        raise InputError(f"{holder} with other {' and '.join(different)}: {advice}")
+
+
+def parse_grid(grids: Sequence[str]) -> dict[str, list[str]]:
+    """Return {KEY: values} of ["KEY=V1,V2", ...], each value once, in their order; commas within brackets part nothing.
+
+    Raises InputError for a text of another form, a key without values or with an empty one, and a key given twice.
+    """
+    found: dict[str, list[str]] = {}
+    for grid in grids:
+        key, equals, text = grid.partition("=")
+        key = key.removeprefix("--")
+        if not equals or not key:
+            raise InputError(f"--grid {grid}: write an option and its values as KEY=V1,V2")
+        values = split_values(text)
+        if not all(values):
+            raise InputError(f"--grid {grid}: a value is empty; write KEY=V1,V2")
+        if key in found:
+            raise InputError(f"--grid names {key} twice; give all its values at once")
+        found[key] = list(dict.fromkeys(values))
+    return found
+
+
+def split_values(text: str) -> list[str]:
+    """Return the parts of a text cut at its commas, except those within brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "[{(") - (letter in ")}]")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def grid_rows(
+    grid: dict[str, list[str]], configs: Sequence[str], options: Sequence[str], seeds: Sequence[int]
+) -> list[Row]:
+    """Return a row "KEY=VALUE,KEY=VALUE" for each combination of values; the last option varies fastest.
+
+    All rows have the same configurations, seeds and options; these options stand before those of the grid.
+    """
+    combinations = (tuple(zip(grid, values, strict=True)) for values in product(*grid.values()))
+    return [grid_row(values, configs, options, seeds) for values in combinations]
+
+
+def grid_row(
+    values: tuple[tuple[str, str], ...],
+    configs: Sequence[str] = (),
+    options: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+) -> Row:
+    """Return the row of one combination of values, each (option, value) as on the command line of fit."""
+    own = [f"{key}={value}" for key, value in values]
+    return Row(",".join(own), "fit", [*configs], [*options, *(f"--{one}" for one in own)], [*seeds], values=values)
+
+
+def short_keys(keys: Iterable[str]) -> list[str]:
+    """Return the last parts of dotted options, or the whole ones where two have the same last part."""
+    whole = list(keys)
+    last = [key.rpartition(".")[2] for key in whole]
+    return last if len(set(last)) == len(last) else whole

@@ -1,0 +1,173 @@
+"""Words as the pieces of a tokenizer: which are the first ones, rows for a model, and mini-batches of rows.
+
+Nothing here imports transformers or tokenizers: a tokenizer is what its user has made.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from structperc.errors import InputError
+from structperc.nn.inputs import IGNORE_INDEX
+
+Row = dict[str, list[int] | list[bool]]
+OPTIONS = {
+    "is_split_into_words": True,
+    "truncation": False,
+    "padding": False,
+    "return_attention_mask": True,
+    "return_token_type_ids": False,
+    "verbose": False,
+}
+FILLERS: dict[str, int | bool] = {"attention_mask": 0, "token_type_ids": 0, "words": False, "labels": IGNORE_INDEX}
+
+
+def first_subwords(word_ids: Iterable[Sequence[int | None]], counts: Sequence[int] | None = None) -> Tensor:
+    """Return a mask (B, T) bool, True at the first piece of each word.
+
+    Args:
+        word_ids: for each row the number of each position's word, None where there is none, as `word_ids(row)` of a
+            tokenizer's `BatchEncoding` gives them.
+        counts: how many words each row has; with it, words that were cut off are found.
+
+    Raises:
+        InputError: rows of different lengths; a word without a piece; with counts, words that are missing at the end.
+
+    Example:
+        >>> first_subwords([[None, 0, 0, 1, None]], counts=[2]).tolist()
+        [[False, True, False, True, False]]
+    """
+    rows = [list(row) for row in word_ids]
+    if len({len(row) for row in rows}) > 1:
+        raise InputError(f"word_ids: rows have {sorted({len(row) for row in rows})} positions; pad them to one length")
+    if counts is not None and len(counts) != len(rows):
+        raise InputError(f"counts: got numbers of words of {len(counts)} rows, but word_ids of {len(rows)}")
+    for number, row in enumerate(rows):
+        _check_words(row, number, None if counts is None else int(counts[number]))
+    return torch.tensor([_first(row) for row in rows], dtype=torch.bool).view(len(rows), -1)
+
+
+def tokenize_words(
+    tokenizer: Any, sentences: Sequence[Sequence[str]], labels: Sequence[Sequence[int]] | None = None
+) -> list[Row]:
+    """Return sentences of words as rows for a model and a head: what the tokenizer gives, `words` and `labels`.
+
+    Each row has `input_ids`, `attention_mask`, the mask `words`, True at the first piece of each word, and with labels
+    `labels`, -100 at all other positions. `TokenCollator` makes mini-batches of them. Nothing is truncated.
+
+    Args:
+        tokenizer: a fast tokenizer of transformers.
+        sentences: the words of each sentence.
+        labels: the numbers of the labels of each sentence's words; None for new text.
+
+    Raises:
+        InputError: a tokenizer without word_ids, other numbers of labels than of words, a word without a piece, a
+            sentence with more pieces than the model takes (`tokenizer.model_max_length`).
+    """
+    if not getattr(tokenizer, "is_fast", False):
+        raise InputError(
+            f"tokenizer: {type(tokenizer).__name__} does not say which piece is of which word; use a fast one"
+        )
+    if isinstance(sentences, str) or any(isinstance(sentence, str) for sentence in sentences):
+        raise InputError("sentences: got text, expected a list of words for each sentence")
+    if labels is not None and list(map(len, labels)) != list(map(len, sentences)):
+        raise InputError(_unequal(sentences, labels))
+    given = [list(sentence) for sentence in sentences]
+    encoded: Any = tokenizer(given, **OPTIONS) if given else {}
+    most = getattr(tokenizer, "model_max_length", None) or float("inf")
+    rows: list[Row] = []
+    for number, sentence in enumerate(given):
+        row: Row = {name: list(encoded[name][number]) for name in ("input_ids", "attention_mask")}
+        ids = encoded.word_ids(number)
+        if len(ids) > most:
+            raise InputError(
+                f"sentence {number}: its {len(sentence)} words have {len(ids)} pieces, and the model takes {most}; "
+                "cut it into several sentences"
+            )
+        _check_words(ids, number, len(sentence))
+        row["words"] = _first(ids)
+        if labels is not None:
+            own = iter(labels[number])
+            row["labels"] = [int(next(own)) if first else IGNORE_INDEX for first in row["words"]]
+        rows.append(row)
+    return rows
+
+
+class TokenCollator:
+    """Pads rows, such as those of `tokenize_words`, to one length: a `data_collator` for a Trainer or a DataLoader.
+
+    Padding is `pad_token_id` for input_ids, False for `words`, -100 for labels, and 0 for attention_mask and
+    token_type_ids. `fillers` adds other names, whose values are one for each position.
+
+    Args:
+        pad_token_id: that of the tokenizer.
+        side: where the padding goes, "right" or "left".
+        fillers: padding of further names.
+
+    Raises:
+        InputError: an unknown side; on a call, a name without a filler, rows with different names, or values of one row
+            that differ in length.
+
+    Example:
+        >>> rows = [{"input_ids": [5, 6], "words": [True, False]}, {"input_ids": [7], "words": [True]}]
+        >>> TokenCollator(pad_token_id=0)(rows)["input_ids"].tolist()
+        [[5, 6], [7, 0]]
+    """
+
+    def __init__(
+        self, pad_token_id: int = 0, side: str = "right", fillers: Mapping[str, int | float | bool] | None = None
+    ) -> None:
+        if side not in ("right", "left"):
+            raise InputError(f"TokenCollator: side must be right or left, got {side!r}")
+        self.side, self.fillers = side, {"input_ids": pad_token_id, **FILLERS, **(fillers or {})}
+
+    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
+        """Return each name's values as a tensor (B, T)."""
+        names = list(rows[0]) if rows else []
+        for number, row in enumerate(rows):
+            if set(row) != set(names):
+                differing = sorted(set(row) ^ set(names))
+                raise InputError(f"row {number} of the mini-batch: only some rows have {', '.join(differing)}")
+            if len({len(values) for values in row.values()}) > 1:
+                sizes = ", ".join(f"{name} {len(values)}" for name, values in row.items())
+                raise InputError(f"row {number} of the mini-batch: values for different numbers of positions ({sizes})")
+        T = max((len(row[names[0]]) for row in rows), default=0) if names else 0
+        return {name: self._padded([row[name] for row in rows], name, T) for name in names}
+
+    def _padded(self, values: list[Any], name: str, T: int) -> Tensor:
+        if name not in self.fillers:
+            raise InputError(f"TokenCollator: no padding for {name}; give fillers={{{name!r}: ...}}")
+        given = [torch.as_tensor(value) for value in values]
+        padded = torch.full((len(given), T), self.fillers[name])
+        for row, value in zip(padded, given, strict=True):
+            row[slice(T - len(value), T) if self.side == "left" else slice(len(value))] = value
+        return padded
+
+
+def _first(ids: Sequence[int | None]) -> list[bool]:
+    return [word is not None and word != before for before, word in pairwise([None, *ids])]
+
+
+def _check_words(ids: Sequence[int | None], row: int, count: int | None) -> None:
+    """Raise InputError unless each word of a row has a piece: all of `count`, or all from the first to the last."""
+    found = sorted({word for word in ids if word is not None})
+    start, end = (found[0], found[-1] + 1) if count is None and found else (0, count or 0)
+    if len(found) == end - start:
+        return
+    missing = next(word for word in range(start, end) if word not in set(found))
+    if count is not None and missing > max(found, default=-1):
+        raise InputError(
+            f"row {row}: only {missing} of {count} words have pieces, the rest was cut off; do not truncate, or cut "
+            "words and labels alike before"
+        )
+    raise InputError(f"row {row}: word {missing} has no piece; take it out, or write another character in its place")
+
+
+def _unequal(sentences: Sequence[Sequence[str]], labels: Sequence[Sequence[int]]) -> str:
+    if len(labels) != len(sentences):
+        return f"labels: there are {len(sentences)} sentences, but labels of {len(labels)}"
+    number = next(i for i, (own, words) in enumerate(zip(labels, sentences, strict=True)) if len(own) != len(words))
+    return f"labels: sentence {number} has {len(sentences[number])} words, but {len(labels[number])} labels"

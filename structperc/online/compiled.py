@@ -1,0 +1,342 @@
+"""Learning a batch sequence by sequence in one compiled call: score, find the rival, move the weights, the next.
+
+The rival of gold in one lattice, compiled: the best labelling of all, or the best that is not gold.
+
+By which features two labellings of a sequence differ, compiled: the only weights that an update touches.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
+from structperc.kernels.scores import score
+from structperc.kernels.simd import padded_array
+from structperc.kernels.slices import longest_sequence
+from structperc.kernels.viterbi import edge_blocks, follow, suffix_scores
+
+
+@kernel
+def find_rival(unary, edges, length, gold, other, workspace, labels):  # type: ignore[no-untyped-def]
+    """Fill labels (T,) with the best labelling, or with the best `other` than gold (T,); say whether there is one.
+
+    Of equal ones it is the first in lexicographic order. The scores are unary (T, L) and edges (T or 1, L, L);
+    the room to work in is two arrays that `padded_array` makes, and one (T,).
+    """
+    onward, best, departing = workspace
+    suffix_scores(unary, edges, edge_blocks(edges, unary), length, onward, best)
+    if not other:
+        return follow(unary, edges, length, onward, best, labels) > -np.inf
+    _departures(unary, edges, length, gold, onward, departing)
+    return _follow_other(edges, length, gold, onward, departing, labels)
+
+
+@subkernel_no_alloc
+def _departures(unary, edges, length, gold, onward, departing):  # type: ignore[no-untyped-def]
+    """Fill departing (T,) with the best score from gold's label on, of labellings that leave gold after this token.
+
+    Scores are levelled as those of `onward` are.
+    """
+    L = unary.shape[1]
+    departing[length - 1] = -np.inf
+    for t in range(length - 2, -1, -1):
+        step, after = edges[0 if len(edges) == 1 else t + 1, gold[t]], onward[t + 1]
+        best = step[gold[t + 1]] + departing[t + 1]
+        for j in range(L):
+            if j != gold[t + 1]:
+                best = max(best, step[j] + after[j])
+        level = unary[t, 0]
+        for j in range(1, L):
+            level = max(level, unary[t, j])
+        if level == -np.inf:
+            level = unary.dtype.type(0)
+        departing[t] = (unary[t, gold[t]] - level) + best
+
+
+@subkernel_no_alloc
+def _follow_other(edges, length, gold, onward, departing, labels):  # type: ignore[no-untyped-def]
+    """Fill labels (T,) with the best labelling that is not gold, the lowest label among equals; say if there is one."""
+    with_gold, label = True, 0
+    for t in range(length):
+        step = edges[0 if len(edges) == 1 else t, label]
+        best, highest = -1, onward.dtype.type(-np.inf)
+        for j in range(edges.shape[1]):
+            ahead = departing[t] if with_gold and j == gold[t] else onward[t, j]
+            if t:
+                ahead += step[j]
+            if ahead > highest:
+                best, highest = j, ahead
+        if best < 0:
+            return False
+        with_gold = with_gold and best == gold[t]
+        label = labels[t] = best
+    return not with_gold
+
+
+@subkernel_no_alloc
+def path_score(unary, edges, labels, length):  # type: ignore[no-untyped-def]
+    """Return the score of labels (T,) in float64."""
+    total = 0.0
+    for t in range(length):
+        total += unary[t, labels[t]]
+        if t:
+            total += edges[0 if len(edges) == 1 else t, labels[t - 1], labels[t]]
+    return total
+
+
+FREE = -1
+
+
+@subkernel
+def empty_workspace():  # type: ignore[no-untyped-def]
+    """Return the room to collect changes in, without room yet: slots (2C,), of which C may have keys (C,), counts (C,).
+
+    With open addresses the slots have numbers of keys, or are FREE.
+    """
+    return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0)
+
+
+@kernel
+def collect(start, stop, gold, rival, features, sizes, workspace):  # type: ignore[no-untyped-def]
+    """Return Phi(gold) - Phi(rival) as keys (n,) int64, each once, and counts (n,) float64, with the room they are in.
+
+    gold and rival are (T,), labels of the tokens start, ..., stop - 1. A key is the place of a weight in the node
+    table, or sizes[0] + its place in the edge table, or sizes[0] + sizes[1] + its place in the transitions; sizes[2]
+    says whether there are any, sizes[3] is L. Keys are in the order in which they are met, so that those of a row are
+    neighbours. The room, as of `empty_workspace`, is made larger where it is too small.
+    """
+    L = sizes[3]
+    needed, size = 2 * _entries(start, stop, gold, rival, features), 64
+    while size < 2 * needed:
+        size *= 2
+    if size > len(workspace[0]):
+        workspace = np.empty(size, np.int32), np.empty(size // 2, np.int64), np.empty(size // 2)
+    slots, keys, counts = workspace
+    slots = slots[:size]
+    slots[:] = FREE
+    n = 0
+    for t in range(stop - start):
+        token, g, r = start + t, gold[t], rival[t]
+        if g != r:
+            for place in range(features.node_ends[token], features.node_ends[token + 1]):
+                row, much = np.int64(features.node_ids[place]) * L, _weight(features.node_weights, place)
+                n = _count(row + g, much, slots, keys, counts, n)
+                n = _count(row + r, -much, slots, keys, counts, n)
+        if t == 0 or (g == r and gold[t - 1] == rival[t - 1]):
+            continue
+        g, r = gold[t - 1] * L + g, rival[t - 1] * L + r
+        if sizes[1]:
+            for place in range(features.edge_ends[token], features.edge_ends[token + 1]):
+                row, much = sizes[0] + np.int64(features.edge_ids[place]) * L * L, _weight(features.edge_weights, place)
+                n = _count(row + g, much, slots, keys, counts, n)
+                n = _count(row + r, -much, slots, keys, counts, n)
+        if sizes[2]:
+            n = _count(sizes[0] + sizes[1] + g, 1.0, slots, keys, counts, n)
+            n = _count(sizes[0] + sizes[1] + r, -1.0, slots, keys, counts, n)
+    return keys[:n], counts[:n], workspace
+
+
+@subkernel_no_alloc
+def _weight(weights, place):  # type: ignore[no-untyped-def]
+    """Return how much the feature at a place counts."""
+    return np.float64(weights[place]) if len(weights) else 1.0
+
+
+@subkernel_no_alloc
+def _entries(start, stop, gold, rival, features):  # type: ignore[no-untyped-def]
+    """Return how often at most one of two labellings has a feature at a place where they differ."""
+    total = 0
+    for t in range(stop - start):
+        token = start + t
+        if gold[t] != rival[t]:
+            total += features.node_ends[token + 1] - features.node_ends[token]
+        if t and (gold[t] != rival[t] or gold[t - 1] != rival[t - 1]):
+            total += features.edge_ends[token + 1] - features.edge_ends[token] + 1
+    return total
+
+
+@subkernel_no_alloc
+def _count(key, change, slots, keys, counts, n):  # type: ignore[no-untyped-def]
+    """Add a change to the count of a key, which comes after the n keys there are if it is new; return how many then."""
+    mask = len(slots) - 1
+    slot = ((key * 0x9E3779B97F4A7C1) >> 20) & mask
+    while slots[slot] != FREE and keys[slots[slot]] != key:
+        slot = (slot + 1) & mask
+    if slots[slot] == FREE:
+        slots[slot], keys[n], counts[n] = n, key, change
+        return n + 1
+    counts[slots[slot]] += change
+    return n
+
+
+@subkernel_no_alloc
+def squared_norm(counts):  # type: ignore[no-untyped-def]
+    """Return the sum of the squares of all changes."""
+    total = 0.0
+    for i in range(len(counts)):
+        total += counts[i] * counts[i]
+    return total
+
+
+@subkernel_no_alloc
+def apply(keys, counts, scale, step, sizes, weights, sums, moved):  # type: ignore[no-untyped-def]
+    """Add scale times the changes to the weights, and `step` times as much to the sums of averages that are kept.
+
+    Where it is asked for, the weights are marked as moved.
+    """
+    _add(keys, counts, scale, sizes, weights)
+    if len(sums.node):
+        _add(keys, counts, scale * step, sizes, sums)
+    if len(moved.node):
+        _mark(keys, counts, sizes, moved)
+
+
+@subkernel_no_alloc
+def _add(keys, counts, scale, sizes, tables):  # type: ignore[no-untyped-def]
+    """Add scale times the changes to the tables."""
+    node, edge, transition = tables.node.reshape(-1), tables.edge.reshape(-1), tables.transition.reshape(-1)
+    for i in range(len(keys)):
+        key = keys[i]
+        if counts[i] == 0.0:
+            continue
+        if key < sizes[0]:
+            node[key] += scale * counts[i]
+        elif key < sizes[0] + sizes[1]:
+            edge[key - sizes[0]] += scale * counts[i]
+        else:
+            transition[key - sizes[0] - sizes[1]] += scale * counts[i]
+
+
+@subkernel_no_alloc
+def _mark(keys, counts, sizes, moved):  # type: ignore[no-untyped-def]
+    """Write 1 into the tables wherever there is a change."""
+    node, edge, transition = moved.node.reshape(-1), moved.edge.reshape(-1), moved.transition.reshape(-1)
+    for i in range(len(keys)):
+        key = keys[i]
+        if counts[i] == 0.0:
+            continue
+        if key < sizes[0]:
+            node[key] = 1
+        elif key < sizes[0] + sizes[1]:
+            edge[key - sizes[0]] = 1
+        else:
+            transition[key - sizes[0] - sizes[1]] = 1
+
+
+@cache
+def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]) -> Any:
+    """Return the compiled pass of one rule and one step.
+
+    It is called with units, features, weights, sums, moved, scheme, margin (all of `arrays`), numbers, step and losses:
+    `should_update(gap, limit)` says whether a unit with this gap asks for an update, `size(loss, squared_norm,
+    *numbers)` how far weights move along Phi(gold) - Phi(rival). `step` is the number of steps made before; without
+    rows sums are not kept and moved is not marked. The losses (U,) are filled, and (updates, wrong labels of the best
+    labellings by score alone) are returned. After a loss that is no finite number nothing more is learned.
+    """
+    should_update, size = subkernel_no_alloc(should_update), subkernel_no_alloc(size)
+
+    @kernel
+    def learn(units, features, weights, sums, moved, scheme, margin, numbers, step, losses):  # type: ignore[no-untyped-def]
+        L, updates, wrong = weights.node.shape[1], 0, 0
+        T = longest_sequence(units.bounds)
+        each = T if len(weights.edge) else 1
+        unary, edges = np.empty((T, L), weights.node.dtype), np.empty((each, L, L), weights.node.dtype)
+        ahead = padded_array(T, L, unary), padded_array(T, L, unary), np.empty(T, weights.node.dtype)
+        searched = np.empty_like(unary) if margin.cost > 0 else unary
+        rival, best = np.empty(T, np.int64), np.empty(T, np.int64)
+        workspace = empty_workspace()
+        sizes = weights.node.size, weights.edge.size, weights.transition.size, L
+        for u in range(len(losses)):
+            start, stop = units.bounds[u], units.bounds[u + 1]
+            length, gold = stop - start, units.gold[start:stop]
+            losses[u] = 0.0
+            if length == 0:
+                continue
+            score(start, stop, units, features, weights, scheme, unary, edges)
+            gap = path_score(unary, edges, gold, length)
+            if margin.cost > 0:
+                _add_cost(unary, gold, margin.cost, searched)
+            exists = find_rival(searched, edges, length, gold, margin.other, ahead, rival)
+            gap -= path_score(searched, edges, rival, length)
+            if not exists or _differ(gold, rival) == 0:
+                continue
+            wrong += _wrong(unary, edges, gold, rival, gap, margin, ahead, best)
+            if not should_update(gap, margin.limit):
+                continue
+            losses[u] = -gap
+            if not np.isfinite(gap):
+                return updates, wrong
+            updates += 1
+            keys, counts, workspace = collect(start, stop, gold, rival, features, sizes, workspace)
+            scale = size(-gap, squared_norm(counts), *numbers)
+            apply(keys, counts, scale, step + u, sizes, weights, sums, moved)
+        return updates, wrong
+
+    return learn
+
+
+@cache
+def local_update(size: Callable[..., float]) -> Any:
+    """Return the compiled update of one sequence, away from a rival that was found elsewhere.
+
+    It is called with units, of which there is one sequence, features, weights, sums, moved, rival (T,), the loss, the
+    squared norm of what else moves with the same step, numbers and step, and returns how far the weights were moved.
+    """
+    size = subkernel_no_alloc(size)
+
+    @kernel
+    def update_local_weights(units, features, weights, sums, moved, rival, loss, norm, numbers, step):  # type: ignore[no-untyped-def]
+        sizes = weights.node.size, weights.edge.size, weights.transition.size, weights.node.shape[1]
+        keys, counts, _ = collect(0, len(units.gold), units.gold, rival, features, sizes, empty_workspace())
+        scale = size(loss, norm + squared_norm(counts), *numbers)
+        apply(keys, counts, scale, step, sizes, weights, sums, moved)
+        return scale
+
+    return update_local_weights
+
+
+@subkernel_no_alloc
+def _add_cost(unary, gold, cost, sums):  # type: ignore[no-untyped-def]
+    """Fill sums (T, L) with unary (T, L) and a cost for every label that is not that of gold (T,)."""
+    for t in range(len(gold)):
+        for j in range(unary.shape[1]):
+            sums[t, j] = unary[t, j] + (cost if j != gold[t] else 0.0)
+
+
+@kernel
+def _wrong(unary, edges, gold, rival, gap, margin, workspace, best):  # type: ignore[no-untyped-def]
+    """Return at how many tokens the best labelling by score alone differs from gold (T,), knowing the rival and gap.
+
+    With a cost it is searched for, in best (T,), unless the rival leads gold by less than one cost: what leads gold by
+    score alone has at least one cost on top of that.
+    """
+    if margin.cost > 0:
+        if -gap < margin.cost:
+            return 0
+        find_rival(unary, edges, len(gold), gold, False, workspace, best)
+        return _differ(gold, best)
+    if margin.other and not _precedes(gap, gold, rival):
+        return 0
+    return _differ(gold, rival)
+
+
+@subkernel_no_alloc
+def _differ(gold, rival):  # type: ignore[no-untyped-def]
+    """Return at how many tokens gold (T,) and the rival have different labels."""
+    found = 0
+    for t in range(len(gold)):
+        found += gold[t] != rival[t]
+    return found
+
+
+@subkernel_no_alloc
+def _precedes(gap, gold, rival):  # type: ignore[no-untyped-def]
+    """Whether the rival comes before gold (T,) among candidates: it scores more, or as much and has lower labels."""
+    if gap != 0.0:
+        return gap < 0.0
+    for t in range(len(gold)):
+        if rival[t] != gold[t]:
+            return rival[t] < gold[t]
+    return False

@@ -1,0 +1,99 @@
+"""The weights that a process has moved, listed, and their means over the processes that have moved them, compiled."""
+
+import numpy as np
+
+from structperc.kernels.jit import kernel, subkernel_no_alloc
+
+BLOCK = 1024  # marks
+NONE = np.iinfo(np.int64).max  # comes after all places
+
+
+def entry_type(weights, number):  # type: ignore[no-untyped-def]
+    """Return the type of the entry of a moved weight, of a number of weights of this type: 16 bytes of most."""
+    places = np.uint32 if number <= 2**32 else np.uint64
+    return np.dtype([("place", places), ("weight", weights), ("sum", np.float64)])
+
+
+def write_moved(tables, entries):  # type: ignore[no-untyped-def]
+    """Write an entry for each weight that is marked, in their order; return how many there are.
+
+    It has the place of the weight, its value, and its sum, 0 where there are no sums. Those after the last of
+    entries (n,) are not written. tables: of each parameter marks (N,) uint8, place of its first weight, weights (N,)
+    and sums (N,) or (0,).
+    """
+    found = 0
+    for moved, start, weights, sums in tables:
+        found = _write(moved, start, weights, sums, entries, found)
+    return found
+
+
+@kernel
+def _write(moved, start, weights, sums, entries, found):  # type: ignore[no-untyped-def]
+    """Write the entries of one parameter after those found before; return how many there are then.
+
+    Places are found in one loop and read in another: so there are many reads of memory under way at once.
+    """
+    places, eights = np.empty(BLOCK, np.int64), moved[: len(moved) // 8 * 8].view(np.uint64)
+    for first in range(0, len(moved), BLOCK):
+        n = _marked(moved, eights, first, min(first + BLOCK, len(moved)), places)
+        for i in range(min(n, len(entries) - found)):
+            entry, place = entries[found + i], places[i]
+            entry.place, entry.weight, entry.sum = start + place, weights[place], sums[place] if len(sums) else 0.0
+        found += n
+    return found
+
+
+@subkernel_no_alloc
+def _marked(moved, eights, first, last, places):  # type: ignore[no-untyped-def]
+    """Write which of the places first <= i < last are marked, in their order; return how many are.
+
+    eights: the marks, eight of them looked at together; first is a multiple of 8.
+    """
+    found = 0
+    for eight in range(first // 8, last // 8):
+        if eights[eight]:
+            for i in range(8 * eight, 8 * eight + 8):
+                places[found] = i
+                found += moved[i]
+    for i in range(last // 8 * 8, last):
+        places[found] = i
+        found += moved[i]
+    return found
+
+
+@kernel
+def average_entries(entries, heads, ends, own, moved, start, weights, sums):  # type: ignore[no-untyped-def]
+    """Write the mean of a weight over its entries, one for each process that has moved it, and that of its sum.
+
+    entries: as `write_moved`, of all P processes; heads (P,): where those of each process begin that are not mixed yet,
+    and which are moved on to what belongs to the next parameter; ends (P,): where they end. own: the number of this
+    process, which has what it alone has moved; its marks in moved (N,) are taken back.
+    """
+    coming = np.empty_like(heads)
+    for p in range(len(heads)):
+        coming[p] = _place(entries, heads[p], ends[p])
+    while True:
+        place = NONE
+        for p in range(len(heads)):
+            place = min(place, coming[p])
+        at = place - start
+        if at >= len(weights):
+            return
+        mine, movers, weight, total = coming[own] == place, 0, 0.0, 0.0
+        for p in range(len(heads)):
+            if coming[p] == place:
+                movers, weight, total = movers + 1, weight + entries[heads[p]].weight, total + entries[heads[p]].sum
+                heads[p] += 1
+                coming[p] = _place(entries, heads[p], ends[p])
+        if mine:
+            moved[at] = 0
+        if movers > 1 or not mine:
+            weights[at] = weight / movers
+            if len(sums):
+                sums[at] = total / movers
+
+
+@subkernel_no_alloc
+def _place(entries, head, end):  # type: ignore[no-untyped-def]
+    """Return the place of the next entry of a process; NONE after its last one."""
+    return np.int64(entries[head].place) if head < end else NONE

@@ -1,0 +1,203 @@
+"""Questions to a tagger, and the answers as JSON."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from structperc.data.corpus import Corpus
+from structperc.errors import InputError
+from structperc.light import Labeller
+from structperc.light.inference import Decided, text_spans
+from structperc.serving.limits import too_large
+from structperc.text import TokenizedText
+
+Rows = list[Mapping[str, list[str]]]
+Cutting = Callable[[str], TokenizedText]
+PIECE = 2**14  # characters of a short question, and those that are labelled at a time of a long one
+
+
+class Part(NamedTuple):
+    """Sentences first, ..., stop - 1 of a question, with what was decided about their tokens."""
+
+    first: int
+    stop: int
+    decided: Decided
+
+
+class Job(ABC):
+    """A document that is to be labelled.
+
+    Args:
+        size: its number of characters.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    @abstractmethod
+    def sentences(self) -> Rows:
+        """Return its sentences, {column: strings} each. Raises InputError for what is wrong with them."""
+
+    @abstractmethod
+    def written(self, part: Part, scheme: str) -> Mapping[str, str]:
+        """Return what was decided about a part of it: for each field of the answer the JSON of its items."""
+
+
+class TextJob(Job):
+    """The spans of a text.
+
+    Args:
+        text: any string.
+        cut: returns its tokens and sentences.
+    """
+
+    def __init__(self, text: str, cut: Cutting) -> None:
+        super().__init__(len(text))
+        self.text, self._cut = text, cut
+
+    def sentences(self) -> Rows:
+        """Return its sentences, which have words alone."""
+        self._found = self._cut(self.text)
+        return [{"word": words} for words in self._found.word_lists]
+
+    def written(self, part: Part, scheme: str) -> Mapping[str, str]:
+        """Return spans with start, end, type, text and, from taggers with probabilities, confidence."""
+        bounds = self._found.sentences[part.first : part.stop + 1]
+        a, b = (bounds[0], bounds[-1]) if len(bounds) else (0, 0)
+        own = TokenizedText(self.text, self._found.tokens[a:b], [bound - a for bound in bounds])
+        found = []
+        for start, end, kind, confidence in text_spans(own, part.decided, scheme):
+            sure = {} if confidence is None else {"confidence": confidence}
+            found.append({"start": start, "end": end, "type": kind, "text": self.text[start:end], **sure})
+        return {"spans": _items(found)}
+
+
+class SentencesJob(Job):
+    """The labels of the tokens of some sentences, which are one document.
+
+    Args:
+        sentences: words, or {column: strings}, of each sentence.
+        columns: those that the tagger reads.
+    """
+
+    def __init__(self, sentences: Sequence[list[str] | Mapping[str, list[str]]], columns: Sequence[str]) -> None:
+        self._sentences = [one if isinstance(one, Mapping) else {"word": one} for one in sentences]
+        self._columns = columns
+        super().__init__(sum(len(word) + 1 for one in self._sentences for word in one.get("word", ())))
+
+    def sentences(self) -> Rows:
+        """Return the columns of each sentence that the tagger reads.
+
+        Raises InputError for columns that are missing or of different lengths, and for empty strings.
+        """
+        for number, sentence in enumerate(self._sentences):
+            if missing := [role for role in self._columns if role not in sentence]:
+                raise InputError(f"sentences[{number}]: there is no {missing[0]!r}, which this model reads")
+            for role in self._columns:
+                if len(sentence[role]) != len(sentence["word"]):
+                    lengths = f"{_count(sentence[role], 'string')} for {_count(sentence['word'], 'word')}"
+                    raise InputError(f"sentences[{number}]: {role!r} has {lengths}")
+            if "" in sentence["word"]:
+                raise InputError(f"sentences[{number}]: word {sentence['word'].index('')} is empty; leave it out")
+        return [{role: one[role] for role in self._columns} for one in self._sentences]
+
+    def written(self, part: Part, scheme: str) -> Mapping[str, str]:
+        """Return the labels of each sentence and, from taggers with probabilities, those of the labels."""
+        words = (len(one["word"]) for one in self._sentences[part.first : part.stop])
+        bounds = list(pairwise(accumulate(words, initial=0)))
+        found = {"labels": _items([part.decided.labels[a:b] for a, b in bounds])}
+        if part.decided.tokens is not None:
+            found["probabilities"] = _items([part.decided.tokens[a:b].tolist() for a, b in bounds])
+        return found
+
+
+def label_jobs(tagger: Labeller, jobs: Sequence[Job], tokens: int = 2**62) -> list[str | Exception]:
+    """Return the answer to each question, or what is wrong with it; all are labelled together.
+
+    Args:
+        tagger: what labels.
+        jobs: any number.
+        tokens: the most that a question may have; the answer to one with more is a Refusal.
+    """
+    if tagger.features.extent == "corpus" and len(jobs) > 1:  # whose texts would look at one another
+        return [answer for job in jobs for answer in label_jobs(tagger, [job], tokens)]
+    read = [_read(job, tokens) for job in jobs]
+    rows = [(number, row) for number, found in enumerate(read) if isinstance(found, list) for row in found]
+    corpus = Corpus.from_sentences([row for _, row in rows], [number for number, _ in rows], tagger.unit)
+    decided = split_predictions(tagger.decided(corpus, tagger.probabilistic), [_tokens(found) for found in read])
+    return [
+        _joined([job.written(Part(0, len(found), own), tagger.labels.scheme)]) if isinstance(found, list) else found
+        for job, found, own in zip(jobs, read, decided, strict=True)
+    ]
+
+
+def label_in_pieces(tagger: Labeller, job: Job, tokens: int = 2**62) -> Iterator[str | None]:
+    """Yield None after each piece of work on a question, and then its answer, that of `label_jobs`.
+
+    Its sentences are labelled in pieces where they do not depend on one another, else all of them are one piece. Raises
+    InputError for what is wrong with it, Refusal for more tokens than it may have.
+    """
+    rows = _read(job, tokens)
+    if not isinstance(rows, list):
+        raise rows
+    found = []
+    for first, stop in pairwise(_bounds(rows, tagger)):
+        yield None
+        corpus = Corpus.from_sentences(rows[first:stop], [0] * (stop - first), tagger.unit)
+        decided = tagger.decided(corpus, tagger.probabilistic)
+        found.append(job.written(Part(first, stop, decided), tagger.labels.scheme))
+    yield _joined(found)
+
+
+def split_predictions(decided: Decided, tokens: Sequence[int]) -> list[Decided]:
+    """Return what was decided about the first, the second, ... so many tokens."""
+    ends = np.cumsum([0, *tokens]).tolist()
+    labels, *sure = decided
+    return [
+        Decided(labels[a:b], *(None if values is None else values[a:b] for values in sure)) for a, b in pairwise(ends)
+    ]
+
+
+def _read(job: Job, most: int) -> Rows | Exception:
+    """The sentences of a question, or what is wrong with it."""
+    try:
+        rows = job.sentences()
+    except InputError as error:
+        return error
+    return rows if _tokens(rows) <= most else too_large(most, "tokens")
+
+
+def _bounds(rows: Rows, tagger: Labeller) -> list[int]:
+    """Return the boundaries of pieces among sentences; there is at least one piece."""
+    if tagger.reads_documents:
+        return [0, len(rows)]
+    bounds, size = [0], 0
+    for number, row in enumerate(rows):
+        size += sum(map(len, row["word"]))
+        if size > PIECE:
+            bounds.append(number + 1)
+            size = 0
+    return bounds if len(bounds) > 1 and bounds[-1] == len(rows) else [*bounds, len(rows)]
+
+
+def _joined(parts: Sequence[Mapping[str, str]]) -> str:
+    """The JSON of an answer, whose fields are lists."""
+    fields = (f'"{name}":[{",".join(filter(None, (part[name] for part in parts)))}]' for name in parts[0])
+    return f"{{{','.join(fields)}}}"
+
+
+def _items(values: Sequence[Any]) -> str:
+    """The JSON of a list, without its brackets."""
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))[1:-1]
+
+
+def _tokens(found: Rows | Exception) -> int:
+    return sum(len(row["word"]) for row in found) if isinstance(found, list) else 0
+
+
+def _count(values: Sequence[str], noun: str) -> str:
+    return f"{len(values)} {noun}{'' if len(values) == 1 else 's'}"

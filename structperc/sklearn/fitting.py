@@ -1,0 +1,97 @@
+"""A tagger as plain values and tensors, which can be copied and pickled.
+
+A training in memory: no files, and no messages unless they are asked for.
+"""
+
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any, NamedTuple
+
+import pytorch_lightning as pl
+import torch
+from datasets import Dataset
+from torch import Tensor
+
+from structperc.builder import Builder
+from structperc.data.rows import rows
+from structperc.datamodules import SequenceDataModule
+from structperc.log_levels import at_level
+from structperc.optim import learner
+from structperc.sklearn.sentences import WORD
+from structperc.taggers import Tagger
+
+
+class TaggerState(NamedTuple):
+    """All that a saved model has, and the names of the modules that its parts are from."""
+
+    config: dict[str, Any]
+    tensors: dict[str, Tensor]
+    trusted: tuple[str, ...]
+
+
+def state_of(tagger: Tagger) -> TaggerState:
+    """Return the state of a tagger with its present weights."""
+    return TaggerState(*tagger.to_state(), Builder.like(tagger, *tagger.features.foreign).trusted)
+
+
+def tagger_of(state: TaggerState) -> Tagger:
+    """Return a tagger of a state, apart from any trainer, ready to tag."""
+    tagger = Tagger.from_state(state.config, state.tensors, Builder(state.trusted))
+    tagger.features.progress = False
+    return tagger
+
+
+LOGGERS = ("pytorch_lightning", "lightning_fabric")
+_ONE_AT_A_TIME = RLock()  # of the threads of a process: trainers and loggers are shared
+
+
+class InMemoryData(SequenceDataModule):
+    """Training sentences {column: strings}, with their labels, and nothing else."""
+
+    def __init__(self, sentences: Sequence[dict[str, list[str]]], **options: Any) -> None:
+        super().__init__(**options)
+        self.sentences = sentences
+
+    def read(self, split: str) -> tuple[str, Dataset] | None:
+        """Return the rows of the training data; there are no other splits."""
+        if split != "train":
+            return None
+        flat = {role: [value for one in self.sentences for value in one[role]] for role in self.sentences[0]}
+        boundaries = [0]
+        for one in self.sentences:
+            boundaries.append(boundaries[-1] + len(one[WORD]))
+        return "X", rows(flat, boundaries, range(len(self.sentences)))
+
+
+def fit_tagger(
+    tagger: Tagger, data: SequenceDataModule, iterations: int, seed: int, verbose: bool
+) -> tuple[Tagger, int]:
+    """Train a tagger and return it with the weights that it serves, apart from any trainer, and the iterations made."""
+    with _ONE_AT_A_TIME, _silence(verbose), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        trainer = pl.Trainer(
+            max_epochs=iterations,
+            accelerator="cpu",
+            logger=False,
+            enable_checkpointing=False,
+            enable_model_summary=False,
+            enable_progress_bar=verbose,
+            limit_val_batches=0,
+        )
+        trainer.fit(tagger, datamodule=data)
+        with learner(trainer.optimizers[0]).served():
+            return tagger_of(state_of(tagger)), trainer.current_epoch
+
+
+@contextmanager
+def _silence(verbose: bool) -> Iterator[None]:
+    """Hide Lightning's warnings and messages, and ours that go with them, within the block."""
+    if verbose:
+        yield
+        return
+    with warnings.catch_warnings(), at_level(logging.ERROR, LOGGERS):
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,250 @@
+"""The card of a saved model, README.md beside its two files: what people and the hub read about it.
+
+Nothing of a card is needed to load a model, and nothing of it is run. It begins with metadata as the hub has them, and
+has one part that depends on where the model is had, between two marks: how it is used.
+
+Saved models as repositories of the hub: a folder's three files, in one commit.
+"""
+
+import platform
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+import yaml
+from huggingface_hub import CommitOperationAdd, EvalResult, HfApi, ModelCard, ModelCardData
+from huggingface_hub.utils import HFValidationError, validate_repo_id
+
+from structperc.class_paths import CLASS
+from structperc.errors import InputError
+from structperc.taggers.model_format import CONFIG, FEATURE_PREFIX, WEIGHTS, model_errors
+from structperc.taggers.serialization import read_folder
+from structperc.version import __version__
+
+CARD = "README.md"
+LARGEST = 2**20  # bytes of a card that is kept
+SHOWN = 200  # labels
+PLACE, END = "<!-- place -->", "<!-- end of place -->"
+LIBRARY = "structperc"
+WORDS = ("Anna", "lives", "in", "Rome", ".")
+
+
+def model_card(
+    config: Mapping[str, Any],
+    tensors: Mapping[str, torch.Tensor],
+    columns: Sequence[str],
+    name: str | None = None,
+    sections: Sequence[str] = (),
+    results: Sequence[EvalResult] = (),
+) -> str:
+    """Return the text of a card.
+
+    Args:
+        config: what is saved of the tagger (`SavedTagger.to_state`),
+        tensors: and its numbers.
+        columns: roles of the columns that it reads, the word first.
+        name: of the model, also that of its results; default: the class of the tagger.
+        sections: further parts as Markdown, each with its heading.
+        results: scores in the form of the hub.
+    """
+    kind = config["class"].rpartition(".")[2]
+    weights = sum(tensor.numel() for part, tensor in tensors.items() if not part.startswith(FEATURE_PREFIX))
+    data = ModelCardData(
+        library_name=LIBRARY,
+        pipeline_tag="token-classification",
+        tags=[LIBRARY, "sequence-labelling", "safetensors"],
+        model_name=name or kind,
+        eval_results=[*results] or None,
+    )
+    use = use_text(config["class"], columns, foreign_modules(config))
+    parts = [f"# {code(name)}" if name else f"# {kind}", *_about(config, columns, weights), "## Use", use, *sections]
+    return f"---\n{data.to_yaml()}\n---\n\n" + "\n\n".join(parts) + "\n"
+
+
+def _about(config: Mapping[str, Any], columns: Sequence[str], weights: int) -> Iterator[str]:
+    labels = [code(label) for label in config["labels"]]
+    more = f" and {len(labels) - SHOWN:,} more" if len(labels) > SHOWN else ""
+    yield f"A tagger of {LIBRARY}, `{config['class']}`: it gives every token of a text one of {len(labels):,} labels."
+    rows = {
+        "labels": f"{' '.join(labels[:SHOWN])}{more}",
+        "tag scheme": config["scheme"],
+        "a sequence is": f"a {config['unit']}",
+        "columns that are read": ", ".join(map(code, columns)),
+        **{name: f"`{part[CLASS]}`" for name, part in config.items() if isinstance(part, dict) and CLASS in part},
+        "weights": f"{weights:,}, in model.safetensors",
+        "saved by": f"{LIBRARY} {__version__}, PyTorch {torch.__version__}, Python {platform.python_version()}",
+    }
+    yield "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())])
+
+
+def use_text(path: str, columns: Sequence[str], trusted: Sequence[str] = ()) -> str:
+    """Return how a model is used, from Python and from the command line, where it is had as a folder `model`.
+
+    Args:
+        path: of the tagger's class.
+        columns: roles of the columns that it reads.
+        trusted: modules with classes of the model that are not of this library.
+    """
+    module, _, kind = path.rpartition(".")
+    further = [role for role in columns if role != "word"]
+    row = {"word": [*WORDS], **{role: ["_"] * len(WORDS) for role in further}}
+    sentence = _written(row if further else [*WORDS])
+    python = f'from {module} import {kind}\n\ntagger = {kind}.load("model"{_option(trusted)})\n'
+    text = "\\n".join(" ".join([word, *["_"] * len(further)]) for word in WORDS)
+    shell = f"printf '{text}\\n' > new.txt\nstructperc tag model new.txt{''.join(f' --trust {one}' for one in trusted)}"
+    parts = [
+        f"{PLACE}\n\nThe model is this folder, here of the name `model`.\n\n{END}",
+        f"Classes of {', '.join(map(code, trusted))} belong to it; their code runs." if trusted else "",
+        f"In place of `_` stand the {', '.join(map(code, further))} of the words." if further else "",
+        code_block(f"{python}print(tagger.tag([{sentence}]))", "python"),
+        code_block(shell, "bash"),
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _option(trusted: Sequence[str]) -> str:
+    return f", trusted={_written([*trusted])}" if trusted else ""
+
+
+def _written(given: Any) -> str:
+    """A list or mapping of plain strings as Python code, with the quotes of the formatter."""
+    return repr(given).replace("'", '"')
+
+
+def foreign_modules(config: Any) -> list[str]:
+    """Return the modules of the classes that a saved model names and that are not of this library."""
+    found: dict[str, None] = {}
+    open_ = [{**config, CLASS: config["class"]}]
+    while open_:
+        one = open_.pop()
+        if isinstance(one, dict) and isinstance(path := one.get(CLASS), str) and "." in path:
+            found[path.rpartition(".")[0]] = None
+        open_ += one.values() if isinstance(one, dict) else one if isinstance(one, list) else []
+    return sorted(module for module in found if module.partition(".")[0] != LIBRARY)
+
+
+def hub_card(
+    text: str, config: Mapping[str, Any], repository: str, licence: str | None, languages: Sequence[str]
+) -> str:
+    """Return a card as a repository of the hub has it: it says how the model is had from there.
+
+    Licence and languages are set where they are given. What stands between the marks of the place is replaced, if both
+    are there. Raises ValueError or yaml.YAMLError for metadata that are none.
+    """
+    card = ModelCard(text)
+    data = cast(ModelCardData, card.data)
+    if licence is not None:
+        data.license = licence
+    if languages:
+        data.language = [*languages]
+    if data.eval_results:
+        data.model_name = repository.rpartition("/")[2]
+    kind = config["class"].rpartition(".")[2]
+    call = f'{kind}.from_pretrained("{repository}"{_option(foreign_modules(config))})'
+    fetch = code_block(f"hf download {repository} --local-dir model", "bash")
+    place = f"{PLACE}\n\n{fetch}\n\nFrom Python, `{call}` fetches and loads it.\n\n{END}"
+    marked = re.compile(f"{re.escape(PLACE)}.*?{re.escape(END)}", re.DOTALL)
+    return marked.sub(lambda _: place, str(card), count=1)
+
+
+def read_card(folder: Path) -> str | None:
+    """Return the text of a folder's card; None where there is none, or none that is text of a usual size."""
+    path = folder / CARD
+    try:
+        small = path.is_file() and path.stat().st_size <= LARGEST
+        return path.read_bytes().decode("utf-8") if small else None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def code(text: str) -> str:
+    """Return a text as Markdown code that may stand in a table."""
+    plain = " ".join(text.split()).replace("|", "\\|")
+    ticks = "`" * (max(map(len, re.findall("`+", plain)), default=0) + 1)
+    gap = " " if plain[:1] == "`" or plain[-1:] == "`" else ""
+    return f"{ticks}{gap}{plain}{gap}{ticks}"
+
+
+def code_block(text: str, language: str) -> str:
+    """Return a text as a block of code, whatever it holds."""
+    ticks = "`" * max(3, max(map(len, re.findall("`+", text)), default=0) + 1)
+    return f"{ticks}{language}\n{text}\n{ticks}"
+
+
+LOGIN = "log in with `hf auth login`, or give a token that may write there"
+REFUSED = (401, 403, 404)  # the hub's answers to those who may not
+
+
+def push_folder(
+    folder: str | Path,
+    repo_id: str,
+    *,
+    private: bool | None = None,
+    token: str | bool | None = None,
+    licence: str | None = None,
+    language: str | Sequence[str] = (),
+    branch: str | None = None,
+    commit_message: str = "A saved model",
+    create_pr: bool = False,
+) -> str:
+    """Put the folder of a saved model on the hub, and return the address of the commit.
+
+    The repository is made if there is none. All three files, README.md as it stands in the folder, appear in one
+    commit or not at all.
+
+    Args:
+        folder: of a saved model; its files are checked first.
+        repo_id: of the repository, such as "me/tagger".
+        private: whether a new repository is private. None: as the account has it.
+        token: of the hub; default: that of `hf auth login`, or of HF_TOKEN.
+        licence: for the card, an identifier of the hub such as "apache-2.0"; default: what the card says, if it does.
+        language: for the card, a code such as "en", or several.
+        branch: of the repository; default: main.
+        commit_message: first line of the commit.
+        create_pr: ask for the change by a pull request.
+
+    Raises:
+        InputError: a folder without a whole model or with a card that has no proper metadata, an id that is none, and
+            whatever the hub refuses.
+    """
+    path = Path(folder)
+    text = _card(path, repo_id, licence, [language] if isinstance(language, str) else language)
+    files: dict[str, Any] = {CONFIG: path / CONFIG, WEIGHTS: path / WEIGHTS, CARD: text.encode()}
+    api = HfApi(token=token)
+    try:
+        repository = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
+        operations = [CommitOperationAdd(name, file) for name, file in files.items()]
+        commit = api.create_commit(
+            repository, operations, commit_message=commit_message, revision=branch, create_pr=create_pr
+        )
+        return commit.commit_url
+    except Exception as error:  # of the hub's library, or of whichever one it uses for the network
+        raise InputError(f"hub {repo_id}: cannot push ({_reason(error)}){_advice(error)}") from error
+
+
+def _card(folder: Path, repo_id: str, licence: str | None, languages: Sequence[str]) -> str:
+    """The card that is pushed. Raises InputError for what can be seen to be wrong before the hub is asked."""
+    try:
+        validate_repo_id(repo_id)
+    except HFValidationError as error:
+        raise InputError(f"hub {repo_id}: this is no id of a repository ({_reason(error)})") from None
+    with model_errors(folder):
+        config, _ = read_folder(folder)
+    text = read_card(folder)
+    if text is None:
+        raise InputError(f"{folder}: there is no {CARD}, the card of the model; save the model again, or write one")
+    try:
+        return hub_card(text, config, repo_id, licence, languages)
+    except (ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
+        raise InputError(f"{folder / CARD}: its metadata cannot be read ({_reason(error)})") from None
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def _advice(error: Exception) -> str:
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    return f"; {LOGIN}" if status in REFUSED else ""

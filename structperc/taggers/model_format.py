@@ -1,0 +1,234 @@
+"""The two files of a saved model, model.json and model.safetensors, as far as they can be read without PyTorch.
+
+Tables of weights in files: without the rows that are zero, and if asked for with fewer bits than in memory.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from structperc.data.json_data import check_fields, check_value
+from structperc.data.read_options import Unit
+from structperc.data.tag_schemes import Scheme
+from structperc.errors import InputError
+from structperc.user_code import error_location
+
+FORMAT = 4
+READ = (2, 3, FORMAT)  # format 2 had no checksums, 3 had whole tables and no hashed features
+CONFIG, WEIGHTS = "model.json", "model.safetensors"
+BELOW = tuple(f"{depth}{CONFIG}" for depth in ("*/", "*/*/", "*/*/*/"))  # where models of a run or a study are
+CHECKSUMS = "checksums"
+TRAINING_FILES = "training_files"  # how they were read; models of earlier versions lack it
+FEATURE_PREFIX = "features."  # begins the names of the arrays of features
+ENTRIES = {
+    "labels": list[str],
+    "scheme": Scheme,
+    "unit": Unit,
+    "features": dict[str, Any],
+}
+
+
+Array = TypeVar("Array")
+
+
+class ModelConfig(NamedTuple):
+    """What model.json says."""
+
+    entries: dict[str, Any]
+    sealed: bool  # whether its checksum says that nobody changed it
+    changed: bool  # whether it says that somebody did; neither in format 2
+
+
+@contextmanager
+def model_errors(path: Path) -> Iterator[None]:
+    """Turn whatever a damaged model leads to within the block into an InputError of one line that names the folder."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        if place := error_location(error):
+            raise InputError(f"{path}: {place}: {reason}") from error
+        raise InputError(f"{path}: not a readable model ({reason}); save it again") from None
+
+
+def read_configuration(folder: Path) -> ModelConfig:
+    """Return the configuration just as it was written.
+
+    Raises InputError for a folder that lacks one of the two files, another format, and weights that were changed.
+    Checksums show damage, not who wrote a model.
+    """
+    for name in (CONFIG, WEIGHTS):
+        if not (folder / name).is_file():
+            raise InputError(f"no saved model here ({name} is missing){_suggestion(folder)}")
+    config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    _check_format(config)
+    entries = {name: value for name, value in config.items() if name != CHECKSUMS}
+    if CHECKSUMS not in config:
+        return ModelConfig(entries, False, changed=config["format"] != READ[0])
+    sealed = _check_sums(config[CHECKSUMS], entries, folder)
+    return ModelConfig(entries, sealed, not sealed)
+
+
+def _suggestion(folder: Path) -> str:
+    """Return a suggestion that names the models in folders below, such as that of a run."""
+    below = (file.parent for pattern in BELOW for file in folder.glob(pattern) if (file.parent / WEIGHTS).is_file())
+    found = [str(one) for one in islice(below, 2)]
+    if not found:
+        return ""
+    return f"; did you mean {found[0]}?" if len(found) == 1 else f"; name one of those below, such as {found[0]}"
+
+
+def read_arrays(folder: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of a model's weights and features by name. Raises InputError as `check_finite_array` does."""
+    from safetensors.numpy import load_file
+
+    arrays = load_file(folder / WEIGHTS)
+    for name, array in arrays.items():
+        check_finite_array(name, array.dtype.kind != "f" or bool(np.isfinite(array).all()))
+    return arrays
+
+
+def check_finite_array(name: str, finite: bool) -> None:
+    """Raise InputError for weights that are not finite."""
+    if not finite:
+        raise InputError(f"{WEIGHTS}: {name} holds NaN or infinite numbers; save the model again")
+
+
+def check_entries(config: dict[str, Any]) -> None:
+    """Raise InputError for a configuration that lacks what all taggers have."""
+    for name, value in required_entries(config, ENTRIES).items():
+        check_value(value, ENTRIES[name], name)
+
+
+def required_entries(description: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return the named entries of a description. Raises InputError for one that is missing."""
+    for name in names:
+        if name not in description:
+            raise InputError(f"there is no {name!r}")
+    return {name: description[name] for name in names}
+
+
+def arrays_of_features(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Return those of a model's arrays that are of its features, by their names there."""
+    return {name.removeprefix(FEATURE_PREFIX): one for name, one in arrays.items() if name.startswith(FEATURE_PREFIX)}
+
+
+def add_checksums(config: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return a configuration with its format, and with checksums of itself and of the weights in the folder."""
+    config = {"format": FORMAT, **config}
+    return {**config, CHECKSUMS: {WEIGHTS: _file_checksum(folder / WEIGHTS), CONFIG: _checksum(config)}}
+
+
+def _check_format(config: Any) -> None:
+    """Raise InputError unless this version can read the configuration."""
+    if not isinstance(config, dict) or "format" not in config:
+        raise InputError(f"{CONFIG} is no configuration of a model (it has no 'format')")
+    if type(config["format"]) is not int or config["format"] not in READ:
+        raise InputError(f"{CONFIG} has format {config['format']}, this version reads {', '.join(map(str, READ))}")
+
+
+def _check_sums(sums: Any, entries: dict[str, Any], folder: Path) -> bool:
+    """Whether the configuration is as it was saved. Raises InputError for weights that are not."""
+    check_fields(sums, {WEIGHTS: str, CONFIG: str}, CHECKSUMS)
+    if sums[WEIGHTS] != _file_checksum(folder / WEIGHTS):
+        raise InputError(f"{WEIGHTS} is not as it was saved (its checksum is wrong); save the model again")
+    return bool(sums[CONFIG] == _checksum(entries))
+
+
+def _file_checksum(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _checksum(config: dict[str, Any]) -> str:
+    """Of the meaning, so that white space and the order of keys do not count."""
+    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
+
+
+TableType = Literal["float32", "float16", "int8"]
+TABLES = (
+    "tables"  # the entry of a configuration: {name: {"width": ..., "rows": how many there are with those of zeros}}
+)
+ENTRY = {"width": TableType, "rows": int}
+QUANTIZED_TABLES = ("scorer.node", "scorer.edge")
+ROWS = ".rows"  # ends the name of the numbers of the rows in the file, ascending, (n,) int32; none where all are in it
+SCALE = ".scale"  # ends the name of what the rows of an int8 table are multiplied by, (n,) float32
+LEVELS = 127  # on both sides of 0
+NamedArrays = Mapping[str, np.ndarray]
+
+
+def quantize_tables(arrays: NamedArrays, width: TableType) -> tuple[dict[str, np.ndarray], dict[str, dict[str, Any]]]:
+    """Return tables (R, C) float32 as arrays for a file, and entries for those that are not as they were.
+
+    Rows of zeros are left out where that saves room. With int8 a weight is a whole number of 127ths of the largest one
+    of its row. Raises InputError for weights that float16 cannot hold.
+    """
+    found: dict[str, np.ndarray] = {}
+    entries: dict[str, dict[str, Any]] = {}
+    for name, table in arrays.items():
+        rows = np.flatnonzero(table.any(1)).astype(np.int32)
+        sparse = rows.nbytes + len(rows) * table[:1].nbytes < table.nbytes
+        if sparse:
+            found[name + ROWS] = rows
+        if sparse or width != "float32":
+            entries[name] = {"width": width, "rows": len(table)}
+        found |= _with_width(name, table[rows] if sparse else table, width)
+    return found, entries
+
+
+def table_array_names(entries: Mapping[str, Any]) -> list[str]:
+    """Return the names of all arrays of tables that the entries of a configuration tell of.
+
+    Raises InputError for entries that are not of their types.
+    """
+    tables = entries.get(TABLES, {})
+    check_value(tables, dict[str, dict[str, Any]], TABLES)
+    for name, entry in tables.items():
+        check_fields(entry, ENTRY, f"{TABLES}.{name}")
+    return [name + end for name in tables for end in ("", ROWS, SCALE)]
+
+
+def dequantize_tables(entries: Mapping[str, Any], arrays: NamedArrays) -> dict[str, np.ndarray]:
+    """Return arrays with whole tables, in float32, in place of those that the entries of a configuration tell of.
+
+    Raises InputError for arrays that are not as the entries say.
+    """
+    own = table_array_names(entries)
+    found = {name: array for name, array in arrays.items() if name not in own}
+    for name, entry in entries.get(TABLES, {}).items():
+        table, rows, scale = (arrays.get(name + end) for end in ("", ROWS, SCALE))
+        if table is None or table.ndim != 2 or table.dtype != np.dtype(entry["width"]):
+            raise InputError(f"{TABLES}: the weights {name} are no {entry['width']} table")
+        rows = np.arange(len(table), dtype=np.int32) if rows is None and len(table) == entry["rows"] else rows
+        if rows is None or not _are_rows(rows, len(table), entry["rows"]):
+            raise InputError(f"{TABLES}: the rows of {name} are not {len(table)} ascending numbers of {entry['rows']}")
+        if entry["width"] == "int8" and (scale is None or scale.shape != rows.shape or scale.dtype != np.float32):
+            raise InputError(f"{TABLES}: the weights {name} have no scale, float32, for each row")
+        found[name] = np.zeros((entry["rows"], table.shape[1]), np.float32)
+        found[name][rows] = table if scale is None else table * scale[:, None]
+    return found
+
+
+def _with_width(name: str, table: np.ndarray, width: TableType) -> dict[str, np.ndarray]:
+    if width == "int8":
+        scale = (np.abs(table).max(1, initial=0) / LEVELS).astype(np.float32)
+        steps = np.rint(table / np.where(scale > 0, scale, 1)[:, None])
+        return {name: steps.clip(-LEVELS, LEVELS).astype(np.int8), name + SCALE: scale}
+    largest = np.abs(table).max(initial=0)
+    if largest > np.finfo(width).max:
+        raise InputError(f"{name} has weights up to {largest:g}, which {width} cannot hold; take int8")
+    return {name: table.astype(width, copy=False)}
+
+
+def _are_rows(rows: np.ndarray, count: int, whole: int) -> bool:
+    if rows.dtype != np.int32 or rows.shape != (count,):
+        return False
+    return not count or bool(rows[0] >= 0 and rows[-1] < whole and (np.diff(rows) > 0).all())

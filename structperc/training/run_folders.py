@@ -1,0 +1,121 @@
+"""The folders of runs, ROOT/1, ROOT/2 and so on, so that no run overwrites another.
+
+Folders in which one process works at a time.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from structperc.data.output import remove_stale
+from structperc.errors import InputError
+from structperc.packaged_configs import is_packaged, packaged_root
+
+
+def runs(root: Path) -> list[Path]:
+    """Return the folders of the runs under a root, oldest first."""
+    return [path for path in _numbered(root) if path.is_dir()]
+
+
+def name_of(file: str) -> str:
+    """Return a configuration file's path without its ending, from a folder "configs" on: its runs lie in runs/NAME."""
+    path = Path(file).with_suffix("")
+    if is_packaged(file):
+        return str(path.resolve().relative_to(packaged_root().resolve()))
+    return str(Path(*path.parts[path.parts.index("configs") + 1 :])) if "configs" in path.parts else path.name
+
+
+def root_of(folder: Path) -> Path:
+    """Return the folder itself, or the root above it if it is the folder of a run, which saved configurations name."""
+    return folder.parent if folder.name.isdecimal() and (folder / "checkpoints").is_dir() else folder
+
+
+def run_of(checkpoint: Path) -> Path | None:
+    """Return the folder of the run that a checkpoint belongs to, or None for a file that lies elsewhere."""
+    return checkpoint.parent.parent if checkpoint.parent.name == "checkpoints" else None
+
+
+def next_run(root: Path) -> Path:
+    """Return the folder of a new run, which is not made yet."""
+    last = _numbered(root)
+    return root / str(int(last[-1].name) + 1 if last else 1)
+
+
+def sweep_runs(root: Path) -> None:
+    """Remove the unfinished files that killed runs have left in their folders, since some of these never go on."""
+    for run in runs(root):
+        for folder in (run, run / "checkpoints", run / "predictions"):
+            remove_stale(folder)
+
+
+def checkpoint(root: Path, name: str) -> Path:
+    """Return the path of the newest run's "best" or "last" checkpoint. Raises InputError when there is none."""
+    for run in reversed(runs(root)):
+        path = run / "checkpoints" / f"{name}.ckpt"
+        if path.is_file():
+            return path
+    raise InputError(f"--ckpt_path {name}: no run under {root} has a checkpoint {name}.ckpt; run fit first")
+
+
+def _numbered(root: Path) -> list[Path]:
+    """All whose names are numbers, in their order."""
+    found = [path for path in root.glob("*") if path.name.isdecimal()] if root.is_dir() else []
+    return sorted(found, key=lambda path: int(path.name))
+
+
+LOCK = ".lock"  # stays in the folder; what holds is the system's lock on it, which ends with the process
+
+
+@contextmanager
+def lock_folder(folder: Path, advice: str) -> Iterator[None]:
+    """Make the folder and hold it within the block. Raises InputError, with the advice, if another process holds it."""
+    _make(folder)
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise InputError(f"{folder}: another process works here; {advice}") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def lock_new_run(root: Path) -> Iterator[Path]:
+    """Yield the folder of a new run, ROOT/1 or the first number that is free, and hold it within the block.
+
+    The folder is there from the start, and removed in the end if nothing was written into it.
+    """
+    missing = [folder for folder in (root, *root.parents) if not folder.exists()]
+    folder = _next(root)
+    sweep_runs(root)
+    try:
+        with lock_folder(folder, "start again"):
+            try:
+                yield folder
+            finally:
+                if [path.name for path in folder.iterdir()] == [LOCK]:
+                    (folder / LOCK).unlink()
+    finally:
+        with suppress(OSError):  # they are not empty
+            for made in (folder, *missing):
+                made.rmdir()
+
+
+def _next(root: Path) -> Path:
+    _make(root)
+    while True:
+        folder = next_run(root)
+        with suppress(FileExistsError):  # another process was faster
+            folder.mkdir()
+            return folder
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot make this folder ({error.strerror})") from None

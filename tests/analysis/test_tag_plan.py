@@ -1,0 +1,69 @@
+"""Where a file may be cut that a model labels: what the model or the format looks at stays together."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from structperc.analysis.tag_input import TextSplitting, plan_input
+from structperc.data.labels import LabelSet
+from structperc.data.read_options import ReadOptions
+from structperc.data.streaming import opening
+from structperc.features import CaseElsewhere, FeatureExtractor, TokenMajority
+
+MARKED, PLAIN, TEXT, OBJECTS = (
+    "-DOCSTART-\n\nAnna\n\nBo\n\n",
+    "Anna\n\nBo\n\n",
+    "Anna left. Bo too.\n\nWhy?\n\n",
+    '{"text": ""}\n',
+)
+
+
+def cut(text, extent="sequence", unit="sentence", shown=None, form=None, sentences="rules"):
+    features = SimpleNamespace(extent=extent, columns=["word"])
+    known = {"needs": None, "training_files": {}, "labels": LabelSet(("O", "B-PER", "I-PER"))}
+    tagger = SimpleNamespace(features=features, unit="sentence", check_words_alone=lambda: None, **known)
+    begun = opening(iter([text, "more"]), lambda lines: True)
+    return plan_input(
+        tagger, begun, "file", shown, ReadOptions(unit=unit), TextSplitting(form, sentences=sentences)
+    ).cut
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        (PLAIN, {}, "sentences"),
+        (MARKED, {}, "sentences"),
+        (MARKED, {"unit": "document"}, "documents"),
+        (MARKED, {"extent": "document"}, "documents"),
+        (MARKED, {"extent": "corpus"}, "nowhere"),
+        (MARKED, {"shown": "jsonl"}, "documents"),
+        (MARKED, {"shown": "html"}, "nowhere"),
+        (PLAIN, {"extent": "document"}, "sentences"),  # each of which is a document
+        (PLAIN, {"extent": "corpus"}, "nowhere"),
+        (TEXT, {"form": "text"}, "paragraphs"),
+        (TEXT, {"form": "text", "extent": "document"}, "nowhere"),
+        (TEXT, {"form": "text", "unit": "document"}, "nowhere"),
+        (TEXT, {"form": "text", "sentences": "one"}, "nowhere"),
+        (TEXT, {"form": "text", "shown": "brat"}, "nowhere"),
+        (OBJECTS, {}, "lines"),
+        (OBJECTS, {"extent": "document", "unit": "document"}, "lines"),
+        (OBJECTS, {"extent": "corpus"}, "nowhere"),
+        (OBJECTS, {"shown": "html"}, "nowhere"),
+    ],
+)
+def test_where_a_file_is_cut(text, options, expected):
+    assert cut(text, **options) == expected
+
+
+@pytest.mark.parametrize(
+    ("documents", "extent"),
+    [
+        ({}, "sequence"),
+        ({"case": CaseElsewhere()}, "document"),
+        ({"case": CaseElsewhere(), "token": TokenMajority("w")}, "document"),
+        ({"case": CaseElsewhere(), "token": TokenMajority("w", within="corpus")}, "corpus"),
+    ],
+)
+def test_how_much_of_a_text_features_look_at(documents, extent):
+    node = ["w[0]", *(f"{name}[0]" for name in documents)]
+    assert FeatureExtractor(node, documents=documents).extent == extent

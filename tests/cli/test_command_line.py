@@ -1,0 +1,256 @@
+"""The command line itself: overview, help, suggestions, and one line for whatever ends a command."""
+
+import errno
+import re
+import shlex
+import subprocess
+import sys
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
+
+import pytest
+
+import structperc
+from structperc import cli as commands
+from structperc.cli import COMMANDS
+from structperc.cli.arguments import Command
+from structperc.cli.error_messages import with_own_options
+from structperc.cli.main import main
+from structperc.cli.main import main as cli
+from structperc.cli.train import TRAININGS
+from structperc.errors import InputError
+from structperc.spelling import did_you_mean
+
+PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
+
+
+@pytest.fixture
+def ended(monkeypatch, capsys):
+    """What a command that raises an error leaves: -> exit status, lines on standard error."""
+
+    def ended(error, *options):
+        scope = {"error": error}  # a function of the package: what fails in a user's file is her mistake
+        exec(compile("def run(arguments):\n    raise error\n", commands.__file__, "exec"), scope)
+        monkeypatch.setattr(cli, "COMMANDS", (Command("break", "", "breaks", scope["run"]),))
+        capsys.readouterr()
+        status = main(["break", *options])
+        return status, capsys.readouterr().err.splitlines()
+
+    return ended
+
+
+@pytest.mark.parametrize("asked", [[], ["-h"], ["--help"], ["help"]])
+def test_overview_names_every_command_and_fits_a_terminal(asked, capsys):
+    assert main(asked) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert {line.split()[0] for line in lines if line.startswith("  ")} == {command.name for command in COMMANDS}
+
+
+def test_every_file_of_the_room_is_in_the_overview():
+    files = {path.stem for path in Path(commands.__file__).parent.glob("*.py")}
+    used = {(getattr(command.run, "func", command.run)).__module__.rpartition(".")[2] for command in COMMANDS}
+    assert files - used == {
+        *(
+            "__init__",
+            "command",
+            "comparing",
+            "complaint",
+            "data_files",
+            "importing",
+            "labelled_file",
+            "listing",
+            "messages",
+            "saved_model",
+            "serving",
+            "tag_files",
+            "tagging",
+        ),
+    }
+
+
+def test_the_page_has_every_command_with_an_example_that_can_be_read():
+    rows = re.findall(r"^\| `(\w+)` \|.*\| `structperc (\w+) (.*)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [name for name, *_ in rows] == [command.name for command in COMMANDS]
+    for (name, used, arguments), command in zip(rows, COMMANDS, strict=True):
+        assert used == name
+        module = import_module(getattr(command.run, "func", command.run).__module__)
+        if hasattr(module, "parser"):
+            assert module.parser().parse_args(shlex.split(arguments))
+
+
+@pytest.mark.parametrize("name", ["tag", "sweep", "reliability"])
+def test_help_of_a_command(name, capsys):
+    for arguments in (["help", name], [name, "--help"]):
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        assert stopped.value.code == 0
+        assert f"usage: structperc {name}" in capsys.readouterr().out
+
+
+TRAINED = ["fit", "validate", "test", "predict", "rerank"]
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_the_short_help_of_a_training_fits_a_screen(name, run):
+    short = run("help", name)
+    assert short == run(name, "-c", "own.yaml", "--help")
+    lines = short.splitlines()
+    assert lines[0].startswith(f"usage: structperc {name} -c FILE")
+    assert len(lines) <= 60
+    assert max(map(len, lines)) <= 120
+    assert f"structperc {name} --help-all" in short
+
+
+@pytest.mark.parametrize(
+    ("configuration", "kind"), [("quickstart", "fit"), ("embedded/reranking1", "rerank")], ids=["fit", "rerank"]
+)
+def test_the_short_help_names_options_that_exist_with_their_defaults(configuration, kind):
+    from structperc.datamodules.base import SequenceDataModule
+    from structperc.experiments.dry_run import dry_run
+
+    program = dry_run(["-c", f"pkg:{configuration}", "--trainer.default_root_dir=runs/NAME"], kind)
+    found = program.config.fit
+    known = {re.sub(r"\.(init_args|class_path)\b", "", key): found[key] for key in found.keys(branches=True)}
+    known |= {f"data.{key}": value.default for key, value in signature(SequenceDataModule).parameters.items()}
+    known |= {"data.files.train": None, "trainer.default_root_dir": "runs/NAME", "trainer.max_epochs": 1000}
+    names = ["rerank"] if kind == "rerank" else [name for name in TRAINED if name != "rerank"]
+    for option in {option for name in names for option in TRAININGS[name].options}:
+        key = option.name.partition(" ")[0].removeprefix("--")
+        assert key in known
+        if option.default and not key.startswith("model."):
+            assert option.default == ("null" if known[key] is None else str(known[key]))
+
+
+def test_all_options_are_behind_another_option(capsys):
+    with pytest.raises(SystemExit):
+        main(["fit", "--help-all"])
+    assert "--trainer.gradient_clip_val" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"structperc {structperc.__version__}\n"
+
+
+def test_help_and_version_do_without_pytorch():
+    code = """
+import sys
+from structperc.cli.main import main
+assert main(["--version"]) == main(["--help"]) == 0
+try:
+    main(["help", "explain"])
+except SystemExit:
+    pass
+assert not {"torch", "numpy", "jsonargparse"} & sys.modules.keys()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_public_names_are_found_on_first_use():
+    for name in set(structperc.__all__) - {"__version__"}:
+        assert getattr(structperc, name).__name__ == name
+    with pytest.raises(AttributeError, match="Taggr"):
+        structperc.Taggr  # noqa: B018
+
+
+# -- mistakes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["fti"], ["'fti'", "did you mean fit?"]),
+        (["help", "tga"], ["did you mean tag?"]),
+        (["--versoin"], ["did you mean --version?"]),
+        (["xyz"], ["'xyz'"]),
+        (["tag"], ["tag: ", "model, file"]),
+        (["tag", "m", "f", "--colums", "word"], ["tag: ", "--colums", "did you mean --columns?"]),
+        (["tag", "m", "f", "--out=x"], ["--out", "did you mean --output?"]),
+        (["tag", "m", "f", "g"], ["-o"]),
+        (["tag", "m", "f", "-k", "many"], ["-k", "'many'"]),
+        (["explain", "m", "f", "--unit", "word"], ["--unit", "sentence", "document"]),
+        (["decisions", "m", "f", "--n", "1", "--sentence", "2"], ["--sentence", "--n"]),
+    ],
+)
+def test_mistakes_are_one_line_that_names_them(arguments, parts, capsys):
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("structperc: error: ")
+    assert err.count("\n") == 1
+    assert all(part in err for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("given", "known", "suggested"),
+    [
+        ("PERCEPTRON", ["Perceptron", "MarginLoss"], "; did you mean Perceptron?"),
+        ("max_epoch", ["min_epochs", "max_epochs"], "; did you mean max_epochs?"),
+        ("zzz", ["Perceptron"], ""),
+        ("a", [], ""),
+    ],
+)
+def test_did_you_mean(given, known, suggested):
+    assert did_you_mean(given, known) == suggested
+
+
+# -- endings --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (InputError("a.txt:3: two\n fields"), 2, "structperc: error: a.txt:3: two fields"),
+        (InputError("a\x1b[2Jb"), 2, "structperc: error: a\\x1b[2Jb"),
+        (InputError(f"a: {'x' * 5000}; b"), 2, f"structperc: error: a: {'x' * 297} ... {'x' * 297}; b"),
+        (OSError(errno.ENOSPC, "No space left on device", "runs/x"), 2, "runs/x: No space left on device"),
+        (OSError(errno.EIO, "Input/output error"), 2, "structperc: error: Input/output error"),
+        (OSError("gone"), 2, "structperc: error: gone"),
+        (MemoryError(), 2, "there is not enough memory"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+            2,
+            "structperc: error: there is not enough memory",
+        ),
+        (KeyError("word"), 70, "unexpected failure (KeyError: 'word'); --debug shows the traceback"),
+        (KeyboardInterrupt(), 1, "structperc: interrupted"),
+    ],
+)
+def test_whatever_ends_a_command_is_one_line(error, status, line, ended):
+    found, lines = ended(error)
+    assert found == status
+    assert len(lines) == 1
+    assert line in lines[0]
+
+
+@pytest.mark.parametrize("error", [InputError("bad"), OSError("gone"), KeyError("word"), KeyboardInterrupt()])
+def test_debug_shows_the_traceback_before_the_line(error, ended):
+    plain, with_trace = ended(error), ended(error, "--debug")
+    assert plain[0] == with_trace[0]
+    assert with_trace[1][0] == "Traceback (most recent call last):"
+    assert with_trace[1][-1] == plain[1][-1]
+
+
+@pytest.mark.parametrize(
+    ("advice", "command", "expected"),
+    [
+        ("this is utf-16 text; set encoding: utf-16", "tag", "this is utf-16 text; set --encoding utf-16"),
+        ("set encoding: utf-8, latin-1, ...", "check", "set --encoding utf-8, latin-1, ..."),
+        ("a:1: 3 fields; set comments: true", "evaluate", "a:1: 3 fields; set --comments"),
+        ("set separator: tab", "fit", "set data.separator: tab"),
+        ("set labels: IOB2 TYPE-B", "init", "set --labels 'IOB2 TYPE-B'"),
+        ("set scheme: none", "check", "set --labels none"),
+        ("set scheme: none", "compare", "set scheme: none"),
+        ("set search.k >= 2", "fit", "set search.k >= 2"),
+    ],
+)
+def test_advice_names_the_options_of_the_command(advice, command, expected):
+    assert with_own_options(advice, command) == expected
+
+
+def test_invisible_characters_are_shown():
+    assert str(InputError("label 'B\u200b-\ufe0fX' \ufeff")) == r"label 'B\u200b-\ufe0fX' \ufeff"
+    assert str(InputError("Zoë \U0001f600")) == "Zoë \U0001f600"

@@ -1,0 +1,40 @@
+"""What is imported stays as it is, and other objects are looked through for garbage as before."""
+
+import gc
+import sys
+import weakref
+
+import pytest
+
+from structperc.cli.train import importing
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.own = self
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_only_what_comes_with_new_modules_is_kept(new, monkeypatch, tmp_path):
+    (tmp_path / "module_with_a_cycle.py").write_text("made = []\nmade.append(made)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    before = gc.get_freeze_count()
+    cycle = weakref.ref(Cycle())
+    with importing():
+        assert not gc.isenabled()
+        if new:
+            import module_with_a_cycle  # noqa: F401
+    frozen = gc.get_freeze_count() - before
+    gc.unfreeze()
+    sys.modules.pop("module_with_a_cycle", None)
+    assert gc.isenabled()
+    assert (frozen > 0) == new
+    gc.collect()
+    assert cycle() is None
+
+
+def test_garbage_is_looked_for_again_after_an_import_that_fails():
+    with pytest.raises(ModuleNotFoundError), importing():
+        import no_such_module  # noqa: F401
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0

@@ -1,0 +1,220 @@
+"""structperc tag labels what arrives: the same bytes, whatever the pieces; in order, early, in little memory."""
+
+import gzip
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tracemalloc
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from tiny import without_names
+
+from structperc.cli.main import main
+from structperc.cli.tag_file import Shown, TextSplitting, tag_file
+from structperc.data.read_options import ReadOptions
+
+WAIT = 120  # seconds, for a busy machine
+WORDS = ["Anna", "sleeps", "Rome", "waits", "for", "her"]
+SENTENCES = [[WORDS[(i * i + t) % 6] for t in range(1 + i % 4)] for i in range(23)]
+PLAIN = "".join("".join(f"{word} x\n" for word in one) + "\n" * (1 + i % 2) for i, one in enumerate(SENTENCES))
+MARKED = "".join(
+    "-DOCSTART- O\n\n" * (i % 5 == 0) + "".join(f"{word}\tx\n" for word in one) + "\n"
+    for i, one in enumerate(SENTENCES)
+)
+TEXT = "".join(" ".join(one) + (". " if i % 3 else ".\r\n\r\n") for i, one in enumerate(SENTENCES)) + "Mr. J.\n\nBo\n"
+ROWS = [
+    {"tokens": one} if i % 3 else {"id": i, "text": f"{' '.join(one)}. She left."} for i, one in enumerate(SENTENCES)
+]
+JSONL = "".join(json.dumps(row) + "\n" for row in ROWS)
+NAMED = "".join(json.dumps(row | {"spans": [i]}) + "\n" for i, row in enumerate(ROWS))
+SENTENCE, DOCUMENT = ReadOptions(unit="sentence"), ReadOptions(unit="document")
+CASES = {
+    "columns": (PLAIN, SENTENCE, Shown(), None),
+    "probabilities": (MARKED, SENTENCE, Shown(probabilities=True), None),
+    "documents": (MARKED, DOCUMENT, Shown(), None),
+    "documents without marks": (PLAIN, DOCUMENT, Shown(), None),
+    "no line end": (MARKED + "Anna y", DOCUMENT, Shown(), None),
+    "marks at the end": (MARKED + "-DOCSTART- O\n\n\n", DOCUMENT, Shown(), None),
+    "line ends of Windows": (MARKED.replace("\n", "\r\n"), DOCUMENT, Shown(), None),
+    "lists": (MARKED, SENTENCE, Shown(k=2), None),
+    "columns as objects": (MARKED, SENTENCE, Shown("jsonl"), None),
+    "sentences as objects": (PLAIN, DOCUMENT, Shown("jsonl"), None),
+    "objects": (JSONL, DOCUMENT, Shown(), None),
+    "objects with fields of our names": (NAMED, SENTENCE, Shown(), None),
+    "objects as columns": (JSONL, SENTENCE, Shown("columns"), None),
+    "text": (TEXT, SENTENCE, Shown(), "text"),
+    "text as one document": (TEXT, DOCUMENT, Shown(), "text"),
+    "text as an object": (TEXT, SENTENCE, Shown("jsonl"), "text"),
+    "text as marks": (TEXT, SENTENCE, Shown("brat"), "text"),
+    "a page": (MARKED, SENTENCE, Shown("html"), None),
+}
+
+
+@pytest.fixture
+def tagged(model, file, tmp_path):
+    """-> the bytes that are written of a text."""
+
+    def tagged(text, reading, shown, form, piece=10**9, workers=1):
+        given = file(text)
+        if piece < 10**9:
+            given.write_bytes(gzip.compress(text.encode()) if piece % 2 else text.encode())
+        out, cutting = tmp_path / "out", TextSplitting(form)
+        tag_file(str(model), str(given), reading, str(out), shown, cutting, workers=workers, piece=piece)
+        return out.read_bytes()
+
+    return tagged
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bytes_are_those_of_all_at_once(tagged, case):
+    whole = tagged(*CASES[case])
+    assert len(whole) > 500
+    for piece in (1, 30, 201):
+        assert tagged(*CASES[case], piece=piece).decode() == whole.decode()
+
+
+def test_memory_does_not_grow_with_the_text(tagged):
+    def peak(tokens):
+        text = "".join(f"Anna\nword{i}\n\n" for i in range(tokens // 2))
+        tagged(PLAIN, SENTENCE, Shown(), None)
+        tracemalloc.start()
+        tagged(text, SENTENCE, Shown(), None, piece=4000)
+        found = tracemalloc.get_traced_memory()[1] - len(text)
+        tracemalloc.stop()
+        return found
+
+    assert peak(12000) < peak(3000) + 600_000  # all at once takes more than ten times as much
+
+
+# -- mistakes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences", "message"),
+    [
+        ("Anna x\nBo y\n\nRome z\n\nher\nfor x\n\nAnna x\n", 2, ":6: 1 field, but line 1 has 2"),
+        ('{"tokens": ["Anna"]}\n\n{"tokens": ["Bo"]}\n{"tokens": 1}\n', 2, ":4: field 'tokens' must be a list"),
+        ("Anna x\nBo y\n\nBo y\n\nRome \udcff\n\nAnna x\n", 2, ":6: byte 0xff is not utf-8"),
+    ],
+)
+@pytest.mark.parametrize("piece", [5, 10**6])
+def test_what_stands_before_a_mistake_is_written(model, tmp_path, capsys, monkeypatch, text, sentences, message, piece):
+    given, out = tmp_path / "given", tmp_path / "out"
+    given.write_bytes(text.encode("utf-8", "surrogateescape"))
+    monkeypatch.setattr(tag_file, "__defaults__", (*tag_file.__defaults__[:-1], piece))
+    assert main(["tag", str(model), str(given), "--unit", "sentence"]) == 2
+    written, said = capsys.readouterr()
+    assert f"error: {given}{message}" in said
+    assert said.count("\n") == 1
+    blocks = [block for block in written.replace("}\n", "}\n\n").split("\n\n") if block.strip()]
+    assert len([block for block in blocks if not block.startswith("#columns=")]) == sentences
+    assert main(["tag", str(model), str(given), "--unit", "sentence", "-o", str(out)]) == 2
+    assert not out.exists()
+
+
+def test_a_document_that_begins_too_late(model, file, tagged):
+    text = PLAIN + "-DOCSTART- x\n\nAnna x\n"
+    line = PLAIN.count("\n") + 1
+    with pytest.raises(ValueError, match=f"text.txt:{line}: a document begins here"):
+        tagged(text, DOCUMENT, Shown(), None, piece=30)
+    assert tagged(text, SENTENCE, Shown(), None, piece=30) == tagged(text, SENTENCE, Shown(), None)
+
+
+def test_workers_are_at_least_one(fails, model, file):
+    assert "--workers must be >= 1, got 0" in fails("tag", model, file(PLAIN), "--workers", "0")
+
+
+# -- as a process ---------------------------------------------------------------------------------------------
+
+
+def started(model, *arguments, **pipes):
+    command = [sys.executable, "-m", "structperc", "tag", str(model), *arguments]
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | pipes
+    return subprocess.Popen(command, **streams, env=os.environ | {"OMP_NUM_THREADS": "1"})
+
+
+def arrives(process):
+    """What comes next on standard output."""
+    assert select.select([process.stdout], [], [], WAIT)[0]
+    return os.read(process.stdout.fileno(), 10**6).decode()
+
+
+def give(process, text):
+    process.stdin.write(text.encode())
+    process.stdin.flush()
+
+
+def test_a_sentence_is_labelled_before_the_next_one_comes_and_a_closed_output_ends_quietly(model):
+    with started(model, "-") as process:
+        give(process, "Anna\nsleeps\n\nRo")
+        first = arrives(process)
+        assert [line.split()[:1] for line in without_names(first).splitlines()] == [["Anna"], ["sleeps"], []]
+        give(process, "me\n\n")
+        assert arrives(process).split()[0] == "Rome"
+        process.stdout.close()
+        give(process, "Anna\n\n")
+        assert process.wait(WAIT) == 1
+        assert process.stderr.read() == b"-: read as columns; --input says otherwise\n"
+
+
+@pytest.mark.slow
+def test_workers_write_the_same(tagged):
+    for case in ("columns", "documents", "objects", "text"):
+        assert tagged(*CASES[case], piece=30, workers=2) == tagged(*CASES[case])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("heard")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_workers_end_when_interrupted(model, number):
+    with started(model, "-", "--workers", "2", start_new_session=True) as process:
+        give(process, "Anna\nsleeps\n\nRome\n\n")
+        assert "sleeps" in arrives(process)
+        os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+        assert process.wait(WAIT) == 1
+        said = process.stderr.read().decode()  # ends when all processes have
+        assert "structperc: interrupted" in said
+        assert "Traceback" not in said
+
+
+@pytest.mark.slow
+def test_a_mistake_among_workers(model, file):
+    text = PLAIN * 40 + "Anna\n\n" + PLAIN
+    with started(model, str(file(text)), "--workers", "2", "--unit", "sentence") as process:
+        out, said = process.communicate(timeout=WAIT)
+    assert process.returncode == 2
+    assert f"text.txt:{40 * PLAIN.count(chr(10)) + 1}: 1 field, but line 1 has 2" in said.decode()
+    assert [line.split()[:2] for line in without_names(out.decode()).splitlines()] == [
+        line.split() for line in (PLAIN * 40).splitlines()
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="looks up processes in /proc")
+def test_a_killed_worker_is_one_line(model):
+    with started(model, "-", "--workers", "2") as process:
+        give(process, "Anna\n\n")
+        arrives(process)
+        for number in workers(process.pid):
+            os.kill(number, signal.SIGKILL)
+        give(process, "Bo\n\n")
+        assert process.wait(WAIT) == 2
+        advice = "perhaps for lack of memory; set --workers 1"
+        *_, last = process.stderr.read().decode().splitlines()
+        assert last == f"structperc: error: a worker ended with status -9, {advice}"
+
+
+def workers(parent):
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # processes end
+            above = file.read_text().rpartition(")")[2].split()[1]
+            if above == str(parent) and b"spawn_main" in file.with_name("cmdline").read_bytes():
+                found.append(int(file.parent.name))
+    assert len(found) == 2
+    return found

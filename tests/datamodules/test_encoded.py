@@ -1,0 +1,101 @@
+"""A corpus as arrays: batches hold exactly the strings' features, gold labels and sentence numbers."""
+
+import pytest
+import torch
+
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.data.words import word_numbers
+from structperc.datamodules.encoded import EncodedCorpus
+from structperc.datamodules.sources import Synthetic
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+
+SENTENCES = [
+    {"word": ["Anna", "met", "Bo"], "label": ["B-PER", "O", "B-PER"]},
+    {"word": ["Rome"], "label": ["B-LOC"]},
+    {"word": ["it", "rained"], "label": ["O", "O"]},
+    {"word": ["Bo", "slept"], "label": ["B-PER", "O"]},
+]
+DOCUMENTS = [0, 0, 1, 1]
+
+
+def encoded(unit, labelled=True):
+    sentences = SENTENCES if labelled else [{"word": s["word"]} for s in SENTENCES]
+    corpus = Corpus.from_sentences(sentences, DOCUMENTS, unit)
+    features = FeatureExtractor(["w[0]"], cutoff=1)
+    features.fit(corpus)
+    return EncodedCorpus(corpus, features, LabelSet(("O", "B-LOC", "I-LOC", "B-PER", "I-PER"))), features
+
+
+@pytest.mark.parametrize("unit", ["sentence", "document"])
+def test_batches_hold_the_corpus(unit):
+    rows, features = encoded(unit)
+    names = features.feature_names("node")
+    size = len(rows)
+    order = list(reversed(range(size)))
+    batch = rows[order]
+    words, token = [], 0
+    for b, row in enumerate(order):
+        n = int(batch.lengths[b])
+        start = int(rows.corpus.starts[row])
+        assert n == rows.corpus.lengths[row]
+        for t in range(n):
+            ids = batch.nodes.ids[batch.nodes.offsets[token] : batch.nodes.offsets[token + 1]]
+            assert [names[i] for i in ids] == [f"w[0]={rows.corpus.columns['word'][start + t]}"]
+            token += 1
+        words += rows.corpus.columns["label"][start : start + n]
+        assert not batch.gold[b, n:].any()
+    labels = LabelSet(("O", "B-LOC", "I-LOC", "B-PER", "I-PER"))
+    live = torch.arange(batch.gold.shape[1]) < batch.lengths[:, None]
+    assert labels.decode(batch.gold[live]) == words
+    assert batch.rows.tolist() == order
+
+
+def test_numbers_of_words():
+    rows, _ = encoded("sentence")
+    batch = rows[[2, 0]]
+    for column, long, short in zip(
+        batch.words, word_numbers(["Anna", "met", "Bo"]), word_numbers(["it", "rained"]), strict=True
+    ):
+        assert column.tolist() == [[*short, 0], long.tolist()]
+
+
+def test_sentence_numbers_count_within_the_document():
+    rows, _ = encoded("document")
+    assert rows[[0, 1]].sentences.tolist() == [[0, 0, 0, 1], [0, 0, 1, 1]]
+    rows, _ = encoded("sentence")
+    assert not rows[[0, 1, 2, 3]].sentences.any()
+
+
+def test_text_without_labels_has_no_gold():
+    rows, _ = encoded("sentence", labelled=False)
+    assert rows[[0]].gold is None
+
+
+def test_unknown_label_names_its_place():
+    corpus = Corpus.from_sentences([{"word": ["a"], "label": ["B-GPE"]}], name="dev.txt")
+    features = FeatureExtractor(["w[0]"], cutoff=1)
+    features.fit(corpus)
+    with pytest.raises(InputError, match=r"dev.txt.*B-GPE"):
+        EncodedCorpus(corpus, features, LabelSet(("O", "B-PER", "I-PER")))
+
+
+def test_another_encoder_encodes_anew():
+    data = Synthetic(train=4, dev=2, test=2)
+    taggers = [encoder(["w[0]"], data), encoder(["w[0]", "pos[0]"], data)]
+    data.encode(taggers[0], "fit")
+    kept = data.encoded("train")
+    data.encode(taggers[0], "test")
+    assert data.encoded("train") is kept
+    data.encode(taggers[1], "fit")
+    assert len(data.encoded("train").arrays.nodes.ids) > len(kept.arrays.nodes.ids)
+
+
+def encoder(templates, data):
+    features, labels = (
+        FeatureExtractor(templates, cutoff=1),
+        LabelSet.from_corpus(data.corpus("train").columns["label"], "IOB2"),
+    )
+    features.fit(data.corpus("train"))
+    return lambda corpus: EncodedCorpus(corpus, features, labels)

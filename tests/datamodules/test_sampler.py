@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+
+from structperc.datamodules.distributed import Share
+from structperc.datamodules.sampler import TOKENS, LengthBatchSampler, sequential_batch_size
+from structperc.errors import InputError
+
+LENGTHS = np.random.default_rng(0).integers(1, 200, 1003)
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("batch_size", [1, 8, 5000])
+def test_every_row_once(shuffle, batch_size):
+    batches = list(LengthBatchSampler(LENGTHS, batch_size, shuffle))
+    assert sorted(row for batch in batches for row in batch) == list(range(1003))
+    assert len(batches) == len(LengthBatchSampler(LENGTHS, batch_size, shuffle))
+    assert max(map(len, batches)) <= batch_size
+
+
+def test_order_is_a_function_of_seed_and_epoch():
+    def order(seed, epoch):
+        sampler = LengthBatchSampler(LENGTHS, 8, True, seed)
+        sampler.set_epoch(epoch)
+        return list(sampler)
+
+    assert order(1, 5) == order(1, 5)
+    assert order(1, 5) != order(1, 6)
+    assert order(1, 5) != order(2, 5)
+
+
+def test_learners_of_one_sequence_after_the_other_see_one_order():
+    """That of batches of one, whatever their size."""
+    alone = [row for batch in LengthBatchSampler(LENGTHS, 1, True) for row in batch]
+    for batch_size in (1, 8, 5000):
+        batches = LengthBatchSampler(LENGTHS, batch_size, True, by_length=False)
+        assert [row for batch in batches for row in batch] == alone
+        assert len(batches) == len(list(batches)) == -(-1003 // batch_size)
+
+
+def test_batches_hold_similar_lengths():
+    def padding(sampler):
+        return sum(LENGTHS[b].max() * len(b) - LENGTHS[b].sum() for b in sampler)
+
+    unsorted = [list(range(i, min(i + 8, 1003))) for i in range(0, 1003, 8)]
+    assert padding(LengthBatchSampler(LENGTHS, 8, True)) < padding(unsorted) / 4
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("processes", [2, 3])
+def test_processes_share_the_batches_of_one(processes, shuffle):
+    one = list(LengthBatchSampler(LENGTHS, 4 * processes, shuffle, seed=3))
+    shares = [list(LengthBatchSampler(LENGTHS, 4, shuffle, 3, Share(i, processes))) for i in range(processes)]
+    assert min(map(len, one)) >= processes
+    for whole, *parts in zip(one, *shares, strict=True):
+        assert sorted(row for part in parts for row in part) == sorted(whole)
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_processes_have_about_as_many_tokens_of_a_batch(processes):
+    """They differ by a sequence at most, and each keeps the order of the batch."""
+    order = next(iter(LengthBatchSampler(LENGTHS, 1003, True, by_length=False)))
+    samplers = [
+        LengthBatchSampler(LENGTHS, 32, True, 0, Share(i, processes), by_length=False) for i in range(processes)
+    ]
+    for shares in zip(*samplers, strict=True):
+        tokens = [LENGTHS[share].sum() for share in shares]
+        assert max(tokens) - min(tokens) <= LENGTHS[np.concatenate(shares)].max()
+        assert all(share == sorted(share, key=order.index) for share in shares)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "processes", "steps"), [(12, 1, 12), (12, 2, 6), (12, 3, 3), (0.1, 1, 1), (0.1, 3, 3)]
+)
+def test_mini_batches_of_sequences_learned_one_by_one_have_many_tokens_and_suit_mixtures(tokens, processes, steps):
+    """They are of equal size, and as many as processes or a multiple of it; tokens: in the corpus, in TOKENS."""
+    lengths = np.resize(LENGTHS, int(tokens * TOKENS / LENGTHS.mean()))
+    size = sequential_batch_size(lengths, processes)
+    batches = list(LengthBatchSampler(lengths, size, True, share=Share(0, processes), by_length=False))
+    assert len(batches) == steps
+    assert len(batches[-1]) > 0.9 * len(batches[0])
+    assert sequential_batch_size([3], 2) == 1
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("rows", [2, 3, 8, 9, 128, 129, 130, 257, 1003])
+def test_no_process_goes_without(rows, shuffle):
+    samplers = [LengthBatchSampler(LENGTHS[:rows], 4, shuffle, share=Share(i, 2)) for i in range(2)]
+    shares = [list(sampler) for sampler in samplers]
+    assert len(shares[0]) == len(shares[1]) == len(samplers[0])
+    assert min(len(batch) for share in shares for batch in share) >= 1
+    assert sorted(row for share in shares for batch in share for row in batch) == list(range(rows))
+
+
+def test_fewer_rows_than_processes():
+    with pytest.raises(InputError, match=r"1 sequences for 2 processes; set trainer.devices: 1"):
+        LengthBatchSampler(LENGTHS[:1], 4, False, share=Share(0, 2))
+    assert list(LengthBatchSampler([], 4, False, share=Share(1, 2))) == []
+
+
+def test_bad_batch_size():
+    with pytest.raises(InputError, match="batch_size"):
+        LengthBatchSampler(LENGTHS, 0, True)

@@ -1,0 +1,100 @@
+"""data.types: other names of segment types in every split, and in what is predicted."""
+
+import pytest
+from tiny import Sentences, without_names
+
+from structperc.data.tag_schemes import Span, spans
+from structperc.datamodules.sources import Conll, Conllu, Synthetic
+from structperc.errors import InputError
+from structperc.reranking.jackknife import TrainingPart
+
+TRAIN = "Anna I-PER\nRome I-LOC\nBo B-LOC\nslept O\n\nUN I-ORG\nRome I-LOC\n\nBo I-PER\nBo B-PER\n"
+DEV = "Bo I-PER\nRome I-LOC\n"
+MERGED = {"PER": "NAME", "LOC": "NAME"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "train.txt").write_text(TRAIN)
+    (tmp_path / "dev.txt").write_text(DEV)
+    return str(tmp_path)
+
+
+def conll(folder, **options):
+    files = {"train": "train.txt", "dev": "dev.txt"}
+    return Conll(**{"path": folder, "files": files, "columns": ["word", "label"], "labels": "IOB1", **options})
+
+
+def labels(corpus):
+    return corpus.sentences_of(corpus.columns["label"])
+
+
+def test_segments_of_an_iob1_source_stay_apart(folder):
+    data = conll(folder, types=MERGED)
+    assert labels(data.corpus("train")) == [["B-NAME", "B-NAME", "B-NAME", "O"], ["B-ORG", "B-NAME"], ["B-NAME"] * 2]
+    assert labels(data.corpus("dev")) == [["B-NAME", "B-NAME"]]
+
+
+@pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES", "BILOU"])
+def test_they_stay_apart_in_every_scheme(folder, scheme):
+    data = conll(folder, scheme=scheme, types={**MERGED, "ORG": "NAME"})
+    assert [spans(sentence) for sentence in labels(data.corpus("train"))] == [
+        [Span("NAME", t, t + 1) for t in range(n)] for n in (3, 2, 2)
+    ]
+
+
+@pytest.mark.parametrize("types", [None, {}])
+def test_without_names_nothing_changes(folder, types):
+    assert labels(conll(folder, types=types).corpus("dev")) == [["B-PER", "B-LOC"]]
+
+
+def test_held_out_sentences_have_them_too(folder):
+    data = conll(folder, files={"train": "train.txt"}, types=MERGED, holdout=1)
+    assert labels(data.corpus("dev")) == [["B-NAME", "B-NAME"]]
+    assert labels(data.corpus("train"))[1] == ["B-ORG", "B-NAME"]
+
+
+def test_a_part_of_the_training_data_is_renamed_once(folder):
+    data = conll(folder, types={"PER": "LOC", "LOC": "PER"})
+    corpus = data.corpus("train")
+    assert labels(corpus)[0] == ["B-LOC", "B-PER", "B-PER", "O"]
+    assert labels(TrainingPart.of(corpus, data).corpus("train")) == labels(corpus)
+
+
+def test_text_without_labels_is_left_as_it_is():
+    data = Sentences([[("a", "O")], [("Bo", "B-PER")]], types={"PER": "NAME"})
+    data.rows = data.rows.remove_columns("label")
+    assert list(data._read("train")["train"].columns) == ["word"]
+
+
+def test_a_type_that_training_data_does_not_have(folder):
+    with pytest.raises(InputError) as error:
+        conll(folder, types={"PER": "NAME", "GPE": "NAME"}).corpus("train")
+    wanted = f"data.types: no segment of {folder}/train.txt is of type 'GPE'; known are LOC, ORG, PER"
+    assert str(error.value) == wanted
+    assert labels(conll(folder, types={"ORG": "NAME"}).corpus("dev")) == [["B-PER", "B-LOC"]]  # training data decides
+
+
+def test_labels_that_are_no_segments_have_no_types(folder):
+    with pytest.raises(InputError, match=r"data\.types: labels of scheme none are no segments"):
+        Conllu(path=folder, files={"train": "a.conllu"}, types={"NOUN": "NAME"})
+    assert Conllu(path=folder, files={"train": "a.conllu"}, types=None).scheme == "none"
+
+
+def test_predictions_have_them_as_gold_and_as_answers(runs):
+    types = "--data.types={PER: NAME, LOC: NAME, ORG: NAME, MISC: NAME}"
+    assert runs("fit", "--trainer.max_epochs=2", types) == 0
+    file = runs.root / "1" / "predictions" / "test.conll"
+    lines = without_names(file.read_text()).splitlines()
+    rows = [line.split() for line in lines if line and "DOCSTART" not in line]
+    known = {"O", "B-NAME", "I-NAME"}
+    assert {row[-2] for row in rows} == known
+    assert "B-NAME" in {row[-1] for row in rows} <= known
+    plain = Synthetic(train=20, dev=8, test=8, unit="document").corpus("test")
+    assert [row[-2][0] for row in rows] == [label[0] for label in plain.columns["label"]]
+
+
+def test_a_mistyped_name_is_one_line(runs, fails):
+    assert "data.types: no segment of embedded corpus (train) is of type 'PERS'" in fails(
+        *runs.arguments("fit", "--data.types={PERS: NAME}")
+    )
