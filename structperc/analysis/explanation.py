@@ -21,7 +21,7 @@ from structperc.errors import InputError
 from structperc.nonlocal_features import NonlocalFeature, find_segments
 from structperc.progress import bar
 from structperc.structures import Batch, Candidates
-from structperc.taggers.lattice_tagger import LatticeTagger
+from structperc.taggers.tagger import Tagger
 
 VERDICTS = {"repaired": "repaired", "damaged": "damaged", "changed": "wrong before and after"}
 
@@ -85,7 +85,7 @@ class Explanation(NamedTuple):
     """The decision on one document.
 
     The total score of a candidate is local + same + the sum of its products, in double precision; its rank is that
-    of the tagger, in single precision, so that totals that differ by rounding alone may seem out of order.
+    of the tagger, in single precision, so that total_scores that differ by rounding alone may seem out of order.
     """
 
     row: int  # which sequence of the corpus, from 0
@@ -150,7 +150,7 @@ class FeatureCount(NamedTuple):
 
 
 @torch.no_grad()
-def local_candidates(tagger: LatticeTagger, batch: Batch, n: int) -> ScoredCandidates:
+def local_candidates(tagger: Tagger, batch: Batch, n: int) -> ScoredCandidates:
     """Return the n best labellings, with their scores, of a mini-batch of one sequence."""
     moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
     candidates = kbest(tagger(moved), n)
@@ -162,7 +162,7 @@ def local_candidates(tagger: LatticeTagger, batch: Batch, n: int) -> ScoredCandi
 
 
 @torch.no_grad()
-def count_features(tagger: LatticeTagger, batch: Batch, labels: Tensor) -> Iterator[FeatureCount]:
+def count_features(tagger: Tagger, batch: Batch, labels: Tensor) -> Iterator[FeatureCount]:
     """Yield each count that at least one of the candidates has, feature by feature; labels are (1, K, T), all valid."""
     moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
     valid = torch.ones(labels.shape[:2], dtype=torch.bool, device=labels.device)
@@ -210,7 +210,7 @@ def _within(known: list[Span], first: int, stop: int) -> list[Span]:
 BETWEEN = 3  # further candidates that are shown
 
 
-def explain(tagger: LatticeTagger, corpus: Corpus, row: int, n: int = 100) -> Explanation:
+def explain(tagger: Tagger, corpus: Corpus, row: int, n: int = 100) -> Explanation:
     """Return what non-local features do to the n best labellings by local score of sequence `row` of a corpus, from 0.
 
     Raises InputError for n < 1, a row that is not there, and a tagger without non-local features.
@@ -222,9 +222,7 @@ def explain(tagger: LatticeTagger, corpus: Corpus, row: int, n: int = 100) -> Ex
     return _explanation(tagger, corpus, row, batch, local_candidates(tagger, batch, n))
 
 
-def explain_changed(
-    tagger: LatticeTagger, corpus: Corpus, n: int = 100, progress: bool = True
-) -> Iterator[Explanation]:
+def explain_changed(tagger: Tagger, corpus: Corpus, n: int = 100, progress: bool = True) -> Iterator[Explanation]:
     """Yield explanations of those sequences of a corpus on which non-local features change the decision.
 
     Raises InputError as `explain` does.
@@ -246,7 +244,7 @@ def summarise(explanations: Sequence[Explanation], corpus: Corpus) -> Summary:
     return Summary(len(corpus), len(explanations), verdicts if known else None, len(changes))
 
 
-def check_explainable(tagger: LatticeTagger, n: int) -> None:
+def check_explainable(tagger: Tagger, n: int) -> None:
     """Raise InputError for n < 1, and for a tagger without non-local features or whose scores are votes."""
     if n < 1:
         raise InputError(f"--n must be >= 1, got {n}")
@@ -259,7 +257,7 @@ def check_explainable(tagger: LatticeTagger, n: int) -> None:
 # -- ranking --------------------------------------------------------------------------------------------------
 
 
-def _explanation(tagger: LatticeTagger, corpus: Corpus, row: int, batch: Batch, found: ScoredCandidates) -> Explanation:
+def _explanation(tagger: Tagger, corpus: Corpus, row: int, batch: Batch, found: ScoredCandidates) -> Explanation:
     order = found.total_scores.argsort(descending=True, stable=True).tolist()
     shown = _shown(order[: found.n], found.golden.nonzero().flatten().tolist())
     after = shown.index(order[0])
