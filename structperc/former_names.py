@@ -84,12 +84,12 @@ ROOMS = {
         "structperc.training.reranker",
     ),
     "structperc.guided": (
-        "structperc.guided.context",
+        "structperc.guided.model",
         "structperc.guided.learning",
         "structperc.guided.model",
         "structperc.guided.rules",
         "structperc.guided.search",
-        "structperc.guided.updates",
+        "structperc.guided.rules",
     ),
     "structperc.taggers": (
         "structperc.training.guided_tagger",
