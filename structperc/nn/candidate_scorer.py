@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from structperc.chain import Constraints, KBest, sentences, separate
+from structperc.chain import Constraints, KBest, separate_sentences, split_sentences
 from structperc.criteria import Criterion, compared, empty_candidates
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError, InvalidScore
@@ -49,7 +49,7 @@ class CandidateScorer:
         """Return scores as the criterion reads them, with -inf for everything that the tag scheme forbids."""
         lattice = self.constraints(scores, batch.first, batch.last)
         return self.criterion.transform_lattice(
-            separate(lattice, batch.first) if self.criterion.independent_sentences else lattice
+            separate_sentences(lattice, batch.first) if self.criterion.independent_sentences else lattice
         )
 
     def units(self, lattice: Lattice, batch: Batch) -> Units:
@@ -57,7 +57,7 @@ class CandidateScorer:
         assert batch.gold is not None
         if self.criterion.unit != "sentence":
             return Units(lattice, batch.gold, None)
-        parts, places = sentences(lattice, batch.first)
+        parts, places = split_sentences(lattice, batch.first)
         gold = batch.gold.flatten()[places].where(real_tokens(parts.lengths, places.shape[1]), 0)
         return Units(parts, gold, places)
 

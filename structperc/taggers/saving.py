@@ -15,6 +15,7 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from structperc.builder import Builder
 from structperc.class_paths import CLASS, LABELLING, LEARNED, OPTIONS, class_path_of
+from structperc.constructors import constructor_arguments
 from structperc.criteria import Criterion
 from structperc.criteria.base import InferenceCriterion
 from structperc.data.labels import LabelSet
@@ -43,7 +44,7 @@ from structperc.taggers.model_format import (
     read_configuration,
     table_array_names,
 )
-from structperc.user_code import constructor_arguments, is_user_class
+from structperc.user_code import is_user_class
 
 SPARE = 100  # parameters that a model may have in addition to those that are saved
 CRITERION = "criterion."  # the state of criteria belongs to checkpoints, not to saved models
