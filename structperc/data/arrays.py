@@ -4,6 +4,7 @@ Folders of arrays, each in a file of its own, and of what is to be known about t
 """
 
 import json
+import mmap
 import os
 import weakref
 from collections.abc import Iterable, Mapping
@@ -83,7 +84,9 @@ class FileArray:
         """Return all of the array, read-only, whose numbers are read when they are looked at."""
         if not np.prod(self.shape):
             return np.empty(self.shape, self.dtype)
-        return np.asarray(np.memmap(self.path, self.dtype, "r", shape=self.shape))
+        with open(self.path, "rb") as file:
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return np.frombuffer(memory, self.dtype).reshape(self.shape)
 
 
 INDEX, ABOUT = "arrays.json", "about"

@@ -19,7 +19,7 @@ from structperc.data.scheme_detection import NO_SEGMENT
 from structperc.data.splits import missing_types, split_holdout
 from structperc.data.tag_schemes import Scheme, check_notation
 from structperc.data.text_files import expand
-from structperc.datamodules.cache import CorpusCache, CorpusStore, InMemoryStore, file_digest
+from structperc.datamodules.cache import CorpusCache, CorpusStore, file_digest
 from structperc.datamodules.distributed import share
 from structperc.datamodules.encoded import EncodedCorpus, FlatSequences, PrecomputedBatches
 from structperc.datamodules.sampler import LengthBatchSampler, ResumableLoader, ResumableSampler, sequential_batch_size
@@ -125,7 +125,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         self.holdout, self.holdout_seed = holdout, holdout_seed
         self.types = types or {}
         self.workers = Workers(cache_workers, "set data.cache_workers: 1")
-        self.store: CorpusStore = InMemoryStore() if cache is None else CorpusCache(cache, self.workers)
+        self.store = CorpusStore() if cache is None else CorpusCache(cache, self.workers)
         self.in_files: SplitFiles | None = None  # set by sources that read a file for each split
         self._corpora: dict[str, Corpus | None] = {}
         self._encoded: dict[str, EncodedCorpus] = {}
