@@ -25,7 +25,7 @@ from structperc.progress import bar
 from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks
 from structperc.reports.tables import percent, text_table
 from structperc.structures import Batch, real_tokens
-from structperc.taggers.lattice_tagger import LatticeTagger
+from structperc.taggers.tagger import Tagger
 
 
 class ModelReliability(NamedTuple):
@@ -42,7 +42,7 @@ class ModelReliability(NamedTuple):
 
 
 def reliability(
-    tagger: LatticeTagger, corpus: Corpus, bins: int = 10, name: str = "model", progress: bool = True
+    tagger: Tagger, corpus: Corpus, bins: int = 10, name: str = "model", progress: bool = True
 ) -> ModelReliability:
     """Return confidence against accuracy of predicted labels and segments; labels are in the tagger's scheme.
 
@@ -67,7 +67,7 @@ def reliability(
 # -- counting -------------------------------------------------------------------------------------------------
 
 
-def _check(tagger: LatticeTagger, corpus: Corpus) -> None:
+def _check(tagger: Tagger, corpus: Corpus) -> None:
     if tagger.nonlocal_features:
         why = "there is no sum over all labellings to make its scores probabilities"
         raise InputError(f"the model has non-local features: {why}; give a model of local features")
@@ -76,7 +76,7 @@ def _check(tagger: LatticeTagger, corpus: Corpus) -> None:
 
 
 @torch.no_grad()
-def _confidences(tagger: LatticeTagger, batch: Batch, names: LabelSet) -> Iterator[tuple[Tensor, Tensor]]:
+def _confidences(tagger: Tagger, batch: Batch, names: LabelSet) -> Iterator[tuple[Tensor, Tensor]]:
     """-> (confidence (n,), right (n,) bool) of the batch's tokens, then of its predicted segments, if there are any.
 
     names: those by which gold is numbered.

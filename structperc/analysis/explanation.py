@@ -14,7 +14,7 @@ from structperc.errors import InputError
 from structperc.nonlocal_features import NonlocalFeature, find_segments
 from structperc.progress import bar
 from structperc.structures import Batch, Candidates
-from structperc.taggers.lattice_tagger import LatticeTagger
+from structperc.taggers.tagger import Tagger
 
 VERDICTS = {"repaired": "repaired", "damaged": "damaged", "changed": "wrong before and after"}
 OTHERS = 3  # further candidates that are shown
@@ -124,7 +124,7 @@ class Summary(NamedTuple):
         return text + ": " + ", ".join(f"{count} {VERDICTS[name]}" for name, count in self.verdicts.items())
 
 
-def explain(tagger: LatticeTagger, corpus: Corpus, row: int, n: int = 100) -> Explanation:
+def explain(tagger: Tagger, corpus: Corpus, row: int, n: int = 100) -> Explanation:
     """Return the effect of non-local features on the n best candidates by local score of one sequence.
 
     Args:
@@ -143,9 +143,7 @@ def explain(tagger: LatticeTagger, corpus: Corpus, row: int, n: int = 100) -> Ex
     return _explanation(tagger, corpus, row, batch, _scored_candidates(tagger, batch, n))
 
 
-def explain_changed(
-    tagger: LatticeTagger, corpus: Corpus, n: int = 100, progress: bool = True
-) -> Iterator[Explanation]:
+def explain_changed(tagger: Tagger, corpus: Corpus, n: int = 100, progress: bool = True) -> Iterator[Explanation]:
     """Yield explanations of those sequences of a corpus on which non-local features change the decision.
 
     Raises InputError as `explain` does.
@@ -167,7 +165,7 @@ def summarise(explanations: Sequence[Explanation], corpus: Corpus) -> Summary:
     return Summary(len(corpus), len(explanations), verdicts if known else None, len(changes))
 
 
-def check_explainable(tagger: LatticeTagger, n: int) -> None:
+def check_explainable(tagger: Tagger, n: int) -> None:
     """Raise InputError for n < 1, and for a tagger without non-local features or whose scores are votes."""
     if n < 1:
         raise InputError(f"--n must be >= 1, got {n}")
@@ -189,7 +187,7 @@ class _ScoredCandidates(NamedTuple):
 
 
 @torch.no_grad()
-def _scored_candidates(tagger: LatticeTagger, batch: Batch, n: int) -> _ScoredCandidates:
+def _scored_candidates(tagger: Tagger, batch: Batch, n: int) -> _ScoredCandidates:
     """The n best candidates of a mini-batch of one sequence."""
     moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
     candidates = kbest(tagger(moved), n)
@@ -201,7 +199,7 @@ def _scored_candidates(tagger: LatticeTagger, batch: Batch, n: int) -> _ScoredCa
 
 
 @torch.no_grad()
-def _all_terms(tagger: LatticeTagger, batch: Batch, labels: Tensor) -> Iterator[Term]:
+def _all_terms(tagger: Tagger, batch: Batch, labels: Tensor) -> Iterator[Term]:
     """Each non-local count that at least one of the candidates has; labels are (1, K, T), all valid."""
     moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
     valid = torch.ones(labels.shape[:2], dtype=torch.bool, device=labels.device)
@@ -224,9 +222,7 @@ def _terms(terms: Iterable[Term], after: int) -> tuple[float, list[Term]]:
     return same, sorted(differing, key=lambda term: -abs(term.products[after] - term.products[0]))
 
 
-def _explanation(
-    tagger: LatticeTagger, corpus: Corpus, row: int, batch: Batch, scored: _ScoredCandidates
-) -> Explanation:
+def _explanation(tagger: Tagger, corpus: Corpus, row: int, batch: Batch, scored: _ScoredCandidates) -> Explanation:
     n = int(scored.candidates.valid.sum())
     order = scored.totals.argsort(descending=True, stable=True).tolist()
     shown = _shown(order[:n], scored.is_gold.nonzero().flatten().tolist())
