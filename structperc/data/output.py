@@ -101,8 +101,13 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def check_output_path(path: str | Path) -> None:
-    """Raise InputError for a path that cannot be written to: an empty name, a folder, a missing or protected folder."""
+def check_output_path(path: str | Path | None) -> None:
+    """Raise InputError for a path that cannot be written to: an empty name, a folder, a missing or protected folder.
+
+    None, for no output, is accepted.
+    """
+    if path is None:
+        return
     if not str(path) or "\0" in str(path):
         raise InputError(f"{str(path)!r} is not a valid file name; name a file to write")
     if os.path.isdir(path) or str(path).endswith(os.sep):
