@@ -104,7 +104,7 @@ def reliability_lines(found: Sequence[ModelReliability]) -> Iterator[str]:
         for level, result in one.levels:
             shares = (result.all.accuracy, result.all.confidence, result.ece, result.brier)
             rows.append([one.name, level, str(result.all.n), *map(percent, shares)])
-    yield from text_table(rows, "<<>", [5, 8, 12, 10])
+    yield from text_table(rows, "<<>")
     for one in found:
         for level, result in one.levels:
             yield ""
@@ -117,7 +117,7 @@ def _bin_lines(result: Reliability) -> Iterator[str]:
     for one in result.bins:
         shares = [percent(one.confidence), percent(one.accuracy)] if one.n else []
         rows.append([f"{one.low:.2f} .. {one.high:.2f}", str(one.n), *shares])
-    return text_table(rows, "<>", [12, 10])
+    return text_table(rows)
 
 
 def bin_rows(found: Sequence[ModelReliability]) -> Iterator[tuple[object, ...]]:

@@ -208,7 +208,7 @@ def nbest_lines(lists: NBestScores) -> Iterator[str]:
     """Yield one line for each n', in per cent, and one with the seconds."""
     names = ("F1", "precision", "recall", "oracle F1", "gold in list")
     rows = [[N, *names, "gold's place", "place"], *map(_cells, lists.rows)]
-    yield from text_table(rows, ">", [8, 12])
+    yield from text_table(rows, ">")
     yield _seconds_line(lists.seconds, lists.rows[-1].n)
 
 
