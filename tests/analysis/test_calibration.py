@@ -73,7 +73,7 @@ def by_hand(tagger, corpus):
 def check(result, pairs, bins):
     for m, one in enumerate(result.bins):
         inside = [(c, r) for c, r in pairs if m / bins < c <= (m + 1) / bins]
-        assert (one.n, one.right) == (len(inside), sum(r for _, r in inside))
+        assert (one.n, one.correct) == (len(inside), sum(r for _, r in inside))
         assert one.total == pytest.approx(sum(c for c, _ in inside), abs=1e-5)
     assert result.brier == pytest.approx(sum((c - r) ** 2 for c, r in pairs) / len(pairs), abs=1e-6)
 
@@ -94,7 +94,7 @@ def test_every_confidence_by_enumeration(short, criterion, bins):
 def test_larger_weights_make_the_same_decisions_with_more_confidence(short):
     mild, sharp = (made(short, PerceptronLoss(), scale=scale) for scale in (1.0, 8.0))
     a, b = (reliability(tagger, short).tokens.all for tagger in (mild, sharp))
-    assert (a.n, a.right) == (b.n, b.right)
+    assert (a.n, a.correct) == (b.n, b.correct)
     assert a.confidence < b.confidence
 
 

@@ -272,7 +272,7 @@ def test_text_names_every_listed_weight(saved, capsys):
         values = known[name].values()
         assert (int(size), int(nonzero)) == (len(values), sum(value != 0 for value in values))
     assert sum(float(row.split()[-1].rstrip("%")) for row in rows) == pytest.approx(100, abs=0.3)
-    shown = {(name, float(value)) for value, name in re.findall(r"^ +([+-]\d+)  (.+)$", text, re.MULTILINE)}
+    shown = {(name, float(value)) for value, name in re.findall(r"^ *([+-]\d+)  (.+)$", text, re.MULTILINE)}
     for group in weights(tagger, 5):
         assert {(weight.name, weight.value) for weight in group.largest} <= shown
 

@@ -10,11 +10,11 @@ from pages import Page
 from tiny import without_names
 
 from structperc.analysis.decision_order import (
+    DECISION_NOTES,
     SentenceDecisions,
     Step,
     decision_html,
     decision_lines,
-    decision_notes,
     decisions,
     step_rows,
 )
@@ -226,7 +226,7 @@ def test_page_holds_the_decisions(tagger):
         2,
         7,
     ]  # the legend has an example of a box
-    assert all(note in page.text for note in decision_notes())
+    assert all(note in page.text for note in DECISION_NOTES)
     for one in found:
         assert all(cell in page.text for row in step_rows(one) for cell in row if cell and one.steps)
     shades = [value for name, value in page.attributes if name == "class" and re.fullmatch(r"s\d", value)]
@@ -306,7 +306,7 @@ def test_decisions_of_a_file(run, model, file):
         ("2", f"{file}:7", "90", "1"),
         ("3", f"{file}:9", "135", "2"),
     ]
-    assert text.splitlines()[-len(decision_notes()) :] == list(decision_notes())
+    assert text.splitlines()[-len(DECISION_NOTES) :] == list(DECISION_NOTES)
     assert "wrong (WDT)" in text
     assert "correct" not in "".join(run("decisions", model, file, "--columns", "word").splitlines()[:2])
     assert re.findall(r"^sentence (\d)", run("decisions", model, file, "--n", 2), re.MULTILINE) == ["1", "2"]
@@ -319,7 +319,7 @@ def test_decisions_as_a_page(run, model, file, tmp_path):
     assert run("decisions", model, file, "--html", tmp_path / "page.html") == run("decisions", model, file)
     page = Page([(tmp_path / "page.html").read_text(encoding="utf-8")])
     assert page.seen.count("section") == 3
-    assert all(note in page.text for note in decision_notes())
+    assert all(note in page.text for note in DECISION_NOTES)
 
 
 def test_tag_writes_the_order_before_the_label(run, model, file, tmp_path):

@@ -70,7 +70,7 @@ def test_what_is_printed_fits_80_columns(watched):
     _, printed, run = watched
     lines = printed.splitlines()
     assert max(len(line) for line in lines if str(run) not in line) <= 80
-    table = lines.index("split    score  precision  recall  token accuracy  sentence accuracy")
+    table = lines.index("split  score  precision  recall  token accuracy  sentence accuracy")
     results = json.loads((run / "results.json").read_text())
     for line, split in zip(lines[table + 1 :], ("dev", "test"), strict=False):
         assert line.split() == [split, *(f"{100 * value:.2f}" for value in results[split].values())]
@@ -173,6 +173,6 @@ def test_what_is_logged_as_people_read_it():
 
 def test_labels_without_segments_have_a_narrower_table():
     assert results_table({"dev": {"score": 0.5, "token_accuracy": 0.5}}).splitlines() == [
-        "split    score  token accuracy",
-        "dev      50.00           50.00",
+        "split  score  token accuracy",
+        "dev    50.00           50.00",
     ]
