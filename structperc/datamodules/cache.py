@@ -27,7 +27,7 @@ from structperc.data.arrays import ArrayFolder, ArrayWriter
 from structperc.data.corpus import Column, Corpus, Factorized
 from structperc.data.labels import LabelSet
 from structperc.data.output import atomic_folder, write_errors
-from structperc.data.text_files import expand
+from structperc.data.text_files import expand_path
 from structperc.datamodules.arrays import CorpusArrays, encode_arrays, load_arrays, write_arrays
 from structperc.errors import InputError
 from structperc.features import DocumentAttribute, FeatureExtractor
@@ -53,7 +53,7 @@ def corpus_digest(corpus: Corpus, roles: Iterable[str]) -> str:
     """Return a checksum of some columns of a corpus, as far as it has them, and of all its boundaries."""
     total = xxhash.xxh3_128()
     for role in sorted(corpus.columns.keys() & set(roles)):
-        distinct, numbers = corpus.numbered(role)
+        distinct, numbers = corpus.factorize(role)
         told = "".join(f"{len(string)} {string}" for string in distinct)
         total.update(f"{role}\0{len(distinct)} {told}".encode("utf-8", "surrogatepass"))
         total.update(np.ascontiguousarray(numbers))  # type: ignore[arg-type]
@@ -68,7 +68,7 @@ def corpus_digest(corpus: Corpus, roles: Iterable[str]) -> str:
 def write_corpus(writer: ArrayWriter, corpus: Corpus) -> None:
     """Write a corpus: of each column the distinct strings and their numbers."""
     for i, role in enumerate(corpus.columns):
-        distinct, numbers = corpus.numbered(role)
+        distinct, numbers = corpus.factorize(role)
         writer.append_strings(f"strings.{i}", distinct)
         writer.append(f"numbers.{i}", numbers)
     for name in BOUNDARIES:
@@ -223,7 +223,7 @@ class CorpusCache:
     """
 
     def __init__(self, folder: str, workers: Workers = Workers()) -> None:  # noqa: B008  # immutable
-        self.folder, self.workers = expand(folder), workers
+        self.folder, self.workers = expand_path(folder), workers
 
     def corpus(self, made_from: Callable[[], Any], read: Callable[[], Corpus]) -> Corpus:
         """Return the corpus that `read` reads, or one that is made from the same.

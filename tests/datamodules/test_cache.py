@@ -171,7 +171,7 @@ def test_features_are_learned_once(text, tmp_path, monkeypatch, options):
 
 class OfNobodyKnowsWhat(DocumentAttribute):
     def read(self, corpus, lookup):
-        return corpus.numbered("word")
+        return corpus.factorize("word")
 
 
 @pytest.mark.parametrize("own", [OfNobodyKnowsWhat, FirstLabels])
@@ -195,7 +195,7 @@ def test_whatever_features_are_learned_from_tells_them_apart(text, tmp_path):
         (corpus, {"hash_bits": 10}),
         (corpus, {"hash_bits": 11}),
         (corpus, {"within": "sentence"}),
-        (corpus.stretch(0, 5), {}),
+        (corpus.slice(0, 5), {}),
         (corpus.replace_column("chunk", ["X"] * corpus.tokens), {}),  # which no template reads
         (corpus, {"documents": {"most": LongestMention("w", "here")}}),
         (corpus, {"documents": {"most": LongestMention("w", "first")}}),
@@ -275,7 +275,7 @@ def test_whatever_arrays_are_made_from_tells_them_apart(text, tmp_path, monkeypa
     look(corpus.replace_column("pos", ["X"] * corpus.tokens))
     look(corpus.replace_column("label", ["O"] * corpus.tokens))
     look(corpus.replace_column("chunk", ["X"] * corpus.tokens))  # which no template reads
-    look(corpus.stretch(0, 5))
+    look(corpus.slice(0, 5))
     look(labels=LabelSet((*labels.names, "B-X", "I-X")))
     look(features=features.subset("node", np.arange(features.n_node_features) > 0))
     for phrases in ("Lindal", "Lindal\nRome"):
