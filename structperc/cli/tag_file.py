@@ -17,7 +17,7 @@ from structperc.data.text_files import PIECE, arriving, expand
 from structperc.errors import InputError
 from structperc.light import Labeller
 from structperc.loading import load
-from structperc.process_pool import Workers, at_work
+from structperc.process_pool import Workers, start_workers
 from structperc.progress import bar
 
 
@@ -121,7 +121,9 @@ class LabelSequence:
         """Label a file and write it block by block; `target` opens what writes, `visible` shows a bar."""
         reading, text_options = self.reading, self.text_options
         with (
-            at_work(Workers(self.workers, "set --workers 1"), self._make) as labelled,  # several start while this loads
+            start_workers(
+                Workers(self.workers, "set --workers 1"), self._make
+            ) as labelled,  # several start while this loads
             closing(arriving(expand(file), reading.encoding, self.piece, keep_mark=True)) as pieces,
         ):
             tagger, _ = self._ready()
