@@ -161,7 +161,7 @@ class Explodes(FullBatch):
 class ExplodesInBatches(torch.optim.SGD, TrainingProtocol):
     """Gradient descent whose step number `at` leads to no number."""
 
-    advice = "take another optimizer"
+    divergence_hint = "take another optimizer"
 
     def __init__(self, params, lr: float, at: int) -> None:
         super().__init__(params, lr)

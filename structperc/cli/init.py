@@ -42,7 +42,7 @@ model:
 {features}  scorer: {{class_path: structperc.scorers.SparseLinear}}
   criterion: {{class_path: structperc.criteria.PerceptronLoss}}     # others: docs/training_criteria.md
   search: {{class_path: structperc.chain.KBest, init_args: {{k: 1}}}}
-  optimizer: {{class_path: structperc.optim.PerceptronLoss, init_args: {{average: true}}}}
+  optimizer: {{class_path: structperc.optim.Perceptron, init_args: {{average: true}}}}
 """
 
 

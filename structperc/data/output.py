@@ -106,11 +106,13 @@ def _alive(process: int) -> bool:
 TOGETHER = 1024  # lines that are written at a time
 
 
-def check_output_path(path: str | Path) -> None:
+def check_output_path(path: str | Path | None) -> None:
     """Raise InputError for a path that cannot be written to: an empty name, a folder, a missing or protected folder.
 
-    Nothing is opened: a full disk shows only when it is written to.
+    Nothing is opened: a full disk shows only when it is written to. None, where no file was asked for, is accepted.
     """
+    if path is None:
+        return
     if not str(path) or "\0" in str(path):
         raise InputError(f"{str(path)!r} is no name for a file to write; give another one")
     if os.path.isdir(path) or str(path).endswith(os.sep):  # as paths of folders do

@@ -21,7 +21,7 @@ from structperc.datamodules.base import SequenceDataModule
 from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.reranking.lists import CandidateLists
-from structperc.taggers.serialization import describe, described, without_learned
+from structperc.taggers.saving import describe, described, without_learned
 from structperc.taggers.tagger import Tagger
 
 FORMAT = 1  # of the folder, and of what its name is made from
