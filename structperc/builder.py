@@ -14,8 +14,17 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
-from structperc.class_paths import CLASS, LABELLING, LEARNED, OPTIONS, class_path_of
-from structperc.constructors import REQUIRED, Parameter, parameters_of, takes_more
+from structperc.constructors import (
+    CLASS,
+    LABELLING,
+    LEARNED,
+    OPTIONS,
+    REQUIRED,
+    Parameter,
+    class_path_of,
+    parameters_of,
+    takes_more,
+)
 from structperc.data.json_data import check_fields, check_value, matches_type
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean

@@ -17,8 +17,7 @@ import yaml
 from pytorch_lightning.callbacks import ModelCheckpoint
 
 from structperc.builder import ABSENT, Builder, OptionError, packages_of, plain, public_names, type_name
-from structperc.class_paths import CLASS, OPTIONS
-from structperc.constructors import REQUIRED, Parameter, parameters_of
+from structperc.constructors import CLASS, OPTIONS, REQUIRED, Parameter, parameters_of
 from structperc.data.yaml_file import node_value, parse_node, place
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
