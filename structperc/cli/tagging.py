@@ -19,8 +19,8 @@ from structperc.analysis.tag_output import Format, Lines, MarkedText, brat_lines
 from structperc.data.format_detection import is_detectable, log_format
 from structperc.data.output import check_output_path, open_atomic, write_lines
 from structperc.data.read_options import ReadOptions
-from structperc.data.streaming import Block, blocks, nowhere, opening
-from structperc.data.text_files import PIECE, arriving, expand
+from structperc.data.streaming import Block, blocks, nowhere, read_head
+from structperc.data.text_files import PIECE, expand_path, stream_text
 from structperc.errors import InputError
 from structperc.light import Labeller
 from structperc.loading import load
@@ -131,12 +131,12 @@ class LabelSequence:
             start_workers(
                 Workers(self.workers, "set --workers 1"), self._make
             ) as labelled,  # several start while this loads
-            closing(arriving(expand(file), reading.encoding, self.piece, keep_mark=True)) as pieces,
+            closing(stream_text(expand_path(file), reading.encoding, self.piece, keep_mark=True)) as pieces,
         ):
             tagger, _ = self._ready()
             told = text_options.form is not None or column_option(reading) is not None
             needed = len(tagger.features.columns)
-            begun = opening(pieces, lambda lines: told or is_detectable(lines, needed))
+            begun = read_head(pieces, lambda lines: told or is_detectable(lines, needed))
             plan = plan_input(tagger, begun, file, self.shown.form, reading, text_options)
             given = blocks(begun.pieces, nowhere if plan.whole else plan.ends)
             done = labelled(None if block is None else Asked(plan, block) for block in given)
@@ -324,7 +324,7 @@ def _jobs(files: Sequence[str], folder: Path, form: str | None) -> list[Job]:
 def _inputs(files: Sequence[str], folder: Path) -> Iterator[tuple[Path, Path]]:
     """Files, with their paths below the folder in which they were found; hidden ones and marks are passed over."""
     for name in files:
-        path = expand(name)
+        path = expand_path(name)
         if name == "-":
             raise InputError("standard input has no name for a file in a folder; label it alone, with -o FILE")
         if not path.is_dir():
