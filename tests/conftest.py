@@ -136,25 +136,15 @@ def run(capsys):
 
 @pytest.fixture(scope="module")
 def parts_made_once():
-    """What experiments have in common is made once: parsers and what they parse, gazetteers, embedded corpora."""
+    """Make gazetteers, clusters and embedded corpora, which many configurations share, once."""
     from structperc.datamodules import sources
     from structperc.features import Clusters, Gazetteer
-    from structperc.training.configuration import looked_up
-    from structperc.training.program import Program
 
-    with pytest.MonkeyPatch.context() as patch, looked_up():
+    with pytest.MonkeyPatch.context() as patch:
         for kind in (Gazetteer, Clusters):
             patch.setattr(kind, "__init__", once(kind.__init__, lambda self, *args: (type(self), *args)))
-        patch.setattr(
-            Program, "setup_parser", once(Program.setup_parser, lambda self, *_: (type(self), self.arguments[0]))
-        )
         patch.setattr(sources, "synthetic_splits", cache(sources.synthetic_splits))
-        patch.setattr(Program, "config_dump", {}, raising=False)  # which a checkpoint would hold
         yield
-
-
-def kind_and_command(program: Any, *_: Any) -> tuple[type, str]:
-    return type(program), program.arguments[0]
 
 
 def once(method: Callable[..., None], key_of: Callable[..., Any]) -> Callable[..., None]:
