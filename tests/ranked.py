@@ -164,8 +164,8 @@ def known(made: GlobalReranker) -> list[tuple[int, str]]:
         names = dict(made.spelled(torch.arange(made.examples.n_features)))
     else:
         names = dict(enumerate(name for feature in made.global_features for name in feature.names(())))
-    owners = [i for i, feature in enumerate(made.global_features) for _ in range(len(feature.keys))]
-    return [(owner, names[i]) for i, owner in enumerate(owners)]
+    row_ids = [i for i, feature in enumerate(made.global_features) for _ in range(len(feature.keys))]
+    return [(owner, names[i]) for i, owner in enumerate(row_ids)]
 
 
 def linear_totals(made: GlobalReranker, listed) -> list[float]:

@@ -36,7 +36,7 @@ PACKAGES = (
     ("text",),
     ("data",),
     ("features",),
-    ("light",),
+    ("predictor",),
     ("encoders",),
     ("scorers",),
     ("chain",),

@@ -256,7 +256,7 @@ class Corpus:
         """Return values of all N tokens, cut at the boundaries of sentences."""
         return [list(flat[a:b]) for a, b in pairwise(self.sentences.tolist())]
 
-    def by_sentence(self) -> "Corpus":
+    def encode_sentences(self) -> "Corpus":
         """Return the corpus with each sentence as a sequence, of the document that it was in."""
         sequence = np.searchsorted(self.starts[1:-1], self.sentences[:-1], side="right")
         documents = self.documents[sequence] if len(self) else self.documents

@@ -12,7 +12,7 @@ from structperc.errors import InputError
 from structperc.guided import compiled
 from structperc.guided.arrays import Weights
 from structperc.guided.templates import OFFSETS, parse_context
-from structperc.nonlocal_features.hashes import combined
+from structperc.nonlocal_features.strings import combined
 
 SIDES = ({False}, {True}, {False, True})  # whether the labels that a template sees come after the token
 

@@ -26,9 +26,9 @@ from structperc.datamodules.encoded import EncodedCorpus
 from structperc.datamodules.sampler import LengthBatchSampler, batches_seen, mark_unfinished_epoch
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.light import Decided, Labeller
 from structperc.metrics import Evaluation
 from structperc.metrics.segments import check_beta
+from structperc.predictor import Prediction, Predictor
 from structperc.ragged import Ragged
 from structperc.structures import Batch, padded_places
 from structperc.taggers.callbacks import EvaluationWeights, PlateauScheduler, RandomStateCheckpoint, check_callbacks
@@ -96,7 +96,7 @@ def evaluation_mode(module: nn.Module) -> Iterator[None]:
             part.training = mode
 
 
-class BaseTagger(SavedTagger, Labeller):
+class BaseTagger(SavedTagger, Predictor):
     """Base of taggers: sequences are read through feature templates and get one label per token.
 
     A subclass gives what is abstract here, and training_step and configure_optimizers. What is not abstract is final.
@@ -174,7 +174,7 @@ class BaseTagger(SavedTagger, Labeller):
     # -- new text --------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def decided(self, corpus: Corpus, confident: bool = False) -> Decided:
+    def predict(self, corpus: Corpus, confident: bool = False) -> Prediction:
         """Return the labels of all tokens of a corpus, in its order; `confident` adds their probabilities."""
         labels, tokens, segments = [], [], []
         for batch in self.batches(corpus, inference_batch_size(corpus)):
@@ -186,8 +186,8 @@ class BaseTagger(SavedTagger, Labeller):
                 segments.append((batch.rows, sure[1]))
         names = flat_labels(corpus, self.labels, labels)
         if not confident:
-            return Decided(names, None, None)
-        return Decided(names, flat_numbers(corpus, tokens), flat_numbers(corpus, segments))
+            return Prediction(names, None, None)
+        return Prediction(names, flat_numbers(corpus, tokens), flat_numbers(corpus, segments))
 
     def batches(self, corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:
         """Yield mini-batches of a corpus on the tagger's device, longest sequences first; none if there is no token.

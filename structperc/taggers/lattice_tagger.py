@@ -18,12 +18,11 @@ from structperc.data.labels import LabelSet
 from structperc.datamodules.encoded import parts
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.light.inference import Sentence
-from structperc.light.labeller import no_probabilities
 from structperc.metrics import token_confidence
 from structperc.metrics.accuracy import sentence_boundaries
 from structperc.metrics.calibration import confidence_within
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature, nonlocal_scores
+from structperc.predictor.base import Sentence, missing_probabilities
 from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights, Scorer
 from structperc.structures import Batch, Candidates, Lattice
@@ -295,7 +294,7 @@ class LatticeTagger(BaseTagger):
             )
             name = path.rpartition(".")[2]
             why = "with non-local features" if self.criterion.probabilistic else f"trained with {name}"
-            raise no_probabilities(why)
+            raise missing_probabilities(why)
 
     # -- sizes and names -------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ def initialize_from(tagger: LatticeTagger, folder: str, data: SequenceDataModule
     have, or has labels of a first model for other training data. A model of sentences whose templates look no farther
     is good for documents, too.
     """
-    known_parts = Builder.like(tagger, *tagger.features.foreign)
+    known_parts = Builder.like(tagger, *tagger.features.user_objects)
     try:
         saved = type(tagger).load(folder, trusted=known_parts.trusted)
     except InputError as error:

@@ -330,9 +330,9 @@ def test_what_cannot_be_written(tmp_path):
 )
 def test_real_corpora(corpora, tmp_path, path, columns, sentences, documents, tokens):
     data = read_conll(corpora / path, columns)
-    by_sentence, by_document = Corpus.from_dataset(data), Corpus.from_dataset(data, "document")
-    assert (len(by_sentence), len(by_document)) == (sentences, documents)
-    assert by_sentence.tokens == by_document.tokens == tokens
+    encode_sentences, by_document = Corpus.from_dataset(data), Corpus.from_dataset(data, "document")
+    assert (len(encode_sentences), len(by_document)) == (sentences, documents)
+    assert encode_sentences.tokens == by_document.tokens == tokens
     write_conll(tmp_path / "b.txt", by_document)
     again = Corpus.from_dataset(read_conll(tmp_path / "b.txt", columns), "document")
     assert again.columns == by_document.columns

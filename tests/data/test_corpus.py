@@ -156,8 +156,8 @@ def test_sentences_of_documents_as_sequences():
     sentences = [{"word": ["a", "b"]}, {"word": []}, {"word": ["c"]}, {"word": ["d", "e"]}]
     documents = Corpus.from_sentences(sentences, [4, 4, 4, 7], unit="document")
     assert documents.starts.tolist() == [0, 3, 5]
-    found, wanted = documents.by_sentence(), Corpus.from_sentences(sentences, [4, 4, 4, 7])
+    found, wanted = documents.encode_sentences(), Corpus.from_sentences(sentences, [4, 4, 4, 7])
     assert found.starts.tolist() == found.sentences.tolist() == wanted.starts.tolist() == [0, 2, 2, 3, 5]
     assert found.documents.tolist() == wanted.documents.tolist()
     assert found.columns == documents.columns
-    assert len(Corpus.from_sentences([]).by_sentence()) == 0
+    assert len(Corpus.from_sentences([]).encode_sentences()) == 0

@@ -51,7 +51,7 @@ def tagger():
     sentences = [{"word": words, "label": ["B-X"] + ["O"] * (len(words) - 1)} for words in WORDS]
     corpus, labels = Corpus.from_sentences(sentences), LabelSet(("O", "B-X", "I-X"))
     torch.manual_seed(0)
-    encoder = Window([FeatureEmbedding(3), WordEmbedding(2), FeatureEmbedding(2)], reach=0)
+    encoder = Window([FeatureEmbedding(3), WordEmbedding(2), FeatureEmbedding(2)], window_size=0)
     made = Tagger(FeatureExtractor(["w[0]", "ic[0]"], progress=False), Neural(encoder), CRFLoss(), KBest(k=1))
     made.features.fit(corpus)
     made.scorer.learn(corpus)

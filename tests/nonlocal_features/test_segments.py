@@ -23,7 +23,7 @@ from structperc.nonlocal_features import (
     find_segments,
     segments,
 )
-from structperc.nonlocal_features.hashes import Hashes, combined
+from structperc.nonlocal_features.strings import Hashes, combined
 
 LABELS = LabelSet(("O", "B-LOC", "I-LOC", "B-PER", "I-PER"))
 

@@ -13,10 +13,10 @@ from structperc.chain import KBest
 from structperc.criteria import CRFLoss, HingeLoss, LocalAndNonlocal, PerceptronLoss
 from structperc.data import Synthetic
 from structperc.features import FeatureExtractor
-from structperc.light import LightTagger
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.optim import LBFGS, PassiveAggressive
 from structperc.optim import Perceptron as Additive
+from structperc.predictor import SparsePredictor
 from structperc.scorers import SparseLinear
 from structperc.taggers import Tagger
 
@@ -74,7 +74,7 @@ def test_collisions_do_no_harm_to_learning_saving_and_loading(data, tmp_path):
     assert tagger.features.n_node_features <= 64
     tagger.save(tmp_path / "model")
     light = structperc.load(tmp_path / "model")
-    assert isinstance(light, LightTagger)
+    assert isinstance(light, SparsePredictor)
     corpus = data.corpus("dev")
     assert light.label(corpus) == Tagger.load(tmp_path / "model").label(corpus) == tagger.label(corpus)
 

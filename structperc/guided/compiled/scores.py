@@ -7,7 +7,7 @@ import numpy as np
 
 from structperc.guided.templates import UNKNOWN
 from structperc.kernels.jit import kernel, subkernel_no_alloc
-from structperc.nonlocal_features.hashes import mixed
+from structperc.nonlocal_features.strings import mixed
 
 _mixed = subkernel_no_alloc(mixed)
 

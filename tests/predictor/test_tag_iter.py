@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from structperc.errors import InputError
-from structperc.light import Decided, Labeller
-from structperc.light.groups import groups
-from structperc.light.labeller import GROUP
+from structperc.predictor import Prediction, Predictor
+from structperc.predictor.base import GROUP, groups
 
 
-class Echo(Labeller):
+class Echo(Predictor):
     """Labels each token with its word and how many tokens its sequence has."""
 
     unit = "sentence"
@@ -21,10 +20,10 @@ class Echo(Labeller):
         self.features = SimpleNamespace(extent=extent)
         self.sizes = []
 
-    def decided(self, corpus, confident=False):
+    def predict(self, corpus, confident=False):
         self.sizes.append(corpus.tokens)
         lengths = np.repeat(np.diff(corpus.starts), np.diff(corpus.starts)).tolist()
-        return Decided([f"{w} {n}" for w, n in zip(corpus.columns["word"], lengths, strict=True)], None, None)
+        return Prediction([f"{w} {n}" for w, n in zip(corpus.columns["word"], lengths, strict=True)], None, None)
 
 
 def sentences(count, taken=None):

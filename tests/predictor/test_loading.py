@@ -19,9 +19,9 @@ from structperc.chain import KBest
 from structperc.criteria import CRFLoss, HingeLoss, MarginLoss, MCELoss, MEMMLoss, PerceptronLoss
 from structperc.errors import InputError
 from structperc.features import CaseElsewhere, Clusters, FeatureExtractor, Gazetteer
-from structperc.light import LightTagger
 from structperc.loading import CRITERIA, PROBABILISTIC
 from structperc.nonlocal_features import MajorityPhrase
+from structperc.predictor import SparsePredictor
 from structperc.scorers import SparseLinear
 from structperc.taggers import BaseTagger, Tagger
 
@@ -123,7 +123,7 @@ def test_the_command_and_the_service_import_nothing_heavy(saved, tmp_path):
 )
 def test_models_of_local_sums_are_light(criterion, tmp_path):
     make_tagger(Sentences(sentences(8)), criterion).save(tmp_path / "model")
-    assert type(structperc.load(tmp_path / "model")) is LightTagger
+    assert type(structperc.load(tmp_path / "model")) is SparsePredictor
 
 
 @pytest.mark.parametrize(
@@ -248,10 +248,10 @@ def test_parts_of_ones_own_need_trust(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "mine")
 
     light = structperc.load(tmp_path / "criterion")  # whose labels are the best of its lattice, criterion or not
-    assert (type(light), light.probabilistic) == (LightTagger, True)
+    assert (type(light), light.probabilistic) == (SparsePredictor, True)
     whole = Tagger.load(tmp_path / "criterion")
     corpus = light.read(text)
-    assert light.decided(corpus, True).labels == whole.decided(corpus, True).labels
+    assert light.predict(corpus, True).labels == whole.predict(corpus, True).labels
     whole.save(tmp_path / "again")
     assert (tmp_path / "again" / "model.json").read_text() == (tmp_path / "criterion" / "model.json").read_text()
     with pytest.raises(InputError, match=r"mine\.Mine is needed for training"):
@@ -261,7 +261,7 @@ def test_parts_of_ones_own_need_trust(tmp_path, monkeypatch):
     assert "mine" not in sys.modules
     assert type(structperc.load(tmp_path / "transform_lattice", trusted=iter(["mine"]))) is Tagger
     trusted = structperc.load(tmp_path / "attribute", trusted=["mine"])
-    assert type(trusted) is LightTagger
+    assert type(trusted) is SparsePredictor
     assert trusted.tag(text) == own.tag(text)
     monkeypatch.delitem(sys.modules, "mine")
     (tmp_path / "mine.py").unlink()

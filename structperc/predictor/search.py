@@ -12,7 +12,7 @@ from structperc.kernels.slices import longest_sequence
 from structperc.kernels.viterbi import any_invalid, edge_blocks, follow, suffix_scores
 
 
-class Stretches(NamedTuple):
+class Sequences(NamedTuple):
     """Sequences of n tokens: sequence s is the tokens bounds[s], ..., bounds[s + 1] - 1."""
 
     bounds: np.ndarray  # (S + 1,) int64
@@ -21,14 +21,14 @@ class Stretches(NamedTuple):
 
 
 @kernel
-def best_labels(stretches, features, weights, scheme, apart, labels):  # type: ignore[no-untyped-def]
+def best_labels(sequences, features, weights, scheme, apart, labels):  # type: ignore[no-untyped-def]
     """Fill labels (n,), zeros before, with the best labelling of each sequence, the lowest label among equals.
 
     The scores are those of `SparseLinear` and of the scheme's constraints, a sequence without any legal labelling keeps
     its zeros. Where sentences are `apart`, a pair of labels on both sides of their boundary scores 0.
     -> the first token with a score of +inf, at which the search ends; -1 where there is none.
     """
-    bounds = stretches.bounds
+    bounds = sequences.bounds
     unary, edges = _lattice(bounds, weights, apart)
     (T, L), each = unary.shape, len(edges)
     onward, best = padded_array(T, L, unary), padded_array(T, L, unary)
@@ -36,7 +36,7 @@ def best_labels(stretches, features, weights, scheme, apart, labels):  # type: i
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:
             continue
-        _score(start, length, stretches, features, weights, scheme, apart, unary, edges)
+        _score(start, length, sequences, features, weights, scheme, apart, unary, edges)
         for t in range(length):
             if any_invalid(unary, t * L, (t + 1) * L):
                 return start + t
@@ -48,13 +48,13 @@ def best_labels(stretches, features, weights, scheme, apart, labels):  # type: i
 
 
 @kernel
-def label_probabilities(stretches, features, weights, scheme, apart, segmentation, labels, tokens, segments):  # type: ignore[no-untyped-def]
+def label_probabilities(sequences, features, weights, scheme, apart, segmentation, labels, tokens, segments):  # type: ignore[no-untyped-def]
     """Fill tokens (n,) float64 with the probabilities of labels (n,), and segments (n,) with those of their segments.
 
     That of a segment is the probability of exactly this segment, `metrics.segment_confidence`, at each of its tokens;
     NaN stands outside of segments. Scores are those of `best_labels`, none of them +inf.
     """
-    bounds = stretches.bounds
+    bounds = sequences.bounds
     unary, edges = _lattice(bounds, weights, apart)
     (T, L), each = unary.shape, len(edges)
     nodes, before, after = np.empty((T, L)), np.empty((T, L)), np.empty((T, L))
@@ -62,12 +62,12 @@ def label_probabilities(stretches, features, weights, scheme, apart, segmentatio
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:
             continue
-        _score(start, length, stretches, features, weights, scheme, apart, unary, edges)
+        _score(start, length, sequences, features, weights, scheme, apart, unary, edges)
         own, steps = labels[start : start + length], edges[: min(each, length)]
         forward_backward_with_sums(unary[:length], steps, length, nodes[:length], before, after)
         for t in range(length):
             tokens[start + t] = nodes[t, own[t]]
-        first, last = stretches.first[start : start + length], stretches.last[start : start + length]
+        first, last = sequences.first[start : start + length], sequences.last[start : start + length]
         _segment_probabilities(own, first, last, steps, nodes, before, after, segmentation, segments[start:])
 
 
@@ -80,11 +80,11 @@ def _lattice(bounds, weights, apart):  # type: ignore[no-untyped-def]
 
 
 @subkernel
-def _score(start, length, stretches, features, weights, scheme, apart, unary, edges):  # type: ignore[no-untyped-def]
+def _score(start, length, sequences, features, weights, scheme, apart, unary, edges):  # type: ignore[no-untyped-def]
     """Fill unary and edges with the scores of the tokens from start on."""
-    score_in_order(start, start + length, stretches, features, weights, scheme, unary, edges)
+    score_in_order(start, start + length, sequences, features, weights, scheme, unary, edges)
     for t in range(1, length if apart else 0):
-        if stretches.first[start + t]:
+        if sequences.first[start + t]:
             edges[t] = 0
 
 

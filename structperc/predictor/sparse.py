@@ -11,11 +11,10 @@ from structperc.errors import InvalidScore
 from structperc.features import FeatureExtractor
 from structperc.features.id_lists import IdLists
 from structperc.kernels.arrays import FeatureArrays, TagSchemeMasks, WeightTables
-from structperc.light.inference import Decided
-from structperc.light.labeller import Labeller, no_probabilities
+from structperc.predictor.base import Prediction, Predictor, missing_probabilities
 
 
-class LightTagger(Labeller):
+class SparsePredictor(Predictor):
     """Labels as a `Tagger` whose scorer is `SparseLinear` and whose features are local, bit for bit.
 
     It has no batches: all sequences of a corpus are decided in one compiled call, by one thread. Probabilities are
@@ -52,30 +51,30 @@ class LightTagger(Labeller):
         """Whether the tagger was trained by likelihood."""
         return self._probabilistic
 
-    def decided(self, corpus: Corpus, confident: bool = False) -> Decided:
+    def predict(self, corpus: Corpus, confident: bool = False) -> Prediction:
         """Return the labels of all tokens of a corpus, in its order; `confident` adds their probabilities.
 
         Raises InputError for a missing column, for weights whose sums are infinite, and where probabilities are asked
         for that the tagger does not have.
         """
         if confident and not self.probabilistic:
-            raise no_probabilities(f"trained with {self._criterion}")
+            raise missing_probabilities(f"trained with {self._criterion}")
         best, tokens, segments = self._search(corpus, confident)
         names = self.labels.decode(best)
-        return Decided(names, tokens, segments) if confident else Decided(names, None, None)
+        return Prediction(names, tokens, segments) if confident else Prediction(names, None, None)
 
     def _search(self, corpus: Corpus, confident: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The ids (N,) int64 of the best labels and, if confident, their probabilities and those of segments (N,)."""
         best, tokens, segments = np.zeros(corpus.tokens, np.int64), np.zeros(corpus.tokens), np.zeros(corpus.tokens)
         if not corpus.tokens:
             return best, tokens, segments
-        from structperc.light.search import Stretches, best_labels, label_probabilities  # which need a compiler
+        from structperc.predictor.search import Sequences, best_labels, label_probabilities  # which need a compiler
 
         bounds = np.unique(corpus.sentences)  # of an empty sentence there is no token
         first, last = np.zeros(corpus.tokens, bool), np.zeros(corpus.tokens, bool)
         first[bounds[:-1]], last[bounds[1:] - 1] = True, True
-        stretches, scheme = Stretches(corpus.starts, first, last), TagSchemeMasks(*self.labels.allowed)
-        scores = stretches, self._features(corpus), self._weights, scheme, self._apart
+        sequences, scheme = Sequences(corpus.starts, first, last), TagSchemeMasks(*self.labels.allowed)
+        scores = sequences, self._features(corpus), self._weights, scheme, self._apart
         invalid = best_labels(*scores, best)
         if invalid >= 0:
             raise InvalidScore(f"scores: there is +inf or NaN at {corpus.where(invalid)}; weights are too large")

@@ -1,4 +1,7 @@
-"""Phrases found in sentences, compiled."""
+"""Phrases found in sentences, compiled.
+
+Keys counted by bucket, compiled.
+"""
 
 import numpy as np
 
@@ -14,14 +17,14 @@ def match(words, sentences, keys, final, size, tags):  # type: ignore[no-untyped
     for r in range(len(sentences) - 1):
         t, stop = sentences[r], sentences[r + 1]
         while t < stop:
-            end = _longest(words, t, stop, keys, final, size)
+            end = _longest_phrase(words, t, stop, keys, final, size)
             for i in range(t, end):
                 tags[i] = 1 if i == t else 2
             t = max(end, t + 1)
 
 
 @subkernel_no_alloc
-def _longest(words, start, stop, keys, final, size):  # type: ignore[no-untyped-def]
+def _longest_phrase(words, start, stop, keys, final, size):  # type: ignore[no-untyped-def]
     """Return where the longest phrase ends that begins with the word at start; start where none does."""
     state, end = 0, start
     for t in range(start, stop):
@@ -48,3 +51,29 @@ def _rank(keys, key):  # type: ignore[no-untyped-def]
         else:
             high = middle
     return low
+
+
+LAST = np.uint64(7)
+
+
+@kernel
+def count_keys(keys, counts, seen):  # type: ignore[no-untyped-def]
+    """Add 1 to the counts (2**b,) uint8 of the buckets of keys (n,) uint64, as far as they go, and mark the keys.
+
+    A bucket is the lowest bits of a key, its mark one bit of seen (2**24,) uint8, the highest ones. -> marks that are
+    new.
+    """
+    new = 0
+    mask = np.uint64(len(counts) - 1)
+    for i in range(len(keys)):
+        key = keys[i]
+        if key == 0:  # `hashing.NO_KEY`
+            continue
+        bucket = np.int64(key & mask)
+        if counts[bucket] < 255:
+            counts[bucket] += 1
+        mark = key >> np.uint64(37)
+        byte, bit = np.int64(mark >> np.uint64(3)), np.uint8(1 << np.int64(mark & LAST))
+        new += (seen[byte] & bit) == 0
+        seen[byte] |= bit
+    return new

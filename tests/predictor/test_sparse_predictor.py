@@ -23,7 +23,7 @@ from structperc.features import (
     OtherMentions,
     TokenMajority,
 )
-from structperc.light import LightTagger
+from structperc.predictor import SparsePredictor
 from structperc.scorers import SparseLinear
 from structperc.taggers import Tagger
 
@@ -129,7 +129,7 @@ def test_labels_are_those_of_the_whole_tagger(case, tmp_path):
     tagger = tagger_of(case)
     tagger.save(tmp_path / "model")
     light = structperc.load(tmp_path / "model")
-    assert isinstance(light, LightTagger)
+    assert isinstance(light, SparsePredictor)
     assert (light.labels, light.unit, light.probabilistic) == (tagger.labels, case.unit, tagger.probabilistic)
     for seed in range(4):
         corpus = corpus_of(case, seed)
@@ -175,16 +175,16 @@ def test_probabilities_are_those_of_the_whole_tagger(case, tmp_path):
     tagger = tagger_of(case)
     tagger.save(tmp_path / "model")
     light = structperc.load(tmp_path / "model")
-    assert isinstance(light, LightTagger)
+    assert isinstance(light, SparsePredictor)
     for seed in (0, 1):
         corpus = corpus_of(case, seed)
-        labels, tokens, segments = light.decided(corpus, confident=True)
-        expected = tagger.double().decided(corpus, confident=True)
+        labels, tokens, segments = light.predict(corpus, confident=True)
+        expected = tagger.double().predict(corpus, confident=True)
         assert labels == expected.labels
         np.testing.assert_allclose(tokens, expected.tokens, rtol=1e-5, atol=1e-12)
         np.testing.assert_allclose(segments, expected.segments, rtol=1e-5, atol=1e-12)
         assert np.isnan(segments).all() == (case.scheme == "none" or set(labels) == {"O"})
-    nothing = light.decided(corpus_of(case, 5, count=0), confident=True)
+    nothing = light.predict(corpus_of(case, 5, count=0), confident=True)
     assert (nothing.labels, nothing.tokens.tolist(), nothing.segments.tolist()) == ([], [], [])
 
 
@@ -198,7 +198,7 @@ def test_confidences_of_a_text_are_those_of_the_whole_tagger(folder):
 
 def test_probabilities_that_a_model_lacks_are_refused(light):
     with pytest.raises(InputError, match="a tagger trained with Perceptron has scores, not probabilities"):
-        light.decided(light.read([["Anna"]]), confident=True)
+        light.predict(light.read([["Anna"]]), confident=True)
 
 
 @pytest.mark.parametrize(

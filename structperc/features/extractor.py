@@ -1,4 +1,7 @@
-"""From a corpus to feature ids. Strings are touched once per distinct token; the rest is integer arrays."""
+"""From a corpus to feature ids. Strings are touched once per distinct token; the rest is integer arrays.
+
+The features that have ids: those of templates by kind, and those that a bag lists.
+"""
 
 import copy
 import logging
@@ -13,24 +16,147 @@ from structperc.data.json_data import check_fields
 from structperc.data.splits import Extent
 from structperc.errors import InputError
 from structperc.features.attributes import attribute_path
-from structperc.features.bag import Bag
+from structperc.features.bag import WeightedFeatures
 from structperc.features.clusters import Clusters
-from structperc.features.crfpp import read_crfpp
-from structperc.features.documents import DocumentAttribute, PartBuilder, restored
+from structperc.features.documents import DocumentAttribute, PartBuilder, restore
 from structperc.features.former import present_state
 from structperc.features.gazetteers import Gazetteer
-from structperc.features.hashed import Hashed
+from structperc.features.hashed import HashedNumbering
 from structperc.features.id_lists import FeatureIds
-from structperc.features.indexed import Indexed
-from structperc.features.known_features import KnownFeatures, within
-from structperc.features.numbering import Numbering
+from structperc.features.indexed import ExactNumbering
+from structperc.features.numbering import Index, Numbering
 from structperc.features.sources import Attributes, Resources, Sources
-from structperc.features.templates import Template, parse_templates, template_name
+from structperc.features.templates import Template, parse_templates, read_crfpp, template_name
 from structperc.features.windows import View
 from structperc.process_pool import Workers
 
 if TYPE_CHECKING:
     from structperc.features.encoded import EncodedFeatures
+
+
+class KnownFeatures:
+    """Node features, of templates and then of a bag, and edge features.
+
+    Args:
+        indices: by kind, "node" and, if there are templates for them, "edge": the same object where both are the same;
+            none before training data were read.
+        bag: what data list; None: nothing.
+    """
+
+    def __init__(self, indices: Mapping[str, Index], bag: WeightedFeatures | None) -> None:
+        self.bag, self._indices = bag, dict(indices)
+
+    @classmethod
+    def restore(
+        cls,
+        numbering: Numbering,
+        templates: Mapping[str, Sequence[Template]],
+        bag: WeightedFeatures | None,
+        state: Mapping[str, Any],
+        arrays: Mapping[str, np.ndarray],
+    ) -> "KnownFeatures":
+        """Return the features that told the strings of `state` and the arrays, beside others.
+
+        Raises InputError for what does not fit together.
+        """
+        summary = state["buckets"]
+        indices = {
+            kind: numbering.index(templates[kind], summary.get(kind, {}), own, f"features.{kind}")
+            for kind in templates
+            if (own := within(arrays, f"{kind}_"))
+        }
+        if templates["edge"]:
+            indices.setdefault("edge", indices["node"])
+        if bag is not None:
+            bag = bag.restore(state["bag"], summary.get("bag", {}), within(arrays, "bag_"), "features.bag")
+        return cls(indices, bag)
+
+    def index(self, kind: str) -> Index:
+        """Return the index of a kind. Raises ValueError where there is none, RuntimeError where there is none yet."""
+        if not self._indices:
+            raise RuntimeError("the feature extractor has no index yet; call fit with the training corpus first")
+        if kind not in self._indices:
+            raise ValueError(f"there are no {kind!r} features; kinds are {', '.join(self._indices)}")
+        return self._indices[kind]
+
+    @property
+    def shared(self) -> bool:
+        """Whether edges have the features of the nodes' templates, with the same ids."""
+        return "edge" in self._indices and self._indices["edge"] is self._indices["node"]
+
+    def size(self, kind: str) -> int:
+        """Return the number of features of a kind."""
+        return len(self.index(kind)) + self._listed(kind)
+
+    def ids(self, view: View, corpus: Corpus, progress: bool) -> FeatureIds:
+        """Return the ids at each token of a corpus, which the view shows."""
+        node, edge = self.index("node"), self._indices.get("edge")
+        found = node.encode(view, progress)
+        nodes = found if self.bag is None else found.beside(self.bag.encode(corpus, len(node)))
+        if edge is None:
+            return FeatureIds(nodes, None)
+        return FeatureIds(nodes, found if edge is node else edge.encode(view, progress))
+
+    def names(self, kind: str, rows: np.ndarray | None) -> list[str]:
+        """Return the features with these ids, ascending (n,); None: all."""
+        index = self.index(kind)
+        wanted = np.arange(self.size(kind)) if rows is None else rows
+        own = wanted[wanted < len(index)]
+        listed = wanted[len(own) :] - len(index)
+        return [*index.names(own), *(self.bag.names(listed) if self.bag is not None and len(listed) else [])]
+
+    def template_sizes(self, kind: str) -> list[tuple[str, int]]:
+        """Return the templates of a kind, and then the bag, with their numbers of features; none where they mix."""
+        index = self.index(kind)
+        sizes = [*zip(map(template_name, index.templates), index.sizes(), strict=False)]
+        listed = [(self.bag.column, len(self.bag))] if self.bag is not None and kind == "node" else []
+        return [*sizes, *listed] if len(sizes) == len(index.templates) else []
+
+    def summary(self) -> list[str]:
+        """Return what is to be known about hashed features, a line for each kind; nothing about indexed ones."""
+        lines = {name: one.summary() for name, one in self._apart().items()}
+        return [f"{name} features: {line}" for name, line in lines.items() if line]
+
+    def subset(self, kind: str, keep: np.ndarray) -> "KnownFeatures":
+        """Return only those features of a kind where keep (F,) bool is true, renumbered."""
+        index = self.index(kind)
+        if keep.shape != (self.size(kind),):
+            raise ValueError(f"keep has shape {keep.shape}; there are {self.size(kind)} {kind} features")
+        indices = _shared(self._indices | {kind: index.subset(keep[: len(index)])})
+        listed = self.bag is not None and kind == "node"
+        return KnownFeatures(
+            indices, self.bag.subset(keep[len(index) :]) if self.bag is not None and listed else self.bag
+        )
+
+    def strings(self) -> dict[str, dict[str, Any]]:
+        """Return the strings of hashed features by name, "node", "edge" and "bag"."""
+        return {name: strings for name, one in self._apart().items() if (strings := one.strings())}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the numbers of the state by name; edges have none where they are the same features as the nodes."""
+        parts = self._apart().items()
+        return {f"{name}_{part}": array for name, one in parts for part, array in one.arrays().items()}
+
+    def _listed(self, kind: str) -> int:
+        return len(self.bag) if self.bag is not None and kind == "node" else 0
+
+    def _apart(self) -> dict[str, Index | WeightedFeatures]:
+        """What has ids of its own, by name."""
+        alone = {"node": self._indices["node"]} if self.shared else self._indices
+        apart: dict[str, Index | WeightedFeatures] = {**alone}
+        return apart if self.bag is None else {**apart, "bag": self.bag}
+
+
+def within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Return the arrays whose names begin so, by the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _shared(indices: dict[str, Index]) -> dict[str, Index]:
+    """Make edges use the index of the nodes where both are the same, so that nothing is looked up twice."""
+    same = "edge" in indices and indices["edge"].same(indices["node"])
+    return dict.fromkeys(indices, indices["node"]) if same else indices
+
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -75,7 +201,8 @@ class FeatureExtractor:
         documents: attributes that read whole documents, by their names.
         within: where neighbours of a token are looked for: in its "sequence", or in its "sentence", where sequences are
             documents.
-        bag: a column whose strings list node features of their own, with weights, see `bag_string`; they have the ids
+        bag: a column whose strings list node features of their own, with weights, see `format_weighted_features`; they
+        have the ids
             after those of the templates.
         progress: show a bar when it takes longer than two seconds.
         hash_bits: number features by the hashes of their names, 2**hash_bits at most, and keep no index of them; those
@@ -111,9 +238,11 @@ class FeatureExtractor:
         self.within = within
         self.progress, self.hash_bits = progress, hash_bits
         parts = [part for template in self.node + self.edge for part in template]
-        self._reach = max((abs(part.offset) for part in parts), default=0)
+        self._max_offset = max((abs(part.offset) for part in parts), default=0)
         self._sources = self._sources_of(list(dict.fromkeys(part.attribute for part in parts)))
-        self._numbering: Numbering = Indexed() if hash_bits is None else Hashed(hash_bits, self._reach)
+        self._numbering: Numbering = (
+            ExactNumbering() if hash_bits is None else HashedNumbering(hash_bits, self._max_offset)
+        )
         self._known = KnownFeatures({}, None if bag is None else self._numbering.bag(bag))
 
     @classmethod
@@ -170,7 +299,7 @@ class FeatureExtractor:
         return [*self._sources.columns, *([] if self.bag is None else [self.bag.column])]
 
     @property
-    def foreign(self) -> list[object]:
+    def user_objects(self) -> list[object]:
         """The objects and functions, beside the library's own, that may be of a user's modules."""
         return [*self.documents.values(), *self.attributes.values()]
 
@@ -182,7 +311,7 @@ class FeatureExtractor:
         return "corpus" if any(one.within == "corpus" for one in self.documents.values()) else "document"
 
     @property
-    def bag(self) -> Bag | None:
+    def bag(self) -> WeightedFeatures | None:
         """The features that data list, None without any."""
         return self._known.bag
 
@@ -220,9 +349,9 @@ class FeatureExtractor:
         """
         return self._known.template_sizes(kind)
 
-    def told(self) -> list[str]:
+    def summary(self) -> list[str]:
         """Return what is to be known about hashed features, a line for each kind; nothing about indexed ones."""
-        return self._known.told()
+        return self._known.summary()
 
     def subset(self, kind: str, keep: np.ndarray) -> "FeatureExtractor":
         """Return an extractor with only those features of a kind where keep (F,) bool is true, renumbered."""
@@ -279,7 +408,7 @@ class FeatureExtractor:
             name: Clusters.from_json(words, f"features.clusters.{name}") for name, words in strings["clusters"].items()
         }
         documents = {
-            name: restored(described, within(arrays, f"documents.{name}."), build, f"features.documents.{name}")
+            name: restore(described, within(arrays, f"documents.{name}."), build, f"features.documents.{name}")
             for name, described in strings["documents"].items()
         }
         attributes = {
@@ -290,35 +419,35 @@ class FeatureExtractor:
         check_fields(bag, BAG if bag else {}, "features.bag")
         check_fields(hash_bits, HASH if hash_bits else {}, "features.hash")
         extractor = cls(*plain, bag=bag.get("column"), hash_bits=hash_bits.get("bits"), attributes=attributes)
-        extractor._numbering = extractor._numbering.restored(strings, extractor._sources.names, extractor._reach)
+        extractor._numbering = extractor._numbering.restore(strings, extractor._sources.names, extractor._max_offset)
         templates = {"node": extractor.node, "edge": extractor.edge}
-        extractor._known = KnownFeatures.restored(extractor._numbering, templates, extractor.bag, strings, arrays)
+        extractor._known = KnownFeatures.restore(extractor._numbering, templates, extractor.bag, strings, arrays)
         return extractor
 
     def _sources_of(self, names: Sequence[str]) -> Sources:
         resources = Resources(self.gazetteers, self.clusters, self.documents, self.attributes)
-        return Sources(names, resources, self._reach)
+        return Sources(names, resources, self._max_offset)
 
     def _fit(self, corpus: Corpus, workers: Workers) -> View:
         self.documents = {name: attribute.learn(corpus) for name, attribute in self.documents.items()}
         self._sources = self._sources_of(self._sources.names)
         reading = self._sources.read(corpus)
-        self._numbering = self._numbering.learned(reading, self.cutoff, self._reach)
+        self._numbering = self._numbering.fit(reading, self.cutoff, self._max_offset)
         view = self._view(corpus, reading)
-        bag = None if self.bag is None else self.bag.counted(corpus, self.cutoff)
+        bag = None if self.bag is None else self.bag.count(corpus, self.cutoff)
         count = partial(self._numbering.count, view, reading, progress=self.progress, workers=workers)
         indices = {"node": count(self.node, self.cutoff)}
         if self.edge:
             indices["edge"] = indices["node"] if self.edge == self.node else count(self.edge, self.cutoff)
         self._known = KnownFeatures(indices, bag)
-        for line in self.told():
+        for line in self.summary():
             logger.info("%s", line)
         return view
 
     def _view(self, corpus: Corpus, reading: Attributes) -> View:
         codes = {name: self._numbering.codes(name, values) for name, values in reading.values.items()}
         starts = corpus.starts if self.within == "sequence" else corpus.sentences
-        return View(reading.columns, reading.numbers, codes, starts, self._reach)
+        return View(reading.columns, reading.numbers, codes, starts, self._max_offset)
 
 
 def _encoded(ids: FeatureIds, corpus: Corpus) -> "EncodedFeatures":

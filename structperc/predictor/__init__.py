@@ -7,8 +7,7 @@ tagger.py       the light tagger; search.py: its compiled search for the best la
 `structperc.load` gives the light tagger of a saved model that has one.
 """
 
-from structperc.light.inference import Decided
-from structperc.light.labeller import Labeller
-from structperc.light.tagger import LightTagger
+from structperc.predictor.base import Prediction, Predictor
+from structperc.predictor.sparse import SparsePredictor
 
-__all__ = ["Labeller", "LightTagger", "Decided"]
+__all__ = ["Predictor", "SparsePredictor", "Prediction"]

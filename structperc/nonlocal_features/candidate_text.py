@@ -3,6 +3,8 @@
 The k best labellings of a document differ at few of its tokens. A stretch is a run of tokens that is read as one,
 since no segment reaches beyond it. Of a stretch where all labellings agree the text has one copy; of one where they
 differ, a copy for each way of labelling it, a variant. What is counted in a copy is looked up for each labelling.
+
+The segments in a text of labellings.
 """
 
 from typing import NamedTuple
@@ -11,13 +13,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from structperc.data.segment_masks import shift
+from structperc.data.labels import LabelSet
+from structperc.data.segment_masks import segment_boundaries, shift
 from structperc.ragged import spread
 
 SPARE = 1024  # codes of variants are made denser when they could take so many more values than there are labellings
 
 
-class Labellings(NamedTuple):
+class CandidateLabels(NamedTuple):
     """K labellings of each of B sequences, and where they differ."""
 
     labels: Tensor  # (B, K, T) int64, those that are not valid replaced by one that is
@@ -26,7 +29,7 @@ class Labellings(NamedTuple):
     varies: Tensor  # (B, T) bool, False in the padding
 
 
-class Text(NamedTuple):
+class CandidateText(NamedTuple):
     """Copies of stretches, token by token, and which copies make up each labelling.
 
     First come the copies that all labellings of a sequence hold; together they are variant 0, the one variant of
@@ -70,7 +73,7 @@ class Text(NamedTuple):
         return self.sizes.cumsum(0) - self.sizes
 
 
-def compare_labellings(labels: Tensor, valid: Tensor, real: Tensor) -> Labellings:
+def compare_candidates(labels: Tensor, valid: Tensor, real: Tensor) -> CandidateLabels:
     """labels (B, K, T), valid (B, K), real (B, T), False in the padding -> Labellings.
 
     The padding may hold anything, and so may labellings that are not valid.
@@ -81,10 +84,12 @@ def compare_labellings(labels: Tensor, valid: Tensor, real: Tensor) -> Labelling
     if not valid.all():
         labels = labels.where(valid.unsqueeze(2), reference.unsqueeze(1))
     differs = (labels != reference.unsqueeze(1)).view(torch.uint8).amax(1).bool()  # faster than any(1)
-    return Labellings(labels, chosen, reference, differs & real)
+    return CandidateLabels(labels, chosen, reference, differs & real)
 
 
-def read(labellings: Labellings, kept: Tensor, parted: Tensor, places: Tensor, columns: Tensor, size: int) -> Text:
+def build_text(
+    labellings: CandidateLabels, kept: Tensor, parted: Tensor, places: Tensor, columns: Tensor, size: int
+) -> CandidateText:
     """The text of all stretches.
 
     kept (B, T): tokens of stretches, neighbours in one unless parted (B, T) from the token before.
@@ -103,7 +108,7 @@ def read(labellings: Labellings, kept: Tensor, parted: Tensor, places: Tensor, c
     example = torch.cat([labellings.chosen[starts[agreed] // T], example])
     copies, places = spread(lengths[source], starts[source])
     line = places // T * (K - 1) + example[copies]  # lines of labels before, less one per sequence
-    return Text(
+    return CandidateText(
         places,
         labellings.labels.flatten()[places + line * T],
         copies,
@@ -144,3 +149,21 @@ def _dense(codes: Tensor, below: int) -> tuple[Tensor, Tensor]:
     places = (codes + below * torch.arange(len(codes), device=codes.device).unsqueeze(1)).flatten()
     seen = torch.zeros(len(codes) * below, dtype=torch.bool, device=codes.device).index_fill_(0, places, True)
     return (seen.cumsum(0) - 1).index_select(0, places).view_as(codes), seen.view(len(codes), below)
+
+
+class Spans(NamedTuple):
+    """The segments of a text in its order, copy after copy."""
+
+    starts: Tensor  # (E,) int64, b * T + t of the first token
+    ends: Tensor  # (E,) int64, b * T + t after the last token
+    types: Tensor  # (E,) int64, position in `LabelSet.type_names`
+    copies: Tensor  # (E,) int64, the copy that holds it
+
+
+def find_spans(text: CandidateText, label_set: LabelSet) -> Spans:
+    """Read the segments as `segment_boundaries` does; none goes on in the next copy."""
+    real = torch.ones_like(text.labels, dtype=torch.bool)
+    boundaries = segment_boundaries(text.labels, real, text.copies != shift(text.copies, 1, -1), label_set)
+    starts, ends = (tokens.nonzero().squeeze(1) for tokens in boundaries)
+    types = label_set.types.to(text.labels.device)[text.labels[starts]]
+    return Spans(text.places[starts], text.places[ends] + 1, types, text.copies[starts])
