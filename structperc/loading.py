@@ -55,7 +55,7 @@ def load(path: str | Path, trusted: Iterable[str] = ()) -> Predictor:
     folder, modules = Path(path), tuple(trusted)
     with model_errors(folder):
         config = read_configuration(folder)
-        plain = config.sealed and _is_plain(config.entries)
+        plain = not config.changed and _is_plain(config.entries)
         light = (
             _light(config.entries, dequantize_tables(config.entries, read_arrays(folder)), modules) if plain else None
         )

@@ -11,8 +11,7 @@ import torch
 from numpy import ndarray
 from torch import Tensor
 
-from structperc.data.labels import LabelSet
-from structperc.data.segment_masks import segment_starts, shift
+from structperc.data.labels import LabelSet, segment_starts, shift
 from structperc.nonlocal_features.candidate_text import (
     CandidateLabels,
     CandidateText,

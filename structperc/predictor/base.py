@@ -18,7 +18,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.text import TextSpan, TokenizedText, conll_tokens, rule_sentences, tokenized
+from structperc.text import TextSpan, TokenizedText, conll_tokens, rule_sentences, tokenize
 from structperc.text.tokenizer import Cut, Split
 
 Sentence = Iterable[str] | Mapping[str, Iterable[str]]
@@ -64,7 +64,7 @@ def corpus_from_sentences(sentences: Iterable[Sentence], documents: Iterable[int
         corpus = Corpus.from_sentences(rows, list(documents), "document")
     for role, values in corpus.columns.items():
         try:
-            "".join(corpus.numbered(role).distinct)
+            "".join(corpus.factorize(role).distinct)
         except TypeError:  # what is no string cannot be joined, or not even be numbered
             place, wrong = next((t, value) for t, value in enumerate(values) if not isinstance(value, str))
             what = f"a word is a string, not {wrong!r:.40}; a sentence is a list of words"
@@ -189,7 +189,7 @@ class Predictor(ABC):
             InputError: a tagger that reads more than words, or a tokenizer whose offsets do not fit the text.
         """
         self.check_reads_words_only()
-        found = tokenized(text, tokenizer, sentences)
+        found = tokenize(text, tokenizer, sentences)
         documents = [0] * (len(found.sentences) - 1) if self.unit == "document" else None
         decided = self.predict(self.read(found.word_lists, documents), self.probabilistic)
         return text_spans(found, decided, self.labels.scheme)

@@ -94,7 +94,7 @@ class FirstLabels(DocumentAttribute):
             raise InputError("FirstLabels: the first model is not trained; fit the features that it belongs to")
         if self._training is not None and corpus is self._training[0]:
             return factorize(self._training[1])
-        own = corpus.encode_sentences() if self.first.unit == "sentence" else corpus  # as the first model was trained
+        own = corpus.by_sentence() if self.first.unit == "sentence" else corpus  # as the first model was trained
         return factorize(self.first.predict(own).labels)
 
     def start(self, corpus: Corpus) -> Self:

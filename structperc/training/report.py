@@ -76,7 +76,7 @@ def results_table(results: dict[str, dict[str, float]]) -> str:
     names = next(iter(results.values()))
     rows = [["split", *(name.replace("_", " ") for name in names)]]
     rows += [[split, *(percent(row[name]) for name in names)] for split, row in results.items()]
-    return "\n".join(text_table(rows, least=[6]))
+    return "\n".join(text_table(rows))
 
 
 def outcome_lines(labelled: dict[str, LabelledSplit], results: dict[str, dict[str, float]]) -> Iterator[str]:

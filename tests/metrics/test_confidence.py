@@ -36,7 +36,7 @@ def constrained(labels, seed, scale):
     ), boundaries
 
 
-def encode_sentences(labels, path, firsts):
+def by_sentence(labels, path, firsts):
     """{(type, start, end)} of a whole sequence, no segment across the first token of a sentence."""
     names = labels.decode(path)
     cuts = [t for t in range(len(names)) if firsts[t]] + [len(names)]
@@ -57,7 +57,7 @@ def test_every_probability_by_enumeration(scheme, seed, scale):
     ends = opened.end[rows, starts] + 1
     found = segment_confidence(lattice, path, Segments(rows, starts, ends), boundaries, labels)
     assert len(found) == sum(
-        len(encode_sentences(labels, path[b, :n], boundaries.first[b])) for b, n in enumerate(LENGTHS.tolist())
+        len(by_sentence(labels, path[b, :n], boundaries.first[b])) for b, n in enumerate(LENGTHS.tolist())
     )
     whole = {b: probabilities(lattice, b) for b in range(5)}
     for b, t in boundaries.real.nonzero().tolist():
@@ -65,12 +65,11 @@ def test_every_probability_by_enumeration(scheme, seed, scale):
         assert float(tokens[b, t]) == pytest.approx(expected, abs=1e-9)
     for p, b, s, e in zip(found.tolist(), rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
         kind = labels.type_names[opened.kind[b, s]]
-        expected = sum(q for q, y in whole[b] if (kind, s, e) in encode_sentences(labels, y, boundaries.first[b]))
+        expected = sum(q for q, y in whole[b] if (kind, s, e) in by_sentence(labels, y, boundaries.first[b]))
         same = sum(
             q
             for q, y in whole[b]
-            if (kind, s, e) in encode_sentences(labels, y, boundaries.first[b])
-            and list(y[s:e]) == path[b, s:e].tolist()
+            if (kind, s, e) in by_sentence(labels, y, boundaries.first[b]) and list(y[s:e]) == path[b, s:e].tolist()
         )
         assert p == pytest.approx(same, abs=1e-9)
         if scheme != "IOB1":  # there a segment may be written in two ways

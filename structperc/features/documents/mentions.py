@@ -22,7 +22,7 @@ BEYOND = "_B"  # what stands outside of the sentence of a mention
 
 def mention_groups(corpus: Corpus) -> np.ndarray:
     """Return which tokens share a document and a word, whatever its case: (N,) int64, the number of the group."""
-    words = corpus.numbered("word")
+    words = corpus.factorize("word")
     folded = factorize(list(map(str.casefold, words.distinct)))
     document = np.repeat(corpus.documents, corpus.lengths)
     keys = document * len(folded.distinct) + folded.numbers[words.numbers]
@@ -31,7 +31,7 @@ def mention_groups(corpus: Corpus) -> np.ndarray:
 
 def capitalised(corpus: Corpus) -> np.ndarray:
     """Return whether each token begins with a capital letter, (N,) bool."""
-    words = corpus.numbered("word")
+    words = corpus.factorize("word")
     return np.array([word[:1].isupper() for word in words.distinct], bool)[words.numbers]
 
 
@@ -44,7 +44,7 @@ def first_tokens(corpus: Corpus) -> np.ndarray:
 
 def all_capitals(corpus: Corpus) -> np.ndarray:
     """Return whether each token is in a sentence that is written in capitals alone, (N,) bool."""
-    words = corpus.numbered("word")
+    words = corpus.factorize("word")
     lower = np.array([word != word.upper() for word in words.distinct], bool)[words.numbers]
     upper = np.array([len(word) > 1 and word != word.lower() for word in words.distinct], bool)[words.numbers]
     capitals = ~_any(lower, corpus.sentences) & _any(upper, corpus.sentences)
@@ -83,7 +83,7 @@ class CaseElsewhere(DocumentAttribute):
 
     def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return how other mentions of the word at each token are written."""
-        words = corpus.numbered("word")
+        words = corpus.factorize("word")
         initial = np.array([word[:1] for word in words.distinct], str)
         letter, upper = np.char.isalpha(initial)[words.numbers], np.char.isupper(initial)[words.numbers]
         form = np.select([all_capitals(corpus), first_tokens(corpus), upper], [3, 2, 0], 1)
@@ -116,7 +116,7 @@ class LineKind(DocumentAttribute):
         """Return the kind of the sentence of each token."""
         names = [kind + more for kind in self.kinds for more in ("", "+numbers", "+short", "+numbers+short")]
         lengths = np.diff(corpus.sentences)
-        words = corpus.numbered("word")
+        words = corpus.factorize("word")
         digit = np.array([any(map(str.isdigit, word)) for word in words.distinct], bool)[words.numbers]
         stop = np.array([word in STOPS for word in words.distinct], bool)[words.numbers]
         digits = np.diff(np.concatenate([[0], np.cumsum(digit)])[corpus.sentences])
