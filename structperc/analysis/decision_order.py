@@ -84,7 +84,7 @@ def _decode(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int]) -> Iterat
     if not rows:
         return
     text = {role: values for role, values in corpus.columns.items() if role != "label"}
-    encoded = tagger.encode(replace(corpus, columns=text).stretch(0, max(rows) + 1))
+    encoded = tagger.encode(replace(corpus, columns=text).slice(0, max(rows) + 1))
     for at in range(0, len(rows), BATCH_SIZE):
         batch = tagger.transfer_batch_to_device(encoded[rows[at : at + BATCH_SIZE]], tagger.device, 0)
         found = tagger.guided.decode(batch)

@@ -139,7 +139,7 @@ def explain(tagger: Tagger, corpus: Corpus, row: int, n: int = 100) -> Explanati
     check_explainable(tagger, n)
     if not 0 <= row < len(corpus):
         raise InputError(f"document {row + 1} is not among the {len(corpus)} of {corpus.name}; choose 1..{len(corpus)}")
-    batch = tagger.encode(corpus.stretch(row, row + 1))[[0]]
+    batch = tagger.encode(corpus.slice(row, row + 1))[[0]]
     return _explanation(tagger, corpus, row, batch, _scored_candidates(tagger, batch, n))
 
 

@@ -48,7 +48,7 @@ def _candidate_lines(tagger: Tagger, k: int, given: TagInput) -> Iterator[str]:
         yield f"{header_line(['word', PREDICTED])}\n\n"
     words = [corpus.columns["word"][a:b] for a, b in zip(corpus.starts[:-1], corpus.starts[1:], strict=True)]
     step = max(1, TOGETHER // k)  # of long lists, no more than these are kept
-    stretches = (corpus.stretch(a, min(a + step, len(corpus))) for a in range(0, len(corpus), step))
+    stretches = (corpus.slice(a, min(a + step, len(corpus))) for a in range(0, len(corpus), step))
     lists = (found for part in stretches for found in tagger.candidates(part, k))
     for sequence, found in zip(words, lists, strict=True):
         for rank, labelling in enumerate(found, 1):

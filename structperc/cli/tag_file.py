@@ -12,8 +12,8 @@ from structperc.analysis.tag_output import Format, Lines, MarkedText, brat_lines
 from structperc.data.format_detection import is_detectable, log_format
 from structperc.data.output import check_output_path, open_atomic
 from structperc.data.read_options import ReadOptions
-from structperc.data.streaming import Block, blocks, nowhere, opening
-from structperc.data.text_files import PIECE, arriving, expand
+from structperc.data.streaming import Block, blocks, nowhere, read_head
+from structperc.data.text_files import PIECE, expand_path, stream_text
 from structperc.errors import InputError
 from structperc.light import Labeller
 from structperc.loading import load
@@ -122,12 +122,12 @@ class LabelSequence:
         reading, text_options = self.reading, self.text_options
         with (
             at_work(Workers(self.workers, "set --workers 1"), self._make) as labelled,  # several start while this loads
-            closing(arriving(expand(file), reading.encoding, self.piece, keep_mark=True)) as pieces,
+            closing(stream_text(expand_path(file), reading.encoding, self.piece, keep_mark=True)) as pieces,
         ):
             tagger, _ = self._ready()
             told = text_options.form is not None or column_option(reading) is not None
             needed = len(tagger.features.columns)
-            begun = opening(pieces, lambda lines: told or is_detectable(lines, needed))
+            begun = read_head(pieces, lambda lines: told or is_detectable(lines, needed))
             plan = plan_input(tagger, begun, file, self.shown.form, reading, text_options)
             given = blocks(begun.pieces, nowhere if plan.whole else plan.ends)
             done = labelled(None if block is None else Asked(plan, block) for block in given)

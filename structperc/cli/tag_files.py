@@ -13,7 +13,7 @@ from structperc.analysis.tag_input import InputPlan
 from structperc.analysis.tag_output import brat_lines
 from structperc.cli.tag_file import Done, LabelSequence, Write, check_workers
 from structperc.data.output import check_output_path, open_atomic, write_lines
-from structperc.data.text_files import expand
+from structperc.data.text_files import expand_path
 from structperc.errors import InputError
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -81,7 +81,7 @@ def _jobs(files: Sequence[str], folder: Path, form: str | None) -> list[Job]:
 def _inputs(files: Sequence[str], folder: Path) -> Iterator[tuple[Path, Path]]:
     """Files, with their paths below the folder in which they were found; hidden ones and marks are passed over."""
     for name in files:
-        path = expand(name)
+        path = expand_path(name)
         if name == "-":
             raise InputError("standard input has no name for a file in a folder; label it alone, with -o FILE")
         if not path.is_dir():

@@ -13,13 +13,13 @@ from torch.utils.data import DataLoader, Dataset, DistributedSampler
 from structperc.class_paths import class_path_of
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.data.normalise import check_types, checked_corpus, corpus_from_rows, rename_types
+from structperc.data.normalise import check_types, checked_corpus, rename_types
 from structperc.data.read_options import ReadOptions, Unit
 from structperc.data.scheme_detection import NO_SEGMENT
 from structperc.data.splits import missing_types, split_holdout
 from structperc.data.tag_schemes import Scheme, check_notation
-from structperc.data.text_files import expand
-from structperc.datamodules.cache import CorpusCache, CorpusStore, InMemoryStore, file_digest
+from structperc.data.text_files import expand_path
+from structperc.datamodules.cache import CorpusCache, CorpusStore, file_digest
 from structperc.datamodules.distributed import share
 from structperc.datamodules.encoded import EncodedCorpus, FlatSequences, PrecomputedBatches
 from structperc.datamodules.sampler import LengthBatchSampler, ResumableLoader, ResumableSampler, sequential_batch_size
@@ -125,7 +125,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         self.holdout, self.holdout_seed = holdout, holdout_seed
         self.types = types or {}
         self.workers = Workers(cache_workers, "set data.cache_workers: 1")
-        self.store: CorpusStore = InMemoryStore() if cache is None else CorpusCache(cache, self.workers)
+        self.store = CorpusStore() if cache is None else CorpusCache(cache, self.workers)
         self.in_files: SplitFiles | None = None  # set by sources that read a file for each split
         self._corpora: dict[str, Corpus | None] = {}
         self._encoded: dict[str, EncodedCorpus] = {}
@@ -147,7 +147,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         options = {} if self.in_files is None else dict(self.in_files.options)
         corpus, labels = self.corpus("train"), self.label_set()
         further = [role for role in corpus.columns if role not in ("word", "label")]
-        alike = [role for role in further if labels.share_known(corpus.numbered(role).distinct) > HALF]
+        alike = [role for role in further if labels.share_known(corpus.factorize(role).distinct) > HALF]
         return {**options, "labels": self.reading.labels, "like_labels": alike}
 
     def corpus(self, split: str) -> Corpus:
@@ -165,7 +165,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
 
     def label_set(self) -> LabelSet:
         """Return all labels that `scheme` has for the training data. Raises InputError as `corpus` does."""
-        return LabelSet.from_corpus(self.corpus("train").numbered("label").distinct, self.scheme)
+        return LabelSet.from_corpus(self.corpus("train").factorize("label").distinct, self.scheme)
 
     def fit_features(self, features: FeatureExtractor) -> FeatureExtractor:
         """Return features as they are after the training data: learned now, or others that a cache has kept.
@@ -226,13 +226,14 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
 
     def _prepared(self, name: str, found: "datasets.Dataset | Corpus") -> Corpus:
         how = (self.reading, self.scheme, UNMARKED, self.strict)
-        return checked_corpus(found, *how) if isinstance(found, Corpus) else corpus_from_rows(found, name, *how)
+        corpus = found if isinstance(found, Corpus) else Corpus.from_dataset(found, self.unit, name)
+        return checked_corpus(corpus, *how)
 
     def _warn_of_one_label(self, split: str, corpus: Corpus | None) -> None:
         """Say that there is nothing to learn of training data, or to find in other data, whose labels are all alike."""
         if corpus is None or "label" not in corpus.columns:
             return
-        labels = corpus.numbered("label").distinct
+        labels = corpus.factorize("label").distinct
         if labels == ["O"]:
             logger.warning("%s: %s", corpus.name, NO_SEGMENT if split == "train" else "no segment in it to find")
         elif len(labels) == 1 and split == "train" and self.scheme == "none":
@@ -323,4 +324,4 @@ def check_splits(option: str, given: Iterable[str]) -> None:
 
 def split_file(path: str, files: Mapping[str, str], split: str) -> Path | None:
     """Return the file of a split in a folder, with environment variables expanded, or None if none is named for it."""
-    return expand(Path(path) / files[split]) if split in files else None
+    return expand_path(Path(path) / files[split]) if split in files else None

@@ -187,7 +187,7 @@ class BaseTagger(pl.LightningModule, Labeller):
 
     def gold_labels(self, corpus: Corpus) -> LabelSet:
         """Return the labels by which gold of a corpus is numbered: the tagger's, then those it has not learned."""
-        return self.labels.extended(corpus.numbered("label").distinct) if "label" in corpus.columns else self.labels
+        return self.labels.extended(corpus.factorize("label").distinct) if "label" in corpus.columns else self.labels
 
     def encode(self, corpus: Corpus) -> EncodedCorpus:
         """Return a corpus as arrays, with the numbers of this tagger's features and `gold_labels`."""

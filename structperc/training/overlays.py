@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from structperc.data.text_files import expand
+from structperc.data.text_files import expand_path
 from structperc.data.yaml_file import find_key, node_value, parse_node, place, read_node
 from structperc.errors import InputError
 from structperc.packaged_configs import PREFIX, packaged, suggest_packaged
@@ -228,7 +228,9 @@ def _named(node: yaml.MappingNode, path: str, above: Sequence[str]) -> list[str]
         raise InputError(f"{where}: write a list of files, as in [data.yaml, features.yaml]")
     if len(above) == DEEPEST:
         raise InputError(f"{where}: more than {DEEPEST} files, each of which names the next, lead here")
-    files = [packaged(one) if one.startswith(PREFIX) else _shortest(Path(path).parent / expand(one)) for one in given]
+    files = [
+        packaged(one) if one.startswith(PREFIX) else _shortest(Path(path).parent / expand_path(one)) for one in given
+    ]
     for file in files:
         if not os.path.isfile(file):
             raise InputError(f"{where}: there is no file {file}; paths start in the folder of {path}")

@@ -401,7 +401,7 @@ model:
 @pytest.fixture
 def config(dev, tmp_path):
     for split in ("train", "dev", "test"):
-        write_conll(tmp_path / f"{split}.txt", dev.stretch(0, 20))
+        write_conll(tmp_path / f"{split}.txt", dev.slice(0, 20))
     path = tmp_path / "config.yaml"
     path.write_text(CONFIG.format(folder=tmp_path))
     return path
@@ -415,7 +415,7 @@ def test_predict_writes_the_order_before_gold(config, run, dev, tmp_path):
     rows = [line.split() for line in without_names(kept.read_text()).splitlines()]
     assert [row[:2] + row[3:] for row in rows] == [line.split() for line in without_names(fitted).splitlines()]
     saved = GuidedTagger.load(tmp_path / "runs" / "1" / "model")
-    order = [step.number for one in decisions(saved, dev.stretch(0, 20)) for step in one.in_text]
+    order = [step.number for one in decisions(saved, dev.slice(0, 20)) for step in one.in_text]
     assert [int(row[2]) for row in rows if row and row[0] != "-DOCSTART-"] == order
     (tmp_path / "fitted.conll").write_text(fitted)
     assert "+0.00" in run("compare", kept, tmp_path / "fitted.conll")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from structperc.data.streaming import Block, blocks, document_ends, line_ends, nowhere, opening, sentence_ends
-from structperc.data.text_files import arriving, read_text
+from structperc.data.streaming import Block, blocks, document_ends, line_ends, nowhere, read_head, sentence_ends
+from structperc.data.text_files import read_text, stream_text
 from structperc.errors import InputError
 
 TEXT = "\ufeffKäthe O\r\nschläft O\n\n€ 𝄞 O\n" * 3
@@ -22,7 +22,7 @@ TEXT = "\ufeffKäthe O\r\nschläft O\n\n€ 𝄞 O\n" * 3
 def test_pieces_are_the_text(tmp_path, size, encoding, pack):
     file = tmp_path / "a"
     file.write_bytes(pack(TEXT.encode(encoding)))
-    pieces = list(arriving(file, encoding, size))
+    pieces = list(stream_text(file, encoding, size))
     assert "".join(pieces) == TEXT.encode(encoding).decode(encoding).removeprefix("\ufeff")
     assert size == 1000 or len(pieces) > 5
 
@@ -34,14 +34,14 @@ def test_pieces_are_the_text(tmp_path, size, encoding, pack):
         (b"ab\ncd\nf\xe9 x\nmore\n", "ab\ncd\nf", ":3: byte 0xe9 is not utf-8; save it as UTF-8"),
         (b"ab\rcd\rf\xe9", "ab\rcd\rf", ":3: byte 0xe9 is not utf-8; save it as UTF-8"),
         ("abä".encode()[:-1], "ab", ":1: byte 0xc3 is not utf-8; save it as UTF-8"),
-        (b"ab\nc\0d\n", "ab\nc", ":2: a zero byte: this is no text file"),
+        (b"ab\nc\0d\n", "ab\nc", ":2: a zero byte: this is not a text file"),
     ],
 )
 def test_what_is_no_text_comes_after_the_text_before_it(tmp_path, size, data, before, message):
     file, seen = tmp_path / "a", []
     file.write_bytes(data)
     with pytest.raises(InputError) as error:
-        list(map(seen.append, arriving(file, None, size)))
+        list(map(seen.append, stream_text(file, None, size)))
     assert str(error.value) == f"{file}{message}"
     assert "".join(seen) == before
 
@@ -49,7 +49,7 @@ def test_what_is_no_text_comes_after_the_text_before_it(tmp_path, size, data, be
 def test_a_pipe_says_when_there_is_no_more_for_now():
     ends, begin = os.pipe()
     os.write(begin, b"Anna\n")
-    pieces = arriving(Path(f"/dev/fd/{ends}"))
+    pieces = stream_text(Path(f"/dev/fd/{ends}"))
     assert [next(pieces), next(pieces)] == ["Anna\n", ""]
     os.write(begin, b"\xc3")
     os.close(begin)
@@ -110,7 +110,7 @@ def test_blocks_are_read_no_further_than_needed():
     ],
 )
 def test_the_opening_shows_a_sentence(pieces, text, whole):
-    found = opening(iter(pieces), lambda lines: True)
+    found = read_head(iter(pieces), lambda lines: True)
     assert (found.text, found.whole) == (text, whole)
     assert "".join(found.pieces) == "".join(pieces)
 
@@ -118,4 +118,4 @@ def test_the_opening_shows_a_sentence(pieces, text, whole):
 def test_a_file_is_read_as_it_arrives(tmp_path):
     file = tmp_path / "a"
     file.write_text(TEXT * 99, encoding="utf-8")
-    assert read_text(file) == "".join(arriving(file, size=100))
+    assert read_text(file) == "".join(stream_text(file, size=100))

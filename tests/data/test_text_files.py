@@ -60,7 +60,7 @@ def test_wide_encodings_are_named(tmp_path, encoding):
     assert complaint(tmp_path, text.encode(encoding), "utf-8") == f": this is {encoding} text; set encoding: {encoding}"
     assert complaint(tmp_path, text.encode(encoding)) == f": this is {encoding} text; save it as UTF-8"
     assert read_lines(tmp_path / "a.txt", encoding) == [*text.splitlines(), ""]
-    assert f": this is no {encoding} text" in complaint(tmp_path, text.encode(), encoding)
+    assert f": this is not {encoding} text" in complaint(tmp_path, text.encode(), encoding)
 
 
 def test_what_is_no_text_is_named(tmp_path):
@@ -80,7 +80,7 @@ def test_what_is_no_text_is_named(tmp_path):
     ):
         for encoding in (None, "utf-8", "latin-1"):
             assert complaint(tmp_path, data, encoding) == f": this is {name}"
-    assert complaint(tmp_path, b"ab\nc\0d\n", "latin-1") == ":2: a zero byte: this is no text file"
+    assert complaint(tmp_path, b"ab\nc\0d\n", "latin-1") == ":2: a zero byte: this is not a text file"
 
 
 def test_gzip_is_unpacked_by_what_it_is_not_by_its_name(tmp_path):
@@ -122,7 +122,7 @@ def test_unknown_encoding(tmp_path):
 
 
 def test_names_that_no_file_has():
-    with pytest.raises(InputError, match="is no name of a file"):
+    with pytest.raises(InputError, match="is not a valid file name"):
         read_lines("a\0b")
     with pytest.raises(InputError, match="no such user"):
         read_lines("~nobody-of-this-name/a.txt")

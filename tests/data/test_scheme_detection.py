@@ -126,10 +126,10 @@ def test_parts_of_speech_are_no_segments():
 @pytest.mark.parametrize(
     ("labels", "target", "source", "message"),
     [
-        (["I-X", "O", "B-X"], "IOB2", None, "g: its gold labels are illegal in every scheme; set --labels"),
+        (["I-X", "O", "B-X"], "IOB2", None, "g: the gold labels are illegal in every scheme; set --labels"),
         (["S-X"], "IOB2", "IOB2", "g, sentence 1, token 1: label 'S-X' is not of scheme IOB2"),
         (["NN"], "none", "IOB2", "g, sentence 1, token 1: label 'NN' is not of scheme IOB2"),
-        (["B-X"], "none", "IOB2", "scheme 'none' has no segments"),
+        (["B-X"], "none", "IOB2", "cannot convert IOB2 to none: scheme 'none' has no segments"),
     ],
 )
 def test_gold_that_cannot_be_compared(labels, target, source, message):

@@ -30,51 +30,47 @@ def test_an_array_is_the_same_as_lines(rows, indent):
 
 
 @pytest.mark.parametrize(
-    ("line", "named"),
+    "line",
     [
-        ('{"text": "Anna left",}', "comma before }"),
-        ('{"tokens": ["Anna",]}', "comma before } or ]"),
-        ('{"text": "Anna"},', "comma after the object"),
-        ("{'text': 'Anna'}", "Python dictionary"),
-        ("{'text': None, \"x\": 1}", "Python dictionary"),
-        ('{"text": NaN}', "NaN is no JSON"),
-        ('{"a": [-Infinity]}', "-Infinity is no JSON"),
-        ("{", "an object begins here"),
-        ('{"text": "Anna",', "an object begins here"),
-        ("[", "an array begins here"),
-        ('[{"a": 1},', "an array begins here"),
-        ('[{"a": 1}]', "an array"),
-        ('{"a": "x\ty"}', "control character"),
-        ('{"a": 1} {"a": 2}', "one object on each line"),
-        ("[" * 10_000, "deeply nested"),
-        ("Anna", "this is no JSON"),
-        ("1", "no object"),
+        '{"text": "Anna left",}',
+        '{"text": "Anna"},',
+        "{'text': 'Anna'}",
+        '{"text": NaN}',
+        '{"a": [-Infinity]}',
+        "{",
+        '{"text": "Anna",',
+        "[",
+        '[{"a": 1}]',
+        '{"a": "x\ty"}',
+        '{"a": 1} {"a": 2}',
+        "[" * 10_000,
+        "Anna",
+        "1",
+        r'{"a": "\ud800"}',
     ],
 )
-def test_lines_that_are_wrong(line, named):
+def test_errors_name_the_line(line):
     with pytest.raises(InputError, match=r"^a:2: ") as error:
         parse_json_lines(["{}", line], "a")
-    assert named in str(error.value)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "named"),
+    ("text", "line"),
     [
-        ('[\n{"a": 1},\n]', "a:2: there is a comma after the last element"),
-        ('[\n{"a": 1}\n{"a": 2}]', "a:2: no comma or ]"),
-        ('[{"a": 1},\n{"a": NaN}]', "a:2: NaN"),
-        ('[{"a": 1},\n\n{"a" 1}]', "a:3: this element"),
-        ('[["Anna", {"entities": []}]]', "a:1: this is JSON, but"),
-        ('[{"a": 1}]\n[{"a": 1}]', "follows the end of the array"),
-        ('[{"a": 1}', "a:1: no comma or ]"),
-        ("[", "a:1: this element"),
+        ('[\n{"a": 1},\n]', 3),
+        ('[\n{"a": 1}\n{"a": 2}]', 2),
+        ('[{"a": 1},\n{"a": NaN}]', 2),
+        ('[{"a": 1},\n\n{"a" 1}]', 3),
+        ('[["Anna", {"entities": []}]]', 1),
+        ('[{"a": 1}]\n[{"a": 1}]', 1),
+        ('[{"a": 1}', 1),
+        ("[", 1),
     ],
 )
-def test_arrays_that_are_wrong(text, named):
-    with pytest.raises(InputError) as error:
+def test_errors_in_an_array_name_the_line(text, line):
+    with pytest.raises(InputError, match=f"^a:{line}: "):
         parse_json_records(text, "a")
-    assert named in str(error.value)
 
 
 def test_what_begins_as_json_does():
