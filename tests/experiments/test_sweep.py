@@ -243,7 +243,7 @@ def test_with_a_holdout_the_best_point_is_trained_on_all_data(sweeps):
 def test_a_final_training_that_fails(sweeps, monkeypatch):
     whole = sweeps.fit
     monkeypatch.setattr(
-        trial, "fit", lambda command, folder: "no" if "--data.holdout=0" in command else whole(command, folder)
+        experiment, "fit", lambda command, folder: "no" if "--data.holdout=0" in command else whole(command, folder)
     )
     message = sweeps("--data.dev=0", "--holdout", "5", status=2)
     assert "the final training failed: no" in message
