@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from structperc.builder import CRITERION_FIELDS, Builder
-from structperc.class_paths import CLASS, LABELLING, LEARNED, OPTIONS
+from structperc.constructors import CLASS, LABELLING, LEARNED, OPTIONS
 from structperc.data.json_data import matches_type
 from structperc.data.labels import LabelSet
 from structperc.data.read_options import check_training_files

@@ -20,7 +20,6 @@ PACKAGES = (
     (
         "structures",
         "errors",
-        "class_paths",
         "lazy_imports",
         "signals",
         "log_levels",

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from structperc.class_paths import class_path_of
+from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
 from structperc.data.output import write_lines
 from structperc.data.text_files import expand_path

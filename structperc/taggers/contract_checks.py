@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from structperc.builder import Builder
 from structperc.chain import KBest
-from structperc.class_paths import OPTIONS
+from structperc.constructors import OPTIONS
 from structperc.criteria import CorpusCriterion, Criterion, Decision, PairwiseLoss, UpdateRule
 from structperc.encoders import Encoder, TokenEmbedder
 from structperc.errors import InputError

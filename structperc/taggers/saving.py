@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from structperc.builder import Builder
-from structperc.class_paths import CLASS, LABELLING, LEARNED, OPTIONS, class_path_of
-from structperc.constructors import constructor_arguments
+from structperc.constructors import CLASS, LABELLING, LEARNED, OPTIONS, class_path_of, constructor_arguments
 from structperc.criteria import Criterion
 from structperc.criteria.base import InferenceCriterion
 from structperc.data.labels import LabelSet

@@ -30,8 +30,7 @@ from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_cr
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.online import SequenceLearner
 from structperc.optim import AveragedOptimizer, Perceptron, TrainingProtocol, learner
-from structperc.predictor.base import Sentence
-from structperc.predictor.base import missing_probabilities
+from structperc.predictor.base import Sentence, missing_probabilities
 from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights
 from structperc.structures import Batch, Candidates, FlatBatch, Lattice, Scored

@@ -15,7 +15,7 @@ import pytest
 from tiny import without_names
 
 from structperc.cli.main import main
-from structperc.cli.tag_file import Shown, TextSplitting, tag_file
+from structperc.cli.tagging import Shown, TextSplitting, tag_file
 from structperc.data.read_options import ReadOptions
 
 WAIT = 120  # seconds, for a busy machine

@@ -57,7 +57,7 @@ def seen(monkeypatch):
     numbers = []
 
     @contextmanager
-    def at_work(workers, make):
+    def start_workers(workers, make):
         if workers.number > 1:
             numbers.append(workers.number)
         made = cycle([sent(make)() for _ in range(workers.number)])
@@ -66,7 +66,7 @@ def seen(monkeypatch):
     def sent(thing):
         return pickle.loads(pickle.dumps(thing))
 
-    monkeypatch.setattr(workers, "at_work", at_work)
+    monkeypatch.setattr(workers, "start_workers", start_workers)
     return numbers
 
 

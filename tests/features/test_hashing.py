@@ -124,7 +124,7 @@ def test_the_state_is_all_there_is(corpus, made):
     for mine, its in zip(features.encode(corpus)[:2], again.encode(corpus)[:2], strict=True):
         assert lists(mine) == lists(its)
     assert again.feature_names("node") == features.feature_names("node")
-    assert again.told() == features.told()
+    assert again.told() == features.summary()
 
 
 def test_what_shares_a_bucket_is_named_together_and_what_has_no_name_by_its_bucket(corpus, made):

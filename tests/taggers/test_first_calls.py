@@ -9,7 +9,7 @@ from tiny import Sentences, make_tagger, sentences
 from torch import nn
 
 from structperc.chain import KBest
-from structperc.cli.error_messages import report_error
+from structperc.cli.output import report_error
 from structperc.criteria import CRFLoss, Criterion, Decision, HingeLoss, PerceptronLoss, UpdateRule
 from structperc.encoders import Encoder
 from structperc.errors import InputError

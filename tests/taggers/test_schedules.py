@@ -16,7 +16,7 @@ from structperc.optim import LBFGS, InverseTime, PassiveAggressive, Phases, Warm
 from structperc.optim import Perceptron as PerceptronSteps
 from structperc.reranking.list_cache import fingerprint
 from structperc.taggers.learning import SequentialTraining
-from structperc.training.cost import Stopwatch
+from structperc.training.report import Stopwatch
 
 EPOCHS, BATCHES = 4, 3  # of 6 sentences, 2 in each mini-batch
 STEPS = EPOCHS * BATCHES
