@@ -34,6 +34,7 @@ def run(arguments: list[str]) -> None:
     if ALL in arguments:
         parser().print_help()
         FIT.run([ALL])
+        return
     options, rest = parser().parse_known_args(arguments)
 
     from structperc.experiments import sweep

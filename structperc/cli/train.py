@@ -109,9 +109,9 @@ class Training(NamedTuple):
 
 def _train(command: str, arguments: list[str]) -> None:
     with importing():
-        from structperc.training.program import train
+        from structperc.training.program import run
 
-    train([command, *arguments])
+    run([command, *arguments])
 
 
 def _rerank(arguments: list[str]) -> None:

@@ -14,8 +14,8 @@ from structperc.chain import (
     kbest,
     log_partition,
     marginals,
-    sentences,
-    separate,
+    separate_sentences,
+    split_sentences,
     viterbi,
 )
 from structperc.chain.lattices import full_precision as upcast
@@ -172,7 +172,7 @@ class ChainHead(nn.Module):
         """The losses (B,) of the rows."""
         gold = cast(Tensor, batch.gold)
         if self.criterion.unit == "sentence":
-            parts, where = sentences(lattice, batch.first)
+            parts, where = split_sentences(lattice, batch.first)
             inside = gold.flatten()[where].where(real_tokens(parts.lengths, where.shape[1]), 0)
             scored = compared(parts, inside, self._searched_for(parts, inside))
         else:
@@ -318,7 +318,7 @@ class ChainHead(nn.Module):
         lattice = Lattice(unary, self.transitions[None, None], places.lengths)
         lattice = self.constraints(lattice, batch.first, batch.last)
         return self.criterion.transform_lattice(
-            separate(lattice, batch.first) if self.criterion.independent_sentences else lattice
+            separate_sentences(lattice, batch.first) if self.criterion.independent_sentences else lattice
         )
 
     def _nonlocal(self, batch: Batch, labels: Tensor, valid: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.scores import score
 from structperc.kernels.simd import padded_array
 from structperc.kernels.slices import longest_sequence
-from structperc.kernels.viterbi import edge_blocks, follow, suffix_scores
+from structperc.kernels.viterbi import edge_blocks, suffix_scores, trace_best_path
 
 
 @kernel
@@ -28,7 +28,7 @@ def find_rival(unary, edges, length, gold, other, workspace, labels):  # type: i
     onward, best, departing = workspace
     suffix_scores(unary, edges, edge_blocks(edges, unary), length, onward, best)
     if not other:
-        return follow(unary, edges, length, onward, best, labels) > -np.inf
+        return trace_best_path(unary, edges, length, onward, best, labels) > -np.inf
     _departures(unary, edges, length, gold, onward, departing)
     return _follow_other(edges, length, gold, onward, departing, labels)
 

@@ -13,7 +13,7 @@ from structperc.data.labels import LabelSet
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.guided import ContextFeatures, GuidedModel, Rule, Updates
+from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer, UpdateRule
 from structperc.guided.model import Order
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
@@ -53,7 +53,7 @@ class GuidedTagger(BaseTagger):
         context: ContextFeatures,
         beam: int = 3,
         order: Order = "easiest",
-        rule: Rule | None = None,
+        rule: UpdateRule | None = None,
         average: bool = True,
         beta: float = 1.0,
     ) -> None:
@@ -128,15 +128,15 @@ class GuidedTagger(BaseTagger):
     def training_step(self, batch: Batch, batch_idx: int = 0) -> None:
         """Visit the sentences of the batch one after the other, and change the weights where decisions are wrong."""
         optimizer = cast(LightningOptimizer, self.optimizers())
-        progress = self.guided.learn(batch, cast(Updates, optimizer.optimizer))
+        progress = self.guided.learn(batch, cast(GuidedOptimizer, optimizer.optimizer))
         optimizer.step()
         self._updates += progress.updates
         self._decisions += progress.decisions
         self._errors += progress.errors
 
-    def configure_optimizers(self) -> Updates:
+    def configure_optimizers(self) -> GuidedOptimizer:
         """Return the optimizer that carries out the updates of guided learning and averages the weights."""
-        return Updates(self.parameters(), self.average)
+        return GuidedOptimizer(self.parameters(), self.average)
 
     def _start_counts(self) -> None:
         self._updates = self._decisions = self._errors = 0

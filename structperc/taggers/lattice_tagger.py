@@ -10,7 +10,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from structperc.chain import Constraints, KBest, kbest, log_partition, marginals, separate, viterbi
+from structperc.chain import Constraints, KBest, kbest, log_partition, marginals, separate_sentences, viterbi
 from structperc.criteria import Criterion
 from structperc.criteria.base import InferenceCriterion
 from structperc.data.corpus import Corpus
@@ -96,7 +96,7 @@ class LatticeScoring(Scoring):
         """Return the Lattice as the criterion reads it, with everything the tag scheme forbids at -inf."""
         lattice = self.constraints(self.scorer(batch), batch.first, batch.last)
         return self.criterion.transform_lattice(
-            separate(lattice, batch.first) if self.criterion.independent_sentences else lattice
+            separate_sentences(lattice, batch.first) if self.criterion.independent_sentences else lattice
         )
 
     def local_candidates(self, batch: Batch, candidates: Candidates) -> Candidates:

@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from structperc.class_paths import CLASS, LABELLING, LEARNED, OPTIONS, class_path_of
+from structperc.constructors import constructor_arguments
 from structperc.criteria import Criterion
 from structperc.criteria.base import InferenceCriterion
 from structperc.encoders import TextModule
@@ -30,7 +31,7 @@ from structperc.taggers.model_format import (
     read_configuration,
     table_array_names,
 )
-from structperc.user_code import constructor_arguments, is_user_class
+from structperc.user_code import is_user_class
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 

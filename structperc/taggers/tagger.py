@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from structperc.builder import Builder
-from structperc.chain import KBest, sentences
+from structperc.chain import KBest, split_sentences
 from structperc.criteria import Criterion, Prior, compared, empty_candidates, slice_candidates
 from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.distributed import share
@@ -140,7 +140,7 @@ class Tagger(LossTagger):
         assert batch.gold is not None
         lattice, gold = self(batch), batch.gold
         if self.criterion.unit == "sentence":
-            lattice, places = sentences(lattice, batch.first)
+            lattice, places = split_sentences(lattice, batch.first)
             gold = gold.flatten()[places].where(real_tokens(lattice.lengths, places.shape[1]), 0)
         if candidates is None:
             with torch.no_grad():

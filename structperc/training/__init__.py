@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from structperc.lazy_imports import lazy_imports
 from structperc.training.callbacks import StopWhenConverged
-from structperc.training.checkpoints import serve
+from structperc.training.checkpoints import use_evaluation_weights
 from structperc.training.cost import parameters
 from structperc.training.lightning_messages import hide_lightning_messages
 from structperc.training.loggers import RunLog
@@ -32,7 +32,7 @@ __all__ = [
     "hide_lightning_messages",
     "StopWhenConverged",
     "RunLog",
-    "serve",
+    "use_evaluation_weights",
     "evaluate",
     "results_table",
     "parameters",

@@ -10,7 +10,6 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from structperc.log_levels import at_level
 
 WARNINGS = (
-    "LightningCLI's args parameter",
     "Checkpoint directory .* exists and is not empty",  # a resumed run goes on in its own folder
     "Be aware that when using `ckpt_path`",  # callbacks without options are added by the program itself
     "The number of training batches",

@@ -8,7 +8,7 @@ from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.reranker import Reranker
 from structperc.reranking.second_model import SecondModel
 from structperc.training.boosting_rounds import FIGURE, TABLE, boosting_rounds, write_rounds
-from structperc.training.program import Program, train
+from structperc.training.program import Program, run
 
 COMMANDS = ("fit", "validate", "test", "predict")
 
@@ -23,10 +23,9 @@ class RerankingProgram(Program):
     def before_fit(self) -> None:
         """Train the first models; of the trainer's options they share the accelerator and the progress bar."""
         check_trainer(self.trainer, self.model)
-        options = self.config.fit.trainer
-        self.first_seconds = self.model.train_first(
-            self.datamodule, accelerator=options.accelerator, enable_progress_bar=options.enable_progress_bar
-        )
+        options = self.config["trainer"]
+        shared = {name: options[name] for name in ("accelerator", "enable_progress_bar")}
+        self.first_seconds = self.model.train_first(self.datamodule, **shared)
         super().before_fit()
 
     def after_fit(self) -> None:
@@ -59,10 +58,7 @@ def check_trainer(trainer: pl.Trainer, model: SecondModel) -> None:
         raise InputError(f"trainer.gradient_clip_val: a ranker learns without gradients; {advice}")
 
 
-def rerank(arguments: list[str]) -> int:
-    """Run fit, or the command that the first argument names, for a re-ranker, and return 0.
-
-    Mistakes become InputErrors.
-    """
+def rerank(arguments: list[str]) -> None:
+    """Run fit, or the command that the first argument names, for a re-ranker. Mistakes become InputErrors."""
     named = arguments[:1] and arguments[0] in COMMANDS
-    return train(arguments if named else ["fit", *arguments], RerankingProgram)
+    run(arguments if named else ["fit", *arguments], RerankingProgram)

@@ -1,4 +1,4 @@
-"""Options of the trainer that are refused: which one it is and why, in one line."""
+"""Errors of Lightning and of optimizers about options, as one line that names the option."""
 
 import inspect
 import re
@@ -25,6 +25,14 @@ LEAST = {  # of what Lightning takes as it comes
 MOST = {"max_epochs": 10**6, "min_epochs": 10**6}  # more would never end
 ABOVE_ZERO = ("limit_train_batches", "val_check_interval")
 DEFAULTS = {name: option.default for name, option in inspect.signature(pl.Trainer).parameters.items()}
+ADVICE = {  # what optimizers and callbacks cannot do -> where they are configured, and what to do
+    "sparse gradients": ("model.optimizer", "; or set model.scorer.init_args.sparse_grad: false"),
+    "does not allow for gradient clipping": (
+        "model.optimizer",
+        "; set its option fused: false, or leave out trainer.gradient_clip_val",
+    ),
+    "Early stopping conditioned on metric": ("trainer.callbacks", ""),
+}
 LIGHTNING = ("pytorch_lightning.", "lightning_fabric.")
 
 
@@ -70,25 +78,33 @@ def _refused(options: Mapping[str, Any], error: Exception) -> InputError:
     return InputError(f"trainer: {_line(error)}")
 
 
-def is_lightnings(error: Exception) -> bool:
-    """Return whether an error is Lightning's complaint about how it is used."""
-    if isinstance(error, MisconfigurationException):
-        return True
-    return isinstance(error, ValueError | TypeError) and raised_in(error).startswith(LIGHTNING)
+@contextmanager
+def input_errors() -> Iterator[None]:
+    """Turn complaints of Lightning about its use, and of optimizers about their options, into InputErrors."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ValueError, TypeError, MisconfigurationException) as error:
+        if isinstance(error, MisconfigurationException) or _raised_in(error).startswith(LIGHTNING):
+            named = [word for word in re.findall(r"[`(](\w+)[`=]", str(error)) if word in DEFAULTS]
+            raise InputError(f"trainer.{named[0]}: {_line(error)}" if named else _line(error)) from error
+        if type(error) is ValueError and _raised_in(error).startswith("torch.optim."):
+            raise InputError(f"model.optimizer: {_line(error)}") from error
+        raise
+    except RuntimeError as error:
+        for words, (place, advice) in ADVICE.items():
+            if words in str(error):
+                raise InputError(f"{place}: {_line(error)}{advice}") from error
+        raise
 
 
-def raised_in(error: Exception) -> str:
-    """Return the name of the module that an error comes from."""
+def _raised_in(error: Exception) -> str:
+    """The name of the module that an error comes from."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
-
-
-def as_input_error(error: Exception) -> InputError:
-    """Return what Lightning complained about as an InputError, which names the first of the trainer's options in it."""
-    spoken = [word for word in re.findall(r"[`(](\w+)[`=]", str(error)) if word in DEFAULTS]
-    return InputError(f"trainer.{spoken[0]}: {_line(error)}" if spoken else _line(error))
 
 
 def _line(error: Exception) -> str:

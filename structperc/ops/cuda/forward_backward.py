@@ -1,23 +1,14 @@
-"""Forward-backward on CUDA: one kernel, one pass each way, on logarithms.
+"""Sums over all label sequences on CUDA: probabilities, samples, and log-sums over the next label.
 
-Sums are of the lattice's own type. They keep their digits in float32, because each token's scores are levelled, the
-carried sums are levelled by the highest of the token before (which is known by then: no reduction more to wait for),
-and what was taken off is summed in double precision. A pair's probability is that of its first label times the share
-of the second in the sum over what follows: the exponentials of the way back serve both. For stationary edges the sums
-of pairs are kept in registers, in double precision.
+Probabilities take one kernel, one pass each way, on logarithms in the type of the lattice. They keep their digits in
+float32, because each token's scores are reduced by their level, the carried sums by the highest of the token before
+(known by then, so that nothing waits for it), and these are summed in double precision. A pair's probability is that of
+its first label times the share of the second in the sum over what follows: the exponentials of the backward pass serve
+both. For stationary edges the sums of pairs are kept in registers, in double precision.
 
-In float32, for dense and for stationary edges:
-
-L = 9     one warp, 16 x 16 entries; 75 and 80 registers: 25 programs on a multiprocessor; 1.15 kB (0.83 kB
-          without pairs) and 0.18 kB a token, 512 exponentials, padding counted: 3.7 G tokens/s by bytes, 7.4 G by
-          exponentials (16 a cycle)
-L = 50    8 warps; 128 registers: 2 programs; 31 and 1 kB a token: 0.14 G tokens/s dense
-L = 400   8 warps, slabs of 8 x 512; 118 and 127 registers: 2 programs; the edges are read three times, twice without
-          pairs, and the pairs of stationary edges go through a table of float64 for each sequence: 2.6 MB a token or
-          4.5 MB
-
-In float64 registers are 146 and 150 at L = 9, 13 programs, and an exponential is some 40 instructions. Registers
-are the compiler's, the rest is arithmetic: nothing here was measured.
+Samples take one kernel for sums backwards and one for draws forwards, both in double precision, as the reference. For
+log-sums over the next label, tokens are independent: gradients of edges that all tokens share are summed by one
+program per sequence, in a fixed order and in double precision; else up to 64 programs share the tokens.
 """
 
 import torch
@@ -27,6 +18,7 @@ from torch import Tensor
 from triton.language import constexpr
 
 from structperc.ops.cuda.blocks import (
+    INTERPRETED,
     SHAPES,
     WHOLE,
     Lattice,
@@ -36,17 +28,19 @@ from structperc.ops.cuda.blocks import (
     follows_another,
     log_sum,
     on_device_of,
+    options,
     padding_from,
     pairs_at,
     put_pairs,
     put_rows,
     rows_at,
     sequences,
+    suffix_scores,
 )
 
 
-def expectations(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """The contract is that of `structperc.ops.expectations`."""
+def forward_backward(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Implement `structperc.ops.forward_backward`."""
     lattice = Lattice(unary, edge, lengths)
     B, T, L = unary.shape
     total, nodes = lattice.scratch(B), lattice.scratch(B, T, L)
@@ -63,11 +57,11 @@ def expectations(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool)
 
 
 @triton.jit(do_not_specialize=SHAPES)
-def _both_passes(  # type: ignore[no-untyped-def]
+def _both_passes(
     unary, edge, lengths, B, T, eb, et, ei, ej, later, total, nodes, pairs, PAIRS: constexpr,
     L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
-    """Fill total (B,), nodes (B, T, L), pairs (B, T or 1, L, L); later (B, 2, L) is for its own use.
+    """Fill total (B,), nodes (B, T, L), pairs (B, T or 1, L, L); later (B, 2, L) is for the kernel's own use.
 
     `nodes` holds the sums over all that ends in each label, levelled, until the way back turns them to probabilities.
     """
@@ -202,3 +196,141 @@ def _both_passes(  # type: ignore[no-untyped-def]
                 put_pairs(pairs, tl.zeros((N, ROWS, P), work), b, 0, b < B, i, j, T, L)
                 for t in range(padding_from(b, length, B, T), T):
                     put_pairs(pairs, tl.zeros((N, ROWS, P), work), b, t, (b < B) & (t >= length), i, j, T, L)
+
+
+def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
+    """Implement `structperc.ops.sample`."""
+    lattice = Lattice(unary, edge, lengths)
+    (B, T, L), n = unary.shape, noise.shape[1]
+    labels = lattice.scratch(B, n, T, dtype=torch.int64)
+    if not labels.numel():
+        return labels
+    suffix, P = suffix_scores(lattice, torch.float64, summed=True), max(2, triton.next_power_of_2(L))
+    N = 64 if INTERPRETED else max(1, 128 // P)
+    noise = noise.to(unary.device, non_blocking=True).contiguous()
+    with on_device_of(unary):
+        _draw[(triton.cdiv(B * n, N),)](*lattice.tables, suffix, noise, labels, n, L=L, N=N, P=P, **options(0))
+    return labels
+
+
+@triton.jit(do_not_specialize=[*SHAPES, "n"])
+def _draw(
+    unary, edge, lengths, B, T, eb, et, ei, ej, suffix, noise, labels, n,
+    L: constexpr, N: constexpr, P: constexpr,
+):  # fmt: skip
+    """Fill labels (B, n, T); a program draws N label sequences of whatever sequences."""
+    s = tl.program_id(0).to(tl.int64) * N + tl.arange(0, N)
+    b = s // n
+    length = tl.minimum(tl.load(lengths + b, mask=b < B, other=0), T)
+    j = tl.arange(0, P)
+    label = tl.zeros((N,), tl.int64)
+    possible = b < B
+    for t in range(0, T):
+        real, joined = t < length, follows_another(t, length)
+        place = (b * eb + (tl.zeros_like(b) + t) * et + label * ei)[:, None] + (j.to(tl.int64) * ej)[None, :]
+        along = tl.load(edge + place, mask=joined[:, None] & (j < L)[None, :], other=0.0).to(tl.float64)
+        scores = along + rows_at(suffix, b, t, real, L, P, T, -float("inf"))
+        shares = tl.exp(scores - finite_or_zero(tl.max(scores, 1))[:, None])
+        below = tl.cumsum(shares, 1)
+        passed = tl.load(noise + s * T + t, mask=real, other=0.0) * tl.max(below, 1)
+        found = tl.min(tl.where((below > passed[:, None]) & (shares > 0), j[None, :], P), 1)
+        last = tl.max(tl.where(shares > 0, j[None, :], -1), 1)  # should rounding leave nothing above
+        possible = possible & ((last >= 0) | (t >= length))
+        label = tl.where(real & possible, tl.minimum(found, last), 0).to(tl.int64)
+        tl.store(labels + s * T + t, label, mask=b < B)
+
+
+SPLITS = 64  # programs that share the tokens of a sequence, where no sum runs over them
+
+
+def local_log_partition(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
+    """Implement `structperc.ops.local_log_partition`."""
+    lattice = Lattice(unary, edge, lengths)
+    found = lattice.scratch(*unary.shape)
+    if found.numel():
+        blocks = lattice.blocks()
+        with on_device_of(unary):
+            _sums[(triton.cdiv(lattice.B * lattice.T, blocks["N"]),)](*lattice.tables, found, **blocks)
+    return found
+
+
+def local_log_partition_backward(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """Implement `structperc.ops.local_log_partition_backward`."""
+    lattice = Lattice(unary, edge, lengths)
+    if not unary.numel():
+        return torch.zeros_like(unary), torch.zeros(edge.shape, dtype=edge.dtype, device=edge.device)
+    (B, T, L), blocks = unary.shape, lattice.blocks()
+    own = lattice.scratch(B, T, L)
+    summed = torch.float64 if lattice.stationary and L > WHOLE else edge.dtype  # in place, token by token
+    steps = lattice.scratch(B, edge.shape[1], L, L, dtype=summed)
+    splits = 1 if lattice.stationary else min(SPLITS, T)
+    with on_device_of(unary):
+        _shares[(lattice.programs(blocks), splits)](
+            *lattice.tables, grad.detach().contiguous(), own, steps, **blocks
+        )  # fmt: skip
+    return own, steps.sum_to_size(edge.shape).to(edge.dtype)
+
+
+@triton.jit(do_not_specialize=SHAPES)
+def _sums(
+    unary, edge, lengths, B, T, eb, et, ei, ej, found,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
+):  # fmt: skip
+    """Fill found (B, T, L); a program works on N tokens of whatever sequences."""
+    row = tl.program_id(0).to(tl.int64) * N + tl.arange(0, N)
+    b, t = row // T, row % T
+    listed = b < B
+    followed = t + 1 < tl.minimum(tl.load(lengths + b, mask=listed, other=0), T)
+    following = rows_at(unary, b, t + 1, followed, L, P, T, -float("inf"))
+    j = tl.arange(0, P)
+    for first in tl.range(0, P, ROWS, num_stages=3):
+        i = first + tl.arange(0, ROWS)
+        slab = edges_at(edge, b, t + 1, followed, i, j, eb, et, ei, ej, L)
+        sums = log_sum(slab + following[:, None, :], 2)
+        sums = tl.where(followed[:, None], tl.where(sums == -float("inf"), float("inf"), sums), 0.0)
+        tl.store(found + row[:, None] * L + i[None, :], sums, mask=listed[:, None] & (i < L)[None, :])
+
+
+@triton.jit(do_not_specialize=SHAPES)
+def _shares(
+    unary, edge, lengths, B, T, eb, et, ei, ej, grad, own, steps,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
+):  # fmt: skip
+    """Fill own (B, T, L) and steps (B, T or 1, L, L); the second dimension of the grid takes turns with the tokens."""
+    work: constexpr = unary.dtype.element_ty
+    b, length, _ = sequences(lengths, B, T, N)
+    listed, j = b < B, tl.arange(0, P)
+    start = tl.program_id(1)
+    if STATIONARY and ROWS == P:
+        sums = tl.zeros((N, P, P), tl.float64)
+    elif start == 0:  # nothing goes into the first token, or nothing yet into the sums of all
+        for first in range(0, P, ROWS):
+            i = first + tl.arange(0, ROWS)
+            put_pairs(steps, tl.zeros((N, ROWS, P), work), b, 0, listed, i, j, 1 if STATIONARY else T, L)
+    if start == 0:
+        put_rows(own, tl.zeros((N, P), work), b, 0, listed, L, P, T)
+    for t in range(start + 1, T, tl.num_programs(1)):  # into token t
+        joined = t < length
+        following = rows_at(unary, b, t, joined, L, P, T, -float("inf"))
+        total = tl.zeros((N, P), work)
+        for first in range(0, P, ROWS):
+            i = first + tl.arange(0, ROWS)
+            through = edges_at(edge, b, t, joined, i, j, eb, et, ei, ej, L) + following[:, None, :]
+            shares = tl.exp(through - finite_or_zero(tl.max(through, 2))[:, :, None])
+            sum_i = tl.sum(shares, 2)
+            mine = joined[:, None] & (i < L)[None, :]
+            weight = tl.load(grad + (b * T + t - 1)[:, None] * L + i[None, :], mask=mine, other=0.0)
+            shares = shares * (weight / tl.where(sum_i > 0, sum_i, 1.0))[:, :, None]
+            total += tl.sum(shares, 1)
+            if STATIONARY:
+                if ROWS == P:
+                    sums += shares.to(tl.float64)
+                else:
+                    tl.debug_barrier()
+                    so_far = pairs_at(steps, b, 0, listed, i, j, 1, L)
+                    put_pairs(steps, so_far + shares, b, 0, listed, i, j, 1, L)
+            else:
+                put_pairs(steps, shares, b, t, listed, i, j, T, L)
+        put_rows(own, total, b, t, listed, L, P, T)
+    if STATIONARY and ROWS == P:
+        put_pairs(steps, sums, b, 0, listed, j, j, 1, L)

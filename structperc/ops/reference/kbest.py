@@ -1,4 +1,4 @@
-"""The k best labellings in tensor operations: prefixes, extended token by token.
+"""The k best label sequences in tensor operations: prefixes, extended token by token.
 
 Best scores from each label on turn each edge into the loss that it costs against the best continuation, at least 0, so
 that the best continuation of any prefix is free. Of all prefixes the k of smallest loss are kept, each is extended by L
@@ -11,24 +11,24 @@ the first are kept. After the tree-trellis search of Soong & Huang (1991) and th
 import torch
 from torch import Tensor
 
-from structperc.ops.tensors.paths import path_score
-from structperc.ops.tensors.scans import any_invalid, as_long_as, edges_into
-from structperc.ops.tensors.viterbi import best_onward
+from structperc.ops.reference.paths import path_score
+from structperc.ops.reference.scan import any_invalid, edges_into, steps_and_lengths
+from structperc.ops.reference.viterbi import best_suffix_scores
 from structperc.structures import real_tokens
 
 
 def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The contract is that of `structperc.ops.kbest`."""
+    """Implement `structperc.ops.kbest`."""
     (B, T, _), device = unary.shape, unary.device
     unary, edge = unary.detach(), edge.detach()
-    lengths = as_long_as(lengths, unary)[1]
-    onward, legal = best_onward(unary, edge, lengths)
+    lengths = steps_and_lengths(unary, lengths)[1]
+    suffix, legal = best_suffix_scores(unary, edge, lengths)
     losses = unary.new_full((B, k), torch.inf)
     losses[:, 0] = torch.where(legal, 0, torch.inf)
     last = torch.zeros(B, k, dtype=torch.int64, device=device)  # label of each prefix
     picks = []
     for t, into in enumerate(edges_into(edge, T)):
-        losses, pick = _extended(losses, last, _losses(onward[:, t], into, t), t < lengths)
+        losses, pick = _extended(losses, last, _losses(suffix[:, t], into, t), t < lengths)
         last = pick % unary.shape[2]
         picks.append(pick)
     labels = _traced(picks, last, unary.shape[2])
@@ -42,9 +42,9 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
     return labels.gather(1, order.unsqueeze(2).expand(-1, -1, T)), scores, valid.gather(1, order)
 
 
-def _losses(onward: Tensor, into: Tensor, t: int) -> Tensor:
+def _losses(suffix: Tensor, into: Tensor, t: int) -> Tensor:
     """Best scores (B, L) from each label on, edges (B or 1, L, L) into the token -> losses (B, L, L)."""
-    through = (into if t else torch.zeros_like(into)) + onward.unsqueeze(1)
+    through = (into if t else torch.zeros_like(into)) + suffix.unsqueeze(1)
     return torch.where(through > -torch.inf, through.amax(2, keepdim=True) - through, torch.inf)
 
 
@@ -60,7 +60,7 @@ def _extended(losses: Tensor, last: Tensor, step: Tensor, real: Tensor) -> tuple
 
 
 def _traced(picks: list[Tensor], last: Tensor, L: int) -> Tensor:
-    """-> labels (B, k, T) that the choices of each token led to."""
+    """Return labels (B, k, T) that the choices of each token led to."""
     slot, labels = torch.arange(last.shape[1], device=last.device).expand_as(last), []
     for pick in reversed(picks):
         chosen = pick.gather(1, slot)

@@ -1,4 +1,4 @@
-"""Stretches of arrays of all types and shapes, against numpy's slices."""
+"""Slices of arrays of all types and shapes, against numpy's slices."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ READ_ONLY.flags.writeable = False
         pytest.param(READ_ONLY, id="read-only"),
     ],
 )
-def test_stretches_are_copied_one_after_the_other(rows):
+def test_slices_are_concatenated(rows):
     found = copy_slices(rows, STARTS, STOPS)
     assert found.dtype == rows.dtype
     assert_array_equal(found, np.concatenate([rows[a:b] for a, b in zip(STARTS, STOPS, strict=True)]))
@@ -32,7 +32,7 @@ def test_stretches_are_copied_one_after_the_other(rows):
 
 
 @pytest.mark.parametrize("type_", [np.int32, np.int64])
-def test_no_stretch(type_):
+def test_no_slice(type_):
     none = np.empty(0, type_)
     assert_array_equal(copy_slices(np.ones((3, 2)), none, none), np.empty((0, 2)))
 

@@ -1,16 +1,16 @@
-"""Scores of given labellings in tensor operations: entries of the tables, gathered and summed."""
+"""Scores of given label sequences in tensor operations: entries of the tables, gathered and summed."""
 
 import torch
 from torch import Tensor
 
-from structperc.ops.tensors.scans import as_long_as, high_precision
+from structperc.ops.reference.scan import high_precision, steps_and_lengths
 from structperc.structures import real_tokens
 
 
 def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
-    """The contract is that of `structperc.ops.path_score`."""
+    """Implement `structperc.ops.path_score`."""
     _, T, L = unary.shape
-    steps, lengths = as_long_as(lengths, unary)
+    steps, lengths = steps_and_lengths(unary, lengths)
     real = real_tokens(lengths[rows], unary.shape[1])
     known = ((labels >= 0) & (labels < L)) | ~real
     labels = torch.where(real & known, labels, 0)
@@ -25,10 +25,10 @@ def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, row
 def path_counts(
     weights: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor, unary: list[int], edge: list[int]
 ) -> tuple[Tensor, Tensor]:
-    """The contract is that of `structperc.ops.path_counts`."""
+    """Implement `structperc.ops.path_counts`."""
     (_, T, L), many = unary, [int(n > 1) for n in edge[:2]]
     own, steps = weights.new_zeros(unary), weights.new_zeros(edge)
-    step, lengths = as_long_as(lengths, own)
+    step, lengths = steps_and_lengths(own, lengths)
     real = real_tokens(lengths[rows], T) & (labels >= 0) & (labels < L)
     labels = torch.where(real, labels, 0)
     uses = torch.where(real, weights.unsqueeze(1), 0)
