@@ -1,10 +1,10 @@
 import pytest
-from terminal import terminal
 
 from structperc import progress
 from structperc.data.conll import conll_lines, detect_separator, read_conll, write_conll
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
+from tests.terminal import terminal
 
 NER = """-DOCSTART- -X- O O
 
