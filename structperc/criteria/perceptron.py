@@ -16,7 +16,7 @@ class PerceptronLoss(PairwiseLoss):
 
     loss = [y' != y*] (s(y') - s(y*)) with y' the best candidate under the total score. On a separable set,
     one sequence per step, there are at most R^2 / delta^2 updates (R: longest difference of feature vectors,
-    delta: margin of the best unit vector). This is the perceptron's loss; `structperc.optim.PerceptronLoss` is its
+    delta: margin of the best unit vector). This is the perceptron's loss; `structperc.optim.Perceptron` is its
     step.
     """
 

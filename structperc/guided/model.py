@@ -28,7 +28,7 @@ from structperc.nonlocal_features.hashes import combined
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
 
-SIDES = ({False}, {True}, {False, True})  # whether the labels that a template sees come after the token
+SIDES = ({False}, {True}, {False, True})  # whether the labels of a template are after the token
 
 
 class ContextFeatures(nn.Module):

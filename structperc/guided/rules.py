@@ -66,7 +66,7 @@ class Aggressive(UpdateRule):
 
 
 class EarlyUpdate(UpdateRule):
-    """Accept what is chosen, right or wrong, as long as some state holds the gold hypothesis (not aggressive).
+    """Accept each chosen candidate, right or wrong, while some state holds the gold hypothesis (not aggressive).
 
     Collins & Roark 2004: when no state of the chosen candidate holds it any more, or the sentence is complete and
     it is not on top, the features of all actions of the gold hypothesis on this span are promoted, those of the top

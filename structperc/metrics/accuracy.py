@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from structperc.data.segment_masks import shift
+from structperc.data.labels import shift
 from structperc.errors import InputError
 from structperc.structures import real_tokens
 

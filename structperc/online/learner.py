@@ -19,7 +19,7 @@ from structperc.kernels.arrays import FeatureArrays, TagSchemeMasks, WeightTable
 from structperc.optim import AveragedOptimizer, StepSizeRule
 from structperc.ragged import Ragged, boundaries
 from structperc.scorers import SparseLinear
-from structperc.structures import Batch
+from structperc.structures import FlatBatch
 
 
 class UnitArrays(NamedTuple):
@@ -60,7 +60,7 @@ class SequenceLearner(ABC):
     """
 
     @abstractmethod
-    def learn(self, batch: Batch) -> BatchResult:
+    def learn(self, batch: FlatBatch) -> BatchResult:
         """Learn the sequences of a batch in their order, each of which counts as a step of the optimizer."""
 
 
@@ -83,7 +83,7 @@ class OnlineLearner(SequenceLearner):
         self.scorer, self.constraints, self.rule, self.optimizer = scorer, constraints, rule, optimizer
 
     @torch.no_grad()
-    def learn(self, batch: Batch) -> BatchResult:
+    def learn(self, batch: FlatBatch) -> BatchResult:
         """Learn the sequences of a batch, or their sentences, in their order; each counts as a step.
 
         Nothing more is learned after a loss that is no finite number.
@@ -118,7 +118,7 @@ def pace_of(optimizer: AveragedOptimizer) -> StepSizeRule:
 
 @torch.no_grad()
 def update_local_weights(
-    batch: Batch,
+    batch: FlatBatch,
     rival: Tensor,
     scorer: SparseLinear,
     optimizer: AveragedOptimizer,
@@ -171,18 +171,14 @@ def _tables(scorer: SparseLinear, of: Callable[[Tensor], Tensor | None], dtype: 
     return WeightTables(*((none if x is None else x).detach().numpy() for x, none in zip(found, absent, strict=True)))
 
 
-def units_of(batch: Batch, unit: ComparisonUnit) -> UnitArrays:
+def units_of(batch: FlatBatch, unit: ComparisonUnit) -> UnitArrays:
     """Return the sequences of a batch or their sentences, the tokens one after the other."""
-    from structperc.kernels.slices import remove_padding  # which needs a compiler
-
-    assert batch.gold is not None
-    lengths = batch.lengths.numpy()
-    gold, first, last = (remove_padding(x.numpy(), lengths) for x in (batch.gold, batch.first, batch.last))
-    ends = boundaries(batch.lengths).numpy()
-    return UnitArrays(ends if unit == "sequence" else np.append(first.nonzero()[0], ends[-1]), gold, first, last)
+    ends, first = boundaries(batch.lengths).numpy(), batch.first.numpy()
+    bounds = ends if unit == "sequence" else np.append(first.nonzero()[0], ends[-1])
+    return UnitArrays(bounds, batch.gold.numpy(), first, batch.last.numpy())
 
 
-def features_of(batch: Batch) -> FeatureArrays:
+def features_of(batch: FlatBatch) -> FeatureArrays:
     """Return the features of all tokens of a batch."""
     none = Ragged(batch.nodes.ids[:0], torch.zeros_like(batch.nodes.offsets))
     return FeatureArrays(*_arrays(batch.nodes), *_arrays(none if batch.edges is None else batch.edges))

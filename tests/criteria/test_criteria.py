@@ -34,7 +34,7 @@ from structperc.criteria import (
 )
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored
-from structperc.taggers.serialization import describe
+from structperc.taggers.saving import describe
 from tests.criteria.batches import random_gold, random_lattice, row, scored_of
 
 

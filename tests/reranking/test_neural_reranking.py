@@ -34,7 +34,7 @@ from structperc.scorers import Neural, SparseLinear, Sum
 from structperc.taggers.tagger import Tagger
 from structperc.training.overlays import read_configuration
 from structperc.training.report import evaluate
-from structperc.training.reranking_program import rerank
+from structperc.training.reranking import rerank
 from tests.encoders.tiny_models import save_bert
 from tests.nested import assert_same
 from tests.ranked import QUIET, Text, fit

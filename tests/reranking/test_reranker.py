@@ -29,7 +29,7 @@ from structperc.reranking.reranker import Reranker
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 from structperc.training.report import evaluate
-from structperc.training.reranking_program import rerank
+from structperc.training.reranking import rerank
 from tests.nested import assert_same
 from tests.tiny import without_names
 from tests.zygote import printing

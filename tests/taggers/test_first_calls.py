@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from structperc.chain import KBest
-from structperc.cli.error_messages import report_error
+from structperc.cli.output import report_error
 from structperc.criteria import CRFLoss, Criterion, Decision, HingeLoss, PerceptronLoss, UpdateRule
 from structperc.encoders import Encoder
 from structperc.errors import InputError
@@ -185,7 +185,7 @@ def tagger_of(criterion=None, scorer=None, search=None, **options):
         ({"scorer": Neural(Padded())}, "Padded.forward", "padding"),
         ({"scorer": Neural(Flat())}, "Flat.forward", "(B, T, D)"),
         ({"search": Searches(2)}, "Searches.forward", "labels (5, K, "),
-        ({"nonlocal_features": [Counts("shape")]}, "Counts.counts", "B * K labellings"),
+        ({"nonlocal_features": [Counts("shape")]}, "Counts.counts", "of shape (15, 2)"),
         ({"nonlocal_features": [Counts("type")]}, "Counts.counts", "float32"),
         ({"nonlocal_features": [Counts("NaN")]}, "Counts.counts", "NaN counts"),
     ],
@@ -224,16 +224,16 @@ def test_the_pace_of_an_optimizer():
     weights = [nn.Parameter(torch.zeros(2))]
     check_step_size_rule(Steps(weights))
     check_step_size_rule(Steps(weights, lambda loss, norm: loss / norm))
-    with pytest.raises(InputError, match=r"Steps\.pace .*nan"):
+    with pytest.raises(InputError, match=r"Steps\.step_size_rule .*nan"):
         check_step_size_rule(Steps(weights, lambda loss, norm: float("nan")))
 
 
 def test_own_rivals_are_not_passed_over_by_the_rule_of_their_base():
     """A class whose `should_update` differs from the rule of `PerceptronLoss` learns by gradients."""
     tagger = tagger_of(Asks())
-    assert tagger.learner(tagger.optimizer(tagger.parameters())) is None
+    assert tagger.sequence_learner(tagger.optimizer(tagger.parameters())) is None
     plain = tagger_of(PerceptronLoss())
-    assert plain.learner(plain.optimizer(plain.parameters())) is not None
+    assert plain.sequence_learner(plain.optimizer(plain.parameters())) is not None
 
 
 # -- options --------------------------------------------------------------------------------------------------

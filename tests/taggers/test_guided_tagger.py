@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from structperc.cli.main import main
-from structperc.cli.tag_file import Shown, tag_file
+from structperc.cli.tagging import Shown, tag_file
 from structperc.data.read_options import ReadOptions
 from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors import SafetensorError
 
-from structperc.taggers import serialization as model_folder
+from structperc.taggers import saving as model_folder
 from tests.nested import assert_same
 
 REASON = os.strerror(errno.ENOSPC)

@@ -14,8 +14,8 @@ from triton.language import constexpr
 from structperc.ops.cuda.blocks import INTERPRETED, SHAPES, SOME_TOKENS, Lattice, label_at, on_device_of, options
 from structperc.ops.reference.paths import path_counts as reference
 
-PATHS = 64 if INTERPRETED else 4  # of one program
-TOKENS = SOME_TOKENS // PATHS  # of each, at once
+PATHS = 64 if INTERPRETED else 4  # of a program
+TOKENS = SOME_TOKENS // PATHS  # of each path, at a time
 
 
 def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
@@ -74,7 +74,7 @@ def path_totals(
 
 @triton.jit
 def _paths(lengths, rows, S, N: constexpr):
-    """Return indices (N,) of this program's label sequences, which there are, their sequences, the lengths of these."""
+    """Return indices (N,) of the label sequences of this program, their mask, their sequences and lengths."""
     s = tl.program_id(0).to(tl.int64) * N + tl.arange(0, N)
     listed = s < S
     b = tl.load(rows + s, mask=listed, other=0)
