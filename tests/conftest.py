@@ -5,10 +5,10 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from functools import cache, wraps
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import hypothesis
 import pytest
@@ -121,41 +121,12 @@ def run(capsys):
 
 @pytest.fixture(scope="module")
 def parts_made_once():
-    """What experiments have in common is made once: parsers and what they parse, gazetteers, embedded corpora."""
+    """Embedded corpora are made once, not for each of many programs."""
     from structperc.datamodules import sources
-    from structperc.features import Clusters, Gazetteer
-    from structperc.training.configuration import looked_up
-    from structperc.training.program import Program
 
-    with pytest.MonkeyPatch.context() as patch, looked_up():
-        for kind in (Gazetteer, Clusters):
-            patch.setattr(kind, "__init__", once(kind.__init__, lambda self, *args: (type(self), *args)))
-        patch.setattr(
-            Program, "setup_parser", once(Program.setup_parser, lambda self, *_: (type(self), self.arguments[0]))
-        )
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "synthetic_splits", cache(sources.synthetic_splits))
-        patch.setattr(Program, "config_dump", {}, raising=False)  # which a checkpoint would hold
         yield
-
-
-def kind_and_command(program: Any, *_: Any) -> tuple[type, str]:
-    return type(program), program.arguments[0]
-
-
-def once(method: Callable[..., None], key_of: Callable[..., Any]) -> Callable[..., None]:
-    """The method of objects that get what it has made of the first one with the same key."""
-    known: dict[Any, dict[str, Any]] = {}
-
-    @wraps(method)
-    def shared(self: Any, *args: Any, **options: Any) -> None:
-        key = key_of(self, *args, *options.items())
-        if key not in known:
-            before = set(vars(self))
-            method(self, *args, **options)
-            known[key] = {name: value for name, value in vars(self).items() if name not in before}
-        vars(self).update(known[key])
-
-    return shared
 
 
 # -- small runs of the program ----------------------------------------------------------------------------------

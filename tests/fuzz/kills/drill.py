@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from structperc.cli.main import main
-from structperc.experiments import experiment as trial
+from structperc.experiments import experiment
 from tests.fuzz.kills.ends import differences, left
 from tests.fuzz.kills.kill import PHASES, Kill, Watch, Write, read_journal
 from tests.fuzz.kills.kinds import Kind
@@ -25,7 +25,7 @@ def train(arguments: list[str], place: Path, journal: Path, moment: Moment | Non
     (place / "tmp").mkdir(parents=True, exist_ok=True)
     os.chdir(place)
     tempfile.tempdir = str(place / "tmp")
-    trial.fit = _fit_here
+    experiment.fit = _fit_here
     watch = Watch(place, journal, moment if isinstance(moment, Kill) else None)
     sys.addaudithook(watch)
     if isinstance(moment, float):
@@ -37,7 +37,7 @@ def train(arguments: list[str], place: Path, journal: Path, moment: Moment | Non
 
 def _fit_here(command: list[str], folder: Path) -> str | None:
     """As studies and sweeps train, but in their own process, so that a kill in a training is theirs."""
-    status = main([*command, *trial._resumed(folder)])
+    status = main([*command, *experiment._resumed(folder)])
     return None if status == 0 else f"exit status {status}"
 
 
