@@ -25,12 +25,6 @@ hypothesis.settings.register_profile("untimed", deadline=None)  # the first exam
 hypothesis.settings.load_profile("untimed")
 
 TESTS = Path(__file__).parent
-sys.path.append(str(TESTS.parent))  # tests, whose functions other processes look for by name
-sys.path.append(str(TESTS))  # oracle.py, terminal.py, tiny.py, nested.py, ...
-sys.path.append(str(TESTS / "nonlocal_features"))  # naive_strings.py
-sys.path.append(str(TESTS / "encoders"))  # tiny_models.py
-sys.path.append(str(TESTS / "serving"))  # serving_models.py
-sys.path.append(str(TESTS / "text"))  # detokenised.py
 
 QUICKSTART = Path(__file__).parents[1] / "configs" / "quickstart.yaml"
 SMALL = [
@@ -54,15 +48,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Tests with a fixture of many cases are called for each of them."""
-    from each import call_with_each
-
-    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    return call_with_each(pyfuncitem.obj, arguments) or None
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +74,7 @@ def corpora() -> Path:
 @pytest.fixture(scope="session")
 def zygote():
     """A new interpreter that has imported the library, whose forks are new processes that start at once."""
-    from zygote import Zygote
+    from tests.zygote import Zygote
 
     with Zygote() as zygote:
         yield zygote

@@ -8,8 +8,6 @@ from itertools import pairwise
 import numpy as np
 import pytorch_lightning as pl
 import torch
-from naive_strings import MARKS, Sentence, strings
-from tiny import sentences
 
 from structperc.chain import KBest, kbest
 from structperc.criteria import MEMMLoss, Prior
@@ -24,6 +22,8 @@ from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.jackknife import JackKnife
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
+from tests.nonlocal_features.naive_strings import MARKS, Sentence, strings
+from tests.tiny import sentences
 
 QUIET = {"accelerator": "cpu", "enable_progress_bar": False}
 LIMIT = 5  # of quotes

@@ -9,9 +9,9 @@ import re
 import sys
 
 import pytest
-from tiny import without_names
 
 from structperc.text import tokenize
+from tests.tiny import without_names
 
 TEXT = "Anna waits\nfor Rome & <her>. Rome sleeps.\n\nAnna\n"
 COLUMNS = "-DOCSTART- O\n\nAnna x\nsleeps y\n\nRome x\n\n-DOCSTART- O\n\nAnna x\n"

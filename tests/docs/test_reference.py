@@ -7,10 +7,10 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
-from written import DOCS, anchors, resolved
 
 import structperc
 from structperc.criteria import CRFLoss
+from tests.docs.written import DOCS, anchors, resolved
 
 
 @pytest.fixture(scope="module")

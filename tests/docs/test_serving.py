@@ -5,11 +5,11 @@ import re
 import threading
 
 import pytest
-from serving_models import tagger
 from starlette.testclient import TestClient
-from written import PAGES, blocks
 
 from structperc.serving import Limits, application
+from tests.docs.written import PAGES, blocks
+from tests.serving.serving_models import tagger
 
 
 def test_it_answers(tmp_path, monkeypatch):

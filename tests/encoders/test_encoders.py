@@ -4,7 +4,6 @@ from itertools import accumulate, pairwise
 
 import pytest
 import torch
-from texts import WORDS, assert_alike, batch, corpus
 from torch import nn
 
 from structperc.data.corpus import Corpus
@@ -14,6 +13,7 @@ from structperc.encoders import BiLSTM, CharCNN, Window, WordEmbedding
 from structperc.encoders.base import variational_dropout
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from tests.encoders.texts import WORDS, assert_alike, batch, corpus
 
 INPUTS = [lambda: WordEmbedding(5, cutoff=1), lambda: CharCNN(width=4, characters=3)]
 ENCODERS = {

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from texts import WORDS
 
 from structperc.chain import KBest
 from structperc.criteria import CRFLoss
@@ -15,6 +14,7 @@ from structperc.features import FeatureExtractor
 from structperc.ragged import Ragged
 from structperc.scorers import Neural
 from structperc.taggers import Tagger
+from tests.encoders.texts import WORDS
 
 LISTS = Ragged.of_counts(torch.tensor([0, 2, 2, 1, 3]), torch.tensor([2, 0, 3]))
 

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from texts import WORDS, batch, corpus
 
 from structperc.encoders import CharCNN, WordEmbedding
 from structperc.encoders.token_embedders import StringVocabulary
 from structperc.encoders.word_vectors import read_vectors, write_vectors
 from structperc.errors import InputError
+from tests.encoders.texts import WORDS, batch, corpus
 
 FLAT = [word for words in WORDS for word in words]
 

@@ -9,10 +9,11 @@ from random import Random
 from typing import Any
 
 import torch
-from fuzz.attempt import Attempt
-from fuzz.bench import TAGGERS
-from fuzz.damage import CHANGES, damage
-from fuzz.trees import Spelled, changed, paths, put, spelled
+
+from tests.fuzz.attempt import Attempt
+from tests.fuzz.bench import TAGGERS
+from tests.fuzz.damage import CHANGES, damage
+from tests.fuzz.trees import Spelled, changed, paths, put, spelled
 
 
 class Call:

@@ -5,10 +5,10 @@ from collections import Counter
 from pathlib import Path
 
 import torch
-from labelled import Case
-from naive import entities
 
 from structperc.nonlocal_features import find_segments
+from tests.nonlocal_features.labelled import Case
+from tests.nonlocal_features.naive import entities
 
 PAGE = Path(__file__).parents[2] / "docs" / "nonlocal_features.md"
 

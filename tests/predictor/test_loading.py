@@ -11,7 +11,6 @@ from importlib import import_module
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny import Sentences, make_tagger, sentences
 
 import structperc
 from structperc import criteria
@@ -24,6 +23,7 @@ from structperc.nonlocal_features import MajorityPhrase
 from structperc.predictor import SparsePredictor
 from structperc.scorers import SparseLinear
 from structperc.taggers import BaseTagger, Tagger
+from tests.tiny import Sentences, make_tagger, sentences
 
 CHILD = """
 import sys

@@ -5,7 +5,6 @@ import json
 import threading
 
 import pytest
-from serving_models import TEXTS, conll_tokens_of, tagger
 from starlette.testclient import TestClient
 
 from structperc.criteria import CRFLoss, PerceptronLoss
@@ -14,6 +13,7 @@ from structperc.serving import Limits, application
 from structperc.serving import jobs as module
 from structperc.serving.jobs import PIECE, SentencesJob, TextJob, label_in_pieces
 from structperc.text import line_sentences, tokenize
+from tests.serving.serving_models import TEXTS, conll_tokens_of, tagger
 
 
 def label_jobs(tagger, jobs, *limits):

@@ -5,7 +5,6 @@ from functools import partial
 
 import pytest
 import torch
-from tiny import fit
 
 import structperc
 from structperc.analysis import explain
@@ -19,6 +18,7 @@ from structperc.optim import Perceptron as Additive
 from structperc.predictor import SparsePredictor
 from structperc.scorers import SparseLinear
 from structperc.taggers import Tagger
+from tests.tiny import fit
 
 NODE = ["bias", {"of": ["w", "s2", "ic"], "at": [-1, 0, 1]}, "w[-1]|w[0]"]
 EDGE = ["bias", "ic[0]"]

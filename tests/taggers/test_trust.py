@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny import Sentences, make_tagger, sentences
 
 from structperc.chain import KBest
 from structperc.cli.main import main
@@ -21,6 +20,7 @@ from structperc.features import Clusters, FeatureExtractor, Gazetteer
 from structperc.scorers import Neural
 from structperc.taggers.base import BaseTagger
 from structperc.taggers.tagger import Tagger
+from tests.tiny import Sentences, make_tagger, sentences
 
 OWN = """
 import pathlib

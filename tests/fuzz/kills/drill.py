@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
-from ends import differences, left
-from kill import PHASES, Kill, Watch, Write, read_journal
-from kinds import Kind
-from zygote import Ended, Zygote
-
 from structperc.cli.main import main
 from structperc.experiments import experiment
+from tests.fuzz.kills.ends import differences, left
+from tests.fuzz.kills.kill import PHASES, Kill, Watch, Write, read_journal
+from tests.fuzz.kills.kinds import Kind
+from tests.zygote import Ended, Zygote
 
 Moment = Kill | float | None  # at a write, after so many seconds of processor time, or when all is done
 KILLED = -signal.SIGKILL, -signal.SIGPROF

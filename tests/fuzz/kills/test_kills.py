@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-from drill import Drill, kills
-from kill import Kill, Write
-from kinds import series, trainings
-from tiny_models import save_bert
 
 from structperc.experiments import experiment
+from tests.encoders.tiny_models import save_bert
+from tests.fuzz.kills.drill import Drill, kills
+from tests.fuzz.kills.kill import Kill, Write
+from tests.fuzz.kills.kinds import series, trainings
 
 TAGGERS = list(trainings(Path()))
 QUICK = ["perceptron", "BiLSTM"]
