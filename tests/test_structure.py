@@ -20,7 +20,6 @@ PACKAGES = (
     (
         "structures",
         "errors",
-        "class_paths",
         "lazy_imports",
         "signals",
         "log_levels",
@@ -36,7 +35,7 @@ PACKAGES = (
     ("text",),
     ("data",),
     ("features",),
-    ("light",),
+    ("predictor",),
     ("encoders",),
     ("scorers",),
     ("chain",),

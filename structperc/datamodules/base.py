@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import pytorch_lightning as pl
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from structperc.class_paths import class_path_of
+from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_types, checked_corpus, rename_types
@@ -19,7 +19,7 @@ from structperc.data.scheme_detection import NO_SEGMENT
 from structperc.data.splits import missing_types, split_holdout
 from structperc.data.tag_schemes import Scheme, check_notation
 from structperc.data.text_files import expand_path
-from structperc.datamodules.cache import CorpusCache, CorpusStore, InMemoryStore, file_digest
+from structperc.datamodules.cache import CorpusCache, CorpusStore, file_digest
 from structperc.datamodules.distributed import share
 from structperc.datamodules.encoded import EncodedCorpus, FlatSequences, PrecomputedBatches
 from structperc.datamodules.sampler import LengthBatchSampler, ResumableLoader, ResumableSampler, sequential_batch_size
@@ -125,7 +125,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         self.holdout, self.holdout_seed = holdout, holdout_seed
         self.types = types or {}
         self.workers = Workers(cache_workers, "set data.cache_workers: 1")
-        self.store: CorpusStore = InMemoryStore() if cache is None else CorpusCache(cache, self.workers)
+        self.store = CorpusStore() if cache is None else CorpusCache(cache, self.workers)
         self.in_files: SplitFiles | None = None  # set by sources that read a file for each split
         self._corpora: dict[str, Corpus | None] = {}
         self._encoded: dict[str, EncodedCorpus] = {}

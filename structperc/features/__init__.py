@@ -11,7 +11,7 @@ together in known_features, and gives id_lists, out of which encoded cuts mini-b
 
 from typing import TYPE_CHECKING
 
-from structperc.features.bag import bag_string
+from structperc.features.bag import format_weighted_features
 from structperc.features.clusters import Clusters
 from structperc.features.documents import (
     CaseElsewhere,
@@ -23,7 +23,7 @@ from structperc.features.documents import (
     SuperentityMajority,
     TokenMajority,
 )
-from structperc.features.extract import FeatureExtractor
+from structperc.features.extractor import FeatureExtractor
 from structperc.features.gazetteers import Gazetteer
 from structperc.features.templates import parse_templates, shipped_sets
 from structperc.lazy_imports import lazy_imports
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "parse_templates",
     "shipped_sets",
-    "bag_string",
+    "format_weighted_features",
     "Gazetteer",
     "Clusters",
     "DocumentAttribute",

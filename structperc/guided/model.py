@@ -24,7 +24,7 @@ from structperc.guided.arrays import (
 )
 from structperc.guided.rules import Aggressive, GuidedOptimizer, LearningCounts, UpdateRule
 from structperc.guided.templates import OFFSETS, parse_context
-from structperc.nonlocal_features.hashes import combined
+from structperc.nonlocal_features.strings import combined
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
 
