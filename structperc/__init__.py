@@ -7,7 +7,7 @@ ops                 dynamic programs as compiled operators, for each device
 text                running text -> tokens with character offsets
 data                files, hub data sets, the embedded corpus -> sequences with labels of a tag scheme
 features            tokens -> feature ids
-light               saved taggers of sparse features that label without PyTorch
+predictor           saved taggers of sparse features that label without PyTorch
 encoders            tokens -> vectors
 scorers             ids or vectors -> Lattice
 chain               Lattice -> best paths, k best, marginals: exact dynamic programs

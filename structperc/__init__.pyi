@@ -8,7 +8,6 @@ from . import experiments as experiments
 from . import features as features
 from . import guided as guided
 from . import kernels as kernels
-from . import light as light
 from . import loading as loading
 from . import metrics as metrics
 from . import nn as nn
@@ -16,6 +15,7 @@ from . import nonlocal_features as nonlocal_features
 from . import online as online
 from . import ops as ops
 from . import optim as optim
+from . import predictor as predictor
 from . import ragged as ragged
 from . import reports as reports
 from . import reranking as reranking

@@ -34,7 +34,7 @@ PACKAGES = (
     ("text",),
     ("data",),
     ("features",),
-    ("light",),
+    ("predictor",),
     ("encoders",),
     ("scorers",),
     ("chain",),

@@ -1,4 +1,4 @@
-from .bag import bag_string as bag_string
+from .bag import format_weighted_features as format_weighted_features
 from .clusters import Clusters as Clusters
 from .documents import CaseElsewhere as CaseElsewhere
 from .documents import DocumentAttribute as DocumentAttribute
@@ -9,7 +9,7 @@ from .documents import OtherMentions as OtherMentions
 from .documents import SuperentityMajority as SuperentityMajority
 from .documents import TokenMajority as TokenMajority
 from .encoded import EncodedFeatures as EncodedFeatures
-from .extract import FeatureExtractor as FeatureExtractor
+from .extractor import FeatureExtractor as FeatureExtractor
 from .gazetteers import Gazetteer as Gazetteer
 from .templates import parse_templates as parse_templates
 from .templates import shipped_sets as shipped_sets

@@ -4,10 +4,10 @@ import ast
 import re
 
 import pytest
-from written import FILES, NAMES, PAGES, QUICKSTART, ROOT, anchors, blocks, resolved
 
 import structperc
 from structperc.experiments.dry_run import dry_run
+from tests.docs.written import FILES, NAMES, PAGES, QUICKSTART, ROOT, anchors, blocks, resolved
 
 # Code of extending, migration, tagging, hub, export_and_devices and README runs in tests of its own.
 RUN = (

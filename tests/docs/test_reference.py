@@ -7,10 +7,10 @@ from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 
 import pytest
-from written import DOCS, anchors, resolved
 
 import structperc
 from structperc.criteria import CRFLoss
+from tests.docs.written import DOCS, anchors, resolved
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_the_reference_has_docstrings_methods_and_links(reference):
     assert CRFLoss.__doc__ in stubs["criteria.CRFLoss"]
     assert "unary: Tensor  # (B, T, L)" in stubs["structures.Lattice"]
     tagger = "".join(
-        text for name, text in stubs.items() if name.startswith(("light.", "taggers.")) and "Guided" not in name
+        text for name, text in stubs.items() if name.startswith(("predictor.", "taggers.")) and "Guided" not in name
     )
     for method in ("tag", "kbest", "marginals", "save", "load", "decode"):  # some are of classes without an entry
         assert re.search(rf"^    def {method}\(", tagger, re.MULTILINE), method
