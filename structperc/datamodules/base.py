@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import pytorch_lightning as pl
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from structperc.class_paths import class_path_of
+from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_types, checked_corpus, rename_types

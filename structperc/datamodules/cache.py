@@ -18,7 +18,7 @@ import numpy as np
 import xxhash
 from filelock import FileLock, Timeout
 
-from structperc.class_paths import class_path_of
+from structperc.constructors import class_path_of
 from structperc.data.arrays import ArrayFolder, ArrayWriter
 from structperc.data.corpus import Column, Corpus, Factorized
 from structperc.data.labels import LabelSet

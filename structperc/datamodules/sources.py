@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from structperc.data.annotations import Misaligned, OffsetUnit, Overlaps, TextOptions
@@ -137,22 +138,15 @@ class Hub(SequenceDataModule):
         self.hub, self.columns, self.splits = hub, columns, splits
         self.revision, self.config, self.label_names = revision, config, label_names
 
-    def read(self, split: str) -> "tuple[str, Dataset] | None":
-        """Return a name and the rows of the split, fetched from the hub, or None if the data set has no such split."""
-        from structperc.data.hub import read_hub  # needs `datasets`
+    def read(self, split: str) -> tuple[str, Corpus] | None:
+        """Return a name and the split, fetched from the hub, or None if the data set has no such split."""
+        from structperc.data.hub import hub_corpus  # needs `datasets`
 
         if split not in self.splits:
             return None
         name = self.splits[split]
-        rows = read_hub(
-            self.hub,
-            self.columns,
-            split=name,
-            revision=self.revision,
-            config=self.config,
-            label_names=self.label_names,
-        )
-        return f"{self.hub} ({name})", rows
+        corpus = hub_corpus(self.hub, self.columns, name, self.revision, self.config, self.label_names, self.unit)
+        return f"{self.hub} ({name})", replace(corpus, name=f"{self.hub} ({name})")
 
 
 class Synthetic(SequenceDataModule):

@@ -54,14 +54,21 @@ class KernelCache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the cached code for these types; None if this process has to compile it."""
-        found = super().load_overload(sig, target_context)
+        found = self._load(sig, target_context)
         if found is None:
             with suppress(Timeout, OSError, NotImplementedError):  # files in the folder cannot be locked
                 self._lock.acquire(timeout=LOCK_TIMEOUT)
-            found = super().load_overload(sig, target_context)
+            found = self._load(sig, target_context)
             if found is not None:
                 self._lock.release(force=True)
         return found
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except (ImportError, AttributeError):  # the index names types of a module that was moved
+            self.flush()
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save compiled code."""

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from structperc.builder import Builder
 from structperc.chain import KBest
-from structperc.class_paths import OPTIONS
+from structperc.constructors import OPTIONS
 from structperc.criteria import CorpusCriterion, Criterion, Decision, PairwiseLoss, UpdateRule
 from structperc.encoders import Encoder, TokenEmbedder
 from structperc.errors import InputError
@@ -32,7 +32,7 @@ Check = Callable[..., str | None]  # (part, *arguments, returned) -> why the ret
 
 def check_options(model: nn.Module, features: FeatureExtractor) -> None:
     """Raise InputError for a user's parts that could not be built again from their options."""
-    build = Builder.like(model, *features.foreign)
+    build = Builder.like(model, *features.user_objects)
     for part in own_modules(model):
         _check_rebuilt(part, lambda one: without_learned(describe(one)), build)
     for attribute in features.documents.values():

@@ -16,7 +16,7 @@ import yaml
 from huggingface_hub import CommitOperationAdd, EvalResult, HfApi, ModelCard, ModelCardData, snapshot_download
 from huggingface_hub.utils import HFValidationError, validate_repo_id
 
-from structperc.class_paths import CLASS
+from structperc.constructors import CLASS
 from structperc.errors import InputError
 from structperc.taggers.model_format import (
     CONFIG,

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from structperc.builder import Builder
 from structperc.constructors import parameters_of
-from structperc.data.yaml_file import load_yaml
+from structperc.data.yaml_file import parse_yaml
 from structperc.optim import GPD, LBFGS, Perceptron, Phases, QuickProp
 from structperc.taggers.checkpoints import use_evaluation_weights
 
@@ -213,7 +213,7 @@ holder:
 
 def test_one_setting_of_a_configuration():
     builder = Builder(None)
-    values = builder.fields(load_yaml(YAML)["holder"], parameters_of(Holder), "Holder", "holder")
+    values = builder.fields(parse_yaml(YAML, "holder.yaml")["holder"], parameters_of(Holder), "Holder", "holder")
     make = builder.build(values["optimizer"], parameters_of(Holder)["optimizer"].hint, "holder.optimizer")
     p, q = parameter(), parameter()
     made, expected = make([p]), Phases([q], FIRST, 2, THEN)
