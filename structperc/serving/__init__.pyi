@@ -1,0 +1,2 @@
+from .app import application as application
+from .requests import Limits as Limits
