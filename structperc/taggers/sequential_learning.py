@@ -71,7 +71,7 @@ def sequence_learner(
 
 
 def _still_says(part: object, name: str, *others: str) -> bool:
-    """Whether a method speaks for the others: no class derived from the one that gives it has given them anew."""
+    """Whether a method still describes the others: no derived class has overridden them without it."""
     classes = type(part).__mro__
     given = {one: next(i for i, cls in enumerate(classes) if one in vars(cls)) for one in (name, *others)}
     return all(given[one] >= given[name] for one in others)
