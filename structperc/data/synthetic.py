@@ -261,10 +261,10 @@ class _Generator:
             else:
                 word, _, pos = piece.rpartition("/")
                 tokens.append((word, pos, "O", "O"))
-        words, tags, labels, evidence = map(list, zip(*tokens, strict=True))
-        kinds = [_CHUNKS.get(tag) for tag in tags]  # neighbours of one kind are one chunk, a determiner opens a new one
-        chunks = [
+        columns = dict(zip(("word", "pos", "label", "evidence"), map(list, zip(*tokens, strict=True)), strict=True))
+        kinds = [_CHUNKS.get(tag) for tag in columns["pos"]]
+        columns["chunk"] = [  # neighbours of one kind are one chunk, a determiner opens a new one
             "O" if kind is None else f"{'B' if kind != before or tag == 'DT' else 'I'}-{kind}"
-            for tag, kind, before in zip(tags, kinds, [None, *kinds], strict=False)
+            for tag, kind, before in zip(columns["pos"], kinds, [None, *kinds], strict=False)
         ]
-        return {"word": words, "pos": tags, "label": labels, "evidence": evidence, "chunk": chunks}
+        return columns
