@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structperc.optim.perceptron import AveragedOptimizer
+from structperc.optim.perceptron import AveragedOptimizer, StepSizeRule, constant_size
 
 
 class Updates(AveragedOptimizer):
@@ -24,8 +24,9 @@ class Updates(AveragedOptimizer):
     def __init__(self, params: Iterable[Any], average: bool = True) -> None:
         super().__init__(params, {}, average)
 
-    def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float:
-        return 1.0
+    def step_size_rule(self, group: dict[str, Any]) -> StepSizeRule:
+        """Return a step size of 1."""
+        return StepSizeRule(constant_size, (1.0,))
 
     def sums(self, p: Tensor) -> Tensor:
         """Return what is added up for the average of a parameter, float64; without rows where no average is kept."""

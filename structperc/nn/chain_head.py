@@ -19,7 +19,7 @@ from structperc.chain import (
     viterbi,
 )
 from structperc.chain.lattices import full_precision as upcast
-from structperc.criteria import CRFLoss, Criterion, compared, empty_candidates, full_precision
+from structperc.criteria import CRFLoss, Criterion, empty_candidates, score_candidates, without_autocast
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError, InvalidScore
 from structperc.nn.inputs import (
@@ -174,10 +174,10 @@ class ChainHead(nn.Module):
         if self.criterion.unit == "sentence":
             parts, where = sentences(lattice, batch.first)
             inside = gold.flatten()[where].where(real_tokens(parts.lengths, where.shape[1]), 0)
-            scored = compared(parts, inside, self._searched_for(parts, inside))
+            scored = score_candidates(parts, inside, self._searched_for(parts, inside))
         else:
             scored = self._scored(batch, lattice, gold)
-        with full_precision(gold.device):
+        with without_autocast(gold.device):
             losses = self.criterion(scored)
         if self.criterion.unit == "sentence":
             return losses.new_zeros(len(gold)).index_add(0, where[:, 0] // gold.shape[1], losses)
@@ -186,7 +186,7 @@ class ChainHead(nn.Module):
     def _scored(self, batch: Batch, lattice: Lattice, gold: Tensor) -> Scored:
         """Gold and candidates, gold as one more of them, with their non-local scores."""
         candidates = self._searched_for(lattice, gold)
-        scored = compared(lattice, gold, candidates)._replace(starts=batch.first)
+        scored = score_candidates(lattice, gold, candidates)._replace(starts=batch.first)
         if not self.nonlocal_features:
             return scored
         labels = torch.cat([gold[:, None], candidates.labels], 1)

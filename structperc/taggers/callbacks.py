@@ -24,7 +24,7 @@ from structperc.criteria import CorpusCriterion, Criterion, Prior
 from structperc.datamodules.distributed import all_gather_objects, share
 from structperc.datamodules.sampler import batches_seen
 from structperc.errors import InputError
-from structperc.optim import LBFGS, OWLQN, Phases, TrainingProtocol, WarmupDecay, interval, learner
+from structperc.optim import LBFGS, OWLQN, Phases, TrainingProtocol, WarmupDecay, interval, training_protocol
 
 
 class EvaluationWeights(pl.Callback):
@@ -39,7 +39,7 @@ class EvaluationWeights(pl.Callback):
         self._raw: list[dict[Tensor, Tensor]] = []
 
     def _swap_in(self, trainer: pl.Trainer) -> None:
-        self._raw = [learner(optimizer).use_evaluation_weights() for optimizer in trainer.optimizers]
+        self._raw = [training_protocol(optimizer).use_evaluation_weights() for optimizer in trainer.optimizers]
 
     def _swap_out(self) -> None:
         for raw in self._raw:
@@ -208,7 +208,7 @@ def scheduled(make: Callable[[Optimizer], LRScheduler], optimizer: Optimizer, tr
 
 def check_optimizer(optimizer: Optimizer) -> None:
     """Raise InputError for an optimizer that finds the lengths of its steps itself."""
-    own = learner(optimizer).full_batch or isinstance(optimizer, Phases)
+    own = training_protocol(optimizer).full_batch or isinstance(optimizer, Phases)
     if own or any("lr" not in group for group in optimizer.param_groups):
         raise InputError(
             f"{SCHEDULER_OPTION}: {type(optimizer).__name__} finds the lengths of its steps itself; leave it out"

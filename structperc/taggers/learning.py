@@ -21,13 +21,13 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from structperc.criteria import CorpusCriterion, Prior, full_precision
+from structperc.criteria import CorpusCriterion, Prior, without_autocast
 from structperc.criteria.base import best
 from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.distributed import all_reduce_gradients, all_reduce_sum, share
 from structperc.errors import InputError
 from structperc.online import SequenceLearner
-from structperc.optim import Diverged, TrainingProtocol, check_finite, learner
+from structperc.optim import Diverged, TrainingProtocol, check_finite, training_protocol
 from structperc.structures import Batch, Candidates, Scored
 from structperc.taggers.callbacks import check_steps, scheduled
 from structperc.taggers.lattice_tagger import LatticeTagger
@@ -171,7 +171,7 @@ class LossTagger(LatticeTagger):
         if self.online is not None:
             return self._learn(self.online, batch, batch_idx)
         score_batch = self.score_batch(batch, self.searched(batch_idx))
-        with full_precision(self.device):  # the scorer alone may run in half precision
+        with without_autocast(self.device):  # the scorer alone may run in half precision
             losses, acts = self.criterion.losses_and_updates(score_batch)
         self.count(batch, score_batch, acts)
         return self.add(losses, batch, batch_idx)
@@ -367,7 +367,7 @@ class LossTagger(LatticeTagger):
     def _learner(self) -> TrainingProtocol:
         """The optimizer, as training asks it; one that says nothing outside of a trainer."""
         made = [] if self._trainer is None else self.trainer.optimizers
-        return learner(made[0]) if made else TrainingProtocol()
+        return training_protocol(made[0]) if made else TrainingProtocol()
 
     @torch.no_grad()
     def _totals(self) -> Tensor:

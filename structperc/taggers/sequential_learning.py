@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from structperc.chain import Constraints
-from structperc.criteria import Criterion, Decision, LocalAndNonlocal, PairwiseLoss
+from structperc.criteria import CandidateLoss, Criterion, Decision, PairwiseLoss
 from structperc.criteria.base import best, losses
 from structperc.datamodules.distributed import AllGatherLists, share
 from structperc.datamodules.encoded import split_evenly, split_sequences
@@ -48,7 +48,7 @@ class CandidateLearner(SequenceLearner):
     def __init__(
         self,
         compare: Callable[[Batch], tuple[Scored, Scored]],
-        criterion: Criterion,
+        criterion: CandidateLoss,
         scorer: SparseLinear,
         further: Sequence[Tensor],
         optimizer: AveragedOptimizer,
@@ -65,7 +65,6 @@ class CandidateLearner(SequenceLearner):
         scored, without_cost = self.compare(batch)
         scored = self.criterion.add_cost(scored)
         decision = self.criterion.decide(scored)
-        assert decision is not None
         wrong, updates = self._wrong(without_cost), int(decision.updates)
         loss = self._move(batch, scored, decision) if updates else torch.zeros(1, dtype=torch.float64)
         if self.local is None:
@@ -109,43 +108,26 @@ def online_learner(
     further: Sequence[Tensor],
     compare: Callable[[Batch], tuple[Scored, Scored]],
 ) -> SequenceLearner | None:
-    """Return what learns the sequences of a batch one after the other, or None where they are learned by gradients.
+    """Return a learner of the sequences of a batch one after the other; None where gradients are needed.
 
-    It takes a scorer of sparse features alone, on a CPU, an optimizer of all weights that has a pace, and a criterion
-    that has a rule or, where there are `further` weights of non-local features, decides between gold and one of the
+    It needs a sparse scorer on a CPU, a sequential optimizer of all weights in one group, and a criterion that compares
+    gold with one candidate: by local scores, or where there are `further` weights of non-local features, among the
     candidates that `compare` finds and scores.
     """
-    paced = isinstance(optimizer, AveragedOptimizer) and optimizer.step_size_rule() is not None
-    learned = {p for group in optimizer.param_groups for p in group["params"] if p.requires_grad}
-    if not paced or type(scorer) is not SparseLinear or learned != {*scorer.parameters(), *further}:
+    if not isinstance(optimizer, AveragedOptimizer) or not optimizer.sequential or len(optimizer.param_groups) > 1:
+        return None
+    learned = {p for p in optimizer.param_groups[0]["params"] if p.requires_grad}
+    if type(scorer) is not SparseLinear or learned != {*scorer.parameters(), *further}:
         return None
     if scorer.node.device.type != "cpu" or scorer.node.dtype not in COMPILED:
         return None
-    assert isinstance(optimizer, AveragedOptimizer)
-    if not _still_says(optimizer, "step_size_rule", "_step_size", "step"):
-        return None
-    by_candidates = isinstance(criterion, LocalAndNonlocal | PairwiseLoss)
-    if by_candidates and not _still_says(criterion, "decide", "losses_and_updates", "add_cost"):
-        return None
-    if isinstance(criterion, LocalAndNonlocal):
+    if isinstance(criterion, PairwiseLoss) and not further:
+        return OnlineLearner(scorer, constraints, criterion.rule(), optimizer)
+    if isinstance(criterion, CandidateLoss):
         rule = criterion.local_rule()
         local = rule and OnlineLearner(scorer, constraints, rule, optimizer)
         return CandidateLearner(compare, criterion, scorer, further, optimizer, local)
-    if further:
-        decides = isinstance(criterion, PairwiseLoss)
-        return CandidateLearner(compare, criterion, scorer, further, optimizer) if decides else None
-    rule = criterion.rule()
-    others = ("losses_and_updates", "augment", "transform_lattice", "decide", "add_cost", "rival", "should_update")
-    if rule is None or not _still_says(criterion, "rule", *(one for one in others if hasattr(criterion, one))):
-        return None
-    return OnlineLearner(scorer, constraints, rule, optimizer)
-
-
-def _still_says(part: object, name: str, *others: str) -> bool:
-    """Whether a method speaks for the others: no class derived from the one that gives it has given them anew."""
-    classes = type(part).__mro__
-    given = {one: next(i for i, cls in enumerate(classes) if one in vars(cls)) for one in (name, *others)}
-    return all(given[one] >= given[name] for one in others)
+    return None
 
 
 OFTEN = 4  # mixtures for each process in the first epoch

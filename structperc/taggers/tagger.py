@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from structperc.builder import Builder
 from structperc.chain import KBest, sentences
-from structperc.criteria import Criterion, Prior, compared, empty_candidates, slice_candidates
+from structperc.criteria import Criterion, Prior, empty_candidates, score_candidates, slice_candidates
 from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.distributed import share
 from structperc.encoders import TextModule
@@ -157,7 +157,7 @@ class Tagger(LossTagger):
 
     def _scored(self, batch: Batch, lattice: Lattice, gold: Tensor, candidates: Candidates) -> Scored:
         if self.criterion.unit == "sentence":
-            return compared(lattice, gold, candidates)
+            return score_candidates(lattice, gold, candidates)
         return self.score(batch, lattice, candidates)
 
     def _searched_for(self, lattice: Lattice) -> Candidates:
@@ -178,7 +178,7 @@ class Tagger(LossTagger):
         Gold is scored as one more candidate.
         """
         assert batch.gold is not None
-        score_batch = compared(lattice, batch.gold, candidates)._replace(starts=batch.first)
+        score_batch = score_candidates(lattice, batch.gold, candidates)._replace(starts=batch.first)
         if not self.nonlocal_features:
             return score_batch
         labels = torch.cat([batch.gold[:, None], candidates.labels], 1)

@@ -15,7 +15,7 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import ModelCheckpoint
 
 from structperc.data.output import atomic_file, write_errors
-from structperc.optim import Diverged, learner
+from structperc.optim import Diverged, training_protocol
 from structperc.taggers.base import BaseTagger
 from structperc.taggers.checkpoints import load_weights
 
@@ -111,7 +111,7 @@ class SaveOnDivergence(pl.Callback):
 def serve(trainer: pl.Trainer) -> None:
     """Leave in the model what its optimizers serve: averages, or the weights of the lowest objective."""
     for optimizer in trainer.optimizers:
-        learner(optimizer).use_evaluation_weights()
+        training_protocol(optimizer).use_evaluation_weights()
 
 
 def serve_best(trainer: pl.Trainer, model: BaseTagger, checkpoints: ModelCheckpoint) -> int | None:

@@ -17,8 +17,7 @@ from tiny import EDGE, NODE, Sentences, fit, sentences
 from torch import Tensor
 
 from structperc.chain import KBest
-from structperc.criteria import CRFLoss, Criterion, HingeLoss, MarginLoss, MCELoss, PerceptronLoss, Prior
-from structperc.criteria.misclassification import SoftMax
+from structperc.criteria import CRFLoss, Criterion, HingeLoss, MarginLoss, MCELoss, PerceptronLoss, Prior, SoftMax
 from structperc.encoders import BiLSTM, CharCNN, WordEmbedding
 from structperc.features import FeatureExtractor
 from structperc.optim import GPD, PassiveAggressive
