@@ -90,7 +90,7 @@ def test_checkpoints_hold_what_is_mixed(mixtures, monkeypatch, tmp_path):
         if not self.mixed:
             mix(self)
             self.optimizer.param_groups[0]["steps"] += 1000
-            for p in self.optimizer.moved:
+            for p in self.optimizer.moved_marks:
                 p.data += 1.0
 
     monkeypatch.setattr(ParameterAveragingLearner, "mix", ahead)
