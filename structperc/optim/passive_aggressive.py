@@ -44,7 +44,7 @@ class PassiveAggressive(AveragedOptimizer):
         """Return tau of the variant."""
         variant, C = group["variant"], float(group["C"])
         numbers = 1 / (2 * C) if variant == "PA-II" else 0.0, C if variant == "PA-I" else math.inf
-        return StepSizeRule(tau, numbers, needs_loss=True)
+        return StepSizeRule(tau, numbers, needs_loss=True, needs_norm=True)
 
 
 def tau(loss: Any, norm: Any, slack: Any, most: Any) -> Any:

@@ -16,12 +16,13 @@ class StepSizeRule(NamedTuple):
     """The factor of a change, size(loss, squared norm of the change, *numbers), for tensors and compiled loops alike.
 
     Write `size` with operators that floats and tensors have and with `where`, without `if` and `min`: numba compiles
-    it. Where `needs_loss` is False, loss and norm may be 0.
+    it. A loss or norm that is not needed may be 0.
     """
 
     size: Callable[..., Any]
     numbers: tuple[float, ...] = ()
     needs_loss: bool = False
+    needs_norm: bool = False
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
@@ -74,7 +75,8 @@ class AveragedOptimizer(BaseOptimizer):
             with torch.enable_grad():
                 loss = closure()
         rules = [self.step_size_rule(group) for group in self.param_groups]
-        value, norm = self._loss_and_norm(loss) if any(rule.needs_loss for rule in rules) else (0.0, 0.0)
+        value = self._value(loss) if any(rule.needs_loss for rule in rules) else 0.0
+        norm = self._squared_norm() if any(rule.needs_norm for rule in rules) else 0.0
         for group, rule in zip(self.param_groups, rules, strict=True):
             size = rule.size(value, norm, *rule.numbers)
             for p in group["params"]:
@@ -99,14 +101,16 @@ class AveragedOptimizer(BaseOptimizer):
         self.param_groups[0]["steps"] += steps
         self._opt_called = True  # torch's schedules warn unless a step was made, and have no public way to tell them
 
-    def _loss_and_norm(self, loss: Any) -> tuple[Any, Any]:
+    def _value(self, loss: Any) -> float | Tensor:
         if loss is None:
             raise RuntimeError(
                 f"{type(self).__name__} needs the loss: call step(closure) with a closure that returns it"
             )
-        norm = squared_norm(p.grad for group in self.param_groups for p in group["params"] if p.grad is not None)
-        value = torch.as_tensor(loss, dtype=torch.float64).detach()
-        return (float(value), float(norm)) if {value.device.type, norm.device.type} == {"cpu"} else (value, norm)
+        return _on_host(torch.as_tensor(loss, dtype=torch.float64).detach())
+
+    def _squared_norm(self) -> float | Tensor:
+        gradients = (p.grad for group in self.param_groups for p in group["params"] if p.grad is not None)
+        return _on_host(squared_norm(gradients))
 
     def _evaluation_weights(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
         kept = "sums" in self.state[p] and group["steps"]
@@ -182,6 +186,11 @@ def lazy_average(weights: Tensor, sums: Tensor, steps: int) -> Tensor:
     for part, last, own in zip(*(x.flatten().split(2**17) for x in (average, weights, sums)), strict=True):
         part.copy_(last.double() - own / steps)  # parts fit the cache
     return average
+
+
+def _on_host(value: Tensor) -> float | Tensor:
+    """Return a number (), as a float unless it is on a GPU, which would have to be waited for."""
+    return float(value) if value.device.type == "cpu" else value
 
 
 def flat_indices(grad: Tensor) -> Tensor:

@@ -148,7 +148,7 @@ def test_losses_of_sentences_of_documents_are_those_of_sentences(both):
     for criterion in (MarginLoss(4.0, unit="sentence"), HingeLoss(1.0, unit="sentence")):
         tagger.criterion = criterion
         tagger.scoring = tagger.make_scoring()
-        mine, other = (criterion(tagger.scored(rows[range(len(rows))])) for rows in (documents, alone))
+        mine, other = (criterion(tagger.score_batch(rows[range(len(rows))])) for rows in (documents, alone))
         torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-4)
     labelled = [tagger.label(rows.corpus) for rows in (documents, alone)]
     assert [label for one in labelled[0] for label in one] == [label for one in labelled[1] for label in one]
@@ -277,7 +277,7 @@ class Slower(Additive):
     """A user's optimizer, with steps that shrink as the change grows."""
 
     def step_size_rule(self, group):
-        return StepSizeRule(_slower, (0.5,), needs_loss=True)
+        return StepSizeRule(_slower, (0.5,), needs_norm=True)
 
 
 def _slower(loss, norm, most):
