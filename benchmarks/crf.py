@@ -78,7 +78,7 @@ class Ours:
             p.grad = torch.zeros_like(p) if p.grad is None else p.grad.zero_()
         total = 0.0
         for batch in self.batches:
-            loss = self.tagger.criterion(self.tagger.scored(batch)).sum()
+            loss = self.tagger.criterion(self.tagger.score_batch(batch)).sum()
             loss.backward()
             total += float(loss.detach())
         penalty = self.tagger.prior(self.tagger.parameters())  # type: ignore[misc]

@@ -12,7 +12,7 @@ import torch
 from structperc.ops import implementation
 
 SIZES = [(64, 50, 9), (32, 200, 9), (32, 50, 45), (1024, 50, 23)]  # (B, T, L)
-OPERATORS: dict[str, tuple[Any, ...]] = {"viterbi": (), "kbest": (20,), "expectations": (True,)}
+OPERATORS: dict[str, tuple[Any, ...]] = {"viterbi": (), "kbest": (20,), "forward_backward": (True,)}
 
 
 def run(smoke: bool) -> list[dict]:
@@ -29,7 +29,7 @@ def _row(name: str, more: tuple[Any, ...], size: tuple[int, int, int], repeats: 
     tables = torch.randn(B, T, L) * 3, torch.randn(1, 1, L, L), torch.full((B,), T)
     lattice = tuple(x.cuda() for x in tables)
     ours, reference = (
-        _milliseconds(implementation(device, name, name), (*lattice, *more), repeats) for device in ("cuda", "tensors")
+        _milliseconds(implementation(device, name), (*lattice, *more), repeats) for device in ("cuda", "reference")
     )
     return {
         "what": f"{name} on {torch.cuda.get_device_name()}, against tensor operations",

@@ -96,7 +96,7 @@ class Loop:
                 self.scores[len(self.seconds)] = 100 * evaluate(self.tagger, self.data, "dev").compute()["score"]
 
     def learn(self) -> float:
-        learner = self.tagger.learner(self.optimizer)
+        learner = self.tagger.sequence_learner(self.optimizer)
         assert learner is not None
         start = time.perf_counter()
         rows = self.data.encoded("train")
@@ -104,7 +104,7 @@ class Loop:
             rows.corpus.lengths, BATCH_SIZE, shuffle=True, seed=len(self.seconds), by_length=False
         )
         for batch in order:
-            learner.learn(rows[batch])
+            learner.learn(rows.flat(batch))
         return time.perf_counter() - start
 
 

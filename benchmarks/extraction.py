@@ -71,7 +71,7 @@ def _values(corpus: Corpus, extractor: FeatureExtractor) -> dict[str, list[str]]
         if function := surface_attribute(attribute):
             values[attribute] = [function(word) for word in words]
     for attribute, gazetteer in extractor.gazetteers.items():
-        tags = gazetteer.tag(*corpus.numbered("word"), corpus.sentences)
+        tags = gazetteer.tag(*corpus.factorize("word"), corpus.sentences)
         values[attribute] = [TAGS[tag] for tag in tags]
     return values
 

@@ -15,7 +15,7 @@ import torch
 from structperc.data import Conll, Synthetic
 from structperc.datamodules import EncodedCorpus, LengthBatchSampler, SequenceDataModule
 from structperc.features import FeatureExtractor
-from structperc.guided import ContextFeatures, GuidedModel, Updates
+from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Words
@@ -55,9 +55,9 @@ def _corpus(smoke: bool) -> list[dict]:
     labels = data.label_set()
     train, dev = (EncodedCorpus(data.corpus(split), features, labels) for split in ("train", "dev"))
     model = _model(features.n_node_features, len(labels))
-    model.learn(train[[0]], Updates(model.parameters()))  # compiled from here on
+    model.learn(train[[0]], GuidedOptimizer(model.parameters()))  # compiled from here on
     model.allocate(features.n_node_features, len(labels))
-    updates = Updates(model.parameters())
+    updates = GuidedOptimizer(model.parameters())
     learned = _seconds(_epoch, model, updates, train)
     with updates.evaluation_weights():
         tagged = min(_seconds(_tag, model, dev) for _ in range(REPEATS))
@@ -69,7 +69,7 @@ def _corpus(smoke: bool) -> list[dict]:
     ]
 
 
-def _epoch(model: GuidedModel, updates: Updates, rows: EncodedCorpus) -> None:
+def _epoch(model: GuidedModel, updates: GuidedOptimizer, rows: EncodedCorpus) -> None:
     for batch in LengthBatchSampler(rows.corpus.lengths, LEARNED, shuffle=True, by_length=False):
         model.learn(rows[batch], updates)
 

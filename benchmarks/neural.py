@@ -56,7 +56,7 @@ class Ours:
         self.optimizer = torch.optim.Adam(tagger.parameters())
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        return self.tagger.criterion(self.tagger.scored(batch)).sum()
+        return self.tagger.criterion(self.tagger.score_batch(batch)).sum()
 
 
 class Theirs:

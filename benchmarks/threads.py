@@ -6,12 +6,12 @@ from typing import Any
 import torch
 
 from benchmarks.timing import interleaved
-from structperc.ops import expectations, kbest, viterbi
+from structperc.ops import forward_backward, kbest, viterbi
 
 OPERATORS: dict[str, tuple[Any, ...]] = {
     "viterbi": (viterbi,),
     "kbest": (kbest, 20),
-    "expectations": (expectations, True),
+    "forward_backward": (forward_backward, True),
 }
 CALLS = 20  # in a row, as batches of a corpus come: a thread that was of use just now is awake
 SIZES = [(64, 50, 9), (64, 200, 9), (64, 50, 45)]  # (B, T, L)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from structperc.builder import CRITERION_FIELDS, Builder
-from structperc.class_paths import CLASS, LABELLING, LEARNED, OPTIONS
+from structperc.constructors import CLASS, LABELLING, LEARNED, OPTIONS
 from structperc.data.json_data import matches_type
 from structperc.data.labels import LabelSet
 from structperc.data.read_options import check_training_files
@@ -55,7 +55,7 @@ def load(path: str | Path, trusted: Iterable[str] = ()) -> Labeller:
     folder, modules = Path(path), tuple(trusted)
     with model_errors(folder):
         config = read_configuration(folder)
-        plain = config.sealed and _is_plain(config.entries)
+        plain = not config.changed and _is_plain(config.entries)
         light = (
             _light(config.entries, dequantize_tables(config.entries, read_arrays(folder)), modules) if plain else None
         )

@@ -37,6 +37,21 @@ class Batch(NamedTuple):
     inputs: tuple[Ragged, ...] = ()  # what encoders read, ids of words, characters, pieces; see `encoders`
 
 
+class FlatBatch(NamedTuple):
+    """The sequences of a mini-batch one after the other, without padding, for learning one sequence at a time."""
+
+    nodes: Ragged  # features of (token, label), a list for each of the n tokens
+    edges: Ragged | None
+    lengths: Tensor  # (B,) int64
+    gold: Tensor  # (n,) int64
+    sentences: Tensor  # (n,) int64, number of each token's sentence within its sequence
+    first: Tensor  # (n,) bool, first token of a sentence
+    last: Tensor  # (n,) bool, last token of a sentence
+    rows: Tensor  # (B,) int64, which sequence of the corpus each one is
+    words: Words  # (n,) each
+    inputs: tuple[Ragged, ...] = ()
+
+
 class Lattice(NamedTuple):
     """Scores of labels and label pairs. -inf marks what is impossible; NaN is not a score."""
 

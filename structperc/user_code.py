@@ -5,12 +5,9 @@ import os
 import re
 import sysconfig
 import traceback
-from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
-
-from structperc.errors import InputError
 
 PACKAGE = Path(__file__).parent
 INSTALLED = ("site-packages", "dist-packages")  # folders of packages
@@ -46,26 +43,6 @@ def function_location(function: Any) -> str:
         return f"{name} ({shown_path(str(inspect.getsourcefile(found)))}:{inspect.getsourcelines(found)[1]})"
     except (OSError, TypeError):
         return name
-
-
-def constructor_parameters(cls: type) -> list[str]:
-    """Return the names of a class's options: those of `__init__`, and of the base class's that it passes on as **."""
-    return list(_parameters(cls))
-
-
-def constructor_arguments(part: object) -> dict[str, Any]:
-    """Return the options that an object was made with, which it keeps under their names.
-
-    Raises InputError for one that it does not keep.
-    """
-    cls = type(part)
-    for name in constructor_parameters(cls):
-        if not hasattr(part, name):
-            raise InputError(
-                f"{class_location(cls)} does not keep its option {name}, from which a saved model is built again: "
-                f"write self.{name} = {name} in __init__"
-            )
-    return {name: getattr(part, name) for name in constructor_parameters(cls)}
 
 
 def error_location(error: BaseException) -> str | None:
@@ -105,26 +82,6 @@ def shown_path(file: str) -> str:
         return str(Path(file).relative_to(Path.cwd()))
     except (ValueError, OSError):
         return file
-
-
-@lru_cache(1000)
-def _parameters(cls: type) -> dict[str, inspect.Parameter]:
-    """The named parameters of the constructors of a class, those of `__init__` of base classes after its own."""
-    found: dict[str, inspect.Parameter] = {}
-    for given in _constructors(cls):
-        parameters = list(inspect.signature(given).parameters.values())[1:]
-        named = [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
-        found = {**found, **{one.name: one for one in named if one.name not in found}}
-        if not any(one.kind is one.VAR_KEYWORD for one in parameters):
-            break
-    return found
-
-
-def _constructors(cls: type) -> Iterator[Any]:
-    """The `__init__` of a class and of those that it is derived from, as far as they are of this library or own."""
-    for one in cls.__mro__:
-        if "__init__" in vars(one) and (one.__module__.partition(".")[0] == PACKAGE.name or is_user_class(one)):
-            yield vars(one)["__init__"]
 
 
 @lru_cache(1000)

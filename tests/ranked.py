@@ -13,7 +13,7 @@ from tiny import sentences
 
 from structperc.chain import KBest, kbest
 from structperc.criteria import MEMMLoss, Prior
-from structperc.data.rows import rows
+from structperc.data.corpus import Corpus
 from structperc.data.tag_schemes import spans
 from structperc.datamodules.base import SequenceDataModule
 from structperc.features import FeatureExtractor
@@ -57,7 +57,8 @@ class Text(SequenceDataModule):
         flat = [pair for sentence in made for pair in sentence]
         columns = {"word": [word for word, _ in flat], "label": [label for _, label in flat]}
         boundaries = np.cumsum([0, *map(len, made)])
-        return split, rows(columns, boundaries.tolist(), [i // 2 for i in range(len(made))])
+        documents = [i // 2 for i in range(len(made))]
+        return split, Corpus.from_columns(columns, boundaries.tolist(), documents).to_dataset()
 
 
 def make_first(criterion=None, k: int = 1, optimizer=LBFGS, **options) -> Tagger:

@@ -22,8 +22,6 @@ READS = {
     aten._unique2, aten.unique_consecutive, aten.bincount, aten._coalesce, aten.coalesce,
 }  # fmt: skip
 INDEXED = {aten.index, aten.index_put, aten.index_put_, aten._index_put_impl_}
-MODULES = {"best_before_and_after": "best", "push_back": "best", "sample": "sampling", "path_score": "paths",
-           "path_counts": "paths", "log_following": "following", "following_shares": "following"}  # fmt: skip
 AWAY = torch.device("meta")
 
 
@@ -67,7 +65,7 @@ class Host(TorchDispatchMode):
         if function.namespace == "structperc":
             name = function._schema.name.partition("::")[2]
             with self:
-                return implementation("tensors", MODULES.get(name, name), name)(*args)
+                return implementation("reference", name)(*args)
         inputs = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
         remote = any(isinstance(x, Remote) for x in inputs)
         device = kwargs.get("device")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from structperc.data.text_files import expand
+from structperc.data.text_files import expand_path
 from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
 from structperc.experiments.dry_run import dry_run
@@ -74,7 +74,7 @@ def test_is_accepted_and_built(path, monkeypatch, request):
     if isinstance(done.model, Tagger):
         assert done.model.search.k >= done.model.criterion.min_candidates
     for file in getattr(done.datamodule, "files", {}).values():
-        assert (expand(done.datamodule.path) / file).is_file()
+        assert (expand_path(done.datamodule.path) / file).is_file()
 
 
 @pytest.fixture(scope="module")

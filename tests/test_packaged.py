@@ -127,7 +127,7 @@ def test_a_wheel_has_all_that_is_needed(tmp_path):
     assert {f"structperc/configs/{path.relative_to(ROOT / 'configs').as_posix()}" for path in CONFIGS} <= names
     sets = (ROOT / "structperc" / "features" / "sets").glob("*.yaml")
     assert {f"structperc/features/sets/{path.name}" for path in sets} <= names
-    assert "structperc/py.typed" in names
+    assert {"structperc/py.typed", "structperc/reports/templates/page.html"} <= names
     assert not [name for name in names if name.startswith(("configs/", "tests/"))]
     look = "from structperc.packaged_configs import *; print(packaged('pkg:best/entities'), len(packaged_names()))"
     done = subprocess.run([sys.executable, "-c", look], cwd=out, capture_output=True, text=True, check=True)

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from structperc.criteria import MCEFLoss, Segmentwise, Sigmoid
-from structperc.data.labels import LabelSet
-from structperc.data.segment_masks import segment_boundaries
+from structperc.data.labels import LabelSet, segment_boundaries
 from structperc.data.tag_schemes import SCHEMES, spans
 from structperc.metrics.accuracy import SentenceBoundaries, sentence_boundaries
 from structperc.metrics.segments import opened_segments, segment_counts

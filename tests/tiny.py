@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from structperc.chain import KBest
-from structperc.data.rows import rows
+from structperc.data.corpus import Corpus
 from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.encoded import EncodedCorpus
 from structperc.features import FeatureExtractor
@@ -44,7 +44,7 @@ class Sentences(SequenceDataModule):
         flat = [pair for sentence in made for pair in sentence]
         boundaries = np.cumsum([0, *map(len, made)])
         columns = {"word": [word for word, _ in flat], "label": [label for _, label in flat]}
-        self.rows = rows(columns, boundaries.tolist(), list(range(len(made))))
+        self.rows = Corpus.from_columns(columns, boundaries.tolist(), list(range(len(made)))).to_dataset()
 
     def read(self, split):
         return ("sentences", self.rows) if split == "train" else None
@@ -161,7 +161,7 @@ class Explodes(FullBatch):
 class ExplodesInBatches(torch.optim.SGD, TrainingProtocol):
     """Gradient descent whose step number `at` leads to no number."""
 
-    advice = "take another optimizer"
+    divergence_hint = "take another optimizer"
 
     def __init__(self, params, lr: float, at: int) -> None:
         super().__init__(params, lr)

@@ -18,7 +18,7 @@ from structperc.lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from structperc.analysis.calibration import plot_reliability, reliability
-    from structperc.analysis.decision_order import decision_html, decision_lines, decision_notes, decisions
+    from structperc.analysis.decision_order import DECISION_NOTES, decision_html, decision_lines, decisions
     from structperc.analysis.explanation import explain, explain_changed, summarise
     from structperc.analysis.explanation_report import explanation_html, explanation_lines
     from structperc.analysis.input_files import read_corpus
@@ -39,14 +39,14 @@ __all__ = [
     "decisions",
     "decision_lines",
     "decision_html",
-    "decision_notes",
+    "DECISION_NOTES",
     "read_corpus",
 ]
 
 __getattr__ = lazy_imports(  # most need a whole tagger, or matplotlib; what a light one reads and writes needs neither
     __name__,
     {
-        "structperc.analysis.decision_order": ["decisions", "decision_html", "decision_lines", "decision_notes"],
+        "structperc.analysis.decision_order": ["decisions", "decision_html", "decision_lines", "DECISION_NOTES"],
         "structperc.analysis.explanation": ["explain", "explain_changed", "summarise"],
         "structperc.analysis.explanation_report": ["explanation_html", "explanation_lines"],
         "structperc.analysis.calibration": ["reliability", "plot_reliability"],

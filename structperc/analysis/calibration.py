@@ -25,7 +25,7 @@ from structperc.progress import bar
 from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks
 from structperc.reports.tables import percent, text_table
 from structperc.structures import Batch, real_tokens
-from structperc.taggers.lattice_tagger import LatticeTagger
+from structperc.taggers.tagger import Tagger
 
 
 class ModelReliability(NamedTuple):
@@ -42,7 +42,7 @@ class ModelReliability(NamedTuple):
 
 
 def reliability(
-    tagger: LatticeTagger, corpus: Corpus, bins: int = 10, name: str = "model", progress: bool = True
+    tagger: Tagger, corpus: Corpus, bins: int = 10, name: str = "model", progress: bool = True
 ) -> ModelReliability:
     """Return confidence against accuracy of predicted labels and segments; labels are in the tagger's scheme.
 
@@ -67,7 +67,7 @@ def reliability(
 # -- counting -------------------------------------------------------------------------------------------------
 
 
-def _check(tagger: LatticeTagger, corpus: Corpus) -> None:
+def _check(tagger: Tagger, corpus: Corpus) -> None:
     if tagger.nonlocal_features:
         why = "there is no sum over all labellings to make its scores probabilities"
         raise InputError(f"the model has non-local features: {why}; give a model of local features")
@@ -76,7 +76,7 @@ def _check(tagger: LatticeTagger, corpus: Corpus) -> None:
 
 
 @torch.no_grad()
-def _confidences(tagger: LatticeTagger, batch: Batch, names: LabelSet) -> Iterator[tuple[Tensor, Tensor]]:
+def _confidences(tagger: Tagger, batch: Batch, names: LabelSet) -> Iterator[tuple[Tensor, Tensor]]:
     """-> (confidence (n,), right (n,) bool) of the batch's tokens, then of its predicted segments, if there are any.
 
     names: those by which gold is numbered.
@@ -104,7 +104,7 @@ def reliability_lines(found: Sequence[ModelReliability]) -> Iterator[str]:
         for level, result in one.levels:
             shares = (result.all.accuracy, result.all.confidence, result.ece, result.brier)
             rows.append([one.name, level, str(result.all.n), *map(percent, shares)])
-    yield from text_table(rows, "<<>", [5, 8, 12, 10])
+    yield from text_table(rows, "<<>")
     for one in found:
         for level, result in one.levels:
             yield ""
@@ -117,7 +117,7 @@ def _bin_lines(result: Reliability) -> Iterator[str]:
     for one in result.bins:
         shares = [percent(one.confidence), percent(one.accuracy)] if one.n else []
         rows.append([f"{one.low:.2f} .. {one.high:.2f}", str(one.n), *shares])
-    return text_table(rows, "<>", [12, 10])
+    return text_table(rows)
 
 
 def bin_rows(found: Sequence[ModelReliability]) -> Iterator[tuple[object, ...]]:

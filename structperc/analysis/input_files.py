@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from structperc.analysis.input_tables import is_table, table_corpus
 from structperc.data.conll import conll_corpus, distinct_fields, field_count, header_names
-from structperc.data.conllu import read_conllu
+from structperc.data.conllu import conllu_corpus
 from structperc.data.corpus import Corpus
 from structperc.data.format_detection import check_not_text, is_conllu, is_json, looks_like_text, nonblank_lines
 from structperc.data.normalise import checked_corpus, illegal_sentences, warn_unknown_labels
@@ -87,7 +87,7 @@ def refuse_plain_text(tagger: Labeller, lines: Sequence[str], file: str) -> None
 def _treebank(tagger: Labeller, file: str, reading: ReadOptions) -> Corpus:
     """A file in CoNLL-U; its label is the kind of tags that was learned or, where that is not known, fits best."""
     assert reading.unit is not None
-    corpus = Corpus.from_dataset(read_conllu(file, encoding=reading.encoding), reading.unit, file)
+    corpus = conllu_corpus(file, unit=reading.unit, encoding=reading.encoding)
     columns = {role: values for role, values in corpus.columns.items() if role != GOLD}
     if tagger.labels.scheme == "none":
         known = {role: len(set(tagger.labels.names) & set(columns[role])) for role in TAGS}

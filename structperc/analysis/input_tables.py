@@ -7,8 +7,8 @@ from typing import Any
 from structperc.data.annotations import TextOptions
 from structperc.data.corpus import Corpus
 from structperc.data.read_options import PREDICTED, ReadOptions
-from structperc.data.tables import DELIMITERS, USUAL, candidate_columns, parse_column_options, table_format
-from structperc.data.text_files import expand
+from structperc.data.tables import DELIMITERS, USUAL_NAMES, candidate_columns, parse_column_options, table_format
+from structperc.data.text_files import expand_path
 from structperc.errors import InputError
 from structperc.light import Labeller
 
@@ -23,7 +23,7 @@ def is_table(tagger: Labeller, file: str, columns: Sequence[str] | None) -> bool
 
     CSV, which may be columns, is one where ROLE=COLUMN says so, or the training files were tables and nothing is said.
     """
-    kind = table_format(expand(file))
+    kind = table_format(expand_path(file))
     if kind is None or kind not in DELIMITERS:
         return kind is not None
     return any("=" in one for one in columns) if columns else isinstance(tagger.training_files.get("columns"), dict)
@@ -37,7 +37,7 @@ def table_corpus(tagger: Labeller, file: str, reading: ReadOptions) -> Corpus:
     and tokens with which most of them fit, and otherwise as those of the training files. Raises InputError for columns
     that the tagger needs and nothing names, and as `data.Table` does.
     """
-    from structperc.data.table_files import iterate_rows, read_best_fit  # need data sets
+    from structperc.data.table_files import iterate_rows, read_best_fit
     from structperc.data.tables import TableOptions
 
     assert reading.unit is not None
@@ -54,7 +54,7 @@ def table_corpus(tagger: Labeller, file: str, reading: ReadOptions) -> Corpus:
     elif missing := [role for role in ("word", *tagger.features.columns) if role not in columns]:
         raise InputError(f"{file}: which column is {missing[0]!r}? add {missing[0]}=COLUMN to --columns")
     reader = TableOptions(columns, scheme=reading.labels)._replace(**{**trained, "columns": columns})
-    rows, reader, report = read_best_fit(file, reader, reading.encoding)
+    corpus, reader, report = read_best_fit(file, reader, reading.encoding, reading.unit)
     text_options = reader.text_options
     if report is not None and any(
         (text_options.misaligned if one.misaligned else text_options.overlaps) == "error" for _, one in report.conflicts
@@ -62,7 +62,7 @@ def table_corpus(tagger: Labeller, file: str, reading: ReadOptions) -> Corpus:
         raise InputError(f"{report.summary()}; correct the file")
     if text_options != TextOptions():
         logger.info("%s: read with offsets in %s, tokens of %s", file, text_options.offsets, text_options.tokens)
-    return Corpus.from_dataset(rows, reading.unit, file)
+    return corpus
 
 
 def _as_trained(tagger: Labeller, given: Sequence[str]) -> Mapping[str, Any]:
@@ -78,7 +78,7 @@ def _as_trained(tagger: Labeller, given: Sequence[str]) -> Mapping[str, Any]:
 
 def _found(tagger: Labeller, row: Mapping[str, Any], file: str) -> dict[str, str]:
     """Roles and columns by their usual names in a row; text counts only where there is no word."""
-    known = dict.fromkeys([*tagger.features.columns, *(role for role in USUAL if role != "sentence")])
+    known = dict.fromkeys([*tagger.features.columns, *(role for role in USUAL_NAMES if role != "sentence")])
     predicted = {"labels", SPANS} if PREDICTED in row else ()  # see `tag_output`
     among = candidate_columns({name: value for name, value in row.items() if name not in predicted}, known)
     left_out = {TEXT, SPANS} if among["word"] else known.keys() - {TEXT, SPANS, DOCUMENT}

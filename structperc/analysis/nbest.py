@@ -15,14 +15,14 @@ from torch import Tensor
 from structperc.chain import kbest
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.datamodules.encoded import parts
+from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
 from structperc.metrics import SegmentF1, oracle
 from structperc.metrics.segments import SegmentScores
 from structperc.progress import bar
 from structperc.reports.tables import percent, text_table
 from structperc.structures import Batch, Candidates
-from structperc.taggers.lattice_tagger import LatticeTagger
+from structperc.taggers.tagger import Tagger
 
 SEARCH, RESCORE = range(2)  # activities
 
@@ -58,7 +58,7 @@ class SearchResult(NamedTuple):
 
 
 @torch.no_grad()
-def search_candidates(tagger: LatticeTagger, batch: Batch, sizes: Sequence[int], watch: Stopwatch) -> SearchResult:
+def search_candidates(tagger: Tagger, batch: Batch, sizes: Sequence[int], watch: Stopwatch) -> SearchResult:
     """Return the candidates and choices of lists of these lengths, in ascending order, from one search."""
     lattice = tagger(batch)
     watch.start()
@@ -108,7 +108,7 @@ class NBestScores(NamedTuple):
     seconds: Seconds
 
 
-def nbest_scores(tagger: LatticeTagger, corpus: Corpus, sizes: Sequence[int], progress: bool = True) -> NBestScores:
+def nbest_scores(tagger: Tagger, corpus: Corpus, sizes: Sequence[int], progress: bool = True) -> NBestScores:
     """Return scores of the n' best for each n' of `sizes`; the corpus has labels in the tagger's scheme.
 
     For each n' the result is that of decoding with KBest(n'), apart from ties: which of several labellings of equal
@@ -120,14 +120,14 @@ def nbest_scores(tagger: LatticeTagger, corpus: Corpus, sizes: Sequence[int], pr
     counts = [_Counts(n, labels) for n in sizes]
     started, watch = time.perf_counter(), Stopwatch(tagger.device)
     with bar(None, "searching", len(corpus), progress) as shown:
-        for batch in (part for whole in tagger.batches(corpus) for part in parts(whole, sizes[-1])):
+        for batch in (part for whole in tagger.batches(corpus) for part in split_batch(whole, sizes[-1])):
             _count(counts, batch, search_candidates(tagger, batch, sizes, watch), labels)
             shown.update(len(batch.rows))
     seconds = Seconds(watch.seconds[SEARCH], watch.seconds[RESCORE], time.perf_counter() - started)
     return NBestScores([one.scores(len(corpus)) for one in counts], len(corpus), seconds)
 
 
-def _checked(tagger: LatticeTagger, corpus: Corpus, sizes: Sequence[int]) -> list[int]:
+def _checked(tagger: Tagger, corpus: Corpus, sizes: Sequence[int]) -> list[int]:
     if not sizes or min(sizes) < 1:
         raise InputError(f"--n must be >= 1, got {' '.join(map(str, sizes)) or 'nothing'}")
     if tagger.labels.scheme == "none":
@@ -208,7 +208,7 @@ def nbest_lines(lists: NBestScores) -> Iterator[str]:
     """Yield one line for each n', in per cent, and one with the seconds."""
     names = ("F1", "precision", "recall", "oracle F1", "gold in list")
     rows = [[N, *names, "gold's place", "place"], *map(_cells, lists.rows)]
-    yield from text_table(rows, ">", [8, 12])
+    yield from text_table(rows, ">")
     yield _seconds_line(lists.seconds, lists.rows[-1].n)
 
 

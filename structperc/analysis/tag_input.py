@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structperc.analysis.input_files import DEFAULT_READING, GOLD, column_roles, refuse_plain_text
-from structperc.data.conll import FileContext, conll_part, first_docstart, header_names, scan_context
+from structperc.data.conll import FileContext, conll_corpus, first_docstart, header_names, scan_context
 from structperc.data.corpus import Corpus
 from structperc.data.format_detection import InputFormat, detect_format
 from structperc.data.json_data import parse_json_lines, strings
@@ -20,7 +20,7 @@ from structperc.data.read_options import DOCSTART, PREDICTED, LineFormat, ReadOp
 from structperc.data.streaming import Block, Ends, FileHead, document_ends, line_ends, nowhere, sentence_ends
 from structperc.errors import InputError
 from structperc.light import Labeller
-from structperc.text import TokenizedText, align_words, join_words, paragraph_ends, tokenized
+from structperc.text import TokenizedText, align_words, join_words, paragraph_ends, tokenize
 from structperc.text.tokenizer import SENTENCES, TOKENIZERS, Cut, Split
 
 PREFIX = f"{PREDICTED}_"  # begins the names of new fields of JSON lines where these are there already
@@ -199,7 +199,7 @@ def read_block(tagger: Labeller, block: Block, plan: InputPlan) -> TagInput:
     if plan.form == "columns":
         return TagInput(plan, block, _columns(block, plan))
     if plan.form == "text":
-        text = tokenized(block.text, plan.text_options.tokenizer, plan.text_options.split)
+        text = tokenize(block.text, plan.text_options.tokenizer, plan.text_options.split)
         return TagInput(plan, block, _corpus([({}, text)], plan), [text])
     rows = parse_json_lines(block.lines, plan.name, block.first)
     read = [_record(tagger, record, place, plan.text_options) for place, record in rows]
@@ -216,7 +216,7 @@ def _columns(block: Block, plan: InputPlan) -> Corpus:
         raise InputError(f"{place}: a document begins here, but the file does not begin with one; add {DOCSTART} there")
     roles = ["_" if role == GOLD else role for role in plan.columns]
     above = plan.above._replace(lines=block.first - 1)
-    return conll_part(lines, roles, plan.name, plan.unit, above, plan.line_format)
+    return conll_corpus(lines, roles, plan.name, plan.unit, plan.line_format, above)
 
 
 def _record(
@@ -234,7 +234,7 @@ def _record(
                 f"{place}: there is neither a field {TOKENS_FIELD!r} nor {TEXT_FIELD!r} among {list(record)}"
             )
         tagger.check_words_alone()
-        return {}, tokenized(text, text_options.tokenizer, text_options.split)
+        return {}, tokenize(text, text_options.tokenizer, text_options.split)
     words = strings(record, TOKENS_FIELD, place)
     if "" in words:
         raise InputError(f"{place}: field {TOKENS_FIELD!r}[{words.index('')}] is empty; leave it out")

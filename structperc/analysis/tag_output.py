@@ -1,13 +1,9 @@
-"""Texts with their segments marked in place, as one HTML page that needs nothing else.
-
-Output of a tagger for columns or texts: columns, JSON lines, brat stand-off, an HTML page.
-"""
+"""Output of a tagger for columns or texts: columns, JSON lines, brat stand-off, an HTML page."""
 
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -20,50 +16,8 @@ from structperc.data.json_data import json_line
 from structperc.data.labels import LabelSet
 from structperc.data.read_options import PREDICTED
 from structperc.light.inference import Decided, text_spans
-from structperc.reports.html_pages import MARK_COLOURS, STYLE, html_page, type_colours
+from structperc.reports.html_pages import render, type_colours
 from structperc.text import TextSpan, TokenizedText, join_words
-
-OWN = """
-.text { line-height: 1.9; max-width: 46rem; white-space: pre-wrap; }
-mark small i { font-style: normal; font-weight: normal; margin-left: .3em; }
-"""
-
-
-def text_page(
-    texts: Sequence[TokenizedText], spans: Sequence[Sequence[TextSpan]], title: str, types: Sequence[str] = ()
-) -> Iterator[str]:
-    """Yield an HTML page of texts, line by line with line ends; all of their characters are escaped.
-
-    Colours go by the segment types of the model, if these are given.
-    """
-    counts = Counter(span.type for found in spans for span in found)
-    tinted = type_colours(types, counts)
-    yield from html_page(title, [], _contents(texts, spans, tinted, counts), STYLE + MARK_COLOURS + OWN)
-
-
-def _contents(
-    texts: Sequence[TokenizedText], spans: Sequence[Sequence[TextSpan]], tinted: dict[str, int], counts: Counter[str]
-) -> Iterator[str]:
-    types = (
-        f'<mark class="t{tint}">{escape(kind)}<small>{counts[kind]}</small></mark>'
-        for kind, tint in tinted.items()
-        if counts[kind]
-    )
-    yield f'<p class="legend">{" ".join(types)}</p>\n'
-    for text, found in zip(texts, spans, strict=True):
-        yield f'<section class="text">{"".join(_pieces(text.text, found, tinted))}</section>\n'
-
-
-def _pieces(text: str, spans: Sequence[TextSpan], tinted: dict[str, int]) -> Iterator[str]:
-    """The characters of a text, those of spans in marks."""
-    at = 0
-    for start, end, kind, confidence in spans:
-        sure = "" if confidence is None else f"<i>{confidence:.2f}</i>"
-        yield escape(text[at:start])
-        yield f'<mark class="t{tinted[kind]}">{escape(text[start:end])}<small>{escape(kind)}{sure}</small></mark>'
-        at = end
-    yield escape(text[at:])
-
 
 Format = Literal["columns", "jsonl", "brat", "html"]
 FORMATS = get_args(Format)
@@ -198,3 +152,24 @@ def _cut(texts: Sequence[TokenizedText], decided: Decided) -> Iterator[Decided]:
     for a, b in pairwise(ends):
         sure = [None if values is None else values[a:b] for values in decided[1:]]
         yield Decided(decided.labels[a:b], *sure)
+
+
+def text_page(
+    texts: Sequence[TokenizedText], spans: Sequence[Sequence[TextSpan]], title: str, types: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield an HTML page of texts with their spans marked, in parts.
+
+    Colours go by the segment types of the model, if these are given.
+    """
+    counts = Counter(span.type for found in spans for span in found)
+    pieces = (_pieces(text.text, found) for text, found in zip(texts, spans, strict=True))
+    return render("text.html", title=title, notes=(), texts=pieces, colours=type_colours(types, counts), counts=counts)
+
+
+def _pieces(text: str, spans: Sequence[TextSpan]) -> Iterator[tuple[str, TextSpan | None]]:
+    at = 0
+    for span in spans:
+        yield text[at : span.start], None
+        yield text[span.start : span.end], span
+        at = span.end
+    yield text[at:], None

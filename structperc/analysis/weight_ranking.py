@@ -16,7 +16,7 @@ from structperc.errors import InputError
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.reranking import FirstScore, LocalFeatures
 from structperc.scorers import SparseLinear
-from structperc.taggers.lattice_tagger import LatticeTagger
+from structperc.taggers.tagger import Tagger
 
 
 class WeightTable(NamedTuple):
@@ -33,7 +33,7 @@ class WeightTable(NamedTuple):
     told: str = ""  # what else is to be known about the features
 
 
-def scorer_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
+def scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
     """Yield the tables of nodes, edges and transitions, as far as a linear scorer has them."""
     scorer, names = _linear(tagger), list(tagger.labels.names)
     if scorer is None:
@@ -47,7 +47,7 @@ def scorer_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
         yield WeightTable("transition", weights, pairs, partial(_looked_up, [""]), [])
 
 
-def named_feature_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
+def named_feature_tables(tagger: Tagger) -> Iterator[WeightTable]:
     """Yield the weight of the first model's score, then those of the non-local features that have a few names."""
     for first in (part for part in tagger.scorer.modules() if isinstance(part, FirstScore)):
         weight = first.weight.detach().unsqueeze(1)
@@ -55,25 +55,25 @@ def named_feature_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
     yield from (_nonlocal(tagger, f) for f in tagger.nonlocal_features if not isinstance(f, GlobalFeature))
 
 
-def global_feature_tables(tagger: LatticeTagger) -> Iterator[WeightTable]:
+def global_feature_tables(tagger: Tagger) -> Iterator[WeightTable]:
     """Yield the weights of global features, which have many names."""
     yield from (_nonlocal(tagger, f) for f in tagger.nonlocal_features if isinstance(f, GlobalFeature))
 
 
-def _linear(tagger: LatticeTagger) -> SparseLinear | None:
+def _linear(tagger: Tagger) -> SparseLinear | None:
     """The scorer of local features, which a re-ranker holds further down or does not have."""
     own = [part.scorer for part in tagger.scorer.modules() if isinstance(part, LocalFeatures)]
     scorer = own[0] if own else tagger.scorer
     return scorer if isinstance(scorer, SparseLinear) else None
 
 
-def _extracted(tagger: LatticeTagger, kind: str, weights: Tensor, columns: list[str]) -> WeightTable:
+def _extracted(tagger: Tagger, kind: str, weights: Tensor, columns: list[str]) -> WeightTable:
     """The weights of features that templates extract."""
     templates = tagger.features.template_sizes(kind)
     return WeightTable(kind, weights.detach(), columns, partial(_feature_names, tagger, kind), templates)
 
 
-def _nonlocal(tagger: LatticeTagger, module: nn.Module) -> WeightTable:
+def _nonlocal(tagger: Tagger, module: nn.Module) -> WeightTable:
     feature = cast(NonlocalFeature, module)
     names = feature.names(tagger.labels.type_names)
     return WeightTable(title(feature), feature.weight.detach().unsqueeze(1), [""], partial(_looked_up, names), [])
@@ -98,7 +98,7 @@ def _shown(value: object) -> str:
     return title(value) if isinstance(value, nn.Module) else repr(value)
 
 
-def _feature_names(tagger: LatticeTagger, kind: str, rows: Tensor) -> list[str]:
+def _feature_names(tagger: Tagger, kind: str, rows: Tensor) -> list[str]:
     """Names of a few features: those of all of a large model take long."""
     return tagger.features.feature_names(kind, rows.cpu().numpy())
 
@@ -107,7 +107,7 @@ def _looked_up(names: list[str], rows: Tensor) -> list[str]:
     return [names[row] for row in rows.tolist()]
 
 
-def weights(tagger: LatticeTagger, top: int = 20) -> Weights:
+def weights(tagger: Tagger, top: int = 20) -> Weights:
     """Return nodes, edges, transitions and non-local features of a tagger, as far as it has them.
 
     Each list has the `top` largest weights. Weights of 0 are in no list, except those of non-local features with a few
@@ -125,7 +125,7 @@ def weights(tagger: LatticeTagger, top: int = 20) -> Weights:
     return Weights(groups, _transitions(tagger))
 
 
-def _transitions(tagger: LatticeTagger) -> Transitions | None:
+def _transitions(tagger: Tagger) -> Transitions | None:
     """The matrix of label pairs: that of the scorer, or the edge weights that every token has."""
     names = list(tagger.labels.names)
     for table in reversed([*scorer_tables(tagger)]):

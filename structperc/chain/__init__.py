@@ -1,23 +1,18 @@
-"""Exact dynamic programs on a Lattice: constraints, paths, candidates, probabilities.
+"""Exact dynamic programs on a Lattice: constraints, best paths, candidates, probabilities.
 
-lattices.py                     what is checked before an operator of `ops` is called
-constraints.py, masks.py        what is impossible; masks with holes as lengths, and results back in their places
-sentences.py                    the sentences of a document, independent of each other
-path.py                         the score of a given labelling, the only place where gradients enter
-viterbi.py, exportable.py       the best labelling; the same, and marginals, for torch.export
-kbest.py, memory.py             the k best labellings; whether they fit into memory
-marginals.py                    sums over all labellings: log-partition, probabilities, samples
-entropies.py                    how spread labellings are, how far from those of another lattice
-neighbours.py                   probabilities of the labels next to given ones
-max_marginals.py, segments.py   the best labelling through a label; with and without a segment
-segment_sums.py                 sums over the labellings with and without a segment
-local_normalisation.py          each label's probability given the one before
+lattices.py       checks and conversions of lattices
+constraints.py    impossible labels and transitions
+viterbi.py        the best label sequence, scores of given ones, max-marginals
+kbest.py          the k best label sequences
+marginals.py      log-partition, probabilities, samples; local normalisation
+entropy.py        entropy, and divergence from another lattice
+segments.py       the best label sequences, and sums over all, with and without a segment
 """
 
 from structperc.chain.constraints import Constraints, allow, constrain
 from structperc.chain.entropy import cross_entropy, divergence, entropy
 from structperc.chain.kbest import KBest, kbest
-from structperc.chain.lattices import compact, scatter
+from structperc.chain.lattices import compact, scatter, separate_sentences, split_sentences
 from structperc.chain.marginals import (
     edge_marginals,
     locally_normalised,
@@ -27,7 +22,6 @@ from structperc.chain.marginals import (
     previous_marginals,
     sample,
 )
-from structperc.chain.max_marginals import best_before_and_after, max_marginals
 from structperc.chain.segments import (
     Segments,
     best_with,
@@ -38,12 +32,13 @@ from structperc.chain.segments import (
     score_without,
     segment_marginals,
 )
-from structperc.chain.sentences import sentences, separate
 from structperc.chain.viterbi import (
     ExportableViterbi,
     Viterbi,
+    best_before_and_after,
     exportable_marginals,
     exportable_viterbi,
+    max_marginals,
     path_score,
     viterbi,
 )
@@ -55,8 +50,8 @@ __all__ = [
     "constrain",
     "Constraints",
     "locally_normalised",
-    "separate",
-    "sentences",
+    "separate_sentences",
+    "split_sentences",
     "path_score",
     "viterbi",
     "Viterbi",

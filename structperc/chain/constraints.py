@@ -1,6 +1,6 @@
-"""Constraints: -inf in the lattice, so that every search, sum and criterion sees the same impossible labellings.
+"""Constraints: -inf in the lattice, so that every search, sum and criterion sees the same impossible paths.
 
-There is one way to constrain: make a lattice. Gradients flow to the scores that stay legal.
+Gradients flow to the other scores.
 """
 
 import torch
@@ -12,10 +12,7 @@ from structperc.structures import Lattice
 
 
 def allow(lattice: Lattice, mask: Tensor) -> Lattice:
-    """Keep the labels that `mask` allows; bool, (B, T, L) or anything that broadcasts to it.
-
-    For partial labels, forced decoding and dictionaries of the tags of a word.
-    """
+    """Keep the labels of a bool mask that broadcasts to (B, T, L), such as partial labels or a tag dictionary."""
     return lattice._replace(unary=lattice.unary.masked_fill(~mask, -torch.inf))
 
 
@@ -29,9 +26,8 @@ def constrain(
 ) -> Lattice:
     """Keep the first labels, pairs (label before, label) and last labels that bool masks (L,), (L, L), (L,) allow.
 
-    `first` and `last` (B, T) bool say where a labelling begins and ends: by default at the ends of the sequence, for
-    documents also at the boundaries of their sentences. A stationary edge stays one matrix. Half precision becomes
-    float32, for all that follows.
+    `first` and `last` (B, T) bool mark the tokens where paths begin and end: by default the ends of the sequence, for
+    documents also those of their sentences. A stationary edge stays one matrix. Half precision becomes float32.
     """
     if first is None or last is None:
         steps = torch.arange(lattice.unary.shape[1], device=lattice.unary.device)
@@ -44,7 +40,7 @@ def constrain(
 
 
 class Constraints(nn.Module):
-    """`constrain` with the masks of a label set; they move with the module and are not saved.
+    """The function `constrain` with the masks of a label set, which are not saved.
 
     start, end: (L,) bool. transition: (L, L) bool.
     """
@@ -52,17 +48,17 @@ class Constraints(nn.Module):
     start: Tensor
     transition: Tensor
     end: Tensor
-    anything = False  # whether all labellings are allowed, as without a tag scheme
+    unconstrained = False  # without a tag scheme
 
     def allocate(self, labels: LabelSet) -> None:
-        """Take from the labels which of them may begin, end and follow one another."""
+        """Read from the labels which of them may begin, end and follow one another."""
         for name, mask in (("start", labels.start), ("transition", labels.transition), ("end", labels.end)):
             self.register_buffer(name, mask, persistent=False)
-        self.anything = labels.scheme == "none"
+        self.unconstrained = labels.scheme == "none"
 
     def forward(self, lattice: Lattice, first: Tensor | None = None, last: Tensor | None = None) -> Lattice:
-        """Return the Lattice with what the tag scheme forbids at -inf; `first` and `last` are as in `constrain`."""
-        if self.anything:
+        """Return the lattice with -inf for what the tag scheme forbids; see `constrain`."""
+        if self.unconstrained:
             return lattice._replace(
                 unary=full_precision(lattice.unary), edge=full_precision(narrow_edges(lattice).edge)
             )

@@ -1,4 +1,4 @@
-"""How spread the labellings of a lattice are, and how far they are from those of another one."""
+"""Entropy of the label sequences of a lattice, cross-entropy and divergence from those of another one."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,10 +12,10 @@ from structperc.structures import Lattice
 
 
 def entropy(lattice: Lattice) -> Tensor:
-    """Return the entropy H(y | x) in nats (B,), a sum of conditional entropies and so no difference of large numbers.
+    """Return the entropy H(y | x) in nats (B,), a sum of conditional entropies, which avoids differences of large sums.
 
-    It is 0 for an empty sequence and for one without any legal labelling, NaN where a score is +inf or NaN.
-    Differentiable. Memory for the pairs of one token is enough; with gradients, for those of all.
+    It is 0 for an empty sequence and for one without a possible path, NaN where a score is +inf or NaN. Differentiable.
+    It takes memory for the pairs of one token; with gradients, for those of all.
     """
     return _expected(lattice, lattice, lambda own, _: -own)
 
@@ -23,14 +23,17 @@ def entropy(lattice: Lattice) -> Tensor:
 def cross_entropy(lattice: Lattice, other: Lattice) -> Tensor:
     """Return -sum over y of p(y) log q(y) in nats (B,), p of the first lattice and q of the other. Differentiable.
 
-    Both have the same shape (B, T, L) and lengths, which is not looked at; InputError for another shape. +inf where the
-    first allows a labelling that the other does not, 0 where the first allows none.
+    Both must have the same lengths, which is not checked. It is +inf where the first allows a path that the other does
+    not, 0 where the first allows none.
+
+    Raises:
+        InputError: shapes differ.
     """
     return _expected(lattice, other, lambda _, others: -others)
 
 
 def divergence(lattice: Lattice, other: Lattice) -> Tensor:
-    """Return KL(p || q), the sum over y of p(y) log(p(y) / q(y)), in nats (B,); never a difference of large sums.
+    """Return KL(p || q), the sum over y of p(y) log(p(y) / q(y)), in nats (B,), without differences of large sums.
 
     Arguments and errors are those of `cross_entropy`.
     """
@@ -38,18 +41,18 @@ def divergence(lattice: Lattice, other: Lattice) -> Tensor:
 
 
 def _expected(lattice: Lattice, other: Lattice, share: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Expected sum (B,) over the tokens of a share of log p(y_t | y_{t-1}) and log q(y_t | y_{t-1})."""
+    """Return the expected sum (B,) over the tokens of share(log p(y_t | y_{t-1}), log q(y_t | y_{t-1}))."""
     if lattice.unary.shape != other.unary.shape:
         shapes = f"{tuple(lattice.unary.shape)} and {tuple(other.unary.shape)}"
-        raise InputError(f"unary: two lattices are compared that have the same shape, got {shapes}")
+        raise InputError(f"unary: expected two lattices of the same shape, got {shapes}")
     steps = ((x, x) for x in _steps(lattice)) if other is lattice else zip(_steps(lattice), _steps(other), strict=True)
     unary = validate_lattice(lattice).unary
     following = unary.new_zeros(len(unary), 1, dtype=to_double(validate_lattice(lattice)).unary.dtype)
     invalid = any_invalid(*_constant(lattice)) | any_invalid(*_constant(other))
     for own, others in steps:
         p = own.exp()
-        shares = (share(own, others) + following.unsqueeze(1)).where(p > 0, 0)  # no probability adds nothing
-        finite = shares < torch.inf  # what is not has no gradient, nor has it one where it cannot be reached
+        shares = (share(own, others) + following.unsqueeze(1)).where(p > 0, 0)  # probability 0 adds nothing
+        finite = shares < torch.inf  # the rest has no gradient
         following = (p * shares.where(finite, 0)).sum(2).where(finite.all(2), torch.inf)
     return following[:, 0].to(unary.dtype).masked_fill(invalid, torch.nan)
 
@@ -59,9 +62,9 @@ def _constant(lattice: Lattice) -> Lattice:
 
 
 def _steps(lattice: Lattice) -> Iterator[Tensor]:
-    """Logs of p(y_t | y_{t-1}) (B, L, L) from the last token back to the second, then log p(y_0) (B, 1, L).
+    """Yield log p(y_t | y_{t-1}) (B, L, L) from the last token back to the second, then log p(y_0) (B, 1, L).
 
-    In double precision; -inf where the probability is 0, where none may follow, and in the padding.
+    They are in double precision, -inf where the probability is 0, where no label can follow, and in the padding.
     """
     lattice = to_double(validate_lattice(lattice))
     unary, edge, real = lattice.unary, lattice.edge, token_mask(lattice)
@@ -71,7 +74,7 @@ def _steps(lattice: Lattice) -> Iterator[Tensor]:
         scores = scores + edge[:, min(t, edge.shape[1] - 1)] if t else scores
         scores = scores.where(real[:, t, None, None], -torch.inf)
         most = scores.detach().amax((1, 2), keepdim=True)
-        scores = scores - most.where(most > -torch.inf, 0)  # so that long sequences lose nothing
+        scores = scores - most.where(most > -torch.inf, 0)  # so that long sequences lose no digits
         possible = scores.amax(2, keepdim=True) > -torch.inf
         sums = scores.where(possible, 0).logsumexp(2, keepdim=True).where(possible, -torch.inf)
         yield (scores - sums.where(possible, 0)).where(possible, -torch.inf)

@@ -1,7 +1,4 @@
-"""The k best labellings of each sequence, exactly.
-
-The check whether lists of candidates fit into memory, before they are made.
-"""
+"""The k best label sequences, exactly."""
 
 from pathlib import Path
 
@@ -10,34 +7,31 @@ from torch import nn
 
 from structperc.chain.lattices import validate_lattice
 from structperc.errors import InputError
-from structperc.ops import kbest as best_labellings
+from structperc.ops import kbest as best_paths
 from structperc.structures import Candidates, Lattice
 
-PLACE = 40  # bytes for each candidate and token: its label, in several orders (measured: 21 to 38)
-CHOICE = 28  # bytes for each candidate and label, while a token is looked at (measured)
-SMALL = 2**28  # bytes that are had without asking
+BYTES_PER_TOKEN = 40  # of each candidate (measured: 21 to 38)
+BYTES_PER_LABEL = 28  # of each candidate, at one token (measured)
+UNCHECKED = 2**28  # bytes
 _SYSTEM = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")
 
 
 def check_memory(k: int, shape: torch.Size, device: torch.device) -> None:
-    """Raise InputError if lists of k candidates need more memory than there is.
-
-    `shape` (B, T, L) is that of unary scores.
-    """
+    """Raise InputError if lists of k candidates for unary scores of this shape (B, T, L) do not fit into memory."""
     B, T, L = shape
-    needed = k * B * (T * PLACE + L * CHOICE)
-    if needed < SMALL:
+    needed = k * B * (T * BYTES_PER_TOKEN + L * BYTES_PER_LABEL)
+    if needed < UNCHECKED:
         return
     free = free_memory(device)
     if free is not None and needed > free:
         lists = f"{B} sequences of {T} tokens" if B > 1 else f"a sequence of {T} tokens"
-        sizes = f"{needed / 2**30:.1f} GiB of memory, and {free / 2**30:.1f} are free"
-        raise InputError(f"k = {k}: so many candidates of {lists} take {sizes}; set k lower")
+        sizes = f"{needed / 2**30:.1f} GiB of memory, but {free / 2**30:.1f} are free"
+        raise InputError(f"k = {k}: the candidates of {lists} need {sizes}; set k lower")
 
 
 def free_memory(device: torch.device) -> int | None:
-    """Return the bytes that are free on a device, or None where the number is not known."""
+    """Return the free bytes of a device, those that a cgroup allows included; None if unknown."""
     if device.type == "cuda":
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + unused
@@ -53,23 +47,32 @@ def free_memory(device: torch.device) -> int | None:
 
 @torch.no_grad()
 def kbest(lattice: Lattice, k: int) -> Candidates:
-    """Return the k best labellings of each sequence, best first, none twice; without gradients, which `path_score` has.
+    """Return the k best label sequences of each sequence, best first, without duplicates.
 
-    Equal ones stand in lexicographic order, so that the first is that of `viterbi` and the first k - 1 are those of
-    `kbest(lattice, k - 1)`. The scores are sums over the lattice as given. An empty sequence has one candidate, the
-    empty labelling with score 0. Memory O(T k). Raises InputError for k < 1, for lists that do not fit into memory, and
-    for tensors whose shapes do not fit.
+    Ties are in lexicographic order: the first is that of `viterbi`, the first k - 1 are those of k - 1. An empty
+    sequence has one candidate of score 0. Memory is O(T k). There are no gradients: use `path_score`.
+
+    Raises:
+        InputError: k < 1, the lists do not fit into memory, or shapes are wrong.
+
+    Example:
+        >>> import torch
+        >>> scores = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
+        >>> kbest(Lattice(scores, torch.zeros(1, 1, 2, 2), torch.tensor([2])), 3).labels
+        tensor([[[1, 0],
+                 [0, 0],
+                 [1, 1]]])
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InputError(f"k must be a whole number >= 1, got {k!r}")
+        raise InputError(f"k must be an integer >= 1, got {k!r}")
     lattice = validate_lattice(lattice)
-    if not (torch.compiler.is_compiling() or torch.compiler.is_exporting()):  # where sizes may be unknown
+    if not (torch.compiler.is_compiling() or torch.compiler.is_exporting()):  # sizes may be unknown
         check_memory(k, lattice.unary.shape, lattice.unary.device)
-    return Candidates(*best_labellings(*lattice, k))
+    return Candidates(*best_paths(*lattice, k))
 
 
 class KBest(nn.Module):
-    """The k best labellings of a lattice: `kbest`, as a module that holds k."""
+    """The function `kbest` as a module with the option k."""
 
     def __init__(self, k: int = 20):
         super().__init__()
@@ -78,5 +81,5 @@ class KBest(nn.Module):
         self.k = k
 
     def forward(self, lattice: Lattice) -> Candidates:
-        """Return the k best labellings, best first."""
+        """Return the k best label sequences, best first."""
         return kbest(lattice, self.k)

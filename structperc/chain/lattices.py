@@ -1,13 +1,10 @@
-"""The checks that every search makes first: shapes that fit, one precision, edges as small as they are.
-
-Boolean masks of any form (holes, left padding, [CLS]) turned into lengths, and results put back in their places.
-"""
+"""Checks and conversions of lattices: shapes and precision, masks with holes, sentences of documents."""
 
 import torch
 from torch import Tensor
 
 from structperc.errors import InputError
-from structperc.structures import Lattice, real_tokens
+from structperc.structures import Lattice, padded_places, real_tokens
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -15,8 +12,11 @@ HALF = (torch.float16, torch.bfloat16)
 def validate_lattice(lattice: Lattice) -> Lattice:
     """Return the lattice as operators read it: float32 or float64, expanded edges narrowed, lengths on its device.
 
-    Half precision is upcast to float32: sums over a sequence lose the score in bfloat16. Raises InputError, which
-    names the tensor, its shape and what was expected. Only shapes are looked at, so that no device is waited for.
+    Half precision becomes float32, since sums over a sequence lose their digits in bfloat16. Only shapes are checked,
+    so that no device is waited for.
+
+    Raises:
+        InputError: a shape or the type of the lengths is wrong.
     """
     unary, edge, lengths = lattice
     if unary.dim() != 3 or not unary.shape[2]:
@@ -27,25 +27,25 @@ def validate_lattice(lattice: Lattice) -> Lattice:
     if lengths.shape != (B,):
         raise _misshapen("lengths", lengths, f"({B},)")
     if lengths.is_floating_point():
-        raise InputError(f"lengths: numbers of tokens are integers, got {lengths.dtype}")
+        raise InputError(f"lengths: expected integers, got {lengths.dtype}")
     unary, edge = full_precision(unary), full_precision(narrow_edges(lattice).edge)
     if unary.dtype != edge.dtype:
         dtype = torch.promote_types(unary.dtype, edge.dtype)
         unary, edge = unary.to(dtype), edge.to(dtype)
     lengths = lengths.to(unary.device, torch.int64, non_blocking=True)
     if lengths.device.type != "cpu":
-        lengths = lengths.clamp(0, T)  # a kernel must not read beyond; on a CPU they are looked at
+        lengths = lengths.clamp(0, T)  # a kernel must not read beyond; on a CPU operators check them
     return Lattice(unary, edge, lengths)
 
 
 def _misshapen(name: str, x: Tensor, expected: str) -> InputError:
-    return InputError(f"{name}: the shape is {tuple(x.shape)}, expected {expected}")
+    return InputError(f"{name}: expected shape {expected}, got {tuple(x.shape)}")
 
 
 def narrow_edges(lattice: Lattice) -> Lattice:
-    """Return the lattice with expanded views of edge scores as small as they are: so large is their gradient, too.
+    """Return the lattice without expanded dimensions of the edge scores, so that their gradient is small, too.
 
-    A leaf that asks for a gradient stays as large as it is, where gradients are kept: each of its entries has one.
+    A leaf that requires a gradient keeps its shape while gradients are enabled.
     """
     edge = lattice.edge
     if edge.is_leaf and edge.requires_grad and torch.is_grad_enabled():
@@ -57,24 +57,24 @@ def narrow_edges(lattice: Lattice) -> Lattice:
 
 
 def expand_edges(lattice: Lattice) -> Tensor:
-    """Return edge scores (B, T, L, L), an expanded view where they are the same for many."""
+    """Return edge scores (B, T, L, L) as an expanded view."""
     return lattice.edge.expand(*lattice.unary.shape, -1)
 
 
 def full_precision(x: Tensor) -> Tensor:
-    """Return x, or half precision as float32."""
+    """Convert half precision to float32."""
     return x.float() if x.dtype in HALF else x
 
 
 def to_double(lattice: Lattice) -> Lattice:
-    """Return the lattice in double precision, where the device has it."""
+    """Convert a lattice to double precision, where the device has it."""
     if lattice.unary.device.type == "mps":
         return lattice
     return lattice._replace(unary=lattice.unary.double(), edge=lattice.edge.double())
 
 
 def token_mask(lattice: Lattice) -> Tensor:
-    """Return (B, T) bool, True at real tokens."""
+    """Return the mask (B, T) of real tokens."""
     return real_tokens(lattice.lengths.to(lattice.unary.device), lattice.unary.shape[1])
 
 
@@ -84,10 +84,14 @@ def is_stationary(edge: Tensor) -> bool:
 
 
 def compact(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Move the masked tokens of each row to its left: values (B, T, ...), mask (B, T) bool
-    -> values (B, T', ...) with 0 in the padding, lengths (B,); T' is the largest length.
+    """Turn a mask of any form (holes, left padding, [CLS]) into lengths: move masked tokens to the left of each row.
 
-    A row without any masked token gets length 0. Gradients flow back to the masked tokens only.
+    Args:
+        values: (B, T, ...).
+        mask: (B, T) bool.
+
+    Returns:
+        values (B, T', ...) with 0 in the padding, and lengths (B,), 0 for rows without masked tokens.
     """
     lengths = mask.sum(1)
     real = real_tokens(lengths, int(lengths.max()) if len(lengths) else 0)
@@ -97,7 +101,38 @@ def compact(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def scatter(values: Tensor, mask: Tensor, fill: float = 0) -> Tensor:
-    """Put values (B, T', ...) back where `compact` took them: (B, T, ...), with `fill` where the mask is False."""
+    """Put values (B, T', ...) of `compact` back in their places (B, T, ...), with `fill` where the mask is False."""
     scattered = values.new_full((*mask.shape, *values.shape[2:]), fill)
     scattered[mask] = values[real_tokens(mask.sum(1), values.shape[1])]
     return scattered
+
+
+def separate_sentences(lattice: Lattice, first: Tensor) -> Lattice:
+    """Set the edge scores into the first tokens of sentences, marked by `first` (B, T) bool, to 0.
+
+    The unary scores say which labels may begin and end a sentence. Differentiable.
+    """
+    return lattice._replace(edge=expand_edges(lattice).masked_fill(first[:, :, None, None], 0))
+
+
+def split_sentences(lattice: Lattice, first: Tensor) -> tuple[Lattice, Tensor]:
+    """Return all sentences as sequences of their own, and the places of their tokens.
+
+    Args:
+        lattice: of B sequences.
+        first: (B, T) bool, the first tokens of sentences, that of each sequence included.
+
+    Returns:
+        A lattice (S, T', ...), differentiable, and indices (S, T') int64 into the flattened (B, T), 0 in the padding.
+    """
+    (B, T, L), device = lattice.unary.shape, lattice.unary.device
+    real = real_tokens(lattice.lengths.to(device), T)
+    tokens = real.flatten().nonzero().squeeze(1)
+    begin = first[real].nonzero().squeeze(1)
+    lengths = torch.cat([begin, begin.new_tensor([len(tokens)])]).diff()
+    places, inside = padded_places(begin, lengths)
+    places = tokens[places] * inside if len(tokens) else places
+    edge = lattice.edge
+    if edge.shape[:2] != (1, 1):
+        edge = expand_edges(lattice).reshape(B * T, L, L)[places]
+    return Lattice(lattice.unary.reshape(B * T, L)[places], edge, lengths), places

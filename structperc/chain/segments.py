@@ -1,9 +1,7 @@
-"""Scores and probabilities of segments: what a labelling says between two tokens, against everything else.
+"""Scores and probabilities of label sequences that agree, or disagree, with a given one on a segment.
 
-They need no dynamic program of their own: the best into a segment's start, its own terms, the best out of its
+The best ones need no dynamic program of their own: the best into a segment's start, its own terms, the best out of its
 end (the segment-wise misclassification measures of Suzuki, McDermott & Isozaki 2006, Eq. 13).
-
-Sums over all labellings that agree with a given one on a segment, and over all that do not.
 """
 
 from typing import NamedTuple
@@ -12,8 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from structperc.chain.lattices import expand_edges, is_stationary, to_double, token_mask, validate_lattice
+from structperc.chain.lattices import is_stationary, to_double, token_mask, validate_lattice
 from structperc.chain.marginals import log_partition, marginals, next_marginals
+from structperc.chain.viterbi import viterbi
 from structperc.errors import InputError
 from structperc.ops import best_before_and_after
 from structperc.structures import Lattice
@@ -33,16 +32,24 @@ class Segments(NamedTuple):
 def score_with(
     lattice: Lattice, labels: Tensor, segments: Segments, passes: tuple[Tensor, Tensor] | None = None
 ) -> Tensor:
-    """Return the score (S,) of the best labelling that agrees with `labels` (B, T) on each segment; -inf if none does.
+    """Return the score (S,) of the best path that agrees with `labels` (B, T) on each segment; -inf without one.
 
-    Differentiable once: the gradient is that of the score of the labelling that `best_with` finds, without keeping
-    any labelling. `passes` is `best_before_and_after(lattice)`, given where several scores share it. Raises
-    InputError for a label outside 0..L-1 and for a segment that is empty or not within its sequence.
+    Differentiable once: the gradient is that of the score of this path, the lowest label among equals from the segment
+    outwards.
+
+    Args:
+        lattice: of B sequences.
+        labels: (B, T) int64.
+        segments: S of them.
+        passes: results of `best_before_and_after(lattice)`, if several scores share them.
+
+    Raises:
+        InputError: a label is outside 0..L-1; a segment is empty or not within its sequence.
     """
     lattice = validate_segments(lattice, labels, segments)
     before, after = passes or best_before_and_after(*lattice)
     rows, starts, ends = segments
-    inner = _terms(lattice, labels, segments)[0].sum(1)
+    inner = _terms(lattice, labels, segments).sum(1)
     into = _entries(before, _nodes(lattice, rows, starts, labels[rows, starts]))
     out = _entries(after, _nodes(lattice, rows, ends - 1, labels[rows, ends - 1]))
     scores = inner + (into + out)
@@ -52,9 +59,9 @@ def score_with(
 def score_without(
     lattice: Lattice, labels: Tensor, segments: Segments, passes: tuple[Tensor, Tensor] | None = None
 ) -> Tensor:
-    """Return the score (S,) of the best labelling that differs from `labels` (B, T) in each segment; -inf if none does.
+    """Return the score (S,) of the best path that differs from `labels` (B, T) in each segment; -inf without one.
 
-    As `score_with`; the labelling is that of `best_without`: the first token among equals, then the lowest label.
+    Arguments and errors are those of `score_with`. Ties go to the first token, then to the lowest label.
     """
     lattice = validate_segments(lattice, labels, segments)
     before, after = passes or best_before_and_after(*lattice)
@@ -66,43 +73,32 @@ def score_without(
 
 @torch.no_grad()
 def best_with(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
-    """Return scores (S,) and labellings (S, T): the best one that agrees with `labels` (B, T) on each segment.
+    """Return scores (S,) and labels (S, T) of the best paths that agree with `labels` (B, T) on each segment.
 
-    -inf and labels 0 where there is none. `path_score(lattice, labellings, segments.rows)` has the gradients.
+    Without one the score is -inf and labels are 0. `path_score(lattice, labels, segments.rows)` has gradients.
     """
-    lattice = validate_segments(lattice, labels, segments)
-    before, after = best_before_and_after(*lattice)
-    rows, starts, ends = segments
-    terms, places, inside = _terms(lattice, labels, segments)
-    outer = before[rows, starts, labels[rows, starts]] + after[rows, ends - 1, labels[rows, ends - 1]]
-    scores = terms.sum(1) + outer
-    fixed = labels.new_zeros(len(rows), labels.shape[1])
-    fixed.scatter_add_(1, places, labels[rows.unsqueeze(1), places].where(inside, 0))
-    return scores, _completed(lattice, before, after, segments, fixed, scores)
+    return viterbi(_agreeing(validate_segments(lattice, labels, segments), labels[segments.rows], segments))
 
 
 @torch.no_grad()
 def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
-    """Return scores (S,) and labellings (S, T): the best one that differs from `labels` (B, T) in each segment.
+    """Return scores (S,) and labels (S, T) of the best paths that differ from `labels` (B, T) in each segment.
 
-    Its score is the largest max-marginal of another label at a token of the segment. -inf and labels 0 where
-    there is none. `path_score(lattice, labellings, segments.rows)` has the gradients.
+    The score is the largest max-marginal of another label at a token of the segment; see `best_with`.
     """
     lattice = validate_segments(lattice, labels, segments)
-    before, after = best_before_and_after(*lattice)
-    scores, starts, others = _pivots(lattice, before, after, labels, segments)
-    fixed = labels.new_zeros(len(starts), labels.shape[1])
-    fixed.scatter_(1, starts.unsqueeze(1), others.unsqueeze(1))
-    pivot = Segments(segments.rows, starts, starts + 1)
-    return scores, _completed(lattice, before, after, pivot, fixed, scores)
+    scores, tokens, others = _pivots(lattice, *best_before_and_after(*lattice), labels, segments)
+    fixed = labels[segments.rows].scatter(1, tokens.unsqueeze(1), others.unsqueeze(1))
+    found = viterbi(_agreeing(lattice, fixed, Segments(segments.rows, tokens, tokens + 1)))[1]
+    return scores, found.where((scores > -torch.inf).unsqueeze(1), 0)
 
 
 @torch.no_grad()
 def segment_marginals(lattice: Lattice, labels: Tensor, segments: Segments, following: Tensor | None = None) -> Tensor:
-    """Return the probability (S,) that exactly these labels (B, T) stand on each segment.
+    """Return the probability (S,) of the labels (B, T) on each segment.
 
-    It is p(first label) times the conditional probabilities of the next ones, so that long sums never meet. `following`
-    is `next_marginals(lattice, labels)`, given where others need it, too.
+    It is p(first label) times the conditional probabilities of the next ones, which avoids differences of large sums.
+    `following` is `next_marginals(lattice, labels)`, if others need it, too.
     """
     lattice = validate_segments(lattice, labels, segments)
     if following is None:
@@ -115,15 +111,15 @@ def segment_marginals(lattice: Lattice, labels: Tensor, segments: Segments, foll
 
 
 def _places(segments: Segments) -> tuple[Tensor, Tensor]:
-    """-> tokens of each segment (S, M), repeating the last one, and which of them are inside."""
+    """Return the tokens of each segment (S, M), the last one repeated, and the mask of those inside."""
     longest = int((segments.ends - segments.starts).max()) if len(segments.rows) else 1
     places = segments.starts.unsqueeze(1) + torch.arange(longest, device=segments.starts.device)
     ends = segments.ends.unsqueeze(1)
     return places.minimum(ends - 1), places < ends
 
 
-def _terms(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor, Tensor]:
-    """-> the segment's own terms (S, M), without the edge into its start; its tokens; which are inside."""
+def _terms(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
+    """Return the terms of each segment (S, M), without the edge into its start."""
     places, inside = _places(segments)
     rows, L = segments.rows.unsqueeze(1), lattice.unary.shape[2]
     label = labels[rows, places]
@@ -132,14 +128,14 @@ def _terms(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor
     many_rows, many_tokens = (int(n > 1) for n in lattice.edge.shape[:2])
     at = rows * many_rows * lattice.edge.shape[1] + places[:, 1:] * many_tokens
     steps = pad(_entries(lattice.edge, pairs + at * L**2), (1, 0))
-    return (_entries(lattice.unary, nodes) + steps).where(inside, 0), places, inside
+    return (_entries(lattice.unary, nodes) + steps).where(inside, 0)
 
 
 @torch.no_grad()
 def _pivots(
     lattice: Lattice, before: Tensor, after: Tensor, labels: Tensor, segments: Segments
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The best other label in each segment -> scores (S,), its token (S,), the label (S,); first among equals."""
+    """Return the best other label in each segment: score, token, label (S,) each; the first among equals."""
     real = token_mask(lattice)
     through = (before + lattice.unary + after).where(real.unsqueeze(2), -torch.inf)
     score, other = through.scatter_(2, labels.where(real, 0).unsqueeze(2), -torch.inf).max(2)
@@ -150,21 +146,21 @@ def _pivots(
 
 
 def _nodes(lattice: Lattice, rows: Tensor, places: Tensor, labels: Tensor) -> Tensor:
-    """Where labels stand in a flattened (B * T * L)."""
+    """Return the indices of labels in the flattened (B * T * L)."""
     _, T, L = lattice.unary.shape
     return (rows * T + places) * L + labels
 
 
 def _entries(table: Tensor, places: Tensor) -> Tensor:
-    """Entries at places of the flattened table; the gradient of an entry adds up its uses."""
+    """Return entries of the flattened table; the gradient of an entry is the sum over its uses."""
     return table.reshape(-1).index_select(0, places.flatten()).view(places.shape)
 
 
 def validate_segments(lattice: Lattice, labels: Tensor, segments: Segments) -> Lattice:
-    """Return the lattice as operators read it, once segments and labels are known to fit."""
+    """Return the lattice as operators read it; check segments and labels."""
     lattice = validate_lattice(lattice)
     if labels.shape != lattice.unary.shape[:2]:
-        raise InputError(f"labels: the shape is {tuple(labels.shape)}, expected {tuple(lattice.unary.shape[:2])}")
+        raise InputError(f"labels: expected shape {tuple(lattice.unary.shape[:2])}, got {tuple(labels.shape)}")
     L = lattice.unary.shape[2]
     rows, starts, ends = segments
     wrong = (starts < 0) | (starts >= ends) | (ends > lattice.lengths.to(rows.device)[rows])
@@ -184,59 +180,42 @@ def validate_segments(lattice: Lattice, labels: Tensor, segments: Segments) -> L
     return lattice
 
 
-def _completed(
-    lattice: Lattice, before: Tensor, after: Tensor, segments: Segments, paths: Tensor, scores: Tensor
-) -> Tensor:
-    """Extend labels fixed on segments (S, T) to the best whole labellings, leftwards and rightwards."""
-    rows, starts, ends = segments
-    unary, edge = lattice.unary, expand_edges(lattice)
-    inwards, onwards = before + unary, unary + after
-    for t in range(int(starts.max()) - 1 if len(rows) else -1, -1, -1):
-        best = (inwards[rows, t] + edge[rows, t + 1, :, paths[:, t + 1]]).argmax(1)
-        paths[:, t] = best.where(t < starts, paths[:, t])
-    for t in range(int(ends.min()) if len(rows) else paths.shape[1], paths.shape[1]):
-        best = (edge[rows, t, paths[:, t - 1]] + onwards[rows, t]).argmax(1)
-        paths[:, t] = best.where(t >= ends, paths[:, t])
-    return paths.where(token_mask(lattice)[rows] & (scores > -torch.inf).unsqueeze(1), 0)
-
-
 def log_sum_with(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
-    """Return the log (S,) of the sum of exp(score) over labellings that agree with `labels` (B, T) on each segment.
+    """Return the log (S,) of the sum of exp(score) over the paths that agree with `labels` (B, T) on each segment.
 
-    -inf where there is none. Differentiable as `log_partition`, which is called for a lattice of each segment. Errors
-    are those of `score_with`.
+    It is -inf without one, and differentiable as `log_partition`. Errors are those of `score_with`.
     """
     lattice = validate_segments(lattice, labels, segments)
-    return log_partition(_agreeing(lattice, labels, segments))
+    return log_partition(_agreeing(lattice, labels[segments.rows], segments))
 
 
 def log_sum_without(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
-    """Return the log (S,) of the sum over labellings that differ from `labels` (B, T) at some token of each segment.
+    """Return the log (S,) of the sum of exp(score) over the paths that differ from `labels` (B, T) in each segment.
 
-    As `log_sum_with`. Each labelling counts at the first token at which it differs, so that a small sum is never the
-    difference of two large ones; there is a lattice for each token of a segment.
+    Each path counts at the first token where it differs, which avoids differences of large sums; there is a lattice for
+    each token of a segment. See `log_sum_with`.
     """
     lattice = validate_segments(lattice, labels, segments)
     sizes = segments.ends - segments.starts
     owner = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
     place = torch.arange(len(owner), device=sizes.device) - (sizes.cumsum(0) - sizes)[owner]
     rows, starts = segments.rows[owner], segments.starts[owner]
-    unary, edge, lengths = _agreeing(lattice, labels, Segments(rows, starts, starts + place))
+    unary, edge, lengths = _agreeing(lattice, labels[rows], Segments(rows, starts, starts + place))
     turn = unary.new_zeros(unary.shape, dtype=torch.bool)
     turn[torch.arange(len(owner), device=sizes.device), starts + place, labels[rows, starts + place]] = True
     sums = log_partition(Lattice(unary.masked_fill(turn, -torch.inf), edge, lengths))
     table = sums.new_full((len(sizes), int(sizes.max()) if len(sizes) else 1), -torch.inf)
     table = table.index_put((owner, place), sums)
     exists = (table.detach() > -torch.inf).any(1)
-    return table.where(exists.unsqueeze(1), 0).logsumexp(1).where(exists, -torch.inf)  # a sum of nothing has no slope
+    return table.where(exists.unsqueeze(1), 0).logsumexp(1).where(exists, -torch.inf)  # an empty sum has no gradient
 
 
 def _agreeing(lattice: Lattice, labels: Tensor, segments: Segments) -> Lattice:
-    """A lattice for each segment, which may be empty, of the labellings that agree with `labels` on it."""
+    """Return a lattice (S, T, ...) of the paths that agree with `labels` (S, T) on each segment, which may be empty."""
     unary, edge, lengths = lattice
     rows, starts, ends = segments
     tokens = torch.arange(unary.shape[1], device=unary.device)
     inside = (tokens >= starts.unsqueeze(1)) & (tokens < ends.unsqueeze(1))
     other = labels.unsqueeze(2) != torch.arange(unary.shape[2], device=unary.device)
-    own = unary[rows].masked_fill(inside.unsqueeze(2) & other[rows], -torch.inf)
+    own = unary[rows].masked_fill(inside.unsqueeze(2) & other, -torch.inf)
     return Lattice(own, edge if is_stationary(edge) or edge.shape[0] == 1 else edge[rows], lengths[rows])

@@ -22,12 +22,13 @@ def run(arguments: list[str]) -> None:
 
     from structperc.analysis.input_files import read_gold
     from structperc.analysis.nbest import HEADER, csv_rows, nbest_lines, nbest_scores
-    from structperc.reports.figures import plot_nbest
-    from structperc.reports.output_files import check_figure, check_targets, write_csv, write_figure
+    from structperc.data.output import check_output_path
+    from structperc.reports.figures import check_figure, plot_nbest, write_figure
+    from structperc.reports.tables import write_csv
     from structperc.taggers.tagger import Tagger
 
     check_figure(options.plot)
-    check_targets(options.csv)
+    check_output_path(options.csv)
     tagger = Tagger.load(options.model, trusted=options.trust)
     lists = nbest_scores(tagger, read_gold(tagger, options.file, reading(options)), options.n)
     if options.plot:

@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from structperc.cli.arguments import Command, CommandParser, add_data_options, data_reading
-from structperc.reports.tables import UnalignedCell, text_table
+from structperc.reports.tables import text_table
 from structperc.spelling import counted, visible
 
 if TYPE_CHECKING:
@@ -95,13 +95,13 @@ def span_lines(found: "Survey") -> Iterator[str]:
 
 def column_lines(found: "Survey") -> Iterator[str]:
     """Yield for each column its number, its name, how many different strings it holds and the most frequent ones."""
-    rows = [["column", "    name", "distinct", UnalignedCell("  most frequent")]]
+    rows = [["column", "name", "distinct", "most frequent"]]
     for number, role in enumerate(found.roles, 1):
         if role != "_":
             counts = found.counts(role)
             most = " ".join(value for value, _ in counts.most_common(10))
-            rows.append([str(number), f"    {cut(role, 12)}", f"{len(counts):,}", UnalignedCell(f"  {most}")])
-    return text_table(rows, "><>", [6, 16, 10], sep="", indent="  ")
+            rows.append([str(number), cut(role, 12), f"{len(counts):,}", most])
+    return text_table(rows, "><><", indent="  ")
 
 
 def label_lines(found: "Survey") -> Iterator[str]:
@@ -129,7 +129,7 @@ def table(head: str, columns: dict[str, Counter[str]]) -> Iterator[str]:
     rows = [[head, *columns]]
     for name, _ in first.most_common(ROWS):
         rows.append([cut(name or "(no type)", 24), *(f"{counts[name]:,}" for counts in columns.values())])
-    yield from text_table(rows, "<>", [24, 12], sep="", indent="    ")
+    yield from text_table(rows, indent="    ")
     if len(first) > ROWS:
         yield f"    and {len(first) - ROWS:,} more"
 

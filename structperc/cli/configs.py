@@ -6,7 +6,7 @@ from pathlib import Path
 from structperc.cli.arguments import Command, CommandParser
 from structperc.errors import InputError
 from structperc.packaged_configs import PREFIX, packaged, packaged_names
-from structperc.reports.tables import UnalignedCell, text_table
+from structperc.reports.tables import text_table
 
 
 def parser() -> CommandParser:
@@ -32,7 +32,7 @@ def listing(beginning: str) -> Iterator[str]:
     if not names:
         raise InputError(f"configs: no name begins with {beginning!r}; structperc configs lists all")
     files = {name: packaged(PREFIX + name) for name in names}
-    yield from text_table([[PREFIX + name, UnalignedCell(_about(file))] for name, file in files.items()], "<<")
+    yield from text_table([[PREFIX + name, _about(file)] for name, file in files.items()], "<<")
 
 
 def _about(file: str) -> str:

@@ -19,13 +19,12 @@ def run(arguments: list[str]) -> None:
     """Load the model, read the file, write the page if asked for, and print how its sentences were decided."""
     options = parser().parse_args(arguments)
 
-    from structperc.analysis.decision_order import decision_html, decision_lines, decision_notes, decisions
+    from structperc.analysis.decision_order import DECISION_NOTES, decision_html, decision_lines, decisions
     from structperc.analysis.input_files import read_corpus
-    from structperc.data.output import write_lines
+    from structperc.data.output import check_output_path, write_lines
     from structperc.reports.html_pages import page_title
-    from structperc.reports.output_files import check_targets
 
-    check_targets(options.html)
+    check_output_path(options.html)
     if options.n < 1:
         raise InputError(f"--n must be >= 1, got {options.n}")
     read = reading(options)
@@ -39,7 +38,7 @@ def run(arguments: list[str]) -> None:
         write_lines(options.html, decision_html(found, title, notes, tagger.labels.type_names))
     for one in found:
         print("\n".join([*decision_lines(one), ""]))
-    for line in decision_notes():
+    for line in DECISION_NOTES:
         print(line)
 
 

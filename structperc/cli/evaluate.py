@@ -25,11 +25,11 @@ def run(arguments: list[str]) -> None:
     from pathlib import Path
 
     from structperc.analysis.input_files import read_gold
-    from structperc.reports.output_files import check_targets
+    from structperc.data.output import check_output_path
     from structperc.taggers.base import BaseTagger
     from structperc.training.report import write_json
 
-    check_targets(options.json)
+    check_output_path(options.json)
     tagger = BaseTagger.load(options.model, trusted=options.trust)
     corpus = read_gold(tagger, options.file, reading(options))
     found = scores(tagger, corpus)

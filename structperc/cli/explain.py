@@ -22,12 +22,11 @@ def run(arguments: list[str]) -> None:
     from structperc.analysis.explanation import check_explainable, explain, explain_changed, summarise
     from structperc.analysis.explanation_report import explanation_html, explanation_lines, legend
     from structperc.analysis.input_files import read_corpus
-    from structperc.data.output import write_lines
+    from structperc.data.output import check_output_path, write_lines
     from structperc.reports.html_pages import page_title
-    from structperc.reports.output_files import check_targets
     from structperc.taggers.tagger import Tagger
 
-    check_targets(options.html)
+    check_output_path(options.html)
     tagger = Tagger.load(options.model, trusted=options.trust)
     n = options.n if options.n is not None else (tagger.decoder.k if tagger.decoder.k > 1 else LENGTH)
     check_explainable(tagger, n)

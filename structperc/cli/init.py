@@ -42,7 +42,7 @@ model:
 {features}  scorer: {{class_path: structperc.scorers.SparseLinear}}
   criterion: {{class_path: structperc.criteria.PerceptronLoss}}     # others: docs/training_criteria.md
   search: {{class_path: structperc.chain.KBest, init_args: {{k: 1}}}}
-  optimizer: {{class_path: structperc.optim.PerceptronLoss, init_args: {{average: true}}}}
+  optimizer: {{class_path: structperc.optim.Perceptron, init_args: {{average: true}}}}
 """
 
 
@@ -102,9 +102,9 @@ def split_surveys(found: "Survey", files: "Sequence[str]", read: "ReadOptions") 
     from structperc.data.survey import survey_alike
     from structperc.data.table_survey import survey_file
     from structperc.data.tables import DELIMITERS, table_format
-    from structperc.data.text_files import expand
+    from structperc.data.text_files import expand_path
 
-    kinds = {file: table_format(expand(file)) for file in files}
+    kinds = {file: table_format(expand_path(file)) for file in files}
     if found.table is None:
         if tables := [file for file, kind in kinds.items() if kind not in (None, *DELIMITERS)]:
             raise InputError(f"{tables[0]}: this is a table, but {found.file} is none; give files of one format")

@@ -19,12 +19,14 @@ def run(arguments: list[str]) -> None:
 
     from structperc.analysis.calibration import HEADER, bin_rows, plot_reliability, reliability, reliability_lines
     from structperc.analysis.input_files import read_gold
-    from structperc.reports.output_files import check_figure, check_targets, write_csv, write_figure
+    from structperc.data.output import check_output_path
+    from structperc.reports.figures import check_figure, write_figure
+    from structperc.reports.tables import write_csv
     from structperc.taggers.tagger import Tagger
     from structperc.training.predictions import short_names
 
     check_figure(options.plot)
-    check_targets(options.csv)
+    check_output_path(options.csv)
     found = []
     for model, name in zip(options.models, short_names(options.models), strict=True):
         tagger = Tagger.load(model, trusted=options.trust)

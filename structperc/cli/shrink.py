@@ -6,7 +6,7 @@ from structperc.cli.arguments import Command, CommandParser, add_labels, add_mod
 
 if TYPE_CHECKING:
     from structperc.data.corpus import Corpus
-    from structperc.taggers.lattice_tagger import LatticeTagger
+    from structperc.taggers.tagger import Tagger
 
 
 def parser() -> CommandParser:
@@ -31,24 +31,24 @@ def run(arguments: list[str]) -> None:
     from structperc.analysis.input_files import read_gold
     from structperc.data.output import write_errors
     from structperc.reports.tables import text_table
-    from structperc.taggers.lattice_tagger import LatticeTagger
-    from structperc.taggers.pruning import prune
+    from structperc.taggers.saving import prune
+    from structperc.taggers.tagger import Tagger
 
-    tagger = LatticeTagger.load(options.model, trusted=options.trust)
+    tagger = Tagger.load(options.model, trusted=options.trust)
     corpus = read_gold(tagger, options.data, reading(options)) if options.data else None
     before = _row("before", options.model, tagger, corpus)
     small = prune(tagger, options.below)
     with write_errors(options.output):
         Path(options.output).parent.mkdir(parents=True, exist_ok=True)
     small.save(options.output, options.table)
-    after = _row("after", options.output, LatticeTagger.load(options.output, trusted=options.trust), corpus)
+    after = _row("after", options.output, Tagger.load(options.output, trusted=options.trust), corpus)
     if corpus is not None:
         after.append(f"{float(after[-1]) - float(before[-1]):+.2f}")
     heading = ["", "megabytes", "features", "weights not 0", *(["score", "change"] if corpus else [])]
     print("\n".join(text_table([heading, before, after], "<>")))
 
 
-def _row(name: str, folder: str, tagger: "LatticeTagger", corpus: "Corpus | None") -> list[str]:
+def _row(name: str, folder: str, tagger: "Tagger", corpus: "Corpus | None") -> list[str]:
     """Sizes and score of a model as cells."""
     from pathlib import Path
 

@@ -12,7 +12,7 @@ from structperc.data.conll import header_line
 from structperc.data.read_options import PREDICTED
 from structperc.errors import InputError
 from structperc.taggers.base import BaseTagger, flat_labels, inference_batch_size
-from structperc.taggers.lattice_tagger import LatticeTagger
+from structperc.taggers.tagger import Tagger
 
 TOGETHER = 2**16  # labellings
 
@@ -20,7 +20,7 @@ TOGETHER = 2**16  # labellings
 def candidates_of(model: str, trusted: Sequence[str], k: int) -> tuple[BaseTagger, Lines]:
     """Return a saved tagger, and what gives the lines of its k best. Raises InputError for one that has no lists."""
     tagger = BaseTagger.load(model, trusted=trusted)
-    if not isinstance(tagger, LatticeTagger):
+    if not isinstance(tagger, Tagger):
         raise InputError(f"{model}: a {type(tagger).__name__} knows the best labelling alone; leave out -k")
     return tagger, partial(_candidate_lines, tagger, k)
 
@@ -41,14 +41,14 @@ def _ordered_lines(tagger: BaseTagger, given: TagInput) -> Iterator[str]:
     return column_lines(given, own, flat_labels(corpus, tagger.labels, parts))
 
 
-def _candidate_lines(tagger: LatticeTagger, k: int, given: TagInput) -> Iterator[str]:
+def _candidate_lines(tagger: Tagger, k: int, given: TagInput) -> Iterator[str]:
     """Yield each sequence's k best: a comment with rank, score and log-probability, then word and label per line."""
     corpus = given.corpus
     if given.block.first == 1:
         yield f"{header_line(['word', PREDICTED])}\n\n"
     words = [corpus.columns["word"][a:b] for a, b in zip(corpus.starts[:-1], corpus.starts[1:], strict=True)]
     step = max(1, TOGETHER // k)  # of long lists, no more than these are kept
-    stretches = (corpus.stretch(a, min(a + step, len(corpus))) for a in range(0, len(corpus), step))
+    stretches = (corpus.slice(a, min(a + step, len(corpus))) for a in range(0, len(corpus), step))
     lists = (found for part in stretches for found in tagger.candidates(part, k))
     for sequence, found in zip(words, lists, strict=True):
         for rank, labelling in enumerate(found, 1):

@@ -1,7 +1,4 @@
-"""Imports of many packages, without looking through what they leave for garbage.
-
-The commands fit, validate, test, predict and rerank, which do what a configuration says.
-"""
+"""The commands fit, validate, test, predict and rerank, which run what a configuration describes."""
 
 import gc
 import sys
@@ -109,14 +106,14 @@ class Training(NamedTuple):
 
 def _train(command: str, arguments: list[str]) -> None:
     with importing():
-        from structperc.training.program import train
+        from structperc.training.program import run
 
-    train([command, *arguments])
+    run([command, *arguments])
 
 
 def _rerank(arguments: list[str]) -> None:
     with importing():
-        from structperc.training.reranking_program import rerank
+        from structperc.training.reranking import rerank
 
     rerank(arguments)
 

@@ -20,14 +20,15 @@ def run(arguments: list[str]) -> None:
 
     from structperc.analysis.weight_ranking import weights
     from structperc.analysis.weight_report import Weight, weight_lines, weights_page
-    from structperc.data.output import write_lines
-    from structperc.reports.figures import plot_weights
-    from structperc.reports.output_files import check_figure, check_targets, write_csv, write_figure
+    from structperc.data.output import check_output_path, write_lines
+    from structperc.reports.figures import check_figure, plot_weights, write_figure
+    from structperc.reports.tables import write_csv
     from structperc.taggers.tagger import Tagger
     from structperc.training.predictions import short_names
 
     check_figure(options.plot)
-    check_targets(options.csv, options.html)
+    check_output_path(options.csv)
+    check_output_path(options.html)
     tagger = Tagger.load(options.model, trusted=options.trust)
     groups = weights(tagger, options.top)
     if options.plot:

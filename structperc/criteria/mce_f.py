@@ -18,8 +18,7 @@ from structperc.chain import (
 from structperc.chain.lattices import full_precision, token_mask
 from structperc.criteria.base import Criterion, check_candidates, highest, is_gold
 from structperc.criteria.mce import Sigmoid, Smoothing
-from structperc.data.labels import LabelSet
-from structperc.data.segment_masks import segment_boundaries
+from structperc.data.labels import LabelSet, segment_boundaries
 from structperc.errors import InputError
 from structperc.structures import Lattice, Scored
 

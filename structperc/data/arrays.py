@@ -1,9 +1,11 @@
-"""Arrays of which stretches are read: one that is in memory, or one that lies in a file.
+"""Arrays in memory or in files, of which slices are read; and folders of arrays with checksums.
 
-Folders of arrays, each in a file of its own, and of what is to be known about them, with checksums.
+A file holds the numbers of an array as they are in memory, little-endian. Checksums tell whether a folder is complete
+and unchanged.
 """
 
 import json
+import mmap
 import os
 import weakref
 from collections.abc import Iterable, Mapping
@@ -19,33 +21,38 @@ from structperc.data.json_data import check_fields, check_value
 from structperc.data.output import write_errors
 from structperc.errors import InputError
 
+INDEX, ABOUT = "arrays.json", "about"
+READ = 2**18  # bytes per read for checksums
+ARRAY = {"dtype": str, "shape": list[int], "checksum": str}
+DTYPES = ("|u1", "<i4", "<i8", "<f4")
+
 
 class ArraySource(Protocol):
-    """An array (N, ...) of which stretches are read."""
+    """An array (N, ...) of which slices are read."""
 
     def take(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        """Return a copy of the rows starts[i], ..., stops[i] - 1, for one i after the other."""
+        """Return a copy of the rows starts[i], ..., stops[i] - 1, concatenated over i."""
 
 
 class MemoryArray(NamedTuple):
-    """An array that is in memory."""
+    """An array in memory."""
 
     array: np.ndarray  # (N, ...)
 
     def take(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        """Return a copy of the rows starts[i], ..., stops[i] - 1, for one i after the other."""
-        from structperc.kernels.slices import copy_slices  # which needs a compiler
+        """Return a copy of the rows starts[i], ..., stops[i] - 1, concatenated over i."""
+        from structperc.kernels.slices import copy_slices  # needs a compiler
 
         return copy_slices(self.array, starts, stops)
 
 
 class FileArray:
-    """An array that lies in a file, nothing else. What is read of it takes memory as long as it is used.
+    """An array in a file, which stays open and can be removed or replaced. Raises OSError if it cannot be read.
 
-    Processes share one copy, in the memory that the system has to spare. Raises OSError for a file that cannot be read.
+    Memory is needed for the slices taken only.
 
     Args:
-        path: of the file, which stays open: it may be removed or replaced, and is read all the same.
+        path: the file.
         dtype: of the numbers.
         shape: (N, ...).
     """
@@ -60,42 +67,35 @@ class FileArray:
         return FileArray, (self.path, self.dtype.str, self.shape)
 
     def take(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        """Return a copy of the rows starts[i], ..., stops[i] - 1, for one i after the other.
-
-        Raises OSError for a file that ends too early.
-        """
-        if not hasattr(os, "preadv"):  # other systems than Linux map the file, whose pages then count as memory
+        """Return the rows starts[i], ..., stops[i] - 1, concatenated over i. Raises OSError for a truncated file."""
+        if not hasattr(os, "preadv"):  # systems other than Linux
             return MemoryArray(self.mapped()).take(starts, stops)
         taken = np.empty((int((stops - starts).sum()), *self.shape[1:]), self.dtype)
-        room, at = memoryview(taken.reshape(-1).view(np.uint8)), 0  # type: ignore[arg-type]
+        buffer, at = memoryview(taken.reshape(-1).view(np.uint8)), 0  # type: ignore[arg-type]
         for start, stop in zip((starts * self._row).tolist(), (stops * self._row).tolist(), strict=True):
             while start < stop:
-                if not (read := os.preadv(self._file, [room[at : at + stop - start]], start)):
-                    raise OSError(f"{self.path}: this file has become shorter")
+                if not (read := os.preadv(self._file, [buffer[at : at + stop - start]], start)):
+                    raise OSError(f"{self.path}: this file is truncated")
                 at, start = at + read, start + read
         return taken
 
     def whole(self) -> np.ndarray:
-        """Return all of the array, read into memory."""
+        """Return the array, read into memory."""
         return np.fromfile(self.path, self.dtype).reshape(self.shape)
 
     def mapped(self) -> np.ndarray:
-        """Return all of the array, read-only, whose numbers are read when they are looked at."""
+        """Return the array as a read-only memory map."""
         if not np.prod(self.shape):
             return np.empty(self.shape, self.dtype)
-        return np.asarray(np.memmap(self.path, self.dtype, "r", shape=self.shape))
-
-
-INDEX, ABOUT = "arrays.json", "about"
-READ = 2**18  # bytes of a file that are looked at at a time
-ARRAY = {"dtype": str, "shape": list[int], "checksum": str}
-TYPES = ("|u1", "<i4", "<i8", "<f4")
+        with open(self.path, "rb") as file:
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return np.frombuffer(memory, self.dtype).reshape(self.shape)
 
 
 class ArrayWriter:
-    """Writes arrays into a folder that is there; each may come in parts. To be used in a `with` statement.
+    """Writes arrays, each possibly in parts, into an existing folder. A context manager.
 
-    Raises InputError, naming the file and the reason, where the system refuses, as it does on a full disk.
+    Raises InputError with the file and the reason if the system refuses, for instance on a full disk.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -108,64 +108,62 @@ class ArrayWriter:
         return name in self._arrays
 
     def append(self, name: str, rows: np.ndarray) -> None:
-        """Add rows (n, ...) to the array of a name, which begins with the first ones."""
+        """Add rows (n, ...) to the array of a name."""
         rows = np.ascontiguousarray(rows)
         own = self._arrays.setdefault(name, {"dtype": rows.dtype.str, "shape": [0, *rows.shape[1:]]})
-        if (own["dtype"], own["shape"][1:]) != (rows.dtype.str, [*rows.shape[1:]]) or rows.dtype.str not in TYPES:
-            raise ValueError(f"{name}: {rows.dtype} {rows.shape[1:]} does not go with {own}, or cannot be kept")
+        if (own["dtype"], own["shape"][1:]) != (rows.dtype.str, [*rows.shape[1:]]) or rows.dtype.str not in DTYPES:
+            raise ValueError(f"{name}: cannot append {rows.dtype} {rows.shape[1:]} to {own}")
         content = memoryview(rows.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
         with write_errors(self.folder / name):
             if name not in self._files:
-                self._files[name] = open(self.folder / name, "wb")  # noqa: SIM115 - it is closed in the end
+                self._files[name] = open(self.folder / name, "wb")  # noqa: SIM115 - closed by `finish` or `__exit__`
             self._files[name].write(content)
         own["shape"][0] += len(rows)
         self._checksums.setdefault(name, xxhash.xxh3_128()).update(content)
 
     def append_text(self, name: str, text: str) -> None:
-        """Keep a text as UTF-8."""
+        """Add a text as UTF-8."""
         self.append(name, np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8))
 
     def append_strings(self, name: str, strings: Iterable[str]) -> None:
-        """Keep strings one after the other, and where each of them ends."""
+        """Write a list of strings: concatenated, and where each of them ends."""
         encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
         self.append(name, np.frombuffer(b"".join(encoded), np.uint8))
         self.append(f"{name}.ends", np.cumsum([len(string) for string in encoded], dtype=np.int64))
 
     def finish(self, about: Mapping[str, Any]) -> None:
-        """Add what is to be known, plain JSON types by name, after all arrays."""
+        """Write metadata, plain JSON types by name, after all arrays."""
         self.append_text(ABOUT, json.dumps(about))
         for name, file in self._files.items():
             with write_errors(self.folder / name):
-                file.close()  # which writes what was held back
-        told = {name: {**own, "checksum": self._checksums[name].hexdigest()} for name, own in self._arrays.items()}
+                file.close()  # flushes
+        index = {name: {**own, "checksum": self._checksums[name].hexdigest()} for name, own in self._arrays.items()}
         with write_errors(self.folder / INDEX):
-            (self.folder / INDEX).write_text(json.dumps(told), encoding="utf-8")
+            (self.folder / INDEX).write_text(json.dumps(index), encoding="utf-8")
 
     def __enter__(self) -> "ArrayWriter":
         return self
 
     def __exit__(self, *_: object) -> None:
         for file in self._files.values():
-            with suppress(OSError):  # the error that led here is the one to hear of
+            with suppress(OSError):  # keep the original error
                 file.close()
 
 
 class ArrayFolder:
-    """The arrays of a folder that is complete.
-
-    Raises InputError for a folder whose files are not what was written.
-    """
+    """The arrays of a folder. Raises InputError if its files are incomplete or changed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
-            told = json.loads((folder / INDEX).read_bytes())
-            check_value(told, dict[str, dict[str, Any]], INDEX)
-            for name, array in told.items():
+            index = json.loads((folder / INDEX).read_bytes())
+            check_value(index, dict[str, dict[str, Any]], INDEX)
+            for name, array in index.items():
                 check_fields(array, ARRAY, f"{INDEX}: {name}")
-                if _checksum(folder / name) != (_size(array), array["checksum"]):
-                    raise InputError(f"{name} has another size or checksum than what was written")
-            self._arrays: dict[str, dict[str, Any]] = told
+                size = int(np.dtype(array["dtype"]).itemsize * np.prod(array["shape"]))
+                if _checksum(folder / name) != (size, array["checksum"]):
+                    raise InputError(f"{name} has another size or checksum than when it was written")
+            self._arrays: dict[str, dict[str, Any]] = index
             self.about: dict[str, Any] = json.loads(self.text(ABOUT))
         except (InputError, OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{folder}: this folder of arrays is damaged ({' '.join(str(error).split())})") from None
@@ -174,9 +172,8 @@ class ArrayFolder:
         return name in self._arrays
 
     def array(self, name: str) -> FileArray:
-        """Return an array, of which stretches can be read."""
-        told = self._arrays[name]
-        return FileArray(self.folder / name, told["dtype"], tuple(told["shape"]))
+        """Return an array."""
+        return FileArray(self.folder / name, self._arrays[name]["dtype"], tuple(self._arrays[name]["shape"]))
 
     def text(self, name: str) -> str:
         """Return a text."""
@@ -188,12 +185,8 @@ class ArrayFolder:
         return [text[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise([0, *ends])]
 
 
-def _size(array: Mapping[str, Any]) -> int:
-    return int(np.dtype(array["dtype"]).itemsize * np.prod(array["shape"]))
-
-
 def _checksum(path: Path) -> tuple[int, str]:
-    """The size of a file and a checksum of its content, which is found about as fast as memory is read."""
+    """Return size and checksum of a file."""
     size, total, block = 0, xxhash.xxh3_128(), memoryview(bytearray(READ))
     with path.open("rb", buffering=0) as file:
         while read := file.readinto(block):

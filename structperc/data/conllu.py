@@ -4,9 +4,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from structperc.data.conll import BYTE_ORDER_MARK
-from structperc.data.rows import rows
-from structperc.data.text_files import read_lines
+from structperc.data.corpus import Corpus
+from structperc.data.text_files import BYTE_ORDER_MARK, read_lines
 from structperc.errors import InputError
 from structperc.spelling import counted, is_blank
 
@@ -18,14 +17,18 @@ _EMPTY_NODE = re.compile(r"([0-9]{1,9})\.[0-9]+")
 
 
 def read_conllu(path: str | Path, label: str = "upos", encoding: str = "utf-8") -> "Dataset":
-    """Return a CoNLL-U file as rows of sentences: `word` (FORM), `upos`, `xpos` and one of these two as `label`.
+    """Read a CoNLL-U file as rows of sentences, see `conllu_corpus` and `Corpus.to_dataset`."""
+    return conllu_corpus(path, label, encoding=encoding).to_dataset()
 
-    Multiword ranges (1-2) and empty nodes (1.1) are skipped; "# newdoc" opens a document, without any each
-    sentence is its own document; other comments are dropped. A file whose labels are all "_" is an unlabelled one:
-    there is no `label`.
 
-    Raises InputError with file:line for lines without 10 fields between tabs or out of order, and words whose form or
-    tags are empty; with the path for a missing or empty file.
+def conllu_corpus(path: str | Path, label: str = "upos", unit: str = "sentence", encoding: str = "utf-8") -> Corpus:
+    """Read a CoNLL-U file: columns `word` (FORM), `upos`, `xpos` and one of these two as `label`.
+
+    Multiword ranges (1-2), empty nodes (1.1) and comments are skipped; "# newdoc" opens a document, and without any
+    each sentence is its own document. There is no `label` if all labels are "_".
+
+    Raises InputError with file:line for lines without 10 fields between tabs or out of order, and words with an empty
+    form or tag; with the path for a missing or empty file.
     """
     if label not in ("upos", "xpos"):
         raise InputError(f"label must be upos or xpos, not {label!r}")
@@ -52,7 +55,8 @@ def read_conllu(path: str | Path, label: str = "upos", encoding: str = "utf-8") 
         raise InputError(f"{path}: there are no words in this file")
     if set(columns[label]) != {"_"}:
         columns["label"] = columns[label]
-    return rows(columns, sentences, documents if marked else range(len(documents)), numbers)
+    ids = documents if marked else range(len(documents))
+    return Corpus.from_columns(columns, sentences, ids, unit, str(path), numbers)
 
 
 def _fields(line: str, place: str, expected: int) -> tuple[str, str, str] | None:
@@ -60,19 +64,13 @@ def _fields(line: str, place: str, expected: int) -> tuple[str, str, str] | None
     fields = line.split("\t")
     if len(fields) != 10:
         raise InputError(f"{place}: {counted(len(fields), 'field')} between tabs, but CoNLL-U has 10")
-    if _is_no_word(fields[0], expected):
+    if (found := _RANGE.fullmatch(fields[0])) and expected == int(found[1]) < int(found[2]):
+        return None
+    if (found := _EMPTY_NODE.fullmatch(fields[0])) and int(found[1]) == expected - 1:
         return None
     if fields[0] != str(expected):
-        raise InputError(f"{place}: word id {fields[0]!r} where {expected} is due; is an empty line missing?")
+        raise InputError(f"{place}: expected word id {expected}, got {fields[0]!r}; is an empty line missing?")
     for name, i in (("FORM", 1), ("UPOS", 3), ("XPOS", 4)):
         if not fields[i].strip():
-            raise InputError(f"{place}: {name} of word {fields[0]} is empty; write _ for what is not known")
+            raise InputError(f"{place}: {name} of word {fields[0]} is empty; write _ for an unknown value")
     return fields[1], fields[3], fields[4]
-
-
-def _is_no_word(number: str, expected: int) -> bool:
-    """Whether this is the id of a range that begins with the word that is due, or of a node that stands before it."""
-    if found := _RANGE.fullmatch(number):
-        return expected == int(found[1]) < int(found[2])
-    found = _EMPTY_NODE.fullmatch(number)
-    return found is not None and int(found[1]) == expected - 1

@@ -1,9 +1,4 @@
-"""The strings of a column, each of them once.
-
-A column of a corpus, in which each distinct string is kept once.
-
-Corpora: sentences or documents as flat columns of strings, from which features are extracted.
-"""
+"""Corpora: sentences or documents as flat columns of strings, from which features are extracted."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,32 +15,48 @@ from structperc.spelling import counted
 if TYPE_CHECKING:
     import datasets
 
+PIECE = 2**16  # strings looked up at a time
+Value = TypeVar("Value")
+
 
 class Factorized(NamedTuple):
-    """The distinct strings of a column, and which of them each of its N strings is."""
+    """The distinct strings of a column in order of first occurrence, and the index of each of its N strings."""
 
-    distinct: list[str]  # in the order in which they first occur
-    numbers: np.ndarray  # (N,) int32, positions in `distinct`
+    distinct: list[str]
+    numbers: np.ndarray  # (N,) int32, indices into `distinct`
+
+
+class StringEncoder:
+    """Maps strings to consecutive numbers in order of first occurrence."""
+
+    def __init__(self) -> None:
+        self._index: defaultdict[str, int] = defaultdict(count().__next__)
+
+    @property
+    def distinct(self) -> list[str]:
+        """All strings seen."""
+        return list(self._index)
+
+    def encode(self, strings: Sequence[str]) -> np.ndarray:
+        """Return the numbers of n strings, (n,) int32."""
+        return np.fromiter(map(self._index.__getitem__, strings), np.int32, len(strings))
 
 
 def factorize(strings: Sequence[str]) -> Factorized:
-    """Number the strings of a column in the order in which they first occur."""
-    index: defaultdict[str, int] = defaultdict(count().__next__)
-    numbers = np.fromiter(map(index.__getitem__, strings), np.int32, len(strings))
-    return Factorized(list(index), numbers)
-
-
-PIECE = 2**16  # strings that are looked up at a time
+    """Number strings in order of first occurrence."""
+    encoder = StringEncoder()
+    numbers = encoder.encode(strings)
+    return Factorized(encoder.distinct, numbers)
 
 
 class Column(Sequence[str]):
-    """N strings in 4 bytes each: to be read like a list of them, and never changed.
+    """An immutable sequence of N strings that keeps each distinct string once, and 4 bytes per entry.
 
     Args:
-        strings: the distinct strings in the order in which they first occur, and their numbers (N,) int32.
+        strings: the distinct strings in order of first occurrence, and their numbers (N,) int32.
     """
 
-    __hash__ = None  # type: ignore[assignment]  # it equals lists
+    __hash__ = None  # type: ignore[assignment]  # equal to lists
 
     def __init__(self, strings: Factorized) -> None:
         self.strings = strings
@@ -56,10 +67,15 @@ class Column(Sequence[str]):
         return values if isinstance(values, cls) else cls(factorize(values))
 
     @classmethod
-    def numbered(cls, distinct: Sequence[str], numbers: np.ndarray) -> "Column":
-        """Return the column distinct[numbers[0]], distinct[numbers[1]], ...; of different strings any may be unused."""
-        present, own = renumber(numbers, len(distinct))
-        return cls(Factorized([distinct[i] for i in present.tolist()], own))
+    def from_codes(cls, distinct: Sequence[str], codes: np.ndarray) -> "Column":
+        """Return the column distinct[codes[0]], distinct[codes[1]], ...; some of the distinct strings may be unused."""
+        first = np.full(len(distinct), len(codes), np.int64)
+        first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last assignment of an index wins
+        present = np.flatnonzero(first < len(codes))
+        present = present[first[present].argsort()]
+        rank = np.empty(len(distinct), np.int32)
+        rank[present] = np.arange(len(present), dtype=np.int32)
+        return cls(Factorized([distinct[i] for i in present.tolist()], rank[codes]))
 
     def __len__(self) -> int:
         return len(self.strings.numbers)
@@ -71,7 +87,6 @@ class Column(Sequence[str]):
     def __getitem__(self, place: slice) -> list[str]: ...
 
     def __getitem__(self, place: int | slice) -> str | list[str]:
-        """Return a string, or a list of those of a slice."""
         distinct, numbers = self.strings
         if isinstance(place, slice):
             return [distinct[i] for i in numbers[place].tolist()]
@@ -94,33 +109,15 @@ class Column(Sequence[str]):
         return repr(list(self))
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
-        """Return where a string first stands. Raises ValueError where it does not."""
-        number = self.strings.distinct.index(value)
-        found = np.flatnonzero(self.strings.numbers[start:stop] == number)
+        """Return the first position of a string. Raises ValueError if there is none."""
+        found = np.flatnonzero(self.strings.numbers[start:stop] == self.strings.distinct.index(value))
         if not len(found):
-            raise ValueError(f"{value!r} is not in this stretch of the column")
+            raise ValueError(f"{value!r} is not in this part of the column")
         return start + int(found[0])
 
     def take(self, places: slice | np.ndarray) -> "Column":
-        """Return the strings at some places, a slice or (n,) numbers, as a column."""
-        return Column.numbered(self.strings.distinct, self.strings.numbers[places])
-
-
-def renumber(numbers: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Renumber numbers (N,) < size in the order in which they first occur.
-
-    -> those that occur, in this order (n,) int64, and for each of the N which of these it is (N,) int32.
-    """
-    first = np.full(size, len(numbers), np.int64)
-    first[numbers[::-1]] = np.arange(len(numbers))[::-1]  # of several places of a number the one written last stays
-    present = np.flatnonzero(first < len(numbers))
-    present = present[first[present].argsort()]
-    rank = np.empty(size, np.int32)
-    rank[present] = np.arange(len(present), dtype=np.int32)
-    return present, rank[numbers]
-
-
-Value = TypeVar("Value")
+        """Return the strings at a slice or at (n,) positions as a column."""
+        return Column.from_codes(self.strings.distinct, self.strings.numbers[places])
 
 
 @dataclass(frozen=True)
@@ -128,16 +125,16 @@ class Corpus:
     """N tokens in R sentences in S sequences; a sequence is a sentence or a whole document.
 
     Sequence s is the tokens starts[s]:starts[s+1], sentence r the tokens sentences[r]:sentences[r+1].
-    Raises InputError when there is no column `word` or a column does not have N values.
+    Raises InputError if there is no column `word` or a column does not have N values.
     """
 
-    columns: Mapping[str, Sequence[str]]  # role -> N strings: a list, or a `Column`, which takes less memory
+    columns: Mapping[str, Sequence[str]]  # role -> N strings, a list or a `Column`
     starts: np.ndarray  # (S + 1,) int64
     sentences: np.ndarray  # (R + 1,) int64
     documents: np.ndarray  # (S,) int64, document id of each sequence
     name: str = "corpus"  # file or data set, for messages
     lines: np.ndarray | None = None  # (N,) int64, line of each token in that file
-    _numbered: dict[str, Factorized] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _factorized: dict[str, Factorized] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_words(self.columns, self.name)
@@ -155,8 +152,8 @@ class Corpus:
     ) -> "Corpus":
         """Return a corpus of sentences, each {role: strings}. Without `documents` each sentence is its own document.
 
-        Raises InputError when sentences differ in their roles, columns of a sentence in their length, or there is
-        another number of documents.
+        Raises InputError if the sentences differ in their roles, the columns of a sentence in their length, or the
+        number of documents is not that of the sentences.
         """
         flat: dict[str, list[str]] = {}
         ends: dict[str, list[int]] = {}
@@ -185,9 +182,9 @@ class Corpus:
         name: str = "corpus",
         lines: Sequence[int] | np.ndarray | None = None,
     ) -> "Corpus":
-        """Return a corpus of columns of N strings, R + 1 boundaries of sentences, R document ids and N line numbers.
+        """Return a corpus of columns of N strings, R + 1 sentence boundaries, R document ids and N line numbers.
 
-        With unit "document" the sentences of a document, which must be neighbours, make one sequence.
+        With unit "document" the sentences of a document, which must be adjacent, form one sequence.
         """
         flat = {role: values if isinstance(values, Column) else list(values) for role, values in columns.items()}
         lengths, ids = {"word": np.diff(sentences)}, np.asarray(documents, dtype=np.int64)
@@ -198,32 +195,53 @@ class Corpus:
     def from_dataset(cls, rows: "datasets.Dataset", unit: str = "sentence", name: str = "corpus") -> "Corpus":
         """Return a corpus of rows of sentences: all columns of string lists, and `document` and `line` if present.
 
-        With unit "document" the rows of a document, which must be neighbours, make one sequence. Raises InputError
-        when columns of a row differ in length, or documents are asked for and there is no such column.
+        With unit "document" the rows of a document, which must be adjacent, form one sequence. Raises InputError
+        if columns of a row differ in length, or for unit "document" without such a column.
         """
         table = rows.with_format("arrow")[:]
-        held = {role: table.column(role).combine_chunks() for role in table.column_names}
-        texts = [role for role in held if _is_text(rows, role)]
-        lengths = {role: held[role].value_lengths().to_numpy(zero_copy_only=False) for role in texts}
-        flat = {role: _strings(held[role].flatten(), f"{name}: column {role!r}") for role in texts}
-        if unit == "document" and "document" not in held:
+        arrays = {role: table.column(role).combine_chunks() for role in table.column_names}
+        texts = [role for role in arrays if _is_text(rows, role)]
+        lengths = {role: arrays[role].value_lengths().to_numpy(zero_copy_only=False) for role in texts}
+        flat = {role: _strings(arrays[role].flatten(), f"{name}: column {role!r}") for role in texts}
+        if unit == "document" and "document" not in arrays:
             raise InputError(f"{name}: no column 'document' says where documents begin; set unit: sentence")
-        ids = held["document"].to_numpy() if "document" in held else np.arange(len(rows))
-        lines = held["line"].flatten().to_numpy() if "line" in held else None
+        ids = arrays["document"].to_numpy() if "document" in arrays else np.arange(len(rows))
+        lines = arrays["line"].flatten().to_numpy() if "line" in arrays else None
         return cls(flat, *_boundaries(lengths, ids, unit, name), name, lines)
+
+    def to_dataset(self) -> "datasets.Dataset":
+        """Return a data set of R rows, one per sentence, in memory.
+
+        A row has `document` (int64 id), `sentence` (int64 position), a list of strings for each role and, if known,
+        `line`, the line numbers of its tokens.
+        """
+        import pyarrow as pa  # slow imports that reading into a corpus does not need
+        from datasets import Dataset
+
+        boundaries = pa.array(self.sentences, pa.int32())
+        table = {
+            "document": pa.array(self.by_sentence().documents, pa.int64()),
+            "sentence": pa.array(np.arange(len(self.sentences) - 1), pa.int64()),
+        }
+        for role, values in self.columns.items():
+            table[role] = pa.ListArray.from_arrays(boundaries, pa.array(list(values), pa.string()))
+        if self.lines is not None:
+            table["line"] = pa.ListArray.from_arrays(boundaries, pa.array(self.lines, pa.int64()))
+        return Dataset(pa.table(table))
 
     @classmethod
     def concat(cls, parts: Sequence["Corpus"]) -> "Corpus":
-        """Return one corpus after the other; document ids are renumbered so that parts share none."""
+        """Concatenate corpora; document ids are renumbered so that the parts share none."""
         roles = list(parts[0].columns)
         for part in parts:
             if set(part.columns) != set(roles):
                 raise InputError(f"{part.name}: columns {list(part.columns)} differ from {roles}")
+        shifts = np.cumsum([0, *(part.documents.max(initial=-1) + 1 for part in parts)])
         return cls(
             columns={role: [value for part in parts for value in part.columns[role]] for role in roles},
             starts=_to_boundaries(np.concatenate([part.lengths for part in parts])),
             sentences=_to_boundaries(np.concatenate([np.diff(part.sentences) for part in parts])),
-            documents=_renumber([part.documents for part in parts]),
+            documents=np.concatenate([part.documents + shift for part, shift in zip(parts, shifts, strict=False)]),
             name=" + ".join(part.name for part in parts),
         )
 
@@ -232,7 +250,7 @@ class Corpus:
 
     @property
     def tokens(self) -> int:
-        """The number of tokens of the whole corpus, N."""
+        """The number of tokens, N."""
         return int(self.starts[-1])
 
     @property
@@ -240,35 +258,35 @@ class Corpus:
         """The number of tokens of each sequence, (S,) int64."""
         return np.diff(self.starts)
 
-    def numbered(self, role: str) -> Factorized:
-        """Return the distinct strings of a column and which of them stands at each token; found once, then kept."""
-        if role not in self._numbered:
+    def factorize(self, role: str) -> Factorized:
+        """Return the distinct strings of a column and the index of each token's string; computed once."""
+        if role not in self._factorized:
             values = self.columns[role]
-            self._numbered[role] = values.strings if isinstance(values, Column) else factorize(values)
-        return self._numbered[role]
+            self._factorized[role] = values.strings if isinstance(values, Column) else factorize(values)
+        return self._factorized[role]
 
     def replace_column(self, role: str, values: Sequence[str]) -> "Corpus":
         """Return the corpus with one column of N strings added or replaced."""
-        held = values if isinstance(values, Column) else list(values)
-        return replace(self, columns={**self.columns, role: held})
+        return replace(self, columns={**self.columns, role: values if isinstance(values, Column) else list(values)})
 
     def sentences_of(self, flat: Sequence[Value]) -> list[list[Value]]:
-        """Return values of all N tokens, cut at the boundaries of sentences."""
+        """Split values of all N tokens into sentences."""
         return [list(flat[a:b]) for a, b in pairwise(self.sentences.tolist())]
 
     def by_sentence(self) -> "Corpus":
-        """Return the corpus with each sentence as a sequence, of the document that it was in."""
+        """Return the corpus with each sentence as a sequence of the same document."""
+        if len(self.starts) == len(self.sentences):
+            return self
         sequence = np.searchsorted(self.starts[1:-1], self.sentences[:-1], side="right")
-        documents = self.documents[sequence] if len(self) else self.documents
-        return replace(self, starts=self.sentences, documents=documents)
+        return replace(self, starts=self.sentences, documents=self.documents[sequence])
 
-    def stretch(self, first: int, stop: int) -> "Corpus":
+    def slice(self, first: int, stop: int) -> "Corpus":
         """Return the sequences first, ..., stop - 1, at least one, as a corpus of the same name."""
         a, b = int(self.starts[first]), int(self.starts[stop])
         inside = (self.sentences >= a) & (self.sentences <= b)
         return replace(
             self,
-            columns={role: _part(values, slice(a, b)) for role, values in self.columns.items()},
+            columns={role: _take(values, slice(a, b)) for role, values in self.columns.items()},
             starts=self.starts[first : stop + 1] - a,
             sentences=self.sentences[inside] - a,
             documents=self.documents[first:stop],
@@ -276,13 +294,13 @@ class Corpus:
         )
 
     def subset(self, keep: np.ndarray) -> "Corpus":
-        """Return the sequences where keep (S,) bool is true, in their order, without sentences that are empty."""
+        """Return the sequences where keep (S,) bool is true, in order, without empty sentences."""
         tokens = np.repeat(keep, self.lengths)
-        before = _to_boundaries(tokens)  # tokens kept before each boundary
+        before = _to_boundaries(tokens)  # number of tokens kept before each boundary
         kept = np.flatnonzero(tokens)
         return replace(
             self,
-            columns={role: _part(values, kept) for role, values in self.columns.items()},
+            columns={role: _take(values, kept) for role, values in self.columns.items()},
             starts=_to_boundaries(self.lengths[keep]),
             sentences=np.unique(before[self.sentences]),
             documents=self.documents[keep],
@@ -290,7 +308,7 @@ class Corpus:
         )
 
     def where(self, token: int) -> str:
-        """Return the place of a token for messages: "file:line", or sentence and token where lines are not known."""
+        """Return the place of a token for messages: "file:line", or sentence and token where lines are unknown."""
         if self.lines is not None:
             return f"{self.name}:{self.lines[token]}"
         sentence = int(np.searchsorted(self.sentences, token, side="right")) - 1
@@ -298,7 +316,7 @@ class Corpus:
 
 
 def _is_text(rows: "datasets.Dataset", role: str) -> bool:
-    """True for a column of lists of strings."""
+    """Whether a column has lists of strings."""
     return getattr(getattr(rows.features[role], "feature", None), "dtype", None) in ("string", "large_string")
 
 
@@ -307,10 +325,10 @@ def _strings(values: Any, column: str) -> Column:
     if values.null_count:
         raise InputError(f"{column} has {counted(values.null_count, 'token')} without a value")
     coded = values.dictionary_encode()
-    return Column.numbered(coded.dictionary.to_pylist(), coded.indices.to_numpy())
+    return Column.from_codes(coded.dictionary.to_pylist(), coded.indices.to_numpy())
 
 
-def _part(values: Sequence[str], places: slice | np.ndarray) -> Sequence[str]:
+def _take(values: Sequence[str], places: slice | np.ndarray) -> Sequence[str]:
     if isinstance(values, Column):
         return values.take(places)
     return values[places] if isinstance(places, slice) else [values[i] for i in places.tolist()]
@@ -338,14 +356,8 @@ def _boundaries(
 
 def _check_words(roles: Mapping[str, Any], name: str) -> None:
     if "word" not in roles:
-        raise InputError(f"{name}: no column 'word' among {list(roles)}; say which one it is in `columns`")
+        raise InputError(f"{name}: no column 'word' among {list(roles)}; name it in `columns`")
 
 
 def _to_boundaries(lengths: np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def _renumber(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Shifts the ids of each part past those of the parts before."""
-    shifts = np.cumsum([0, *(ids.max(initial=-1) + 1 for ids in parts)])
-    return np.concatenate([ids + shift for ids, shift in zip(parts, shifts[:-1], strict=True)])

@@ -1,9 +1,5 @@
-"""JSON: a file of objects, one on each line, or an array of objects.
+"""JSON objects, one on each line or in an array; and checks of JSON values against type hints."""
 
-Checks of plain JSON values against type hints, so that a file holds what its reader takes it for.
-"""
-
-import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,19 +9,19 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin
 from structperc.data.text_files import split_lines
 from structperc.errors import InputError
 
-ON_LINES = "write one object on each line"
+PLAIN = (bool, int, str)
+SHOWN = 60  # characters of a wrong value in a message
 _OPENS = re.compile(r"""\s*(\{\s*["']|\[\s*\{|\[\s*["'].*["']\s*,\s*\{)""")
-_ALONE = re.compile(r"\s*[\[{]\s*")  # a line of pretty-printed JSON
-_INSIDE = re.compile(r"""\s*(["'{].*|\[\s*)""")  # the line after it
-_EXTRA_COMMA = re.compile(r",(\s*[}\]])")
+_OPENING_LINE = re.compile(r"\s*[\[{]\s*")  # of pretty-printed JSON
+_SECOND_LINE = re.compile(r"""\s*(["'{].*|\[\s*)""")
+_BLANK = re.compile(r"\s*")
 
 
 def parse_json_lines(lines: Iterable[str], name: str, first: int = 1) -> list[tuple[str, dict[str, Any]]]:
-    """Return (place, object) for each line of the file `name` that holds something; a place is "file:line".
+    """Return (place, object) for each non-blank line of the file `name`; a place is "file:line".
 
-    `first` is the number of the first line.
-
-    Raises InputError with the place for lines that are no objects, or whose strings are no text.
+    `first` is the number of the first line. Raises InputError with the place for lines that are not objects, and for
+    strings that are not valid Unicode.
     """
     found = []
     for number, line in enumerate(lines, first):
@@ -33,22 +29,23 @@ def parse_json_lines(lines: Iterable[str], name: str, first: int = 1) -> list[tu
             continue
         place = f"{name}:{number}"
         try:
-            row = json.loads(line, parse_constant=_no_constant)
+            row = json.loads(line, parse_constant=_reject_constant)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{place}: {_fault(line, error)}") from None
+            advice = "write one object per line, with names in double quotes and without commas after the last element"
+            raise InputError(f"{place}: invalid JSON ({_reason(error)}); {advice}") from None
         found.append((place, _checked(row, line, place)))
     return found
 
 
 def parse_json_records(text: str, name: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return (place, object) for each object of a text, which holds JSON lines or one array; see `parse_json_lines`."""
+    """Return (place, object) for each object of a text of JSON lines or one array, see `parse_json_lines`."""
     if not text.lstrip().startswith("["):
         return parse_json_lines(split_lines(text), name)
     return list(_elements(text, name))
 
 
 def looks_like_json(lines: Sequence[str]) -> bool:
-    """Return whether lines that hold something begin as JSON does, whatever is wrong with it.
+    """Return whether non-blank lines begin like JSON, valid or not.
 
     Example:
         >>> looks_like_json(['{"text": "Anna left",}']), looks_like_json(["{ O", "} O"])
@@ -56,115 +53,60 @@ def looks_like_json(lines: Sequence[str]) -> bool:
     """
     if not lines:
         return False
-    printed = len(lines) > 1 and _ALONE.fullmatch(lines[0]) and _INSIDE.fullmatch(lines[1])
+    printed = len(lines) > 1 and _OPENING_LINE.fullmatch(lines[0]) and _SECOND_LINE.fullmatch(lines[1])
     return bool(_OPENS.match(lines[0]) or printed)
 
 
 def _elements(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The objects of an array, with the lines on which they begin."""
-    decoder = json.JSONDecoder(parse_constant=_no_constant)
-    at, line, counted = text.index("[") + 1, 1, 0
+    """Yield the objects of an array, with the lines on which they begin."""
+    decoder = json.JSONDecoder(parse_constant=_reject_constant)
+    at, first, line, counted = text.index("[") + 1, True, 1, 0
     while True:
-        at = _after_blank(text, at)
+        at = _skip_blank(text, at)
         line, counted = line + text.count("\n", counted, at), at
         place = f"{name}:{line}"
-        if text[at : at + 1] == "]":
+        if text[at : at + 1] == "]" and first:
             break
         try:
             row, end = decoder.raw_decode(text, at)
-        except _ConstantError as error:
-            raise InputError(f"{place}: {_fault('', error)}") from None
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{place}: this element of the array is no JSON ({_short(error)}); correct it") from None
+            raise InputError(f"{place}: invalid JSON in this element of the array ({_reason(error)})") from None
         yield place, _checked(row, text[at:end], place)
-        at = _after_blank(text, end)
-        if text[at : at + 1] == ",":
-            at = _after_blank(text, at + 1)
-            if text[at : at + 1] == "]":
-                raise InputError(f"{place}: there is a comma after the last element of the array; leave it out")
-        elif text[at : at + 1] != "]":
-            raise InputError(f"{place}: no comma or ] after this element of the array; correct it, or {ON_LINES}")
+        at, first = _skip_blank(text, end), False
+        if text[at : at + 1] == "]":
+            break
+        if text[at : at + 1] != ",":
+            raise InputError(f"{place}: expected a comma or ] after this element of the array")
+        at += 1
     if text[at + 1 :].strip():
-        raise InputError(f"{place}: something follows the end of the array; {ON_LINES}, without an array")
+        raise InputError(f"{place}: unexpected text after the end of the array; write one object per line instead")
 
 
-def _after_blank(text: str, at: int) -> int:
-    match = re.compile(r"\s*").match(text, at)
-    assert match is not None
-    return match.end()
+def _skip_blank(text: str, at: int) -> int:
+    match = _BLANK.match(text, at)
+    return at if match is None else match.end()
 
 
 def _checked(row: Any, line: str, place: str) -> dict[str, Any]:
     if not isinstance(row, dict):
-        what = "an array; " + _from_array() if isinstance(row, list) else "no object; write one {...} on each line"
-        raise InputError(f"{place}: this is JSON, but {what}")
-    if "\\u" in line and not _is_text(row):
-        raise InputError(f"{place}: an escape stands for half a character; write the characters themselves")
+        raise InputError(f"{place}: expected a JSON object, got {type(row).__name__}; write one {{...}} per line")
+    if "\\u" in line:
+        try:
+            json.dumps(row, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{place}: an escape is half of a surrogate pair; write the character itself") from None
     return row
 
 
-def _from_array() -> str:
-    return f"{ON_LINES}, without [ ] around them and commas between them (jq -c '.[]' FILE)"
-
-
-def _fault(line: str, error: Exception) -> str:
-    """Why a line is no JSON, and what to change."""
-    line = line.strip()
-    if isinstance(error, _ConstantError):
-        return f"{error} is no JSON; write null or a number, or leave out the field"
-    if isinstance(error, json.JSONDecodeError) and error.msg.startswith("Invalid control character"):
-        return f"a string holds a tab or another control character ({_short(error)}); write it as \\t, \\u...."
-    if line.startswith("[") and (len(line) < 3 or line.endswith(("{", ","))):
-        return f"an array begins here; {_from_array()}"
-    if line.endswith(",") and _is_json(line[:-1]):
-        return "there is a comma after the object; leave it out"
-    if _is_json(_EXTRA_COMMA.sub(r"\1", line)):
-        return "there is a comma before } or ], after the last element; leave it out"
-    if line.startswith(("{", "[")) and _is_python(line):
-        return "this is a Python dictionary, not JSON; write it by json.dumps, which puts names in double quotes"
-    at_end = isinstance(error, json.JSONDecodeError) and error.pos >= len(line)
-    if line.startswith("{") and (at_end or line == "{"):
-        return f"an object begins here that does not end on this line; {ON_LINES} (jq -c . FILE)"
-    return f"this is no JSON ({_short(error)}); {ON_LINES}"
-
-
-def _short(error: Exception) -> str:
-    """Return the reason of an error without its line number, which counts from the start of a part of the file."""
+def _reason(error: Exception) -> str:
+    """The reason of an error without its line number, which counts from the start of a part of the file."""
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at character {error.colno}"
     return "too deeply nested" if isinstance(error, RecursionError) else str(error)
 
 
-def _is_json(line: str) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _is_python(line: str) -> bool:
-    """Whether a line is a dictionary or list of Python, made of constants; nothing of it is run."""
-    try:
-        return isinstance(ast.literal_eval(line.rstrip(",")), dict | list | tuple)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return False
-
-
-class _ConstantError(ValueError):
-    """NaN or Infinity."""
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise _ConstantError(name)
-
-
-def _is_text(row: dict[str, Any]) -> bool:
-    try:
-        json.dumps(row, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not allowed; write null or a number")
 
 
 def json_line(row: dict[str, Any]) -> str:
@@ -173,7 +115,7 @@ def json_line(row: dict[str, Any]) -> str:
 
 
 def strings(row: dict[str, Any], field: str, place: str) -> list[str]:
-    """Return the list of strings that a field holds. Raises InputError, with the place, for anything else."""
+    """Return the list of strings in a field. Raises InputError, with the place, for anything else."""
     values = row.get(field)
     if not isinstance(values, list):
         raise InputError(f"{place}: field {field!r} must be a list of strings, not {type(values).__name__}")
@@ -183,16 +125,11 @@ def strings(row: dict[str, Any], field: str, place: str) -> list[str]:
     return values
 
 
-PLAIN = (bool, int, str)
-SHOWN = 60  # characters of a wrong value in a message
-
-
 def matches_type(value: Any, hint: Any) -> bool:
-    """Return whether a JSON value is of a type.
+    """Return whether a JSON value matches a type hint.
 
-    Hints are Any, None, bool, int, float, str, Literal, lists and sequences, dictionaries and mappings with strings as
-    keys, and unions of these; nothing is of another type. True and False are no numbers, a whole number is a float,
-    NaN is none.
+    Supports Any, None, bool, int, float, str, Literal, lists and sequences, dictionaries and mappings with string
+    keys, and unions; nothing matches other hints. Booleans are not numbers, integers are floats, NaN is not.
     """
     if hint is Any:
         return True
@@ -202,35 +139,34 @@ def matches_type(value: Any, hint: Any) -> bool:
     if origin is Literal:
         return any(type(value) is type(one) and value == one for one in inner)
     if origin in (list, Sequence):
-        return isinstance(value, list) and _all_conform(value, inner[0])
+        return isinstance(value, list) and _all_match(value, inner[0])
     if origin in (dict, Mapping):
-        return isinstance(value, dict) and _all_conform(value.values(), inner[1])
+        return isinstance(value, dict) and _all_match(value.values(), inner[1])
     if hint is float:
         return type(value) in (int, float) and value == value
     return type(value) is (NoneType if hint is None else hint)
 
 
-def _all_conform(values: Iterable[Any], hint: Any) -> bool:
-    if hint in PLAIN:  # at once: models have hundreds of thousands of strings
+def _all_match(values: Iterable[Any], hint: Any) -> bool:
+    if hint in PLAIN:  # fast: models have hundreds of thousands of strings
         return set(map(type, values)) <= {hint}
     return all(matches_type(one, hint) for one in values)
 
 
 def check_value(value: Any, hint: Any, place: str) -> None:
-    """Raise InputError that names the place if a value is not of a type."""
+    """Raise InputError that begins with the place if a value does not match a type hint."""
     if not matches_type(value, hint):
         shown = repr(value)
         shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
-        raise InputError(f"{place}: {getattr(hint, '__name__', None) or hint} is due, not {shown}")
+        raise InputError(f"{place}: expected {getattr(hint, '__name__', None) or hint}, got {shown}")
 
 
 def check_fields(value: Any, hints: Mapping[str, Any], place: str) -> None:
-    """Raise InputError unless a value is a dictionary with just these keys, each of its type."""
-    if not isinstance(value, dict):
-        check_value(value, dict, place)
+    """Raise InputError unless a value is a dictionary with exactly these keys and types."""
+    check_value(value, dict[str, Any], place)
     for name, hint in hints.items():
         if name not in value:
-            raise InputError(f"{place}: there is no {name!r}")
+            raise InputError(f"{place}: missing entry {name!r}")
         check_value(value[name], hint, f"{place}.{name}")
     if unknown := [name for name in value if name not in hints]:
         raise InputError(f"{place}: unknown entry {unknown[0]!r}; known are {', '.join(hints)}")

@@ -1,4 +1,4 @@
-"""Label sets: the labels of a task by number, and masks of what their scheme allows."""
+"""Label sets: the labels of a task by number, the transitions that their scheme allows, and segments of label ids."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class AllowedTransitions(NamedTuple):
-    """What a tag scheme allows, as arrays."""
+    """Legal label sequences, as arrays."""
 
     start: np.ndarray  # (L,) bool, whether each label may be the first of a sentence
     transition: np.ndarray  # (L, L) bool, whether the label of the column may follow that of the row
@@ -33,9 +33,9 @@ class AllowedTransitions(NamedTuple):
 
 
 class Segmentation(NamedTuple):
-    """How labels make segments, as arrays."""
+    """How labels form segments, as arrays."""
 
-    types: np.ndarray  # (L,) int64, the position of each label's type in `type_names`, -1 outside of segments
+    types: np.ndarray  # (L,) int64, index of each label's type in `type_names`, -1 outside of segments
     opening: np.ndarray  # (L, L) bool, whether the label of the column begins a segment after that of the row
 
 
@@ -43,7 +43,14 @@ class Segmentation(NamedTuple):
 class LabelSet:
     """The labels of a task, their ids (positions in `names`) and what their scheme allows.
 
-    Raises InputError for an unknown scheme, doubled or missing names, and names that the scheme does not have.
+    Raises InputError for an unknown scheme, duplicate or missing names, and names that are not of the scheme.
+
+    Example:
+        >>> labels = LabelSet.from_corpus(["B-PER", "O", "I-LOC"], "IOB2")
+        >>> labels.names
+        ('O', 'B-LOC', 'I-LOC', 'B-PER', 'I-PER')
+        >>> labels.encode(["O", "B-PER"]).tolist()
+        [0, 3]
     """
 
     names: tuple[str, ...]
@@ -58,30 +65,29 @@ class LabelSet:
 
     @classmethod
     def from_corpus(cls, labels: Iterable[str], scheme: str) -> "LabelSet":
-        """Return every label that the scheme offers for the types seen, so that any legal labelling can be predicted.
+        """Return all labels of the scheme for the types that occur, so that any legal sequence can be predicted.
 
-        O comes first, then labels by type in alphabetical order; without a scheme the names seen are sorted.
+        O comes first, then labels by type in alphabetical order; without a scheme the names are sorted.
         """
         check_scheme(scheme)
         seen = set(labels)
         if scheme == "none":
             return cls(tuple(sorted(seen)), scheme)
         types = {tag.type for tag in (parse_tag(label, scheme) for label in seen) if tag.type is not None}
-        letters = SCHEMES[scheme]
-        return cls(("O", *(make_label(letter, kind) for kind in sorted(types) for letter in letters)), scheme)
+        return cls(("O", *(make_label(letter, kind) for kind in sorted(types) for letter in SCHEMES[scheme])), scheme)
 
     def __len__(self) -> int:
         return len(self.names)
 
     def index(self, name: str) -> int:
-        """Return the id of a label, which is its position in `names`. Raises InputError for an unknown one."""
+        """Return the id of a label. Raises InputError for an unknown one."""
         return int(self.encode([name])[0])
 
     def encode(self, labels: Sequence[str], where: str | Callable[[int], str] = "labels") -> np.ndarray:
         """Return the ids (n,) int64 of n label names.
 
-        Raises InputError for an unknown label; `where` (a file name, or a function from the position to "file:line",
-        such as `Corpus.where`) opens its message.
+        Raises InputError for an unknown label; its message begins with `where` (a file name, or a function from the
+        position to "file:line", such as `Corpus.where`).
         """
         ids = self._ids
         try:
@@ -89,23 +95,22 @@ class LabelSet:
         except KeyError:
             at, label = next((i, label) for i, label in enumerate(labels) if label not in ids)
             place = where(at) if callable(where) else where
-            known = f"known are {', '.join(self.names)}, those of the training data"
+            known = f"the training data has {', '.join(self.names)}"
             advice = "change it or leave it out, or train with a sentence that has it"
             raise InputError(f"{place}: unknown label {label!r}; {known}; {advice}") from None
 
     def extended(self, labels: Iterable[str]) -> "LabelSet":
-        """Return the label set with those of `labels` that it lacks after its own; itself where it lacks none.
+        """Return the label set with unknown labels appended, such as gold labels that a model cannot predict.
 
-        Gold labels that a model has not learned get numbers of which it predicts none. Raises InputError for names that
-        the scheme does not have.
+        Raises InputError for names that are not of the scheme.
         """
         unknown = sorted(set(labels) - set(self.names))
         return LabelSet((*self.names, *unknown), self.scheme) if unknown else self
 
     def share_known(self, strings: Iterable[str]) -> float:
-        """Return the share of distinct strings that are labels of this set, or of its types in another scheme.
+        """Return the share of distinct strings other than "O" that are labels, or of their types in another scheme.
 
-        "O" is left out. What this is above a half of is a column of such labels.
+        More than half indicates a column of such labels.
         """
         found = set(strings) - {"O"}
         types = {label_type(name) for name in self.names} if self.scheme != "none" else set()
@@ -121,7 +126,7 @@ class LabelSet:
 
     @cached_property
     def allowed(self) -> AllowedTransitions:
-        """The masks `start`, `transition` and `end` as arrays; to ask for them does not import PyTorch."""
+        """The masks `start`, `transition` and `end` as arrays, without importing PyTorch."""
         tags, scheme = self._tags, self.scheme
         return AllowedTransitions(
             np.array([is_allowed_transition(OUTSIDE_TAG, tag, scheme) for tag in tags]),
@@ -131,7 +136,7 @@ class LabelSet:
 
     @cached_property
     def segmentation(self) -> Segmentation:
-        """The masks `types` and `opening` as arrays; to ask for them does not import PyTorch."""
+        """The masks `types` and `opening` as arrays, without importing PyTorch."""
         position = {kind: i for i, kind in enumerate(self.type_names)}
         return Segmentation(
             np.array([-1 if tag.type is None else position[tag.type] for tag in self._tags], np.int64),
@@ -155,7 +160,7 @@ class LabelSet:
 
     @cached_property
     def prefixes(self) -> "Tensor":
-        """The meaning of the prefix of each label, (L,) int64: OUTSIDE, BEGIN, INSIDE, END or SINGLE."""
+        """The meaning of each label's prefix, (L,) int64: OUTSIDE, BEGIN, INSIDE, END or SINGLE."""
         return _tensor([tag.prefix for tag in self._tags])
 
     @cached_property
@@ -165,7 +170,7 @@ class LabelSet:
 
     @cached_property
     def types(self) -> "Tensor":
-        """The position of each label's type in `type_names`, (L,) int64, -1 outside of segments."""
+        """The index of each label's type in `type_names`, (L,) int64, -1 outside of segments."""
         return _tensor(self.segmentation.types)
 
     @cached_property
@@ -175,7 +180,6 @@ class LabelSet:
 
     @cached_property
     def _objects(self) -> np.ndarray:
-        """The names (L,), as Python's strings."""
         return np.array(self.names, dtype=object)
 
     @cached_property
@@ -188,6 +192,38 @@ class LabelSet:
 
 
 def _tensor(values: Any) -> "Tensor":
-    import torch  # not before masks are asked for: labels alone do not need it
+    import torch  # label sets are also used without PyTorch
 
     return torch.tensor(values)
+
+
+def segment_boundaries(
+    labels: "Tensor", real: "Tensor", starts: "Tensor", label_set: LabelSet
+) -> "tuple[Tensor, Tensor]":
+    """Return masks of the first and last tokens of all segments: `tag_schemes.spans` for batches of label ids.
+
+    labels (..., T) int64; real (..., T) bool, False in the padding, which may hold any value; starts (..., T) bool, the
+    first tokens of sentences, including that of each row -> two (..., T) bool. The n-th True of a row in both masks
+    belong to the same segment, of type `label_set.types[label]`.
+    """
+    labels = labels.masked_fill(~real, 0)
+    inside = real & (label_set.types.to(labels.device, non_blocking=True)[labels] >= 0)
+    first = inside & (starts | segment_starts(labels, label_set))
+    last = inside & ~shift(inside & ~first, -1, False)
+    return first, last
+
+
+def segment_starts(labels: "Tensor", label_set: LabelSet) -> "Tensor":
+    """Return whether each label begins a segment after the previous one, (..., T) int64 -> (..., T) bool.
+
+    The value of the first token of each row is meaningless.
+    """
+    opening = label_set.opening.flatten().to(labels.device, non_blocking=True)
+    return opening[shift(labels, 1, 0) * len(label_set) + labels]
+
+
+def shift(values: "Tensor", by: int, fill: int | bool) -> "Tensor":
+    """Return values (..., T) moved by one to the right (by = 1) or left (by = -1), the gap filled; T may be 0."""
+    moved = values.roll(by, -1)
+    moved[..., slice(0, 1) if by > 0 else slice(-1, None)] = fill
+    return moved

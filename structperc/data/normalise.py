@@ -1,8 +1,7 @@
-"""Labels of a corpus repaired, brought into another tag scheme, and their types renamed."""
+"""Normalisation of the labels of a corpus: repair, conversion to another tag scheme, renaming of types."""
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -24,26 +23,15 @@ from structperc.data.tag_schemes import (
 from structperc.errors import InputError
 from structperc.spelling import counted
 
-if TYPE_CHECKING:
-    from datasets import Dataset
-
-SHOWN = 10  # unknown labels
+SHOWN = 10  # unknown labels in a message
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
-def corpus_from_rows(
-    rows: "Dataset", name: str, reading: ReadOptions, scheme: str, unmarked: str, strict: bool = False
-) -> Corpus:
-    """Return rows of sentences as a corpus of the unit that `reading` names, whose labels, if any, are of `scheme`."""
-    assert reading.unit is not None
-    return checked_corpus(Corpus.from_dataset(rows, reading.unit, name), reading, scheme, unmarked, strict)
-
-
 def checked_corpus(corpus: Corpus, reading: ReadOptions, scheme: str, unmarked: str, strict: bool = False) -> Corpus:
-    """Return a corpus of the unit that `reading` names with labels, if it has any, of `scheme`.
+    """Return a corpus of the unit in `reading` with its labels, if any, normalised from `reading.labels` to `scheme`.
 
-    Raises InputError for documents that nothing marks; `unmarked` ends the message.
+    Raises InputError, which ends with `unmarked`, if documents are asked for and not marked.
     """
     assert reading.labels is not None
     name = corpus.name
@@ -58,20 +46,18 @@ def checked_corpus(corpus: Corpus, reading: ReadOptions, scheme: str, unmarked: 
 
 
 def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = False) -> tuple[Corpus, int]:
-    """Return the corpus with labels of scheme `target` in place of `source`, and how many of them were repaired.
+    """Convert labels of scheme `source` to `target`, sentence by sentence; also return the number of repaired labels.
 
-    Sentence by sentence, illegal sequences are read as conlleval reads them (I after O or after another type opens a
-    segment). Raises InputError with the place of a label that is not of the scheme at all or, if strict, that is
-    illegal where it stands.
+    Illegal sequences are read as conlleval reads them (I after O or after another type opens a segment). Raises
+    InputError with the place of a label that is not of the scheme or, if strict, that is illegal where it stands.
     """
     if "label" not in corpus.columns:
         raise InputError(f"{corpus.name}: no column 'label' among {list(corpus.columns)}")
-    labels = corpus.numbered("label")
+    labels = corpus.factorize("label")
     check_scheme_labels(corpus, source)
     illegal = illegal_sentences(corpus, source)
     if strict and len(illegal):
-        a, b = corpus.sentences[illegal[0]], corpus.sentences[illegal[0] + 1]
-        _check_legal(corpus, corpus.columns["label"][a:b], int(a), source)
+        raise _illegal_label(corpus, int(illegal[0]), source)
     if source == target and not len(illegal):
         return corpus, 0
     names = {name: i for i, name in enumerate(labels.distinct)}
@@ -82,67 +68,78 @@ def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = Fa
         normal = legal if source == target else convert(legal, source, target)
         numbers[a:b] = [names.setdefault(name, len(names)) for name in normal]
         repaired += changed
-    return corpus.replace_column("label", Column.numbered(list(names), numbers)), repaired
+    return corpus.replace_column("label", Column.from_codes(list(names), numbers)), repaired
 
 
 def illegal_sentences(corpus: Corpus, scheme: str) -> np.ndarray:
-    """Return the numbers of the sentences whose labels are illegal where they stand, ascending (n,) int64.
+    """Return the numbers of the sentences with illegal label sequences, ascending (n,) int64.
 
-    Raises InputError for a label that is not of the scheme at all.
+    Raises InputError for a label that is not of the scheme.
     """
-    distinct, numbers = corpus.numbered("label")
+    distinct, numbers = corpus.factorize("label")
     if scheme == "none" or not len(numbers):
         return np.zeros(0, np.int64)
     tags = [*(parse_tag(label, scheme) for label in distinct), OUTSIDE_TAG]
     allowed = np.array([[is_allowed_transition(before, tag, scheme) for tag in tags] for before in tags])
-    wrong = ~allowed[_before(corpus), numbers]
+    wrong = ~allowed[_previous_labels(corpus), numbers]
     last = np.unique(corpus.sentences)[1:] - 1
     wrong[last] |= ~allowed[numbers[last], -1]
     return np.unique(np.searchsorted(corpus.sentences, np.flatnonzero(wrong), side="right") - 1)
 
 
+def _illegal_label(corpus: Corpus, sentence: int, scheme: str) -> InputError:
+    start = int(corpus.sentences[sentence])
+    labels = list(corpus.columns["label"][start : corpus.sentences[sentence + 1]])
+    at = first_violation(labels, scheme)
+    assert at is not None
+    before = repr(labels[at - 1]) if at else "the beginning"
+    after = repr(labels[at + 1]) if at + 1 < len(labels) else "the end"
+    return InputError(
+        f"{corpus.where(start + at)}: {labels[at]!r} between {before} and {after} of the sentence is illegal in scheme "
+        f"{scheme}; correct it, or set strict: false to repair it"
+    )
+
+
 def check_known_labels(corpus: Corpus, labels: LabelSet) -> None:
-    """Raise InputError with the place of a label of the corpus that the label set lacks."""
+    """Raise InputError with the place of a label of the corpus that is missing in the label set."""
     if "label" in corpus.columns:
-        distinct, numbers = corpus.numbered("label")
+        distinct, numbers = corpus.factorize("label")
         labels.encode(distinct, lambda i: corpus.where(int(np.flatnonzero(numbers == i)[0])))
 
 
 def warn_unknown_labels(corpus: Corpus, labels: LabelSet) -> None:
-    """Say how many tokens of a corpus to evaluate on have labels that the label set lacks, and which labels."""
-    if "label" not in corpus.columns or set(labels.names).issuperset(corpus.numbered("label").distinct):
+    """Warn of tokens of an evaluation corpus whose labels are missing in the label set."""
+    if "label" not in corpus.columns or set(labels.names).issuperset(corpus.factorize("label").distinct):
         return
-    distinct, numbers = corpus.numbered("label")
+    distinct, numbers = corpus.factorize("label")
     counts = dict(zip(distinct, np.bincount(numbers, minlength=len(distinct)).tolist(), strict=True))
     unknown = sorted((name for name in distinct if name not in labels.names), key=lambda name: (-counts[name], name))
     named = ", ".join(f"{name} ({counts[name]:,})" for name in unknown[:SHOWN])
     more = f" and {len(unknown) - SHOWN:,} more" if len(unknown) > SHOWN else ""
-    total = sum(counts[name] for name in unknown)
-    one, many = ("1 token has a label", "it counts"), (f"{total:,} tokens have labels", "they count")
-    tokens, end = one if total == 1 else many
-    logger.warning("%s: %s that training did not have: %s%s; %s as wrong", corpus.name, tokens, named, more, end)
+    total = counted(sum(counts[name] for name in unknown), "token")
+    logger.warning("%s: %s with labels unknown from training, counted as errors: %s%s", corpus.name, total, named, more)
 
 
 def count_segments(corpus: Corpus) -> int:
-    """Return how many segments the labels of a corpus are, which are of any segment scheme; see `segments.spans`."""
-    distinct, numbers = corpus.numbered("label")
+    """Return the number of segments in labels of any segment scheme, see `tag_schemes.spans`."""
+    distinct, numbers = corpus.factorize("label")
     tags = [*map(parse_tag, distinct), OUTSIDE_TAG]
     opening = np.array([[starts_segment(before, tag) for tag in tags] for before in tags])
-    return int(np.count_nonzero(opening[_before(corpus), numbers]))
+    return int(np.count_nonzero(opening[_previous_labels(corpus), numbers]))
 
 
-def _before(corpus: Corpus) -> np.ndarray:
-    """The number of the label before each token in its sentence, (N,); at its beginning one more than all numbers."""
-    distinct, numbers = corpus.numbered("label")
+def _previous_labels(corpus: Corpus) -> np.ndarray:
+    """The number of the previous label in the sentence of each token (N,), or the number of distinct labels."""
+    distinct, numbers = corpus.factorize("label")
     before = np.concatenate([numbers[:1], numbers[:-1]])
     before[np.unique(corpus.sentences)[:-1]] = len(distinct)
     return before
 
 
 def rename_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> Corpus:
-    """Return the corpus with the same segments, whose types are renamed by `types`; labels are legal in `scheme`.
+    """Return the corpus with the types of its segments renamed by `types`; labels must be legal in `scheme`.
 
-    Several types of one new name are merged; neighbouring segments stay apart. Raises InputError for scheme "none".
+    Several types can get one name; adjacent segments are not merged. Raises InputError for scheme "none".
     """
     sentences = corpus.sentences_of(corpus.columns["label"])
     return corpus.replace_column("label", [label for s in sentences for label in rename(s, scheme, types)])
@@ -150,28 +147,17 @@ def rename_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> Corpu
 
 def check_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> None:
     """Raise InputError for a type of `types` that no segment of the corpus has."""
-    known = LabelSet.from_corpus(corpus.numbered("label").distinct, scheme).type_names
+    known = LabelSet.from_corpus(corpus.factorize("label").distinct, scheme).type_names
     for name in types:
         if name not in known:
-            raise InputError(
-                f"data.types: no segment of {corpus.name} is of type {name!r}; known are {', '.join(known)}"
-            )
+            raise InputError(f"data.types: no segment of {corpus.name} has type {name!r}; known are {', '.join(known)}")
 
 
 def check_scheme_labels(corpus: Corpus, scheme: str) -> None:
-    """Raise InputError, with the place and advice, for a label that is not of a scheme, wherever it stands."""
-    for label in corpus.numbered("label").distinct:
+    """Raise InputError, with place and advice, for a label that is not of a scheme."""
+    for label in corpus.factorize("label").distinct:
         if not is_label(label, scheme):
             labels = corpus.columns["label"]
             advice = advice_for(label, scheme, corpus.sentences_of(labels))
-            raise InputError(f"{corpus.where(labels.index(label))}: {unknown_label_message(label, scheme)}; {advice}")
-
-
-def _check_legal(corpus: Corpus, sentence: Sequence[str], start: int, scheme: str) -> None:
-    if (at := first_violation(sentence, scheme)) is not None:
-        before = repr(sentence[at - 1]) if at else "the beginning"
-        after = repr(sentence[at + 1]) if at + 1 < len(sentence) else "the end"
-        raise InputError(
-            f"{corpus.where(start + at)}: {sentence[at]!r} between {before} and {after} of the sentence is "
-            f"illegal in scheme {scheme}; mend it, or set strict: false to repair"
-        )
+            place = corpus.where(labels.index(label))
+            raise InputError(f"{place}: {unknown_label_message(label, scheme)}; {advice}")

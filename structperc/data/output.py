@@ -1,12 +1,9 @@
-"""Names of files and folders that are not complete yet; what killed processes left of them is swept.
+"""Atomic output: files and folders appear complete or not at all.
 
-Whatever is to appear whole is written as .NAME.HOST.PID.part beside its place NAME, and then moved there. All that
-writes takes the name from here, and with it sweeps what processes that are gone have left in that folder.
-
-Files as outputs: a regular file appears complete or not at all, anything else is written to as it stands.
+They are written as .NAME.HOST.PID.part next to the target and then moved there. Parts left by killed processes are
+removed by the next writer in the folder.
 """
 
-import contextlib
 import os
 import re
 import shutil
@@ -23,29 +20,30 @@ from structperc.errors import InputError
 
 HOST = re.sub(r"[^\w-]", "-", socket.gethostname()) or "host"
 NAME = re.compile(rf"\.(?P<target>.+)\.{re.escape(HOST)}\.(?P<process>\d+)\.part", re.DOTALL)
-OLD = "old"  # in the folder that is to replace another one: the other one, for the moment between two moves
+OLD = "old"  # within a part: the folder to be replaced, between two moves
+TOGETHER = 1024  # lines written at a time
 
 
 def temporary_path(path: Path) -> Path:
-    """Return the path where this process writes what is to become `path`; it does not exist yet."""
+    """Return an unused path next to `path` for this process to write to, and remove stale parts."""
     remove_stale(path.parent)
     part = path.with_name(f".{path.name}.{HOST}.{os.getpid()}.part")
-    remove(part)  # of an earlier process of this number
+    remove(part)  # left by an earlier process with this id
     return part
 
 
 def remove_stale(folder: Path) -> None:
-    """Remove unfinished files and folders that ended processes of this host have left in a folder."""
-    with suppress(OSError):  # of a folder that is not there, or not ours to change
+    """Remove the parts in a folder whose processes on this host have ended."""
+    with suppress(OSError):  # missing folder or no permission
         for entry in [*os.scandir(folder)]:
             found = NAME.fullmatch(entry.name)
-            if found and not _alive(int(found["process"])):
+            if found and not _is_running(int(found["process"])):
                 _put_back(folder / entry.name / OLD, folder / found["target"])
                 remove(folder / entry.name)
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with all it holds; nothing happens where there is none."""
+    """Remove a file or a folder with its content, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     elif os.path.lexists(path):
@@ -54,21 +52,21 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def atomic_file(target: Path) -> Iterator[Path]:
-    """Yield the name of a file to be written, which then becomes the target. On an error nothing changes."""
+    """Yield a path to write to, which then replaces the target. On an error nothing changes."""
     part = temporary_path(target)
     try:
         yield part
         os.replace(part, target)
     finally:
-        with suppress(OSError):  # the error that led here is the one to hear of
+        with suppress(OSError):  # keep the original error
             part.unlink(missing_ok=True)
 
 
 @contextmanager
 def atomic_folder(target: Path) -> Iterator[Path]:
-    """Yield a new folder to be filled, which then replaces the target. On an error nothing changes.
+    """Yield a new folder to fill, which then replaces the target. On an error nothing changes.
 
-    What else is put into its parent is removed with it.
+    Other files put into its parent are removed with it.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     part = temporary_path(target)
@@ -80,7 +78,7 @@ def atomic_folder(target: Path) -> Iterator[Path]:
             os.replace(target, old)
         os.replace(fresh, target)
     finally:
-        with suppress(OSError):  # the error that led here is the one to hear of
+        with suppress(OSError):  # keep the original error
             _put_back(old, target)
             remove(part)
 
@@ -90,8 +88,8 @@ def _put_back(old: Path, target: Path) -> None:
         old.rename(target)
 
 
-def _alive(process: int) -> bool:
-    """Whether there is such a process; of a system that does not say so without harm, always."""
+def _is_running(process: int) -> bool:
+    """Whether a process exists; True where this cannot be found out."""
     if sys.platform == "win32":
         return True
     try:
@@ -103,17 +101,16 @@ def _alive(process: int) -> bool:
     return True
 
 
-TOGETHER = 1024  # lines that are written at a time
-
-
-def check_output_path(path: str | Path) -> None:
+def check_output_path(path: str | Path | None) -> None:
     """Raise InputError for a path that cannot be written to: an empty name, a folder, a missing or protected folder.
 
-    Nothing is opened: a full disk shows only when it is written to.
+    None, for no output, is accepted.
     """
+    if path is None:
+        return
     if not str(path) or "\0" in str(path):
-        raise InputError(f"{str(path)!r} is no name for a file to write; give another one")
-    if os.path.isdir(path) or str(path).endswith(os.sep):  # as paths of folders do
+        raise InputError(f"{str(path)!r} is not a valid file name; name a file to write")
+    if os.path.isdir(path) or str(path).endswith(os.sep):
         raise InputError(f"{path}: this is a folder; name a file")
     needed = Path(path)
     if not os.path.exists(path):
@@ -132,17 +129,17 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
             file.write(some.encode("utf-8", "surrogateescape"))
 
 
-@contextlib.contextmanager
+@contextmanager
 def open_atomic(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file for bytes within the block.
+    """Open a file for writing bytes within the block.
 
-    A regular file, or the one that a link leads to, is replaced when all is written and keeps its permissions; when
-    that fails it stays what it was. Pipes, devices, and files that are standard output are written to directly.
-    Raises InputError, naming path and reason, for what `check_output_path` refuses and for failures on the way.
+    A regular file, or the target of a link, is replaced on success and keeps its permissions. Pipes, devices and files
+    that are standard output are written to directly. Raises InputError with path and reason, as `check_output_path`
+    does and for errors while writing.
     """
     check_output_path(path)
     with write_errors(path):
-        if os.path.exists(path) and not _replaceable(path):
+        if os.path.exists(path) and not _is_replaceable(path):
             with open(path, "wb") as file:
                 yield file
             return
@@ -156,21 +153,19 @@ def open_atomic(path: str | Path) -> Iterator[BinaryIO]:
                 part.chmod(stat.S_IMODE(target.stat().st_mode))
 
 
-def _replaceable(path: str | Path) -> bool:
-    """Whether what is there is a regular file, and not what standard output or error go to."""
+def _is_replaceable(path: str | Path) -> bool:
+    """Whether a path is a regular file other than standard output and error."""
     found = os.stat(path)
-    return stat.S_ISREG(found.st_mode) and not any(os.path.samestat(found, own) for own in _standard_streams())
-
-
-def _standard_streams() -> Iterator[os.stat_result]:
     for number in (1, 2):
-        with contextlib.suppress(OSError):
-            yield os.fstat(number)
+        with suppress(OSError):
+            if os.path.samestat(found, os.fstat(number)):
+                return False
+    return stat.S_ISREG(found.st_mode)
 
 
-@contextlib.contextmanager
+@contextmanager
 def write_errors(path: str | Path) -> Iterator[None]:
-    """Turn errors of the file system within the block into InputErrors, except a pipe closed by its reader."""
+    """Turn file-system errors within the block into InputErrors, except a broken pipe."""
     try:
         yield
     except BrokenPipeError:

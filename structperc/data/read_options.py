@@ -1,4 +1,4 @@
-"""How files are read: the options that a user gives, and those of the training files, which are kept with a model."""
+"""Options for reading files: those given by a user, and those of the training files, saved with a model."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -7,22 +7,22 @@ from typing import Any, Literal, NamedTuple, get_args
 from structperc.data.json_data import check_value
 from structperc.data.tag_schemes import Scheme
 
-Unit = Literal["sentence", "document"]  # what one sequence is
+Unit = Literal["sentence", "document"]  # what a sequence is
 UNITS = get_args(Unit)
-Separator = Literal["whitespace", "tab"]  # what stands between the fields of a line
+Separator = Literal["whitespace", "tab"]  # between fields of a line
 SEPARATORS = get_args(Separator)
-DOCSTART = "-DOCSTART-"  # first field of the lines that open a document
-HEADER = "#columns="  # begins the first line of a file that names its columns
-PREDICTED = "predicted"  # the name of a column of predicted labels
+DOCSTART = "-DOCSTART-"  # first field of lines that open a document
+HEADER = "#columns="  # beginning of a first line that names the columns
+PREDICTED = "predicted"  # name of a column of predicted labels
 
 
 class LineFormat(NamedTuple):
-    """How the lines of a file of columns are divided.
+    """Format of the lines of a column file.
 
     Args:
-        separator: "whitespace", spaces and tabs; or "tab", for fields that hold spaces.
-        comments: whether lines that begin with "#" and have another number of fields than tokens have are comments.
-        docstart: first field of the lines that open a document; None: documents are not marked.
+        separator: "whitespace" (spaces and tabs), or "tab" for fields that contain spaces.
+        comments: whether lines that begin with "#" and have another number of fields than tokens are comments.
+        docstart: first field of lines that open a document; None: documents are not marked.
     """
 
     separator: Separator = "whitespace"
@@ -31,28 +31,28 @@ class LineFormat(NamedTuple):
 
 
 class ReadOptions(NamedTuple):
-    """How a file of columns is read; what is None is as the saved model that reads the file has it."""
+    """Options for reading a column file; None is a default that depends on the model or the file."""
 
-    columns: Sequence[str] | None = None  # roles of the columns
+    columns: Sequence[str] | None = None  # roles
     unit: str | None = None  # sentence or document
-    labels: str | None = None  # tag scheme of gold in the file, and how it writes labels
+    labels: str | None = None  # tag scheme or notation of the gold labels
     encoding: str = "utf-8"
     comments: bool | None = None  # see `LineFormat`
     separator: Separator | None = None
 
     def or_else(self, unit: str, labels: str) -> "ReadOptions":
-        """Return the same options with this unit and this tag scheme where none is named."""
+        """Return the options with defaults for unit and labels."""
         return self._replace(unit=self.unit or unit, labels=self.labels or labels)
 
     def line_format(self, trained: Mapping[str, Any] = MappingProxyType({})) -> LineFormat:
-        """Return how lines are divided: what is not named is as in the training files, or else `LineFormat()`."""
+        """Return the line format, with defaults from the options of the training files."""
         plain = LineFormat()
         separator = self.separator or trained.get("separator", plain.separator)
         comments = trained.get("comments", plain.comments) if self.comments is None else self.comments
         return LineFormat(separator, comments, trained.get("docstart", plain.docstart))
 
 
-TRAINING_FILES: dict[str, Any] = {  # options of the training files, of all data sources, as plain JSON types
+TRAINING_FILES: dict[str, Any] = {  # type of each option of the data sources, as plain JSON
     "columns": list[str | None] | dict[str, str],  # roles of a file's columns in order, or the column of each role
     "docstart": str | None,
     "comments": bool,
@@ -68,14 +68,14 @@ TRAINING_FILES: dict[str, Any] = {  # options of the training files, of all data
     "scheme": Scheme,
     "encoding": str,
     "labels": str,
-    "like_labels": list[str],  # roles of the columns whose strings are labels as those that are learned
+    "like_labels": list[str],  # roles of columns with labels like those that are learned
 }
 
 
 def check_training_files(options: Any) -> Mapping[str, Any]:
-    """Return the options of a model's training files. Raises InputError for options of a wrong type.
+    """Return the options of a model's training files. Raises InputError for a wrong type.
 
-    Unknown ones are those of a data source that is not of this library.
+    Unknown options are those of user-defined data sources.
     """
     check_value(options, dict[str, Any], "training_files")
     for name in options.keys() & TRAINING_FILES.keys():

@@ -1,12 +1,10 @@
-"""Tag schemes: what a label says about a segment, and which label may follow which; the only place that knows "B-".
+"""Tag schemes: what a label says about a segment, which label may follow which, and segments from labels.
 
-A label of a segment scheme is "O", or a prefix and a type joined by a hyphen ("B-PER"); the type may hold
-further hyphens ("B-creative-work") or be missing ("B"). Labels of files may be written otherwise ("PER_b"); then a
-`Notation` is named in place of the scheme. Two relations describe all the rest. `is_allowed_transition` says what a
-scheme allows: a labelling is legal when each label may follow its predecessor, with an outside label before the first
-and after the last token. `starts_segment` says how any labelling is read: where a segment begins.
+A label is "O", or a prefix and a type joined by a hyphen ("B-PER"); the type may contain hyphens ("B-creative-work") or
+be missing ("B"). A `Notation` describes files that write labels differently ("PER_b").
 
-Segments of labellings by their names: the one reader, and what is built on it.
+`is_allowed_transition` defines legal label sequences, with O before the first and after the last token.
+`starts_segment` defines how any label sequence, legal or not, is read as segments: the rule of the conlleval script.
 """
 
 import re
@@ -17,10 +15,10 @@ from typing import Literal, NamedTuple
 from structperc.errors import InputError
 from structperc.spelling import INVISIBLE
 
-Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU", "BMES", "BMEWO", "none"]  # none: labels that are no segments
+Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU", "BMES", "BMEWO", "none"]  # none: labels that are not segments
 OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
 
-# Letter -> meaning of its prefix, in the order in which the labels of a type are listed.
+# Letter -> meaning of the prefix, in the order in which the labels of a type are listed.
 SCHEMES: dict[str, dict[str, int]] = {
     "IOB1": {"I": INSIDE, "B": BEGIN},
     "IOB2": {"B": BEGIN, "I": INSIDE},
@@ -31,7 +29,12 @@ SCHEMES: dict[str, dict[str, int]] = {
     "none": {},
 }
 SEGMENT_SCHEMES = tuple(scheme for scheme in SCHEMES if scheme != "none")
+USUAL_FORM, USUAL_OUTSIDE = "B-TYPE", "O"
+TAG_SEPARATORS = "-_:/|."  # possible characters between prefix and type
 _LETTERS = {letter: prefix for letters in SCHEMES.values() for letter, prefix in letters.items()}
+_FORM = re.compile(
+    rf"(?P<letter>[Bb])(?P<gap>[{TAG_SEPARATORS}])TYPE|TYPE(?P<last_gap>[{TAG_SEPARATORS}])(?P<last>[Bb])"
+)
 
 
 class Tag(NamedTuple):
@@ -44,24 +47,25 @@ class Tag(NamedTuple):
 OUTSIDE_TAG = Tag(OUTSIDE, None)
 
 
-USUAL_FORM, USUAL_OUTSIDE = "B-TYPE", "O"
-TAG_SEPARATORS = "-_:/|."  # what may stand between prefix and type
-_FORM = re.compile(
-    rf"(?P<letter>[Bb])(?P<gap>[{TAG_SEPARATORS}])TYPE|TYPE(?P<last_gap>[{TAG_SEPARATORS}])(?P<last>[Bb])"
-)
+class Span(NamedTuple):
+    """A segment: tokens start <= t < end carry one entity or chunk of the type."""
+
+    type: str
+    start: int
+    end: int
 
 
 class Notation(NamedTuple):
-    """A tag scheme and how its labels are written.
+    """A tag scheme and the spelling of its labels.
 
-    Its name is that of the scheme, followed by the form of the labels where it is not "B-TYPE", and by the label
-    outside of segments where it is not "O", or for prefixes in lower case "o": "IOB2", "IOBES TYPE-B", "IOB2 b_TYPE O".
+    Its name consists of the scheme, the form of the labels unless it is "B-TYPE", and the outside label unless it is
+    "O" (or "o" with lower-case prefixes): "IOB2", "IOBES TYPE-B", "IOB2 b_TYPE O".
 
     Args:
         scheme: one of SCHEMES, or "" for the letters of all of them.
-        lower: whether prefixes are letters in lower case.
-        reversed: whether the type stands first.
-        gap: what stands between prefix and type.
+        lower: whether prefixes are lower-case letters.
+        reversed: whether the type comes first.
+        gap: the character between prefix and type.
         outside: the label outside of segments.
     """
 
@@ -78,16 +82,11 @@ class Notation(NamedTuple):
         return {letter.lower(): prefix for letter, prefix in letters.items()} if self.lower else letters
 
     @property
-    def form(self) -> str:
-        """The form of the labels that begin a segment, such as "B-TYPE"."""
-        return self.label("B", "TYPE")
-
-    @property
     def name(self) -> str:
-        """How the notation is named in options."""
+        """The name of the notation in options."""
         usual = USUAL_OUTSIDE.lower() if self.lower else USUAL_OUTSIDE
-        parts = [self.scheme, self.form, self.outside]
-        return " ".join(parts if self.outside != usual else parts[:2] if self.form != USUAL_FORM else parts[:1])
+        parts = [self.scheme, self.label("B", "TYPE"), self.outside]
+        return " ".join(parts if self.outside != usual else parts[:2] if parts[1] != USUAL_FORM else parts[:1])
 
     def label(self, letter: str, kind: str) -> str:
         """Return the label of a letter of the scheme and a type, which may be empty."""
@@ -96,13 +95,16 @@ class Notation(NamedTuple):
             return letter
         return f"{kind}{self.gap}{letter}" if self.reversed else f"{letter}{self.gap}{kind}"
 
-    def divided(self, label: str) -> tuple[str, str] | None:
-        """Return prefix and type of a label in a segment; None for one that is not written so."""
+    def split(self, label: str) -> tuple[str, str] | None:
+        """Return prefix and type of a label in a segment; None if it is not of this notation."""
         if self.reversed:
             kind, gap, letter = label.rpartition(self.gap)
         else:
             letter, gap, kind = label.partition(self.gap)
         return (letter, kind) if letter in self.letters and bool(gap) == bool(kind) else None
+
+
+_ANY = Notation("")
 
 
 @lru_cache(maxsize=256)
@@ -115,7 +117,7 @@ def parse_notation(name: str) -> Notation:
     """
     scheme, *more = name.split(" ")
     check_scheme(scheme)
-    form = _FORM.fullmatch(more[0]) if more else _FORM.fullmatch(USUAL_FORM)
+    form = _FORM.fullmatch(more[0] if more else USUAL_FORM)
     if form is None or len(more) > 2 or (more and scheme == "none"):
         raise InputError(f"unknown notation {name!r}; write a scheme and the form of its labels, such as IOB2 TYPE-B")
     lower = (form["letter"] or form["last"]).islower()
@@ -123,17 +125,16 @@ def parse_notation(name: str) -> Notation:
     return Notation(scheme, lower, form["last"] is not None, form["gap"] or form["last_gap"], outside)
 
 
-_ANY = Notation("")
-
-
 @lru_cache(maxsize=4096)
 def parse_tag(label: str, scheme: str | None = None) -> Tag:
-    """Divide a label of a scheme or notation; without one, the usual form with letters of any scheme is understood."""
+    """Split a label of a scheme or notation, or of any scheme in the usual form. Raises InputError for other labels."""
     how = _ANY if scheme is None else parse_notation(scheme)
     if label == how.outside:
         return OUTSIDE_TAG
-    if (found := how.divided(label)) is None:
-        raise InputError(f"{unknown_label_message(label, scheme or 'IOBES')}; {_advice(label, scheme or 'IOBES')}")
+    if (found := how.split(label)) is None:
+        meant = suggest_label(label, scheme or "IOBES")
+        advice = "correct it, or set another scheme" if meant is None else f"did you mean {meant!r}?"
+        raise InputError(f"{unknown_label_message(label, scheme or 'IOBES')}; {advice}")
     return Tag(how.letters[found[0]], found[1])
 
 
@@ -145,7 +146,7 @@ def unknown_label_message(label: str, scheme: str) -> str:
 
 
 def suggest_label(label: str, scheme: str) -> str | None:
-    """Return the label of a scheme or notation that was probably meant by one that is not of it; None if none was.
+    """Return the label of a scheme or notation that an invalid one probably means, or None.
 
     Example:
         >>> [suggest_label(label, "IOB2") for label in ("b-PER", "PER_I", "0", "X")]
@@ -161,20 +162,20 @@ def suggest_label(label: str, scheme: str) -> str | None:
     return None
 
 
-def _advice(label: str, scheme: str) -> str:
-    meant = suggest_label(label, scheme)
-    return "correct it, or set another scheme" if meant is None else f"did you mean {meant!r}?"
-
-
 def label_type(label: str) -> str | None:
-    """Return the type that a label of any scheme names, None for "O"; labels without a hyphen name themselves."""
+    """Return the type in a label of any scheme, None for "O"; labels without a hyphen are their own type."""
     return None if label == "O" else label.partition("-")[2] or label
 
 
-def is_allowed_transition(previous: Tag, tag: Tag, scheme: str) -> bool:
-    """Return whether the scheme, or that of a notation, allows a tag after the previous one.
+def make_label(letter: str, kind: str) -> str:
+    """Return the label of a letter and a type, which may be empty."""
+    return f"{letter}-{kind}" if kind else letter
 
-    NO_TAG stands before the first and after the last.
+
+def is_allowed_transition(previous: Tag, tag: Tag, scheme: str) -> bool:
+    """Return whether the scheme (or that of a notation) allows a tag after the previous one.
+
+    OUTSIDE_TAG stands for the beginning and the end of a sentence.
     """
     same = previous.type == tag.type
     scheme = scheme if scheme in SCHEMES else parse_notation(scheme).scheme
@@ -190,48 +191,42 @@ def is_allowed_transition(previous: Tag, tag: Tag, scheme: str) -> bool:
 
 
 def starts_segment(previous: Tag, tag: Tag) -> bool:
-    """Return whether a tag begins a segment after the previous one, allowed or not, by the rule of conlleval.
+    """Return whether a tag begins a segment after the previous one, legal or not, by the rule of conlleval.
 
-    It does at B and at S (U), after O, after E (L) and S (U), and wherever the type changes.
+    It does at B and S (U), after O, after E (L) and S (U), and where the type changes.
     """
     if tag.type is None:
         return False
     return tag.prefix in (BEGIN, SINGLE) or previous.prefix in (END, SINGLE) or previous.type != tag.type
 
 
-def make_label(letter: str, kind: str) -> str:
-    """Return the label of a letter and a type, which may be empty."""
-    return f"{letter}-{kind}" if kind else letter
-
-
 def check_scheme(scheme: str) -> None:
-    """Raise InputError for a name that is none of SCHEMES."""
+    """Raise InputError for an unknown scheme."""
     if scheme not in SCHEMES:
         raise InputError(f"unknown label scheme {scheme!r}; choose one of {', '.join(SCHEMES)}")
 
 
 def check_notation(option: str, name: str) -> None:
-    """Raise InputError, which names the option, for a name that is no scheme or notation."""
+    """Raise InputError, which names the option, for an unknown scheme or notation."""
     try:
         parse_notation(name)
     except InputError as error:
         raise InputError(f"{option}: {error}") from None
 
 
-class Span(NamedTuple):
-    """A segment: tokens start <= t < end carry one entity or chunk of the type."""
-
-    type: str
-    start: int
-    end: int
+# -- segments -------------------------------------------------------------------------------------------------
 
 
 def spans(labels: Sequence[str], scheme: str | None = None) -> list[Span]:
-    """Return the segments of a labelling in any segment scheme or, if it is named, a notation, by the conlleval rule.
+    """Return the segments of a label sequence, of any scheme in the usual form or of the one named.
 
-    A segment opens at B and S (U), after O, after E (L) and S (U), and wherever the type changes: so an I
-    after O or after another type opens one, and no sequence of labels is beyond reading. Differs: the script
-    has no rule for S and for B after E and joins such neighbours of one type.
+    A segment opens at B and S (U), after O, after E (L) and S (U), and where the type changes: any sequence of labels
+    can be read. Differs from conlleval, which has no rule for S and for B after E and joins such neighbours of one
+    type.
+
+    Example:
+        >>> spans(["B-PER", "I-PER", "O", "I-LOC"])
+        [Span(type='PER', start=0, end=2), Span(type='LOC', start=3, end=4)]
     """
     found: list[Span] = []
     previous = OUTSIDE_TAG
@@ -250,23 +245,19 @@ def convert(labels: Sequence[str], source: str, target: str) -> list[str]:
     if schemes == ("none", "none"):
         return list(labels)
     if "none" in schemes:
-        raise InputError(f"scheme 'none' has no segments: cannot turn {source} into {target}")
+        raise InputError(f"cannot convert {source} to {target}: scheme 'none' has no segments")
     return _encode_spans(spans(labels, source), len(labels), target)
 
 
 def to_iob2(labels: Sequence[str]) -> list[str]:
-    """Return the IOB2 labels of the segments of a labelling in any segment scheme, as `spans` reads them.
-
-    Raises InputError for labels of no such scheme.
-    """
+    """Return the IOB2 labels of the segments in labels of any scheme. Raises InputError for other labels."""
     return _encode_spans(spans(labels), len(labels), "IOB2")
 
 
 def first_violation(labels: Sequence[str], scheme: str) -> int | None:
-    """Return the index of the first label that may not follow its predecessor, or of a last label that may not be last.
+    """Return the index of the first label that may not follow its predecessor, or may not be last; None if all may.
 
-    The result is None for a legal labelling. Raises InputError when a label is none of the scheme's at all ("S-PER" in
-    IOB2).
+    Raises InputError for a label that is not of the scheme ("S-PER" in IOB2).
     """
     if parse_notation(scheme).scheme == "none":
         return None
@@ -280,7 +271,7 @@ def first_violation(labels: Sequence[str], scheme: str) -> int | None:
 
 
 def repair(labels: Sequence[str], scheme: str) -> tuple[list[str], int]:
-    """Return the legal labelling of the segments that conlleval reads, and how many labels differ from those given."""
+    """Return legal labels of the segments that conlleval reads, and the number of labels changed."""
     if first_violation(labels, scheme) is None:
         return list(labels), 0
     legal = convert(labels, scheme, scheme)
@@ -288,10 +279,9 @@ def repair(labels: Sequence[str], scheme: str) -> tuple[list[str], int]:
 
 
 def rename(labels: Sequence[str], scheme: str, names: Mapping[str, str]) -> list[str]:
-    """Return labels of the same segments, their types called `names[type]` where that is given.
+    """Return labels of the same segments with renamed types; adjacent segments are not merged.
 
-    The labels must be of the scheme. Neighbours whose types become one stay apart. Raises InputError for "none", which
-    has no segments.
+    Raises InputError for "none", which has no segments.
     """
     if scheme == "none":
         raise InputError("scheme 'none' has no segments whose types could be renamed")

@@ -1,4 +1,4 @@
-"""Words as numbers, by which features of whole labellings see which words are equal or look alike."""
+"""Words as numbers, for comparisons by identity, case-folded form and shape."""
 
 import hashlib
 import re
@@ -12,13 +12,12 @@ QUOTES = frozenset(('"', "``", "''", "“", "”"))
 
 
 def word_hashes(words: Iterable[str]) -> np.ndarray:
-    """Return the hashes of words, (n,) int64 in 1 .. 2**63 - 1; equal words have equal numbers everywhere.
+    """Return reproducible hashes of words, (n,) int64 in 1 .. 2**63 - 1.
 
-    They are 63 bits of BLAKE2b; each distinct word is hashed once. Among a million distinct words two share a number
-    with a probability of about 5e-8.
+    They are 63 bits of BLAKE2b: the probability of a collision among a million distinct words is about 5e-8.
     """
     listed = list(words)
-    numbers = {word: _number(word) for word in set(listed)}
+    numbers = {word: _hash(word) for word in set(listed)}
     return np.fromiter((numbers[word] for word in listed), np.int64, len(listed))
 
 
@@ -35,12 +34,17 @@ def word_numbers(words: Sequence[str]) -> np.ndarray:
 
 
 def word_shape(word: str) -> str:
-    """Return the character types with repetitions left out: Animal becomes Aa, G.M. becomes A.A., 1996 becomes 0."""
+    """Return the character types with repetitions collapsed.
+
+    Example:
+        >>> word_shape("Animal"), word_shape("G.M."), word_shape("1996")
+        ('Aa', 'A.A.', '0')
+    """
     return _RUN.sub(r"\1", character_types(word))
 
 
 def character_types(word: str) -> str:
-    """Return the word with A-Z replaced by A, a-z by a and 0-9 by 0; every other character stays itself."""
+    """Return the word with A-Z replaced by A, a-z by a and 0-9 by 0; other characters are kept."""
     return _DIGIT.sub("0", _LOWER.sub("a", _UPPER.sub("A", word)))
 
 
@@ -54,6 +58,6 @@ _UPPER, _LOWER, _DIGIT = re.compile("[A-Z]"), re.compile("[a-z]"), re.compile("[
 _RUN = re.compile(r"(.)\1+", re.DOTALL)
 
 
-def _number(word: str) -> int:
+def _hash(word: str) -> int:
     digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return 1 + int.from_bytes(digest, "little") % LARGEST

@@ -71,8 +71,8 @@ class StoredIdLists(NamedTuple):
 def encode_arrays(corpus: Corpus, features: FeatureExtractor, labels: LabelSet) -> CorpusArrays:
     """Return a corpus as arrays in memory. Raises InputError for labels that are unknown, and for missing columns."""
     encoded = features.encode(corpus)
-    tokens = _numbers(corpus, corpus.numbered("word").numbers, _gold(corpus, labels))
-    looks = word_numbers(corpus.numbered("word").distinct)
+    tokens = _numbers(corpus, corpus.factorize("word").numbers, _gold(corpus, labels))
+    looks = word_numbers(corpus.factorize("word").distinct)
     return CorpusArrays(encoded.nodes, encoded.edges, MemoryArray(tokens), looks, "label" in corpus.columns)
 
 
@@ -104,7 +104,7 @@ def write_arrays(
                 if kind == EDGES:
                     edges.append(found.edges)
             shown.update(len(found.nodes.ends) - 1)
-    writer.append(LOOKS, word_numbers(corpus.numbered("word").distinct))
+    writer.append(LOOKS, word_numbers(corpus.factorize("word").distinct))
     writer.finish({LABELLED: "label" in corpus.columns, EDGES: kind})
 
 
@@ -138,9 +138,9 @@ class _ListWriter:
 
 def _written_tokens(writer: ArrayWriter, corpus: Corpus, labels: LabelSet, bounds: Sequence[int]) -> Iterator[Corpus]:
     """Yield the pieces of a corpus between bounds, once the numbers of their tokens are written."""
-    words, gold = corpus.numbered("word").numbers, _gold(corpus, labels)
+    words, gold = corpus.factorize("word").numbers, _gold(corpus, labels)
     for first, stop in pairwise(bounds):
-        piece = corpus if len(bounds) == 2 else corpus.stretch(first, stop)
+        piece = corpus if len(bounds) == 2 else corpus.slice(first, stop)
         own = slice(int(corpus.starts[first]), int(corpus.starts[stop]))
         writer.append(TOKENS, _numbers(piece, words[own], gold[own]))
         yield piece
@@ -155,7 +155,7 @@ def _gold(corpus: Corpus, labels: LabelSet) -> np.ndarray:
     """The number of the label of each token, (N,) int32; all 0 for a corpus without labels."""
     if "label" not in corpus.columns:
         return np.broadcast_to(np.int32(0), corpus.tokens)
-    distinct, numbers = corpus.numbered("label")
+    distinct, numbers = corpus.factorize("label")
     ids = labels.encode(distinct, lambda i: corpus.where(int(np.flatnonzero(numbers == i)[0])))
     return ids.astype(np.int32)[numbers]
 

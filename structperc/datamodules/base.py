@@ -5,38 +5,39 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytorch_lightning as pl
-from torch.utils.data import DataLoader, DistributedSampler
+from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from structperc.class_paths import class_path_of
+from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.data.normalise import check_types, checked_corpus, corpus_from_rows, rename_types
+from structperc.data.normalise import check_types, checked_corpus, rename_types
 from structperc.data.read_options import ReadOptions, Unit
 from structperc.data.scheme_detection import NO_SEGMENT
 from structperc.data.splits import missing_types, split_holdout
 from structperc.data.tag_schemes import Scheme, check_notation
-from structperc.data.text_files import expand
-from structperc.datamodules.cache import CorpusCache, CorpusStore, InMemoryStore, file_digest
+from structperc.data.text_files import expand_path
+from structperc.datamodules.cache import CorpusCache, CorpusStore, file_digest
 from structperc.datamodules.distributed import share
-from structperc.datamodules.encoded import EncodedCorpus, PrecomputedBatches
+from structperc.datamodules.encoded import EncodedCorpus, FlatSequences, PrecomputedBatches
 from structperc.datamodules.sampler import LengthBatchSampler, ResumableLoader, ResumableSampler, sequential_batch_size
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.process_pool import Workers
 from structperc.spelling import did_you_mean
-from structperc.structures import Batch
+from structperc.structures import Batch, FlatBatch
 
 if TYPE_CHECKING:
-    from datasets import Dataset  # which takes half a second, and corpora that are kept do without
+    import datasets  # takes half a second, and cached corpora do without
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 SPLITS = ("train", "dev", "test")
 HALF = 0.5
 TOGETHER = 8  # sequences of a mini-batch that are learned together
+BatchForm = Literal["padded", "sequential", "flat"]
 
 UNMARKED = "(-DOCSTART- or newdoc lines) in it; set data.unit: sentence"
 
@@ -84,7 +85,6 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             several workers and no cache.
     """
 
-    sequential = False  # whether training sequences are learned one after the other: set by the tagger
     unlabelled = "name their column 'label' in data.columns"  # advice where there are no gold labels
 
     def __init__(
@@ -125,14 +125,14 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         self.holdout, self.holdout_seed = holdout, holdout_seed
         self.types = types or {}
         self.workers = Workers(cache_workers, "set data.cache_workers: 1")
-        self.store: CorpusStore = InMemoryStore() if cache is None else CorpusCache(cache, self.workers)
+        self.store = CorpusStore() if cache is None else CorpusCache(cache, self.workers)
         self.in_files: SplitFiles | None = None  # set by sources that read a file for each split
         self._corpora: dict[str, Corpus | None] = {}
         self._encoded: dict[str, EncodedCorpus] = {}
         self._encoders: dict[str, Callable[[Corpus], EncodedCorpus]] = {}
 
     @abstractmethod
-    def read(self, split: str) -> "tuple[str, Dataset | Corpus] | None":
+    def read(self, split: str) -> "tuple[str, datasets.Dataset | Corpus] | None":
         """Return a name for messages and a split as the source has it, or None if it has no such split.
 
         That is rows of sentences, or a corpus of sequences of the unit.
@@ -147,7 +147,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         options = {} if self.in_files is None else dict(self.in_files.options)
         corpus, labels = self.corpus("train"), self.label_set()
         further = [role for role in corpus.columns if role not in ("word", "label")]
-        alike = [role for role in further if labels.share_known(corpus.numbered(role).distinct) > HALF]
+        alike = [role for role in further if labels.share_known(corpus.factorize(role).distinct) > HALF]
         return {**options, "labels": self.reading.labels, "like_labels": alike}
 
     def corpus(self, split: str) -> Corpus:
@@ -165,7 +165,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
 
     def label_set(self) -> LabelSet:
         """Return all labels that `scheme` has for the training data. Raises InputError as `corpus` does."""
-        return LabelSet.from_corpus(self.corpus("train").numbered("label").distinct, self.scheme)
+        return LabelSet.from_corpus(self.corpus("train").factorize("label").distinct, self.scheme)
 
     def fit_features(self, features: FeatureExtractor) -> FeatureExtractor:
         """Return features as they are after the training data: learned now, or others that a cache has kept.
@@ -224,15 +224,16 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             logger.info("%s: %d of %d sequences are held out%s", whole.name, len(dev), len(whole), without)
         return {"train": train, "dev": dev}
 
-    def _prepared(self, name: str, found: "Dataset | Corpus") -> Corpus:
+    def _prepared(self, name: str, found: "datasets.Dataset | Corpus") -> Corpus:
         how = (self.reading, self.scheme, UNMARKED, self.strict)
-        return checked_corpus(found, *how) if isinstance(found, Corpus) else corpus_from_rows(found, name, *how)
+        corpus = found if isinstance(found, Corpus) else Corpus.from_dataset(found, self.unit, name)
+        return checked_corpus(corpus, *how)
 
     def _warn_of_one_label(self, split: str, corpus: Corpus | None) -> None:
         """Say that there is nothing to learn of training data, or to find in other data, whose labels are all alike."""
         if corpus is None or "label" not in corpus.columns:
             return
-        labels = corpus.numbered("label").distinct
+        labels = corpus.factorize("label").distinct
         if labels == ["O"]:
             logger.warning("%s: %s", corpus.name, NO_SEGMENT if split == "train" else "no segment in it to find")
         elif len(labels) == 1 and split == "train" and self.scheme == "none":
@@ -274,22 +275,31 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         order = LengthBatchSampler(rows.corpus.lengths, self.eval_batch_size, False, self.seed, share())
         return DataLoader(rows, batch_size=None, sampler=order)
 
-    def train_dataloader(self) -> "DataLoader[Batch]":
-        """Return the mini-batches of the training data: shuffled anew in each epoch, or always the same ones."""
-        rows = self._encoded["train"]
-        size = self._step_size(rows)
-        order: DistributedSampler[Any]
-        if self.shuffle:
-            order = LengthBatchSampler(rows.corpus.lengths, size, True, self.seed, share(), not self.sequential)
-            return ResumableLoader(rows, batch_size=None, sampler=ResumableSampler(order))
-        batches = PrecomputedBatches(rows, size, share())
-        order = DistributedSampler(batches, num_replicas=1, rank=0, shuffle=False)  # all: they are this process's share
-        return ResumableLoader(batches, batch_size=None, sampler=ResumableSampler(order))
+    def train_dataloader(self) -> "DataLoader[Batch | FlatBatch]":
+        """Return the training data in the form that the trainer's model learns from, see `training_batches`."""
+        model = getattr(self.trainer, "lightning_module", None)
+        return self.training_batches(getattr(model, "batch_form", "padded"))
 
-    def _step_size(self, rows: EncodedCorpus) -> int:
-        if self.batch_size is not None:
-            return self.batch_size
-        return sequential_batch_size(rows.corpus.lengths, share().processes) if self.sequential else TOGETHER
+    def training_batches(self, form: BatchForm) -> "DataLoader[Batch | FlatBatch]":
+        """Return the mini-batches of the training data: shuffled in each epoch, or always the same ones.
+
+        Args:
+            form: "padded" for Batches of sequences of similar length; "sequential" for Batches, and "flat" for
+                FlatBatches, of sequences that are learned one after the other: their order does not depend on the
+                size of mini-batches.
+        """
+        rows = self._encoded["train"]
+        size, lengths = self.batch_size, rows.corpus.lengths
+        if size is None:
+            size = TOGETHER if form == "padded" else sequential_batch_size(lengths, share().processes)
+        order: DistributedSampler[Any]
+        data: Dataset[Batch] | Dataset[FlatBatch] = FlatSequences(rows) if form == "flat" else rows
+        if self.shuffle or form == "flat":
+            order = LengthBatchSampler(lengths, size, self.shuffle, self.seed, share(), form == "padded")
+        else:
+            data = PrecomputedBatches(rows, size, share())
+            order = DistributedSampler(data, num_replicas=1, rank=0, shuffle=False)  # all: this process's share
+        return ResumableLoader(data, batch_size=None, sampler=ResumableSampler(order))
 
     def val_dataloader(self) -> Any:
         """Return the mini-batches of the development data, or an empty list where there are none to evaluate."""
@@ -314,4 +324,4 @@ def check_splits(option: str, given: Iterable[str]) -> None:
 
 def split_file(path: str, files: Mapping[str, str], split: str) -> Path | None:
     """Return the file of a split in a folder, with environment variables expanded, or None if none is named for it."""
-    return expand(Path(path) / files[split]) if split in files else None
+    return expand_path(Path(path) / files[split]) if split in files else None

@@ -17,7 +17,6 @@ import torch.distributed as dist
 from torch import Tensor
 
 from structperc.optim.perceptron import flat_indices
-from structperc.ragged import boundaries
 
 NONE, SPARSE, DENSE = range(3)  # kinds of gradients
 _alone = False
@@ -69,26 +68,19 @@ def all_reduce_sum(x: Tensor) -> Tensor:
     return x
 
 
-def all_gather_tensors(x: Tensor) -> tuple[Tensor, list[int]]:
-    """Return the tensors (n,) of all P processes, one process after the other, and P + 1 places where each begins.
-
-    n may differ; at the last place all end. Nothing is copied before it is sent, and what comes in lies at its place.
-    """
+def all_gather_tensors(x: Tensor) -> Tensor:
+    """Return the tensors (n,) of all processes, one process after the other; n may differ."""
     own, processes = share()
     if processes == 1:
-        return x, [0, len(x)]
+        return x
     sizes = x.new_zeros(processes, dtype=torch.int64)
     sizes[own] = len(x)
     dist.all_reduce(sizes)
-    found = x.new_empty(int(sizes.sum()))
-    parts = found.split(sizes.tolist())
-    parts[own].copy_(x)
-    others = [other for other in range(processes) if other != own]
-    sent = [dist.P2POp(dist.isend, x, other) for other in others if len(x)]
-    received = [dist.P2POp(dist.irecv, parts[other], other) for other in others if len(parts[other])]
-    for message in dist.batch_isend_irecv([*sent, *received]) if sent or received else ():
-        message.wait()
-    return found, boundaries(sizes).tolist()
+    padded = x.new_zeros(int(sizes.max()))
+    padded[: len(x)] = x
+    found = [torch.empty_like(padded) for _ in range(processes)]
+    dist.all_gather(found, padded)
+    return torch.cat([one[:size] for one, size in zip(found, sizes.tolist(), strict=True)])
 
 
 def all_gather_objects(parts: Iterable[Any]) -> list[Any]:
@@ -136,7 +128,7 @@ def _dense(p: Tensor) -> Tensor:
 def _listed(p: Tensor) -> Tensor:
     """The sparse gradients of all processes as one, uncoalesced, over single weights."""
     empty = torch.zeros(0, dtype=torch.int64, device=p.device), p.new_zeros(0)
-    places, values = (all_gather_tensors(x)[0] for x in (empty if p.grad is None else _flat_entries(p.grad)))
+    places, values = (all_gather_tensors(x) for x in (empty if p.grad is None else _flat_entries(p.grad)))
     index = torch.stack(torch.unravel_index(places, p.shape))
     return torch.sparse_coo_tensor(index, values, p.shape, check_invariants=False)
 

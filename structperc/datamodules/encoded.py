@@ -1,7 +1,4 @@
-"""A corpus as arrays: features extracted once, mini-batches cut from them.
-
-Parts of a batch, so that the candidates of many long sequences fit into memory.
-"""
+"""Mini-batches: cut from the arrays of a corpus, and split into smaller ones."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -17,7 +14,7 @@ from structperc.datamodules.distributed import WHOLE, Share
 from structperc.datamodules.sampler import LengthBatchSampler
 from structperc.features import FeatureExtractor
 from structperc.ragged import Ragged, boundaries
-from structperc.structures import Batch, Words
+from structperc.structures import Batch, FlatBatch, Words
 
 Encode = Callable[[Corpus, FeatureExtractor, LabelSet], CorpusArrays]
 
@@ -50,30 +47,56 @@ class EncodedCorpus(Dataset[Batch]):
         return len(self.corpus)
 
     def __getitem__(self, rows: Sequence[int]) -> Batch:
-        from structperc.datamodules.padding import pad_tokens  # which needs a compiler
+        flat = self.flat(rows)
+        lengths = flat.lengths.numpy()
+        B, T = len(lengths), int(lengths.max(initial=0))
+        places = np.arange(len(flat.gold)) + np.repeat(np.arange(B) * T - (lengths.cumsum() - lengths), lengths)
+        numbers, bounds = np.zeros((6, B * T), np.int64), np.zeros((2, B * T), bool)
+        for row, values in zip(numbers, (flat.gold, flat.sentences, *flat.words), strict=True):
+            row[places] = values.numpy()
+        for row, values in zip(bounds, (flat.first, flat.last), strict=True):
+            row[places] = values.numpy()
+        gold, sentences, *words = torch.from_numpy(numbers).view(6, B, T).unbind()
+        first, last = torch.from_numpy(bounds).view(2, B, T).unbind()
+        own = flat._replace(gold=gold, sentences=sentences, first=first, last=last, words=Words(*words))
+        return Batch(*own) if self.arrays.labelled else Batch(*own)._replace(gold=None)
 
+    def flat(self, rows: Sequence[int]) -> FlatBatch:
+        """Return sequences one after the other, without padding; labels are 0 where there is no gold."""
         order = np.asarray(rows, dtype=np.int64)
         starts, ends = self.corpus.starts[order], self.corpus.starts[order + 1]
-        arrays = self.arrays
-        nodes, edges = arrays.nodes.take(starts, ends), None
-        if arrays.edges is not None:
-            edges = nodes if arrays.edges is arrays.nodes else arrays.edges.take(starts, ends)
-        tokens, lengths = arrays.tokens.take(starts, ends), ends - starts
-        numbers, bounds = pad_tokens(tokens, arrays.looks, lengths)
-        gold, sentences, *words = torch.from_numpy(numbers).unbind()
-        first, last = torch.from_numpy(bounds).unbind()
-        return Batch(
+        nodes, edges = self.arrays.nodes.take(starts, ends), self.arrays.edges
+        if edges is not None:
+            edges = nodes if edges is self.arrays.nodes else edges.take(starts, ends)
+        gold, sentences, words = np.ascontiguousarray(self.arrays.tokens.take(starts, ends).T, np.int64)
+        first = np.ones(len(gold) + 1, bool)  # whether a sentence begins here; the last one is the end of the batch
+        first[1:-1] = sentences[1:] != sentences[:-1]
+        first[(ends - starts).cumsum()] = True
+        return FlatBatch(
             nodes,
             edges,
-            torch.from_numpy(lengths),
-            gold if arrays.labelled else None,
-            sentences,
-            first,
-            last,
+            torch.from_numpy(ends - starts),
+            torch.from_numpy(gold),
+            torch.from_numpy(sentences),
+            torch.from_numpy(first[:-1]),
+            torch.from_numpy(first[1:]),
             torch.from_numpy(order),
-            Words(*words),
+            Words(*torch.from_numpy(self.arrays.looks[:, words])),
             tuple(one.take(starts, ends) for one in self.inputs),
         )
+
+
+class FlatSequences(Dataset[FlatBatch]):
+    """Maps a list of row numbers of an encoded corpus to their FlatBatch."""
+
+    def __init__(self, rows: EncodedCorpus) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rows: Sequence[int]) -> FlatBatch:
+        return self.rows.flat(rows)
 
 
 class PrecomputedBatches(Dataset[Batch]):
@@ -100,48 +123,67 @@ def _transposed(batch: Batch) -> Batch:
     return batch._replace(nodes=nodes, edges=nodes if same else batch.edges and batch.edges.transpose())
 
 
-PLACES = 2**22  # sequences x candidates x tokens at a time: 32 MiB for their labels, some ten times that in all
+MAX_PLACES = 2**22  # sequences x candidates x tokens: 32 MiB for the labels, about ten times that in all
 
 
-def parts(batch: Batch, k: int) -> Iterator[Batch]:
+def split_batch(batch: Batch, k: int) -> Iterator[Batch]:
     """Yield the sequences of a batch in their order, as many at a time as k candidates of each allow, at least one."""
     B, T = batch.sentences.shape
-    size = max(1, PLACES // max(1, k * T))
+    size = max(1, MAX_PLACES // max(1, k * T))
     if size >= B:
         yield batch
         return
     ends = boundaries(batch.lengths).tolist()  # in tokens
     for start in range(0, B, size):
-        stop = min(start + size, B)
-        yield _cut(batch, slice(start, stop), (ends[start], ends[stop]))
+        rows = slice(start, min(start + size, B))
+        nodes, edges, inputs = _sliced(batch, ends[rows.start], ends[rows.stop])
+        places = rows, slice(0, int(batch.lengths[rows].max()))
+        yield Batch(
+            nodes,
+            edges,
+            batch.lengths[rows],
+            None if batch.gold is None else batch.gold[places],
+            batch.sentences[places],
+            batch.first[places],
+            batch.last[places],
+            batch.rows[rows],
+            Words(*(numbers[places] for numbers in batch.words)),
+            inputs,
+        )
 
 
-def split_sequences(batch: Batch) -> Iterator[Batch]:
-    """Yield the sequences of a batch in their order, each as a batch of its own."""
-    ends = boundaries(batch.lengths).tolist()
-    for row, tokens in enumerate(pairwise(ends)):
-        yield _cut(batch, slice(row, row + 1), tokens)
-
-
-def split_evenly(batch: Batch, n: int) -> Iterator[Batch]:
-    """Yield the sequences of a batch in their order in n parts that differ by one at most, n <= B."""
+def split_flat(batch: FlatBatch, n: int) -> Iterator[FlatBatch]:
+    """Yield the sequences of a batch in their order in n parts that differ by at most one sequence, n <= B."""
+    if n == 1:
+        yield batch
+        return
     B, ends = len(batch.lengths), boundaries(batch.lengths).tolist()
     for start, stop in pairwise(i * B // n for i in range(n + 1)):
-        yield batch if n == 1 else _cut(batch, slice(start, stop), (ends[start], ends[stop]))
+        tokens = slice(ends[start], ends[stop])
+        nodes, edges, inputs = _sliced(batch, tokens.start, tokens.stop)
+        yield FlatBatch(
+            nodes,
+            edges,
+            batch.lengths[start:stop],
+            batch.gold[tokens],
+            batch.sentences[tokens],
+            batch.first[tokens],
+            batch.last[tokens],
+            batch.rows[start:stop],
+            Words(*(values[tokens] for values in batch.words)),
+            inputs,
+        )
 
 
-def _cut(batch: Batch, rows: slice, tokens: tuple[int, int]) -> Batch:
-    """Some rows of a batch, whose tokens are those from the first to the second of `tokens`."""
-    places = rows, slice(0, int(batch.lengths[rows].max()))
-    return Batch(
-        batch.nodes.slice(*tokens),
-        None if batch.edges is None else batch.edges.slice(*tokens),
-        batch.lengths[rows],
-        None if batch.gold is None else batch.gold[places],
-        batch.sentences[places],
-        batch.first[places],
-        batch.last[places],
-        batch.rows[rows],
-        Words(*(numbers[places] for numbers in batch.words)),
-        tuple(one.slice(*tokens) for one in batch.inputs),
-    )
+def single_sequence(batch: FlatBatch) -> Batch:
+    """Return a FlatBatch of one sequence as a Batch, which has no padding; nothing is copied."""
+    tokens = {name: getattr(batch, name)[None] for name in ("gold", "sentences", "first", "last")}
+    return Batch(*batch)._replace(**tokens, words=Words(*(values[None] for values in batch.words)))
+
+
+def _sliced(batch: Batch | FlatBatch, start: int, stop: int) -> tuple[Ragged, Ragged | None, tuple[Ragged, ...]]:
+    """Features and inputs of the tokens start, ..., stop - 1."""
+    nodes, edges = batch.nodes.slice(start, stop), batch.edges
+    if edges is not None:
+        edges = nodes if edges is batch.nodes else edges.slice(start, stop)
+    return nodes, edges, tuple(one.slice(start, stop) for one in batch.inputs)

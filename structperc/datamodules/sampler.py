@@ -14,7 +14,6 @@ from torch.utils.data import DataLoader, DistributedSampler
 
 from structperc.datamodules.distributed import WHOLE, Share
 from structperc.errors import InputError
-from structperc.structures import Batch
 
 POOL = 16  # batches per pool: sequences are sorted by length only within a pool, so order stays random
 TOKENS = 2**16  # of a mini-batch whose sequences are learned one after the other
@@ -151,7 +150,7 @@ class ResumableSampler(DistributedSampler[Any]):
             yield item
 
 
-class ResumableLoader(DataLoader[Batch]):
+class ResumableLoader(DataLoader[Any]):
     """Mini-batches in a `ResumableSampler`; the trainer keeps in its checkpoints how many of an epoch were seen."""
 
     def state_dict(self) -> dict[str, int]:

@@ -1,20 +1,18 @@
-"""Where sequences come from, as Lightning data modules: column files, treebanks, the hub, the embedded corpus.
-
-Where sequences come from, as Lightning data modules: tables in files, and `datasets` that are in memory.
-"""
+"""Data modules for column files, treebanks, tables, the hub, the embedded corpus and data sets in memory."""
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from structperc.data.annotations import Misaligned, OffsetUnit, Overlaps, TextOptions
-from structperc.data.conll import field_count, read_conll
-from structperc.data.conllu import read_conllu
+from structperc.data.conll import field_count, read_conll_corpus
+from structperc.data.conllu import conllu_corpus
 from structperc.data.corpus import Corpus
-from structperc.data.fast_columns import read_columns_fast
 from structperc.data.read_options import DOCSTART, LineFormat, Separator
 from structperc.data.streaming import first_lines
 from structperc.data.synthetic import synthetic_splits
+from structperc.data.table_files import dataset_corpus, read_table
 from structperc.data.tables import TableOptions
 from structperc.data.tag_schemes import Scheme
 from structperc.datamodules.base import SPLITS, SequenceDataModule, SplitFiles, check_splits, split_file
@@ -65,16 +63,12 @@ class Conll(SequenceDataModule):
         roles = [role or "_" for role in self.columns]
         return {**found, "columns": [*roles, *["_"] * (width - len(roles))]}
 
-    def read(self, split: str) -> "tuple[str, Dataset | Corpus] | None":
-        """Return the file's name and what the split holds, or None if `files` names no file for it."""
+    def read(self, split: str) -> tuple[str, Corpus] | None:
+        """Return the file's name and the split, or None if `files` names no file for it."""
         file = split_file(self.path, self.files, split)
         if file is None:
             return None
-        if self.encoding.lower() in ("utf-8", "utf8") and file.is_file():
-            corpus = read_columns_fast(file, self.columns, self.line_format, self.unit, workers=self.workers)
-            if corpus is not None:
-                return str(file), corpus
-        return str(file), read_conll(file, self.columns, encoding=self.encoding, **self.line_format._asdict())
+        return str(file), read_conll_corpus(file, self.columns, self.line_format, self.unit, self.encoding)
 
 
 class Conllu(SequenceDataModule):
@@ -105,12 +99,12 @@ class Conllu(SequenceDataModule):
         self.path, self.files, self.tags, self.encoding = path, files, tags, encoding
         self.in_files = SplitFiles(path, files, {"tags": tags, "encoding": encoding})
 
-    def read(self, split: str) -> "tuple[str, Dataset] | None":
-        """Return the file's name and the rows of the split, or None if `files` names no file for it."""
+    def read(self, split: str) -> tuple[str, Corpus] | None:
+        """Return the file's name and the split, or None if `files` names no file for it."""
         file = split_file(self.path, self.files, split)
         if file is None:
             return None
-        return str(file), read_conllu(file, self.tags, self.encoding)
+        return str(file), conllu_corpus(file, self.tags, self.unit, self.encoding)
 
 
 class Hub(SequenceDataModule):
@@ -144,22 +138,15 @@ class Hub(SequenceDataModule):
         self.hub, self.columns, self.splits = hub, columns, splits
         self.revision, self.config, self.label_names = revision, config, label_names
 
-    def read(self, split: str) -> "tuple[str, Dataset] | None":
-        """Return a name and the rows of the split, fetched from the hub, or None if the data set has no such split."""
-        from structperc.data.hub import read_hub  # which needs `datasets`
+    def read(self, split: str) -> tuple[str, Corpus] | None:
+        """Return a name and the split, fetched from the hub, or None if the data set has no such split."""
+        from structperc.data.hub import hub_corpus  # needs `datasets`
 
         if split not in self.splits:
             return None
         name = self.splits[split]
-        rows = read_hub(
-            self.hub,
-            self.columns,
-            split=name,
-            revision=self.revision,
-            config=self.config,
-            label_names=self.label_names,
-        )
-        return f"{self.hub} ({name})", rows
+        corpus = hub_corpus(self.hub, self.columns, name, self.revision, self.config, self.label_names, self.unit)
+        return f"{self.hub} ({name})", replace(corpus, name=f"{self.hub} ({name})")
 
 
 class Synthetic(SequenceDataModule):
@@ -249,14 +236,12 @@ class Table(SequenceDataModule):
         self.reader.check("data")
         self.in_files = SplitFiles(path, files, {**self.reader.options(), "encoding": encoding})
 
-    def read(self, split: str) -> "tuple[str, Dataset] | None":
-        """Return the file's name and the rows of the split, or None if `files` names no file for it."""
-        from structperc.data.table_files import read_table  # which needs `datasets`
-
+    def read(self, split: str) -> tuple[str, Corpus] | None:
+        """Return the file's name and the split, or None if `files` names no file for it."""
         file = split_file(self.path, self.files, split)
         if file is None:
             return None
-        return str(file), read_table(file, self.reader, self.encoding)
+        return str(file), read_table(file, self.reader, self.encoding, self.unit)
 
 
 class InMemory(SequenceDataModule):
@@ -304,15 +289,13 @@ class InMemory(SequenceDataModule):
         self.reader = TableOptions(columns, label_names or {}, text_options, self.reading.labels or self.scheme)
         self.reader.check("data")
 
-    def read(self, split: str) -> "tuple[str, Dataset] | None":
-        """Return the split's name in the data and its rows, or None if there is no such split."""
+    def read(self, split: str) -> tuple[str, Corpus] | None:
+        """Return the split's name in the data and the split, or None if there is no such split."""
         from datasets import IterableDataset
-
-        from structperc.data.table_files import dataset_rows
 
         if split not in self.data:
             return None
         data, name = self.data[split], self.splits[split]
         if isinstance(data, IterableDataset):
             logger.info("%s: a stream, which is read to its end and kept in memory", name)
-        return name, dataset_rows(data, self.reader, name)
+        return name, dataset_corpus(data, self.reader, name, self.unit)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from structperc.data.text_files import expand
+from structperc.data.text_files import expand_path
 from structperc.errors import InputError
 from structperc.progress import library_bars
 
@@ -61,7 +61,7 @@ def load_pretrained(model: str, revision: str | None = None) -> "tuple[nn.Module
 
 def _place(model: str) -> str:
     """The folder, or the hub id as it is."""
-    folder = expand(model)
+    folder = expand_path(model)
     if folder.is_dir():
         return str(folder)
     there = folder.exists() or ("/" in model and folder.parent.is_dir())

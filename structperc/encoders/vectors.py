@@ -11,7 +11,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from structperc.data.output import check_output_path, open_atomic
-from structperc.data.text_files import expand, read_lines
+from structperc.data.text_files import expand_path, read_lines
 from structperc.errors import InputError
 from structperc.progress import bar
 
@@ -30,7 +30,7 @@ def read_vectors(path: str) -> tuple[list[str], Tensor]:
     Raises InputError, naming the line, for a file that is missing, empty, has lines of unequal width or no finite
     numbers.
     """
-    file = expand(path)
+    file = expand_path(path)
     if not file.is_file():
         raise InputError(f"{file}: no such file of word vectors")
     words, vectors = _read_safetensors(file) if file.suffix == ".safetensors" else _read_text(file)

@@ -28,7 +28,7 @@ from structperc.experiments.study_table import (
     write_runs,
 )
 from structperc.packaged_configs import packaged
-from structperc.reports.output_files import write_figure
+from structperc.reports.figures import write_figure
 from structperc.training.report import write_json
 from structperc.training.run_folders import name_of
 

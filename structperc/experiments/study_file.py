@@ -190,8 +190,8 @@ def check_study(study: Study) -> Task:
 
 def _source(program: Program) -> str:
     """What names the sequences of a program: its data without the options that only say how they are cut up."""
-    data = program.config["fit"].data.as_dict()
-    options = {name: value for name, value in data["init_args"].items() if name not in BATCH_OPTIONS}
+    data = program.config["data"]
+    options = {name: value for name, value in data.get("init_args", {}).items() if name not in BATCH_OPTIONS}
     return json.dumps([data["class_path"], options], sort_keys=True, default=str)
 
 

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from structperc.experiments.experiment import Run
 from structperc.experiments.rows import Row
-from structperc.reports.output_files import write_records
-from structperc.reports.tables import markdown_table, percent, wrapped_table
+from structperc.reports.tables import markdown_table, percent, wrapped_table, write_records
 
 COSTS = ("parameters", "model_mb", "epochs", "seconds", "tokens_per_second", "peak_memory_mb", "peak_gpu_memory_mb")
 TESTS = ("p_tokens", "p_sentences")  # of single runs

@@ -20,9 +20,8 @@ from structperc.experiments.dry_run import dry_run
 from structperc.experiments.experiment import LOG, Experiment, Run, Trial, run_experiment, train_trial
 from structperc.experiments.rows import Row, check_same, grid_rows, identity, parse_grid, short_keys
 from structperc.progress import bar
-from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks, series_style
-from structperc.reports.output_files import write_figure, write_records
-from structperc.reports.tables import UnalignedCell, percent, text_table
+from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks, series_style, write_figure
+from structperc.reports.tables import percent, text_table, write_records
 from structperc.training.report import results_table, write_json
 
 
@@ -64,18 +63,18 @@ def points_of(runs: Sequence[Run]) -> list[Point]:
 def sweep_lines(found: Sequence[Point]) -> Iterator[str]:
     """Yield a line per point: dev score and sentence accuracy in per cent, epochs and seconds, as means over seeds."""
     keys = short_keys(key for key, _ in found[0].row.values)
-    spread = ["std"] if max(len(one.runs) for one in found) > 1 else []
-    rows = [[*keys, "dev score", "sentences", "epochs", "seconds", *spread]]
-    rows += [[*(value for _, value in one.row.values), *_numbers(one)] for one in found]
-    return text_table(rows, "<" * len(keys) + ">", [*(0 for _ in keys), 12, 10])
+    several = max(len(one.runs) for one in found) > 1
+    rows = [[*keys, "dev score", "sentences", "epochs", "seconds", "std" if several else ""]]
+    rows += [[*(value for _, value in one.row.values), *_cells(one)] for one in found]
+    return text_table(rows, "<" * len(keys) + ">>>>><")
 
 
-def _numbers(one: Point) -> list[str]:
+def _cells(one: Point) -> list[str]:
     if one.error is not None:
-        return [UnalignedCell(f" failed: {one.error}")]
+        return [*[""] * 5, f"failed: {one.error}"]
     right = fmean(results["dev"]["sentence_accuracy"] for results in one.results)
     effort = [f"{fmean(results[name] for results in one.results):.1f}" for name in ("epochs", "seconds")]
-    return [percent(one.score), percent(right), *effort, *([percent(stdev(one.scores))] if len(one.scores) > 1 else [])]
+    return [percent(one.score), percent(right), *effort, percent(stdev(one.scores)) if len(one.scores) > 1 else ""]
 
 
 def write_table(path: str, runs: Sequence[Run]) -> None:

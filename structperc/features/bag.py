@@ -104,7 +104,7 @@ class Bag:
         if self.column not in corpus.columns:
             roles = ", ".join(role for role in corpus.columns if role != "label")
             raise InputError(f"{corpus.name}: no column {self.column!r}, which lists features, among {roles}")
-        return corpus.numbered(self.column)
+        return corpus.factorize(self.column)
 
     def _read(self, corpus: Corpus) -> Iterable[list[Listed]]:
         """The features of each distinct string, without those of weight 0; an item is looked at once."""

@@ -103,7 +103,7 @@ class Sources:
     def _column(self, role: str, corpus: Corpus) -> Factorized:
         resources = self._resources
         if role in resources.gazetteers:
-            tags = resources.gazetteers[role].tag(*corpus.numbered("word"), corpus.sentences)
+            tags = resources.gazetteers[role].tag(*corpus.factorize("word"), corpus.sentences)
             return Factorized(list(TAGS), tags.astype(np.int32))
         if role in resources.documents:
             return values_of(resources.documents[role], corpus, lambda name: self._values(name, corpus))
@@ -113,7 +113,7 @@ class Sources:
                 f"{corpus.name}: templates ask for {role!r}, which is neither a surface attribute, nor a "
                 f"given gazetteer, document attribute or cluster prefix (c4, ...), nor an input column ({roles})"
             )
-        return corpus.numbered(role)
+        return corpus.factorize(role)
 
     def _values(self, name: str, corpus: Corpus) -> Factorized:
         """Return the value of an attribute at each token."""

@@ -1,23 +1,25 @@
 """Guided learning for bidirectional tagging (Shen, Satta & Joshi 2007): no lattice, tokens are labelled easiest first.
 
-templates.py says which labels of neighbours make features, context.py which weights these have. rules.py says what to
-do about errors, updates.py moves the weights' averages along; model.py has the weights and is inference and learning,
-decisions.py what it says about sentences. compiled/ is how both are done, arrays.py what is handed over to it.
+templates.py    which labels of neighbours, with which words, make a feature
+model.py        weights, inference and learning
+rules.py        update rules, and the optimizer that averages the weights
+arrays.py       arguments and results of the compiled functions
+chart.py        compiled: spans of one sentence, their states, the queue of candidates
+search.py       compiled: Algorithm 1
+learning.py     compiled: Algorithm 2 with either rule
 """
 
-from structperc.guided.context import ContextFeatures
-from structperc.guided.decisions import Decisions
-from structperc.guided.model import GuidedModel
-from structperc.guided.rules import Aggressive, EarlyUpdate, Progress, Rule
-from structperc.guided.updates import Updates
+from structperc.guided.arrays import Decisions
+from structperc.guided.model import ContextFeatures, GuidedModel
+from structperc.guided.rules import Aggressive, EarlyUpdate, GuidedOptimizer, LearningCounts, UpdateRule
 
 __all__ = [
     "GuidedModel",
     "ContextFeatures",
-    "Rule",
+    "UpdateRule",
     "Aggressive",
     "EarlyUpdate",
     "Decisions",
-    "Progress",
-    "Updates",
+    "LearningCounts",
+    "GuidedOptimizer",
 ]

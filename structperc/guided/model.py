@@ -1,19 +1,110 @@
-"""The tagger of Shen et al. 2007: weights, their averages, inference and learning."""
+"""The tagger of Shen et al. 2007: context features and the model."""
 
+from itertools import accumulate
 from typing import Literal, get_args
 
+import numpy as np
 import torch
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
 
+from structperc.data.words import word_hashes
 from structperc.errors import InputError
-from structperc.guided import compiled
-from structperc.guided.arrays import Lessons, Sums, Text, changed, check_range, here, of_tokens, starts_of
-from structperc.guided.context import ContextFeatures
-from structperc.guided.decisions import Decisions
-from structperc.guided.rules import Aggressive, Progress, Rule
-from structperc.guided.updates import Updates
+from structperc.guided.arrays import (
+    Decisions,
+    TokenArrays,
+    TrainingData,
+    WeightArrays,
+    WeightSums,
+    check_range,
+    sentence_starts,
+    to_cpu,
+    token_values,
+    writable_arrays,
+)
+from structperc.guided.rules import Aggressive, GuidedOptimizer, LearningCounts, UpdateRule
+from structperc.guided.templates import OFFSETS, parse_context
+from structperc.nonlocal_features.hashes import combined
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
+
+SIDES = ({False}, {True}, {False, True})  # whether the labels of a template are after the token
+
+
+class ContextFeatures(nn.Module):
+    """Features of the labels, and words, next to a token: a row of L weights for each combination of a template.
+
+    A template fires only where all its labels are known. Combinations of k labels have L**k rows of their own. With
+    words they are hashed: all such templates share `size` rows, and combinations in one row share its weights. Row 0
+    stays zero, for templates that do not fire. Weights start at zero.
+
+    Below, F is the number of templates, those without words first, and H of those with words. A window is the labels
+    at the offsets -2, -1, 1 and 2 from the token, UNKNOWN where they are not decided.
+
+    Args:
+        templates: see `parse_context`.
+        size: rows for the templates with words.
+
+    Raises:
+        InputError: a template is invalid, or size < 1.
+    """
+
+    table: nn.Parameter  # (R, L)
+    radix: Tensor  # (F, 4) int64, factors of the labels in the number of a combination
+    first: Tensor  # (F,) int64, first row
+
+    def __init__(self, templates: list, size: int = 2**18) -> None:
+        super().__init__()
+        if size < 1:
+            raise InputError(f"context.size: expected >= 1, got {size}")
+        self.templates, self.size = templates, size
+        self.parsed = tuple(sorted(parse_context(templates), key=lambda template: bool(template.words)))
+        self.exact = sum(not template.words for template in self.parsed)  # without words
+
+    def allocate(self, n_labels: int) -> None:
+        """Create the table of weights once the labels are known."""
+        offsets = [template.labels for template in self.parsed]
+        sizes = [n_labels ** len(at) for at in offsets[: self.exact]]
+        *first, hashed = accumulate(sizes, initial=1)
+        first += [hashed] * (len(offsets) - self.exact)
+        radix = [n_labels ** at.index(i) if i in at else 0 for at in offsets for i in OFFSETS]
+        self.register_buffer("radix", torch.tensor(radix, dtype=torch.int64).view(-1, len(OFFSETS)), persistent=False)
+        self.register_buffer("first", torch.tensor(first, dtype=torch.int64), persistent=False)
+        rows = hashed + self.size * (self.exact < len(offsets))
+        self.table = nn.Parameter(torch.zeros(rows, n_labels))
+
+    def keys(self, words: Tensor) -> Tensor:
+        """Return hashes (B, T, H) of the words of each template with words; words (B, T) are 0 in the padding."""
+        with_words = self.parsed[self.exact :]
+        seeds = word_hashes(map(str, with_words)).tolist()
+        columns = [
+            combined(torch.full_like(words, seed), *(_shifted(words, i) for i in template.words))
+            for template, seed in zip(with_words, seeds, strict=True)
+        ]
+        return torch.stack(columns, -1) if columns else words.new_zeros(*words.shape, 0)
+
+    def rows(self, windows: Tensor, keys: Tensor) -> Tensor:
+        """Return the rows (n, F) of the table for windows (n, 4) and keys (n, H); 0 where a template does not fire."""
+        from structperc.guided import search  # needs numba
+
+        none = np.zeros((0, self.table.shape[1]), np.float32)
+        return torch.from_numpy(search.rows(windows.numpy(), keys.numpy(), self.weights(none, none)))
+
+    def weights(self, node: np.ndarray, table: np.ndarray) -> WeightArrays:
+        """Return the weights of token features (R, L) and of contexts as compiled functions read them."""
+        sides = [{offset > 0 for offset in template.labels} for template in self.parsed]
+        before, after, around = (
+            np.array([f for f, side in enumerate(sides) if side == own], np.int64) for own in SIDES
+        )
+        radix, first = self.radix.cpu().numpy(), self.first.cpu().numpy()
+        return WeightArrays(node, table, radix, first, self.size, before, after, around)
+
+
+def _shifted(words: Tensor, offset: int) -> Tensor:
+    """Return the words `offset` tokens from each of words (B, T), 0 outside."""
+    reach = abs(offset)
+    return F.pad(words, (reach, reach))[:, reach + offset :][:, : words.shape[1]]
+
 
 Order = Literal["easiest", "left-to-right"]
 
@@ -25,18 +116,18 @@ class GuidedModel(nn.Module):
     the features g of those neighbouring labels that are decided (Eq. 2). V(hypothesis) = V(left context) +
     V(right context) + U (Eq. 1). All labels are tried for all tokens.
 
-    Learning moves the parameters without gradients, through `Updates`. One decision waits for the other, which suits
-    a CPU alone: weights that are elsewhere are brought there for each mini-batch.
+    Learning updates the parameters without gradients, with a `GuidedOptimizer`. It runs on a CPU: weights on another
+    device are copied for each mini-batch.
 
     Args:
-        static: its node weights score what labels of other tokens do not matter to.
-        context: scores what they do matter to.
+        static: scores of features that do not depend on the labels of other tokens.
+        context: scores of features that do.
         beam: states kept of each span.
         order: "easiest", or "left-to-right" for comparison.
         rule: when learning accepts a candidate and when it changes the weights.
 
     Raises:
-        InputError: beam < 1; there is no such order; static has transitions of its own.
+        InputError: beam < 1; the order is unknown; static has transitions.
     """
 
     def __init__(
@@ -45,7 +136,7 @@ class GuidedModel(nn.Module):
         context: ContextFeatures,
         beam: int = 3,
         order: Order = "easiest",
-        rule: Rule | None = None,
+        rule: UpdateRule | None = None,
     ) -> None:
         super().__init__()
         if beam < 1:
@@ -58,44 +149,47 @@ class GuidedModel(nn.Module):
         self.beam, self.order, self.rule = beam, order, rule or Aggressive()
 
     def allocate(self, n_node: int, n_labels: int) -> None:
-        """Create all weights once features and labels are known, all zero."""
+        """Create all weights, zero, once features and labels are known."""
         self.static.allocate(n_node, 0, n_labels)
         self.context.allocate(n_labels)
 
     @torch.no_grad()
     def decode(self, batch: Batch) -> Decisions:
-        """Label a batch with the present weights."""
-        node, table = here(self.static.node), here(self.context.table)
+        """Label a batch."""
+        from structperc.guided import search  # needs numba
+
+        node, table = to_cpu(self.static.node), to_cpu(self.context.table)
         text, weights = self._text(batch), self.context.weights(node.numpy(), table.numpy())
         B, T = batch.words.exact.shape
-        found = Decisions.open(B, T, node.dtype)
-        compiled.decide(starts_of(batch), text, weights, self.beam, self.order == "easiest", found)
+        found = Decisions.empty(B, T, node.dtype)
+        search.decide(sentence_starts(batch), text, weights, self.beam, self.order == "easiest", found)
         return Decisions(*(values.to(batch.lengths.device) for values in found))
 
     @torch.no_grad()
-    def learn(self, batch: Batch, updates: Updates) -> Progress:
-        """Visit the sentences of a batch one after the other and move the weights: each sees what the ones before left.
+    def learn(self, batch: Batch, optimizer: GuidedOptimizer) -> LearningCounts:
+        """Learn from the sentences of a batch one after the other, each with the weights that the one before left.
 
-        Raises InputError for a batch without gold labels, or with labels that the model does not have.
+        Raises:
+            InputError: gold labels are missing or unknown to the model.
         """
         if batch.gold is None:
-            raise InputError("GuidedModel: there is nothing to learn from a batch without gold labels")
-        gold = of_tokens(batch.gold, batch)
+            raise InputError("GuidedModel: the batch has no gold labels")
+        gold = token_values(batch.gold, batch)
         check_range(gold, self.static.node.shape[1], "label")
-        starts, text, easiest = starts_of(batch), self._text(batch), self.order == "easiest"
+        starts, text, easiest = sentence_starts(batch), self._text(batch), self.order == "easiest"
         tables = self.static.node, self.context.table
-        with changed(*tables, *map(updates.sums, tables)) as (node, table, *sums):
+        with writable_arrays(*tables, *map(optimizer.sums, tables)) as (node, table, *sums):
             weights = self.context.weights(node, table)
-            progress = self.rule.learn(
-                Lessons(starts, text, gold, weights, Sums(*sums), updates.decisions, self.beam, easiest)
+            counts = self.rule.learn(
+                TrainingData(starts, text, gold, weights, WeightSums(*sums), optimizer.decisions, self.beam, easiest)
             )
-        updates.count(progress.decisions)
-        return progress
+        optimizer.count(counts.decisions)
+        return counts
 
-    def _text(self, batch: Batch) -> Text:
+    def _text(self, batch: Batch) -> TokenArrays:
         if batch.nodes.weights is not None:
-            raise InputError("guided learning reads binary features: leave out weights other than 1, or use a Tagger")
-        ids, offsets = here(batch.nodes.ids), here(batch.nodes.offsets)
+            raise InputError("GuidedModel: feature weights are not supported; leave them out, or use a Tagger")
+        ids, offsets = to_cpu(batch.nodes.ids), to_cpu(batch.nodes.offsets)
         check_range(ids, self.static.node.shape[0], "feature")
-        keys = self.context.keys(here(batch.words.exact))
-        return Text(ids.int().numpy(), offsets.long().numpy(), of_tokens(keys, batch))
+        keys = self.context.keys(to_cpu(batch.words.exact))
+        return TokenArrays(ids.int().numpy(), offsets.long().numpy(), token_values(keys, batch))

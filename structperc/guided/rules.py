@@ -1,35 +1,38 @@
-"""Rules of learning: when a chosen candidate is accepted, and when the weights are changed."""
+"""Update rules of guided learning (Algorithm 2 of Shen et al. 2007), and the optimizer that averages the weights."""
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
 
 from structperc.errors import InputError
-from structperc.guided import compiled
-from structperc.guided.arrays import Lessons
+from structperc.guided.arrays import TrainingData
+from structperc.optim.perceptron import AveragedOptimizer, StepSizeRule, constant_size
 
 
-class Progress(NamedTuple):
-    """What is counted while the sentences of a mini-batch are visited once."""
+class LearningCounts(NamedTuple):
+    """Counts over the sentences of a mini-batch."""
 
     updates: int
-    decisions: int  # how often a candidate was chosen: accepted tokens, and the choices that were not accepted
-    errors: int  # how often the top hypothesis of the chosen candidate was not gold
+    decisions: int  # accepted tokens, and candidates that were chosen but not accepted
+    errors: int  # chosen candidates whose top hypothesis was not gold
 
 
-class Rule(ABC):
-    """Base of the rules that learn: Algorithm 2 of Shen et al. 2007 as a compiled function of `Lessons`.
+class UpdateRule(ABC):
+    """Base class of update rules: when a chosen candidate is accepted, and when the weights are changed.
 
-    The order of inference and the scores of actions are learned together, sentence by sentence: each sees the weights
-    that the one before left.
+    The order of inference and the scores of actions are learned together, sentence by sentence.
     """
 
     @abstractmethod
-    def learn(self, lessons: Lessons) -> Progress:
-        """Visit the sentences once, and change the weights where the rule says so."""
+    def learn(self, data: TrainingData) -> LearningCounts:
+        """Learn from each sentence once."""
 
 
-class Aggressive(Rule):
-    """Accept nothing but gold (Algorithm 2): else update, make the queue anew and choose again.
+class Aggressive(UpdateRule):
+    """Accept only gold (Algorithm 2): else update, renew the queue and choose again.
 
     A top hypothesis is gold if it gives all tokens of its span gold's labels. If not, the features of gold's last
     action are promoted and those of the top hypothesis's last action demoted. All accepted spans thus have the gold
@@ -55,19 +58,65 @@ class Aggressive(Rule):
             raise InputError(f"Aggressive: limit must be >= 1 update per token, got {limit}")
         self.margin, self.limit = margin, limit
 
-    def learn(self, lessons: Lessons) -> Progress:
-        """Visit the sentences once, and accept what is gold."""
-        return Progress(*compiled.learn_aggressively(lessons, float(self.margin), int(self.limit)))
+    def learn(self, data: TrainingData) -> LearningCounts:
+        """Learn from each sentence once."""
+        from structperc.guided import learning  # needs numba
+
+        return LearningCounts(*learning.learn_aggressively(data, float(self.margin), int(self.limit)))
 
 
-class EarlyUpdate(Rule):
-    """Accept what is chosen, right or wrong, as long as some state holds the gold hypothesis (not aggressive).
+class EarlyUpdate(UpdateRule):
+    """Accept each chosen candidate, right or wrong, while some state holds the gold hypothesis (not aggressive).
 
     Collins & Roark 2004: when no state of the chosen candidate holds it any more, or the sentence is complete and
     it is not on top, the features of all actions of the gold hypothesis on this span are promoted, those of the top
     hypothesis demoted, and the sentence is left. Other spans of the sentence are not compared.
     """
 
-    def learn(self, lessons: Lessons) -> Progress:
-        """Visit the sentences once, and accept all."""
-        return Progress(*compiled.learn_early(lessons))
+    def learn(self, data: TrainingData) -> LearningCounts:
+        """Learn from each sentence once."""
+        from structperc.guided import learning  # needs numba
+
+        return LearningCounts(*learning.learn_early(data))
+
+
+class GuidedOptimizer(AveragedOptimizer):
+    """Optimizer of guided learning: perceptron updates without gradients, averaged over decisions.
+
+    The average is over the weights after each decision, those included that change nothing; after m decisions that
+    sentences of a mini-batch make at the same time, the weights count m times. float32 holds the weights exactly
+    below 2**24, float64 the sums.
+
+    Args:
+        params: those of a `GuidedModel`.
+        average: whether averages are kept, and used for evaluation.
+    """
+
+    def __init__(self, params: Iterable[Any], average: bool = True) -> None:
+        super().__init__(params, {}, average)
+
+    def step_size_rule(self, group: dict[str, Any]) -> StepSizeRule:
+        """Return a step size of 1."""
+        return StepSizeRule(constant_size, (1.0,))
+
+    def sums(self, p: Tensor) -> Tensor:
+        """Return the sum for the average of a parameter, float64; without rows where none is kept."""
+        if not self.param_groups[0]["average"]:
+            return p.new_empty(0, *p.shape[1:], dtype=torch.float64)
+        state = self.state[p]
+        if "sums" not in state:
+            state["sums"] = torch.zeros_like(p, dtype=torch.float64)
+        return state["sums"]
+
+    @property
+    def decisions(self) -> int:
+        """Number of decisions so far."""
+        return self.param_groups[0]["steps"]
+
+    def count(self, decisions: int) -> None:
+        """Add decisions of the present weights, for their average."""
+        self.param_groups[0]["steps"] += decisions
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Return the value of the closure, if any; `GuidedModel.learn` has already changed the weights."""
+        return None if closure is None else closure()

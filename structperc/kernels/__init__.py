@@ -1,15 +1,13 @@
-"""Loops over labels and features, compiled for a CPU; they take arrays and need no PyTorch.
+"""Loops over tokens, labels and features, compiled with numba for a CPU. They work on arrays and need no PyTorch.
 
-compiled.py          how kernels are compiled and kept
-instructions.py      what functions are made of that write instructions of their own
-lanes.py             sixteen numbers side by side
-arrays.py            features, weights and tag schemes as kernels read them
-sequences.py         how long those are that lie one after the other
-scores.py            features and weights -> the lattice of a sequence
-stretches.py         parts of arrays, such as a mini-batch's, copied one after the other
-onward.py            best scores from each label on; follow.py: the best labelling by these
-forward_backward.py  probabilities of labels, by products of factors.py, or by log_sums.py where products might vanish
-exponential.py       exp of numbers or lanes
+jit.py                 decorators that compile a function and keep its code
+numba_internals.py     uses of numba without a public counterpart
+simd.py                vectors of sixteen numbers
+arrays.py              features, weights and tag schemes as arrays
+scores.py              features and weights -> the lattice of a sequence
+viterbi.py             the best label sequence
+forward_backward.py    probabilities of labels
+slices.py              slices of arrays copied into mini-batches
 
-Rooms after this one build their kernels of these; those that read tensors are in `ops.cpu`.
+Kernels that read tensors are in `structperc.ops.cpu`.
 """

@@ -1,4 +1,4 @@
-"""What kernels of linear scores read: features, weights and a tag scheme as arrays."""
+"""Arrays that the kernels of linear scores read: features, weights and a tag scheme."""
 
 from typing import NamedTuple
 
@@ -6,10 +6,7 @@ from numpy import ndarray
 
 
 class FeatureArrays(NamedTuple):
-    """The features of n tokens: those of token t are ids[ends[t]:ends[t + 1]]; no ids where there are none at all.
-
-    Each counts 1, or as much as its weight where there are weights.
-    """
+    """Features of n tokens: those of token t are ids[ends[t]:ends[t + 1]], each with a weight or else of value 1."""
 
     node_ids: ndarray  # (M,) int32
     node_ends: ndarray  # (n + 1,) int32
@@ -20,7 +17,7 @@ class FeatureArrays(NamedTuple):
 
 
 class WeightTables(NamedTuple):
-    """Weights of a scorer, sums from which their averages come, or marks of what has moved; none: without rows."""
+    """Weights of a scorer, their sums for averages, or marks of changed rows; without rows where there are none."""
 
     node: ndarray  # (F, L)
     edge: ndarray  # (G, L * L)
@@ -28,7 +25,7 @@ class WeightTables(NamedTuple):
 
 
 class TagSchemeMasks(NamedTuple):
-    """What the tag scheme allows."""
+    """Labels and label pairs that the tag scheme allows."""
 
     start: ndarray  # (L,) bool
     transition: ndarray  # (L, L) bool

@@ -1,24 +1,24 @@
-"""Forward-backward, compiled: products of probabilities, scaled where they grow or fall (Rabiner 1989, section V.A).
+"""Forward-backward: products of probabilities with scaling (Rabiner 1989, section V.A), or else logarithms of sums.
 
-A step is a matrix product and needs no exponential but those of the scores. Such products may underflow where
-logarithms do not, and then lose labellings: one that is hopeless up to some token may be the only one that leads on
-from there. So they are used only where nothing positive can have vanished. All factors are at most 1 and exactly 0
-where impossible. Positive ones are at least e^-150 by a first check (scores of tokens and of pairs), the sums that they
-are multiplied with at least 1e-140 by a second one. A product of one sum and two factors then is at least
-1e-140 * e^-300 > 1e-271, far above the smallest float64 of full precision, 2e-308: the first sum to fall below 1e-140
-is itself still right, positive, and seen. What sums to 0 is impossible. Where a check fails, the sequence is summed by
-its logarithms (`log_sums`), at the price of L^2 exponentials a token. All sums are float64.
+A scaled step is a matrix product without exponentials but those of the scores. Products may underflow where logarithms
+do not, and then lose paths: one that is hopeless up to some token may be the only one that leads on from there. So they
+are used only where nothing positive can have vanished. All factors are at most 1 and exactly 0 where impossible.
+Positive ones are at least e^-150 by a first check (scores of tokens and of pairs), the sums that they are multiplied
+with at least 1e-140 by a second one. A product of one sum and two factors then is at least 1e-140 * e^-300 > 1e-271,
+far above the smallest float64 of full precision, 2e-308: the first sum to fall below 1e-140 is itself still right,
+positive, and seen. What sums to 0 is impossible. Where a check fails, the logarithms of the sequence are summed, with
+L^2 exponentials a token. All sums are float64.
 
-Rows of L labels are filled up with zeros to W, as many as whole `lanes` have.
-
-Exponentials of scores, compiled: factors from 0 to 1, of tokens and of the edges into them.
-
-Forward-backward on logarithms, compiled: for lattices whose products of probabilities might vanish.
+Rows of L labels are padded with zeros to W, a whole number of `simd` vectors. Scores of a token, or of the edges into
+it, are reduced by the highest of them, their level.
 """
 
-import numpy as np
+from typing import NamedTuple
 
-from structperc.kernels.jit import ORDERED, kernel, subkernel
+import numpy as np
+from numpy import ndarray
+
+from structperc.kernels.jit import FAST_COMPARISONS, kernel, subkernel
 from structperc.kernels.simd import (
     WIDTH,
     broadcast,
@@ -38,25 +38,42 @@ from structperc.kernels.simd import (
 from structperc.kernels.viterbi import any_invalid, max_level
 
 SPREAD = 150.0  # nats from the highest to the lowest possible score of a token, or of the edges into it
+SMALLEST = 1e-140  # of the positive sums
+LOW, HIGH = 1e-10, 1e10  # sums over a token's labels are scaled to 1 when they leave this range
+
+
+class Workspace(NamedTuple):
+    """Memory for sequences of up to T tokens, M matrices of edges (1 or T) each; float64."""
+
+    own: ndarray  # (T, W) factors of tokens, replaced by the sums from each label on
+    before: ndarray  # (T + 1, W) sums up to each label
+    after: ndarray  # (1, W) sums after the labels of one token
+    scales: ndarray  # (T,) by which the sums of each token were multiplied
+    steps: ndarray  # (M * L + 1, W) factors of edges
+    back: ndarray  # (L + 1, W) their transpose where M = 1, else (0, W)
 
 
 @subkernel
-def token_factors(unary, length, own):  # type: ignore[no-untyped-def]
-    """Fill own (T, W) with exp(score - highest of the token) -> sum of the highest, whether no factor is too small."""
-    levels, deepest = 0.0, broadcast(0.0)
-    for t in range(length):
-        level = max_level(unary, t, t + 1)
-        deepest = _exponentials(unary, t, t + 1, level, own, deepest)
-        levels += level
-    return levels, reduce_max(deepest) <= SPREAD
+def workspace(T, M, L):
+    """Return a workspace; rows beyond those of T, M and L are read as zeros."""
+    scales = np.empty(T)
+    return Workspace(
+        padded_array(T, L, scales, 0.0),
+        padded_array(T + 1, L, scales, 0.0),
+        padded_array(1, L, scales, 0.0),
+        scales,
+        padded_array(M * L + 1, L, scales, 0.0),
+        padded_array(L + 1 if M == 1 else 0, L, scales, 0.0),
+    )
 
 
 @subkernel
-def edge_factors(edge, length, steps, back):  # type: ignore[no-untyped-def]
-    """Fill steps (M L, W) with exp(score - highest of the token's edges); results are those of `token_factors`.
+def edge_factors(edge, length, space):
+    """Fill steps and back with the exponentials of edge (M, L, L) less its levels.
 
-    edge is (M, L, L), of one matrix or of each token. That of one matrix comes transposed, too: back (L, W).
+    Return the sum of the levels, and whether no factor is too small.
     """
+    steps, back = space.steps, space.back
     L, levels, deepest = edge.shape[1], 0.0, broadcast(0.0)
     rows = edge.reshape(-1, L)
     for e in range(len(back) == 0, 1 if len(back) else length):
@@ -69,9 +86,20 @@ def edge_factors(edge, length, steps, back):  # type: ignore[no-untyped-def]
     return levels, reduce_max(deepest) <= SPREAD
 
 
+@subkernel
+def _token_factors(unary, length, own):
+    """Fill own (T, W) with the exponentials of unary (T, L) less its levels; returns are those of `edge_factors`."""
+    levels, deepest = 0.0, broadcast(0.0)
+    for t in range(length):
+        level = max_level(unary, t, t + 1)
+        deepest = _exponentials(unary, t, t + 1, level, own, deepest)
+        levels += level
+    return levels, reduce_max(deepest) <= SPREAD
+
+
 @subkernel(forceinline=True)
-def _exponentials(rows, start, stop, level, found, deepest):  # type: ignore[no-untyped-def]
-    """Fill found[start : stop] with exp(score - level); -> how far below level a possible score was, in each lane."""
+def _exponentials(rows, start, stop, level, found, deepest):
+    """Fill found[start:stop] with exp(score - level); return the largest level - score of possible scores."""
     L, W = rows.shape[1], found.shape[1]
     for r in range(start, stop):
         for i in range(0, L, WIDTH):
@@ -82,135 +110,20 @@ def _exponentials(rows, start, stop, level, found, deepest):  # type: ignore[no-
 
 
 @subkernel
-def log_forward_backward(unary, edge, length, nodes, pairs):  # type: ignore[no-untyped-def]
-    """Fill nodes (T, L) and pairs (T or 1 or 0, L, L) with probabilities and return the log-partition.
+def forward_backward(unary, edges, length, space, level, small, nodes, pairs):
+    """Fill nodes (T, L) and pairs (T or 1 or 0, L, L) with the probabilities of a sequence of at least one token.
 
-    unary is (T, L), edge (T or 1, L, L), length at least 1. Nodes and pairs are 0 before.
-    """
-    T, L = unary.shape
-    own, after, before = np.empty((T, L)), np.zeros((T, L)), np.zeros((T, L))
-    level = subtract_levels(unary, length, own)
-    prefix_log_sums(own, edge, length, before)
-    suffix_log_sums(own, edge, length, after)
-    scores = np.empty((L, L))
-    total = 0.0
-    for t in range(length):
-        if t > 0:
-            step = edge[0 if len(edge) == 1 else t]
-            if len(pairs):
-                for i in range(L):
-                    for j in range(L):
-                        left = before[t - 1, i] + own[t - 1, i]
-                        scores[i, j] = left + step[i, j] + (own[t, j] + after[t, j])
-                _add_shares(scores, pairs[0 if len(pairs) == 1 else t])
-        for j in range(L):
-            scores[0, j] = before[t, j] + own[t, j] + after[t, j]
-        if t == 0:
-            total = log_sum(scores[0])
-        _add_shares(scores[:1], nodes[t : t + 1])
-    return total + level
-
-
-@kernel
-def subtract_levels(unary, length, own):  # type: ignore[no-untyped-def]
-    """Fill own (T, L) with scores whose highest at each token is 0, and return the sum of what was taken off."""
-    total = 0.0
-    for t in range(length):
-        highest = float(max_score(unary[t]))
-        if highest == -np.inf:
-            highest = 0.0
-        for j in range(unary.shape[1]):
-            own[t, j] = unary[t, j] - highest
-        total += highest
-    return total
-
-
-@kernel
-def suffix_log_sums(own, edge, length, after):  # type: ignore[no-untyped-def]
-    """Fill after (T, L) with log-sums over all that may follow each label; 0 at the last token."""
-    _, L = own.shape
-    terms = np.empty(L)
-    for j in range(L):
-        after[length - 1, j] = 0.0
-    for t in range(length - 1, 0, -1):
-        step = edge[0 if len(edge) == 1 else t]
-        for i in range(L):
-            for j in range(L):
-                terms[j] = step[i, j] + (own[t, j] + after[t, j])
-            after[t - 1, i] = log_sum(terms)
-
-
-@kernel
-def prefix_log_sums(own, edge, length, before):  # type: ignore[no-untyped-def]
-    """Fill before (T, L) with log-sums over all that may precede each label; 0 at the first token."""
-    _, L = own.shape
-    terms = np.empty(L)
-    for j in range(L):
-        before[0, j] = 0.0
-    for t in range(1, length):
-        step = edge[0 if len(edge) == 1 else t]
-        for j in range(L):
-            for i in range(L):
-                terms[i] = (before[t - 1, i] + own[t - 1, i]) + step[i, j]
-            before[t, j] = log_sum(terms)
-
-
-@kernel(fastmath=ORDERED)
-def max_score(scores):  # type: ignore[no-untyped-def]
-    """Return the highest of scores (L,)."""
-    highest = scores[0]
-    for j in range(1, len(scores)):
-        highest = scores[j] if scores[j] > highest else highest
-    return highest
-
-
-@kernel(fastmath=ORDERED)
-def log_sum(scores):  # type: ignore[no-untyped-def]
-    """log of the sum of exp(scores), -inf where all are."""
-    highest = max_score(scores)
-    if highest == -np.inf:
-        return highest
-    total = 0.0
-    for j in range(len(scores)):
-        total += exp(scores[j] - highest)
-    return np.log(total) + highest
-
-
-@subkernel
-def _add_shares(scores, found):  # type: ignore[no-untyped-def]
-    """Add exp(scores) over their sum to found, both (M, L); nothing where nothing is possible."""
-    highest = scores.max()
-    if highest == -np.inf:
-        return
-    total = 0.0
-    for i in range(scores.shape[0]):
-        for j in range(scores.shape[1]):
-            scores[i, j] = exp(scores[i, j] - highest)
-            total += scores[i, j]
-    for i in range(scores.shape[0]):
-        for j in range(scores.shape[1]):
-            found[i, j] += scores[i, j] / total
-
-
-SMALLEST = 1e-140  # of the positive sums
-LOW, HIGH = 1e-10, 1e10  # sums over a token's labels are scaled to 1 when they leave this range
-
-
-@subkernel
-def scaled_forward_backward(unary, edges, length, own, steps, back, level, small, before, after, scales, nodes, pairs):  # type: ignore[no-untyped-def]
-    """Fill nodes (T, L) and pairs (T or 1 or 0, L, L) of a sequence with probabilities.
-
-    unary is (T, L), edges (T or 1, L, L), length at least 1; steps, back, level and small are those of
-    `edge_factors`. What follows the last token is not written where products serve, 0 where logarithms do.
-    -> the log-partition, -inf where nothing is possible, and whether products serve: then `before` has the sums up to
-    each label and `own` those from it on, each up to a factor of its token. All are NaN where a score is +inf or NaN.
+    unary is (T, L), edges (T or 1, L, L); level and small come from `edge_factors`. Returns log Z, -inf where nothing
+    is possible, and whether products were used: then the workspace has the sums up to each label in `before` and those
+    from it on in `own`, each up to a factor of its token, and nodes and pairs of the padding are not written. All are
+    NaN where a score is +inf or NaN.
     """
     L, M = unary.shape[1], len(edges)
-    levels, fine = token_factors(unary, length, own)
+    levels, fine = _token_factors(unary, length, space.own)
     total = np.nan
     if small and fine and levels + level < np.inf:
-        total = _forwards(own, steps, M, L, length, before, scales)
-    if total > -np.inf and _backwards(own, steps, back, L, length, before, after, scales, nodes, pairs):
+        total = _forwards(space, M, L, length)
+    if total > -np.inf and _backwards(space, L, length, nodes, pairs):
         return total + levels + level * (length - 1 if M == 1 else 1), True
     nodes[:], pairs[:] = 0, 0
     if total == -np.inf:
@@ -220,46 +133,38 @@ def scaled_forward_backward(unary, edges, length, own, steps, back, level, small
         if length > 1:
             pairs[min(M - 1, 1) : length] = np.nan
         return np.nan, False
-    return log_forward_backward(unary, edges, length, nodes, pairs), False
+    return _log_forward_backward(unary, edges, length, nodes, pairs), False
 
 
 @subkernel
-def _invalid(unary, edges, length):  # type: ignore[no-untyped-def]
-    """Whether a score of the sequence, or an edge into one of its tokens, is +inf or NaN."""
+def _invalid(unary, edges, length):
+    """Return whether a score of the sequence, or an edge into one of its tokens, is +inf or NaN."""
     L = unary.shape[1]
     first, last = (0, 1) if len(edges) == 1 else (1, length)
     return any_invalid(unary, 0, length * L) or (length > 1 and any_invalid(edges, first * L * L, last * L * L))
 
 
 @subkernel
-def forward_backward_with_sums(unary, edges, length, nodes, before, after):  # type: ignore[no-untyped-def]
-    """Fill nodes (T, L) float64 with the probabilities of labels, before and after (T, L) with logarithms of sums.
+def forward_backward_with_sums(unary, edges, length, nodes, before, after):
+    """Fill nodes (T, L) float64 with probabilities, before and after (T, L) with log-sums; return log Z.
 
-    Those are over what leads up to each label, itself included, and over what leads on from it, itself included, each
-    up to a term of its token. unary is (T, L), edges (T or 1, L, L), length at least 1.
-    -> the log-partition, -inf where nothing is possible; then the sums have no meaning.
+    The log-sums are over the paths up to each label and from it on, itself included, each up to a term of its token.
+    unary is (T, L), edges (T or 1, L, L), length at least 1. log Z is -inf where nothing is possible; then the sums
+    have no meaning.
     """
-    L, M = unary.shape[1], len(edges)
-    scales = np.empty(length)
-    own, up_to, last = (
-        padded_array(length, L, scales, 0.0),
-        padded_array(length + 1, L, scales, 0.0),
-        padded_array(1, L, scales, 0.0),
-    )
-    steps, back = padded_array(M * L + 1, L, scales, 0.0), padded_array(L + 1 if M == 1 else 0, L, scales, 0.0)
-    level, small = edge_factors(edges, length, steps, back)
-    no_pairs = np.empty((0, L, L))
-    total, by_products = scaled_forward_backward(
-        unary, edges, length, own, steps, back, level, small, up_to, last, scales, nodes, no_pairs
-    )
-    if by_products:
+    L = unary.shape[1]
+    space = workspace(length, len(edges), L)
+    level, small = edge_factors(edges, length, space)
+    total, scaled = forward_backward(unary, edges, length, space, level, small, nodes, np.empty((0, L, L)))
+    if scaled:
+        up_to, from_on = space.before, space.own
         for t in range(length):
             for j in range(L):
-                before[t, j], after[t, j] = np.log(up_to[t, j]), np.log(own[t, j])
+                before[t, j], after[t, j] = np.log(up_to[t, j]), np.log(from_on[t, j])
         return total
     scores = np.empty((length, L))
     subtract_levels(unary, length, scores)
-    prefix_log_sums(scores, edges, length, before)
+    _prefix_log_sums(scores, edges, length, before)
     suffix_log_sums(scores, edges, length, after)
     for t in range(length):
         for j in range(L):
@@ -269,10 +174,10 @@ def forward_backward_with_sums(unary, edges, length, nodes, before, after):  # t
 
 
 @subkernel(forceinline=True)
-def _product(row, start, matrix, place, L):  # type: ignore[no-untyped-def]
-    """A row (L,) from place start on times columns of a matrix (L, W), those of the lanes at its first row's place.
+def _product(row, start, matrix, place, L):
+    """Return a row (L,), from index start on, times WIDTH columns of a matrix (L, W), from index `place` on.
 
-    Two sums take turns, as each waits for its last term. With an odd L the last term is 0 times the row that follows.
+    Two sums take turns, since each waits for its last term. With an odd L the last term is 0 times the next row.
     """
     even, odd, W = broadcast(0.0), broadcast(0.0), matrix.shape[1]
     for i in range(0, L, 2):
@@ -282,12 +187,13 @@ def _product(row, start, matrix, place, L):  # type: ignore[no-untyped-def]
 
 
 @subkernel
-def _forwards(own, steps, M, L, length, before, scales):  # type: ignore[no-untyped-def]
-    """Fill before (T, W): sums over the labellings up to each label, times all factors up to there of scales (T,).
+def _forwards(space, M, L, length):
+    """Fill before (T, W) with the sums over all paths up to each label, times all scales up to there, and scales.
 
-    -> the logarithm of the sum over all labellings; -inf where nothing is possible, NaN where a sum is too small or a
+    Returns the logarithm of the sum over all paths; -inf where nothing is possible, NaN where a sum is too small or a
     score is +inf or NaN.
     """
+    own, before, scales, steps = space.own, space.before, space.scales, space.steps
     logs, total, least, W = 0.0, 0.0, broadcast(np.inf), own.shape[1]
     for t in range(length):
         sums, matrix = broadcast(0.0), 0 if M == 1 else t * L * W
@@ -311,8 +217,8 @@ def _forwards(own, steps, M, L, length, before, scales):  # type: ignore[no-unty
 
 
 @subkernel(forceinline=True)
-def _scaled(sums, t, scale, least):  # type: ignore[no-untyped-def]
-    """Multiply sums[t] (W,) by the scale; -> the least positive sum seen in each lane, those of `least` included."""
+def _scaled(sums, t, scale, least):
+    """Multiply sums[t] (W,) by a scale; return the elementwise minimum of its positive sums and of `least`."""
     W = sums.shape[1]
     for place in range(t * W, t * W + W, WIDTH):
         sum_ = load(sums, place)
@@ -325,14 +231,15 @@ def _scaled(sums, t, scale, least):  # type: ignore[no-untyped-def]
 
 
 @subkernel
-def _backwards(own, steps, back, L, length, before, after, scales, nodes, pairs):  # type: ignore[no-untyped-def]
-    """Fill nodes (T, L) and pairs (T or 1 or 0, L, L) with probabilities; no where a sum is too small.
+def _backwards(space, L, length, nodes, pairs):
+    """Fill nodes (T, L) and pairs (T or 1 or 0, L, L) with probabilities; return whether no sum was too small.
 
     p(j) = before(j) after(j) over the sum of such products; p(i, j) = before(i) step(i, j) own(j) after(j) over the
-    same sum times what the forward sums were scaled by. What follows each label replaces `own`.
+    same sum, times the scale of the forward sums.
     """
+    own, before, after, scales, steps, back = space
     least, W = broadcast(np.inf), own.shape[1]
-    for j in range(L):  # beyond it is 0
+    for j in range(L):  # the padding is 0
         after[0, j] = 1.0
     for t in range(length - 1, -1, -1):
         sums = broadcast(0.0)
@@ -345,23 +252,23 @@ def _backwards(own, steps, back, L, length, before, after, scales, nodes, pairs)
         if t == 0:
             break
         if len(back):
-            total = _follow_one_matrix(own, t, back, L, after)
-            for j in range(0, W, WIDTH):  # the share first: so nothing overflows
+            total = _sum_one_matrix(own, t, back, L, after)
+            for j in range(0, W, WIDTH):  # the share first, so that nothing overflows
                 store(own, t * W + j, load(own, t * W + j) * share * scales[t])
         else:
-            total = _follow(own, t, steps, L, after, before, share, scales[t], pairs)
+            total = _sum_each_matrix(own, t, steps, L, after, before, share, scales[t], pairs)
         least = _scaled(after, 0, 1.0 if LOW < total < HIGH else 1.0 / total, least)
     if len(back) and len(pairs):
         if length > 1:
             _fill_pairs(before, own, steps, length, pairs)
         else:
-            pairs[:] = 0.0  # and steps, which may be NaN, are not read
+            pairs[:] = 0.0  # steps may be NaN
     return -reduce_max(0.0 - least) >= SMALLEST
 
 
 @subkernel(forceinline=True)
-def _follow_one_matrix(own, t, back, L, after):  # type: ignore[no-untyped-def]
-    """Fill after (1, W) with the sums over what follows labels of token t - 1; -> their sum. back is transposed."""
+def _sum_one_matrix(own, t, back, L, after):
+    """Fill after (1, W) with the sums over what follows the labels of token t - 1; return their sum."""
     sums, W = broadcast(0.0), own.shape[1]
     for j in range(0, W, WIDTH):
         sum_ = _product(own, t * W, back, j, L)
@@ -371,8 +278,8 @@ def _follow_one_matrix(own, t, back, L, after):  # type: ignore[no-untyped-def]
 
 
 @kernel(forceinline=True)
-def _follow(own, t, steps, L, after, before, share, scale, pairs):  # type: ignore[no-untyped-def]
-    """The same with edges of each token, and fill its pairs (T, L, L) unless there are none."""
+def _sum_each_matrix(own, t, steps, L, after, before, share, scale, pairs):
+    """Do the same with edges of each token, and fill its pairs (T, L, L) unless there are none."""
     total, W = 0.0, own.shape[1]
     for i in range(t * L, t * L + L):
         sums, left = broadcast(0.0), before[t - 1, i - t * L] * scale
@@ -387,8 +294,8 @@ def _follow(own, t, steps, L, after, before, share, scale, pairs):  # type: igno
 
 
 @subkernel
-def _fill_pairs(before, own, steps, length, pairs):  # type: ignore[no-untyped-def]
-    """Fill pairs (1, L, L) with sums over tokens of before(i) step(i, j) own(j), four labels i at a time."""
+def _fill_pairs(before, own, steps, length, pairs):
+    """Fill pairs (1, L, L) with the sums over tokens of before(i) step(i, j) own(j), four labels i at a time."""
     L, W = pairs.shape[1], own.shape[1]
     for i in range(0, L, 4):
         for j in range(0, L, WIDTH):
@@ -402,3 +309,111 @@ def _fill_pairs(before, own, steps, length, pairs):  # type: ignore[no-untyped-d
             for k, sums in enumerate((a, b, c, d)):
                 if i + k < L:
                     store_masked(pairs, (i + k) * L + j, L - j, sums * load(steps, (i + k) * W + j))
+
+
+@subkernel
+def _log_forward_backward(unary, edge, length, nodes, pairs):
+    """Add the probabilities to nodes (T, L) and pairs (T or 1 or 0, L, L), both zero before, and return log Z."""
+    T, L = unary.shape
+    own, after, before = np.empty((T, L)), np.zeros((T, L)), np.zeros((T, L))
+    level = subtract_levels(unary, length, own)
+    _prefix_log_sums(own, edge, length, before)
+    suffix_log_sums(own, edge, length, after)
+    scores = np.empty((L, L))
+    total = 0.0
+    for t in range(length):
+        if t > 0:
+            step = edge[0 if len(edge) == 1 else t]
+            if len(pairs):
+                for i in range(L):
+                    for j in range(L):
+                        left = before[t - 1, i] + own[t - 1, i]
+                        scores[i, j] = left + step[i, j] + (own[t, j] + after[t, j])
+                _add_shares(scores, pairs[0 if len(pairs) == 1 else t])
+        for j in range(L):
+            scores[0, j] = before[t, j] + own[t, j] + after[t, j]
+        if t == 0:
+            total = log_sum(scores[0])
+        _add_shares(scores[:1], nodes[t : t + 1])
+    return total + level
+
+
+@kernel
+def subtract_levels(unary, length, own):
+    """Fill own (T, L) with the scores of each token less the highest of them; return the sum of these."""
+    total = 0.0
+    for t in range(length):
+        highest = float(max_score(unary[t]))
+        if highest == -np.inf:
+            highest = 0.0
+        for j in range(unary.shape[1]):
+            own[t, j] = unary[t, j] - highest
+        total += highest
+    return total
+
+
+@kernel
+def suffix_log_sums(own, edge, length, after):
+    """Fill after (T, L) with the log-sums over all paths after each label; 0 at the last token."""
+    _, L = own.shape
+    terms = np.empty(L)
+    for j in range(L):
+        after[length - 1, j] = 0.0
+    for t in range(length - 1, 0, -1):
+        step = edge[0 if len(edge) == 1 else t]
+        for i in range(L):
+            for j in range(L):
+                terms[j] = step[i, j] + (own[t, j] + after[t, j])
+            after[t - 1, i] = log_sum(terms)
+
+
+@kernel
+def _prefix_log_sums(own, edge, length, before):
+    """Fill before (T, L) with the log-sums over all paths before each label; 0 at the first token."""
+    _, L = own.shape
+    terms = np.empty(L)
+    for j in range(L):
+        before[0, j] = 0.0
+    for t in range(1, length):
+        step = edge[0 if len(edge) == 1 else t]
+        for j in range(L):
+            for i in range(L):
+                terms[i] = (before[t - 1, i] + own[t - 1, i]) + step[i, j]
+            before[t, j] = log_sum(terms)
+
+
+@kernel(fastmath=FAST_COMPARISONS)
+def max_score(scores):
+    """Return the highest of scores (L,)."""
+    highest = scores[0]
+    for j in range(1, len(scores)):
+        highest = scores[j] if scores[j] > highest else highest
+    return highest
+
+
+@kernel(fastmath=FAST_COMPARISONS)
+def log_sum(scores):
+    """Return the log of the sum of exp(scores), -inf if all scores are."""
+    highest = max_score(scores)
+    if highest == -np.inf:
+        return highest
+    total = 0.0
+    for j in range(len(scores)):
+        total += exp(scores[j] - highest)
+    return np.log(total) + highest
+
+
+@subkernel
+def _add_shares(scores, found):
+    """Add the softmax of all scores (M, L) to found (M, L); nothing if all are -inf. The scores are overwritten."""
+    highest = scores.max()
+    if highest == -np.inf:
+        return
+    total = 0.0
+    for i in range(scores.shape[0]):
+        for j in range(scores.shape[1]):
+            scores[i, j] = exp(scores[i, j] - highest)
+            total += scores[i, j]
+    for i in range(scores.shape[0]):
+        for j in range(scores.shape[1]):
+            found[i, j] += scores[i, j] / total

@@ -1,4 +1,4 @@
-"""The scores of one sequence under the weights of now, compiled."""
+"""The lattice of one sequence: sums of the weights of its features."""
 
 from collections.abc import Callable
 from functools import cache
@@ -11,15 +11,12 @@ from structperc.kernels.simd import WIDTH, broadcast, load_masked, store_masked
 
 
 @subkernel_no_alloc
-def _in_two_sums(table, ids, first, last, total, row):  # type: ignore[no-untyped-def]
-    """Fill a row of total (T, ...), C numbers, with the sum of the rows of table (R, C) that ids[first:last] name.
-
-    Two sums take turns, as each waits for its last term.
-    """
+def _in_two_sums(table, ids, first, last, total, row):
+    """Fill total[row], C numbers, with the sum of the rows ids[first:last] of table (R, C), as sum of two sums."""
     C = table.shape[1]
     for j in range(0, C, WIDTH):
         even, odd = broadcast(table.dtype.type(0)), broadcast(table.dtype.type(0))
-        for place in range(first, last - 1, 2):
+        for place in range(first, last - 1, 2):  # two additions that do not wait for each other
             even += load_masked(table, np.int64(ids[place]) * C + j, C - j)
             odd += load_masked(table, np.int64(ids[place + 1]) * C + j, C - j)
         if (last - first) % 2:
@@ -28,8 +25,8 @@ def _in_two_sums(table, ids, first, last, total, row):  # type: ignore[no-untype
 
 
 @subkernel_no_alloc
-def _in_order(table, ids, first, last, total, row):  # type: ignore[no-untyped-def]
-    """Fill the same row with the same sum, its terms added one after the other."""
+def _in_order(table, ids, first, last, total, row):
+    """Fill total[row] with the same sum, added in order."""
     C = table.shape[1]
     for j in range(0, C, WIDTH):
         sums = broadcast(table.dtype.type(0))
@@ -39,24 +36,24 @@ def _in_order(table, ids, first, last, total, row):  # type: ignore[no-untyped-d
 
 
 @subkernel_no_alloc
-def _weighted(table, ids, much, first, last, total, row):  # type: ignore[no-untyped-def]
-    """Fill the same row with the sum of these rows, each times as much as its feature counts."""
+def _weighted(table, ids, values, first, last, total, row):
+    """Fill total[row] with the sum of these rows times the values of the features."""
     C = table.shape[1]
     for j in range(0, C, WIDTH):
         sums = broadcast(table.dtype.type(0))
         for place in range(first, last):
-            share = broadcast(table.dtype.type(much[place]))
-            sums += share * load_masked(table, np.int64(ids[place]) * C + j, C - j)
+            value = broadcast(table.dtype.type(values[place]))
+            sums += value * load_masked(table, np.int64(ids[place]) * C + j, C - j)
         store_masked(total, row * C + j, C - j, sums)
 
 
 @subkernel_no_alloc
-def _add_transitions(transition, allowed, edges, alone):  # type: ignore[no-untyped-def]
-    """Add transition (L, L or none) to edges (L, L), which are 0 before where it is `alone`; -inf where not allowed."""
+def _add_transitions(transition, allowed, edges, overwrite):
+    """Add transition (L, L or none) to edges (L, L), or write it over them; -inf where not allowed."""
     L = len(edges)
     for i in range(L):
         for j in range(L):
-            own = edges.dtype.type(0) if alone else edges[i, j]
+            own = edges.dtype.type(0) if overwrite else edges[i, j]
             if len(transition):
                 own += transition[i, j]
             edges[i, j] = own if allowed[i, j] else -np.inf
@@ -64,13 +61,13 @@ def _add_transitions(transition, allowed, edges, alone):  # type: ignore[no-unty
 
 @cache
 def _scoring(sum_rows: Callable[..., None]) -> Any:
-    """Return what fills a lattice with scores, sums of rows of weights that are added up in one way or another."""
+    """Return the kernel that fills a lattice with sums of weights, added up by `sum_rows`."""
 
     @subkernel_no_alloc
-    def score(start, stop, units, features, weights, scheme, unary, edges):  # type: ignore[no-untyped-def]
+    def score(start, stop, units, features, weights, scheme, unary, edges):
         """Fill unary (T, L) and edges (T or 1, L, L) with the lattice of the tokens start, ..., stop - 1.
 
-        Row 0 of edges by token is not written: nothing reads it.
+        edges[0] of an array with edges of each token is not written, as nothing reads it.
         """
         for t in range(stop - start):
             token = start + t
@@ -98,4 +95,4 @@ def _scoring(sum_rows: Callable[..., None]) -> Any:
 
 
 score = _scoring(_in_two_sums)  # fast, for learning
-score_in_order = _scoring(_in_order)  # the same bits as sums in tensor operations, so that equal labellings stay equal
+score_in_order = _scoring(_in_order)  # the same bits as tensor operations, so that ties stay ties

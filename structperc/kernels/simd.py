@@ -1,11 +1,8 @@
-"""Sixteen numbers side by side, as a variable of a kernel: processors add or compare them in one instruction or a few.
+"""Vectors of sixteen numbers as variables of kernels: loaded, compared and added by SIMD instructions.
 
-A compiler finds such instructions for loops by itself; but for loops over 9 or 45 labels it leaves a remainder to be
-done one by one, and writes sums to memory in between. Here rows of labels are taken in blocks of sixteen, the last one
-filled up with what changes nothing: -inf, which is never the best, or zeros, which add nothing. A place is the number
-of an element in the memory of a contiguous array. Lanes are added, subtracted and multiplied by the usual operators.
-
-exp for compiled loops: plain arithmetic, of a number or of lanes.
+LLVM vectorises loops by itself, but for 9 or 45 labels it leaves a remainder to be done one by one, and writes sums to
+memory in between. Here rows of labels are padded to blocks of sixteen with what changes nothing: -inf for maxima, zeros
+for sums. An index is that of an element in the memory of a contiguous array. Vectors support +, - and *.
 """
 
 import operator
@@ -13,20 +10,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import float64, int64, types
-from numba.core.datamodel import models
-from numba.extending import intrinsic, overload, register_model
+from numba.extending import models, overload, register_model
 
 from structperc.kernels.jit import kernel
-from structperc.kernels.numba_internals import number_at, operation
+from structperc.kernels.numba_internals import intrinsic, ir, pointer_to
 
 WIDTH = 16
-LINE = 64  # bytes of a line of the cache
+CACHE_LINE = 64  # bytes
 
 
 class SIMDVector(types.Type):
-    """The type of such a variable, for each precision."""
+    """Type of a vector of floats."""
 
     def __init__(self, dtype: types.Float):
         super().__init__(f"SIMDVector({dtype})")
@@ -34,110 +29,110 @@ class SIMDVector(types.Type):
 
 
 @register_model(SIMDVector)
-class _Vector(models.PrimitiveModel):
-    """What the compiler makes of it: a vector of LLVM."""
+class _VectorModel(models.PrimitiveModel):
+    """Representation of the type in LLVM."""
 
-    def __init__(self, manager: Any, lanes: SIMDVector):
-        super().__init__(manager, lanes, ir.VectorType(manager.lookup(lanes.dtype).get_value_type(), WIDTH))
+    def __init__(self, manager: Any, operand: SIMDVector):
+        super().__init__(manager, operand, ir.VectorType(manager.lookup(operand.dtype).get_value_type(), WIDTH))
 
 
 @kernel
-def padded_array(T, L, other, number=-np.inf):  # type: ignore[no-untyped-def]
-    """Make an array (T, L) of the type of another one, L rounded up to whole lanes, all one number.
+def padded_array(T, L, other, number=-np.inf):
+    """Return an array (T, L) of the dtype of another one, L rounded up to whole vectors, filled with a number.
 
-    It begins with a line of the cache: lanes that lie across two of them take twice as long to load.
+    It is aligned to a cache line: vectors across two lines take twice as long to load.
     """
     width = -(-L // WIDTH) * WIDTH
-    room = np.full(T * width + LINE // other.itemsize, number, other.dtype)
-    start = -room.ctypes.data % LINE // other.itemsize
-    return room[start : start + T * width].reshape(T, width)
+    memory = np.full(T * width + CACHE_LINE // other.itemsize, number, other.dtype)
+    start = -memory.ctypes.data % CACHE_LINE // other.itemsize
+    return memory[start : start + T * width].reshape(T, width)
 
 
-@operation
-def load(context: Any, array: Any, place: Any) -> Any:
-    """Sixteen numbers of an array from a place on."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(_lanes_at(context, builder, signature, arguments), align=_bytes(array))
-
-    return SIMDVector(array.dtype)(array, place), generate
-
-
-@operation
-def load_masked(context: Any, array: Any, place: Any, count: Any) -> Any:
-    """Numbers of an array from a place on, as many as are counted; what is beyond is not read, its lanes are -inf."""
+@intrinsic
+def load(context: Any, array: Any, index: Any) -> Any:
+    """Load sixteen numbers from an index on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        start, i32 = _lanes_at(context, builder, signature, arguments), ir.IntType(32)
-        vector, given = start.type.pointee, _first(builder, arguments[2])
+        return builder.load(_vector_pointer(context, builder, signature, arguments), align=_bytes(array))
+
+    return SIMDVector(array.dtype)(array, index), generate
+
+
+@intrinsic
+def load_masked(context: Any, array: Any, index: Any, count: Any) -> Any:
+    """Load `count` numbers from an index on; nothing beyond is read, those elements are -inf."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        start, i32 = _vector_pointer(context, builder, signature, arguments), ir.IntType(32)
+        vector, given = start.type.pointee, _mask(builder, arguments[2])
         nothing = ir.Constant(vector, [float("-inf")] * WIDTH)
         masked = ir.FunctionType(vector, (start.type, i32, given.type, vector))
         name = f"llvm.masked.load.v{WIDTH}f{array.dtype.bitwidth}.p0"
         function = builder.module.declare_intrinsic(name, (), masked)
         return builder.call(function, (start, i32(_bytes(array)), given, nothing))
 
-    return SIMDVector(array.dtype)(array, place, count), generate
+    return SIMDVector(array.dtype)(array, index, count), generate
 
 
-@operation
-def load_broadcast(context: Any, array: Any, place: Any) -> Any:
-    """The number of an array at a place, in all lanes."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _spread(builder, builder.load(number_at(context, builder, signature, arguments)))
-
-    return SIMDVector(array.dtype)(array, place), generate
-
-
-@operation
-def store(context: Any, array: Any, place: Any, lanes: Any) -> Any:
-    """Write lanes into an array from a place on."""
+@intrinsic
+def load_broadcast(context: Any, array: Any, index: Any) -> Any:
+    """Load one number into all elements."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store(arguments[2], _lanes_at(context, builder, signature, arguments), align=_bytes(array))
+        return _splat(builder, builder.load(pointer_to(context, builder, signature, arguments)))
+
+    return SIMDVector(array.dtype)(array, index), generate
+
+
+@intrinsic
+def store(context: Any, array: Any, index: Any, operand: Any) -> Any:
+    """Store a vector from an index on."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[2], _vector_pointer(context, builder, signature, arguments), align=_bytes(array))
         return context.get_dummy_value()
 
-    return types.void(array, place, lanes), generate
+    return types.void(array, index, operand), generate
 
 
-@operation
-def store_masked(context: Any, array: Any, place: Any, count: Any, lanes: Any) -> Any:
-    """Write as many lanes as are counted into an array from a place on; nothing beyond. float64 are rounded for it."""
+@intrinsic
+def store_masked(context: Any, array: Any, index: Any, count: Any, operand: Any) -> Any:
+    """Store the first `count` elements from an index on, rounded to the precision of the array."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        start, i32 = _lanes_at(context, builder, signature, arguments), ir.IntType(32)
-        vector, given = start.type.pointee, _first(builder, arguments[2])
+        start, i32 = _vector_pointer(context, builder, signature, arguments), ir.IntType(32)
+        vector, given = start.type.pointee, _mask(builder, arguments[2])
         masked = ir.FunctionType(ir.VoidType(), (vector, start.type, i32, given.type))
         name = f"llvm.masked.store.v{WIDTH}f{array.dtype.bitwidth}.p0"
         function = builder.module.declare_intrinsic(name, (), masked)
-        values = arguments[3] if lanes.dtype == array.dtype else builder.fptrunc(arguments[3], vector)
+        values = arguments[3] if operand.dtype == array.dtype else builder.fptrunc(arguments[3], vector)
         builder.call(function, (values, start, i32(_bytes(array)), given))
         return context.get_dummy_value()
 
-    return types.void(array, place, count, lanes), generate
+    return types.void(array, index, count, operand), generate
 
 
-@operation
-def cast_like(context: Any, lanes: Any, array: Any) -> Any:
-    """The same numbers in the precision of an array."""
+@intrinsic
+def cast_like(context: Any, operand: Any, array: Any) -> Any:
+    """Convert a vector to the precision of an array."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        convert = builder.fpext if array.dtype.bitwidth > lanes.dtype.bitwidth else builder.fptrunc
+        convert = builder.fpext if array.dtype.bitwidth > operand.dtype.bitwidth else builder.fptrunc
         vector = context.get_value_type(signature.return_type)
-        return arguments[0] if array.dtype == lanes.dtype else convert(arguments[0], vector)
+        return arguments[0] if array.dtype == operand.dtype else convert(arguments[0], vector)
 
-    return SIMDVector(array.dtype)(lanes, array), generate
+    return SIMDVector(array.dtype)(operand, array), generate
 
 
-@operation
+@intrinsic
 def broadcast(context: Any, number: Any) -> Any:
-    """One number in all lanes."""
-    return SIMDVector(number)(number), lambda context, builder, signature, arguments: _spread(builder, arguments[0])
+    """Return a vector of one number."""
+    return SIMDVector(number)(number), lambda context, builder, signature, arguments: _splat(builder, arguments[0])
 
 
-@operation
+@intrinsic
 def maximum(context: Any, a: Any, b: Any) -> Any:
-    """Lane by lane the larger number; b where a is NaN."""
+    """Return the elementwise maximum; b where a is NaN."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         a, b = arguments
@@ -146,63 +141,63 @@ def maximum(context: Any, a: Any, b: Any) -> Any:
     return a(a, b), generate
 
 
-@operation
-def reduce_max(context: Any, lanes: Any) -> Any:
-    """The largest number of all lanes, none of which is NaN."""
+@intrinsic
+def reduce_max(context: Any, operand: Any) -> Any:
+    """Return the largest element; none may be NaN."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         (vector,) = arguments
         function = builder.module.declare_intrinsic(
-            f"llvm.vector.reduce.fmax.v{WIDTH}f{lanes.dtype.bitwidth}",
+            f"llvm.vector.reduce.fmax.v{WIDTH}f{operand.dtype.bitwidth}",
             (),
             ir.FunctionType(vector.type.element, (vector.type,)),
         )
         return builder.call(function, (vector,), fastmath=("nnan", "nsz"))
 
-    return lanes.dtype(lanes), generate
+    return operand.dtype(operand), generate
 
 
-@operation
-def reduce_sum(context: Any, lanes: Any) -> Any:
-    """The sum of all lanes, taken in any order."""
+@intrinsic
+def reduce_sum(context: Any, operand: Any) -> Any:
+    """Return the sum of all elements, added in any order."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         (vector,), number = arguments, arguments[0].type.element
         function = builder.module.declare_intrinsic(
-            f"llvm.vector.reduce.fadd.v{WIDTH}f{lanes.dtype.bitwidth}",
+            f"llvm.vector.reduce.fadd.v{WIDTH}f{operand.dtype.bitwidth}",
             (),
             ir.FunctionType(number, (number, vector.type)),
         )
         return builder.call(function, (number(0.0), vector), fastmath=("reassoc", "nsz"))
 
-    return lanes.dtype(lanes), generate
+    return operand.dtype(operand), generate
 
 
-@operation
+@intrinsic
 def where_greater(context: Any, x: Any, bound: Any, yes: Any, no: Any) -> Any:
-    """`yes` where x is above a bound, `no` elsewhere; each of them lanes or one number for all, or all four numbers."""
+    """Return `yes` where x > bound, else `no`; each is a vector or a number, or all are numbers."""
     kind = next((each for each in (x, bound, yes, no) if isinstance(each, SIMDVector)), float64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        x, bound, yes, no = _alike(builder, arguments)
+        x, bound, yes, no = _broadcast_all(builder, arguments)
         return builder.select(builder.fcmp_ordered(">", x, bound), yes, no)
 
-    return kind(*_kinds(kind, x, bound, yes, no)), generate
+    return kind(*_types(kind, x, bound, yes, no)), generate
 
 
 def _arithmetic(operations: tuple[Callable[..., Any], ...], instruction: str) -> None:
-    """Teach kernels an operator on lanes, or lanes and a number. A product may be rounded with the sum around it."""
+    """Define an operator on vectors, or a vector and a number. A product may be fused with a sum around it."""
 
-    @operation
+    @intrinsic
     def compute(context: Any, x: Any, y: Any) -> Any:
         kind = x if isinstance(x, SIMDVector) else y
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return getattr(builder, instruction)(*_alike(builder, arguments), flags=("contract",))
+            return getattr(builder, instruction)(*_broadcast_all(builder, arguments), flags=("contract",))
 
-        return kind(*_kinds(kind, x, y)), generate
+        return kind(*_types(kind, x, y)), generate
 
-    def choose(x, y):  # type: ignore[no-untyped-def]
+    def choose(x, y):
         if any(isinstance(each, SIMDVector) for each in (x, y)):
             return lambda x, y: compute(x, y)
         return None
@@ -216,63 +211,63 @@ _arithmetic((operator.sub, operator.isub), "fsub")
 _arithmetic((operator.mul, operator.imul), "fmul")
 
 
-@operation
-def find_first_equal(context: Any, lanes: Any, number: Any) -> Any:
-    """The first lane that equals a number; WIDTH where none does."""
+@intrinsic
+def find_first_equal(context: Any, operand: Any, number: Any) -> Any:
+    """Return the first element that equals a number; WIDTH where none does."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        equal = builder.fcmp_ordered("==", arguments[0], _spread(builder, arguments[1]))
+        equal = builder.fcmp_ordered("==", arguments[0], _splat(builder, arguments[1]))
         bits = builder.zext(builder.bitcast(equal, ir.IntType(WIDTH)), ir.IntType(64))
         bits = builder.or_(bits, bits.type(1 << WIDTH))
         return builder.cttz(bits, ir.IntType(1)(1))
 
-    return int64(lanes, number), generate
+    return int64(operand, number), generate
 
 
-def _lanes_at(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """The same pointer, to lanes."""
+def _vector_pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Return the pointer to a vector in an array."""
     vector = context.get_value_type(SIMDVector(signature.args[0].dtype))
-    return builder.bitcast(number_at(context, builder, signature, arguments), vector.as_pointer())
+    return builder.bitcast(pointer_to(context, builder, signature, arguments), vector.as_pointer())
 
 
 def _bytes(array: Any) -> int:
     return int(array.dtype.bitwidth) // 8
 
 
-def _spread(builder: Any, number: Any) -> Any:
+def _splat(builder: Any, number: Any) -> Any:
     nothing = ir.Constant(ir.VectorType(number.type, WIDTH), ir.Undefined)
     first, i32 = builder.insert_element(nothing, number, ir.IntType(32)(0)), ir.IntType(32)
     return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(i32, WIDTH), [0] * WIDTH))
 
 
-def _alike(builder: Any, arguments: Any) -> list[Any]:
-    """Numbers spread over lanes, where there are lanes among them."""
+def _broadcast_all(builder: Any, arguments: Any) -> list[Any]:
+    """Broadcast numbers if there are vectors among the arguments."""
     numbers = [not isinstance(x.type, ir.VectorType) for x in arguments]
     if all(numbers):
         return list(arguments)
-    return [_spread(builder, x) if is_one else x for x, is_one in zip(arguments, numbers, strict=True)]
+    return [_splat(builder, x) if is_one else x for x, is_one in zip(arguments, numbers, strict=True)]
 
 
-def _kinds(kind: Any, *arguments: Any) -> list[Any]:
-    """Types of arguments that are lanes of a kind, or its numbers."""
+def _types(kind: Any, *arguments: Any) -> list[Any]:
+    """Return the types of arguments, each a vector of a kind or a number."""
     return [x if isinstance(x, SIMDVector) else getattr(kind, "dtype", kind) for x in arguments]
 
 
-def _first(builder: Any, count: Any) -> Any:
-    """True for so many lanes; nothing that is above their number or below 0 is wrong."""
+def _mask(builder: Any, count: Any) -> Any:
+    """Return a mask of the first `count` elements; count may be negative or above WIDTH."""
     i32, i64 = ir.IntType(32), ir.IntType(64)
     fewer = builder.icmp_signed("<", count, i64(WIDTH))
     count = builder.trunc(builder.select(fewer, count, i64(WIDTH)), i32)
-    lanes = ir.Constant(ir.VectorType(i32, WIDTH), list(range(WIDTH)))
-    return builder.icmp_signed("<", lanes, _spread(builder, count))
+    operand = ir.Constant(ir.VectorType(i32, WIDTH), list(range(WIDTH)))
+    return builder.icmp_signed("<", operand, _splat(builder, count))
 
 
-LOWEST = -708.0  # below, exp is 0 here: nothing that small is ever added to a sum whose largest term is 1
+LOWEST = -708.0  # exp is 0 below: it is only added to sums whose largest term is 1
 
 
 @intrinsic
 def _power(context: Any, shifted: Any) -> Any:
-    """2^n by the bits of its exponent, for the number n + 1.5 * 2^52, in whose lowest bits n stands."""
+    """Return 2^n from n + 1.5 * 2^52, whose lowest bits are n."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         (x,) = arguments
@@ -288,11 +283,11 @@ def _power(context: Any, shifted: Any) -> Any:
 
 
 @kernel(forceinline=True)
-def exp(x):  # type: ignore[no-untyped-def]
-    """e^x for x <= 0 to an error of 1e-15; 0 below -708, and for -inf; NaN for NaN.
+def exp(x):
+    """Return e^x for x <= 0 to an error of 1e-15; 0 below -708 and for -inf, NaN for NaN.
 
     x = n ln 2 + r with |r| <= ln 2 / 2 (Cody & Waite 1980): e^r by its Taylor polynomial, 2^n by the exponent's bits.
-    Adding 1.5 * 2^52 rounds to an integer, which then stands in the lowest bits.
+    Adding 1.5 * 2^52 rounds to an integer, the lowest bits of the sum.
     """
     low = where_greater(LOWEST, x, LOWEST, x)
     shifted = low * 1.4426950408889634 + 6755399441055744.0
@@ -311,4 +306,4 @@ def exp(x):  # type: ignore[no-untyped-def]
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
-    return where_greater(LOWEST, x, 0.0, p * _power(shifted))  # type: ignore[call-arg]
+    return where_greater(LOWEST, x, 0.0, p * _power(shifted))

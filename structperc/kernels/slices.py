@@ -1,22 +1,15 @@
-"""Stretches of what lies one after the other, copied into one array: what mini-batches are cut from a corpus by.
-
-Sequences that lie one after the other: sequence s is the tokens bounds[s], ..., bounds[s + 1] - 1.
-"""
-
-from typing import Any
+"""Slices of arrays copied into one array, as mini-batches are taken from a corpus."""
 
 import numpy as np
-from numba import types
-from numba.core.cgutils import raw_memcpy
 
 from structperc.kernels.jit import kernel, subkernel_no_alloc
-from structperc.kernels.numba_internals import number_at, operation
+from structperc.kernels.numba_internals import copy_bytes
 
 
 def copy_slices(rows: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-    """Return a copy of rows[starts[i]:stops[i]] for one i after the other; rows (N, ...) of any type.
+    """Return rows[starts[i]:stops[i]] for all i, concatenated; rows (N, ...) of any dtype.
 
-    starts and stops, (m,) int64, lie within 0..N, no stretch ends before it starts. Nothing of this is checked.
+    starts and stops are (m,) int64 with 0 <= start <= stop <= N, which is not checked.
     """
     taken = np.empty((int((stops - starts).sum()), *rows.shape[1:]), rows.dtype)
     size = rows.dtype.itemsize * int(np.prod(rows.shape[1:]))
@@ -25,9 +18,9 @@ def copy_slices(rows: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.n
 
 
 def remove_padding(padded: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return what stands in rows (B, T, ...) before their padding, row after row: (n, ...); lengths (B,), 0 to T.
+    """Return the entries of (B, T, ...) before the padding, concatenated (n, ...); lengths (B,) are 0..T.
 
-    It is not copied where there is no padding, as of single sequences.
+    Without padding this is a view.
     """
     B, T = padded.shape[:2]
     rows = padded.reshape(B * T, *padded.shape[2:])
@@ -38,11 +31,10 @@ def remove_padding(padded: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def copy_offsets(ends, starts, stops):  # type: ignore[no-untyped-def]
-    """Return where the lists starts[i], ..., stops[i] - 1 end once they are copied, and how long the longest is.
+def copy_offsets(ends, starts, stops):
+    """Return the offsets (n + 1,) int32 of the lists starts[i], ..., stops[i] - 1 once concatenated, and the longest.
 
-    List t is what lies from ends[t] to ends[t + 1]; ends (N + 1,), starts and stops (m,), all int64. The lists of one
-    i come after those of the other: -> (n + 1,) int32, from 0 on, and a number.
+    List t is the entries ends[t]:ends[t + 1] of an array; ends (N + 1,), starts and stops (m,) are int64.
     """
     taken = np.empty((stops - starts).sum() + 1, np.int32)
     taken[0] = at = longest = k = 0
@@ -57,26 +49,13 @@ def copy_offsets(ends, starts, stops):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _copy(whole, starts, stops, taken):  # type: ignore[no-untyped-def]
-    """Copy bytes, one signature for arrays of all types."""
+def _copy(whole, starts, stops, taken):
+    """Copy bytes: one signature for arrays of all dtypes."""
     at = 0
     for i in range(len(starts)):
         length = stops[i] - starts[i]
-        _move(whole, starts[i], taken, at, length)
+        copy_bytes(whole, starts[i], taken, at, length)
         at += length
-
-
-@operation
-def _move(context: Any, whole: Any, start: Any, taken: Any, at: Any, length: Any) -> Any:
-    """As C's memcpy: assigning the slice would move number after number, in two to five times as long."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        source = number_at(context, builder, signature, arguments)
-        target = number_at(context, builder, signature.replace(args=signature.args[2:]), arguments[2:])
-        raw_memcpy(builder, target, source, arguments[4], 1)
-        return context.get_dummy_value()
-
-    return types.void(whole, start, taken, at, length), generate
 
 
 def _bytes(array: np.ndarray) -> np.ndarray:
@@ -84,8 +63,8 @@ def _bytes(array: np.ndarray) -> np.ndarray:
 
 
 @subkernel_no_alloc
-def longest_sequence(bounds):  # type: ignore[no-untyped-def]
-    """Return the length of the longest sequence, 0 of none. numpy's `diff` would take three seconds to compile."""
+def longest_sequence(bounds):
+    """Return the largest of bounds[s + 1] - bounds[s], 0 without any; numpy's `diff` takes three seconds to compile."""
     found = 0
     for s in range(len(bounds) - 1):
         found = max(found, bounds[s + 1] - bounds[s])

@@ -1,6 +1,7 @@
-"""Best scores from each label on, backwards over the tokens, on which the searches for the best labellings rest.
+"""Viterbi search: best scores from each label on, backwards over the tokens; then the best path, forwards.
 
-The best labelling, forwards over the tokens once the best score from each label on is known.
+The backward pass is shared with the k-best search. `suffix` is the best score of what follows a label, that label
+included; each token's scores are reduced by the highest of them, so that long sequences lose no digits.
 """
 
 import numpy as np
@@ -21,19 +22,19 @@ from structperc.kernels.simd import (
     where_greater,
 )
 
-ROWS = 4  # labels that follow, of which the best is found before it is compared with the best so far
+ROWS = 4  # following labels whose maximum is taken before it is compared with the best so far
 
 
 @kernel
-def suffix_scores(unary, edge, into, length, onward, best):  # type: ignore[no-untyped-def]
-    """Fill best with the best score of what follows each label, and onward with that and its own, scores levelled.
+def suffix_scores(unary, edge, into, length, suffix, best):
+    """Fill best with the best score of all after each label, and suffix with that plus the label's own score.
 
-    edge is (T or 1, L, L), into what `edge_blocks` makes of it, onward and best are what `padded_array` makes.
+    edge is (T or 1, L, L), into the result of `edge_blocks` for it; suffix and best come from `padded_array`.
     """
-    last, L, width = length - 1, unary.shape[1], onward.shape[1]
+    last, L, width = length - 1, unary.shape[1], suffix.shape[1]
     for t in range(last, -1, -1):
         if t < last and len(edge) > 1:
-            best_by_rows(edge, t + 1, onward, t + 1, best, t)
+            best_by_rows(edge, t + 1, suffix, t + 1, best, t)
         level = broadcast(max_level(unary, t, t + 1))
         for i in range(0, width, WIDTH):
             following = broadcast(unary.dtype.type(0))
@@ -41,16 +42,16 @@ def suffix_scores(unary, edge, into, length, onward, best):  # type: ignore[no-u
                 if len(edge) > 1:
                     following = load(best, t * width + i)
                 else:
-                    following = best_by_columns(into, i // WIDTH, onward, (t + 1) * width)
+                    following = best_by_columns(into, i // WIDTH, suffix, (t + 1) * width)
             store(best, t * width + i, following)
-            store(onward, t * width + i, (load_masked(unary, t * L + i, L - i) - level) + following)
+            store(suffix, t * width + i, (load_masked(unary, t * L + i, L - i) - level) + following)
 
 
 @kernel
-def edge_blocks(edge, other):  # type: ignore[no-untyped-def]
-    """Copy an edge (1, L, L) to (L / WIDTH, L following, WIDTH), both rounded up: labels of a block side by side.
+def edge_blocks(edge, other):
+    """Copy an edge (1, L, L) to (L / WIDTH, L following, WIDTH), both rounded up, of the dtype of another array.
 
-    The copy is of the type of another array. Nothing is made of edges of each token.
+    Edges of each token give an empty array.
     """
     L = edge.shape[1] if len(edge) == 1 else 0
     blocks, rows = -(-L // WIDTH), -(-L // ROWS) * ROWS
@@ -62,7 +63,7 @@ def edge_blocks(edge, other):  # type: ignore[no-untyped-def]
 
 
 @subkernel(forceinline=True)
-def max_level(rows, start, stop):  # type: ignore[no-untyped-def]
+def max_level(rows, start, stop):
     """Return the highest score of rows (N, L) from start to stop; 0 where all are -inf."""
     L, highest = rows.shape[1], broadcast(rows.dtype.type(-np.inf))
     for r in range(start, stop):
@@ -73,23 +74,23 @@ def max_level(rows, start, stop):  # type: ignore[no-untyped-def]
 
 
 @subkernel_no_alloc
-def any_invalid(scores, start, stop):  # type: ignore[no-untyped-def]
-    """Return whether any of an array's scores from place start to stop is +inf or NaN."""
+def any_invalid(scores, start, stop):
+    """Return whether any score from index start to stop of an array is +inf or NaN."""
     nothing, infinite = scores.dtype.type(0), scores.dtype.type(np.inf)
     total = broadcast(nothing)
-    for place in range(start, stop, WIDTH):  # a sum that +inf and NaN spoil for good
+    for place in range(start, stop, WIDTH):  # +inf and NaN stay in the sum
         total += load_masked(scores, place, stop - place)
     if reduce_max(where_greater(infinite, total, nothing, infinite)) == 0.0:
         return False
-    for place in range(start, stop):  # the sum of large scores may be infinite, too
+    for place in range(start, stop):  # finite scores may overflow
         if reduce_max(where_greater(infinite, load_broadcast(scores, place), nothing, infinite)) > 0.0:
             return True
     return False
 
 
 @subkernel(forceinline=True)
-def best_by_rows(edge, t, after, s, best, r):  # type: ignore[no-untyped-def]
-    """Fill row r of best with the highest sum of the edge of token t and row s of after, label by label."""
+def best_by_rows(edge, t, after, s, best, r):
+    """Fill best[r] with the maxima over j of edge[t, i, j] + after[s, j]."""
     L, width = edge.shape[1], after.shape[1]
     for i in range(L):
         row, highest = (t * L + i) * L, broadcast(after.dtype.type(-np.inf))
@@ -100,8 +101,8 @@ def best_by_rows(edge, t, after, s, best, r):  # type: ignore[no-untyped-def]
 
 
 @subkernel(forceinline=True)
-def best_by_columns(into, block, after, s):  # type: ignore[no-untyped-def]
-    """Return for the labels of a block the highest sum of into and of after, from place s on."""
+def best_by_columns(into, block, after, s):
+    """Return the same maxima for a block of labels of `edge_blocks`; after is read from index s on."""
     rows, best = into.shape[1], broadcast(after.dtype.type(-np.inf))
     for j in range(0, rows, ROWS):
         place = (block * rows + j) * WIDTH
@@ -114,16 +115,16 @@ def best_by_columns(into, block, after, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def follow(unary, edge, length, onward, best, labels):  # type: ignore[no-untyped-def]
-    """Fill labels (T,) with the best labelling, the lowest label among equals, and return its score."""
-    highest = onward[0].max()
+def trace_best_path(unary, edge, length, suffix, best, labels):
+    """Fill labels (T,) with the best path, the lowest label among equals, and return its score."""
+    highest = suffix[0].max()
     if highest == -np.inf:
         return -np.inf
-    label = labels[0] = onward[0].argmax()
+    label = labels[0] = suffix[0].argmax()
     own, steps = np.float64(unary[0, label]), 0.0
     for t in range(1, length):
         at = 0 if len(edge) == 1 else t
-        before, label = label, _first(edge, at, label, onward, t, best[t - 1, label])
+        before, label = label, _first(edge, at, label, suffix, t, best[t - 1, label])
         own += unary[t, label]
         steps += edge[at, before, label]
         labels[t] = label
@@ -131,12 +132,12 @@ def follow(unary, edge, length, onward, best, labels):  # type: ignore[no-untype
 
 
 @kernel(forceinline=True)
-def _first(edge, at, before, onward, t, highest):  # type: ignore[no-untyped-def]
-    """Return the lowest label of token t whose sum of edge after a label before and onward is the highest one."""
-    first, L, width = 0, edge.shape[1], onward.shape[1]
+def _first(edge, at, before, suffix, t, highest):
+    """Return the lowest label j of token t with edge[at, before, j] + suffix[t, j] == highest."""
+    first, L, width = 0, edge.shape[1], suffix.shape[1]
     row = (at * L + before) * L
     for j in range(width - WIDTH, -1, -WIDTH):
-        step = cast_like(load_masked(edge, row + j, L - j), onward)
-        lane = find_first_equal(step + load(onward, t * width + j), highest)
-        first = j + lane if lane < WIDTH else first
-    return min(first, L - 1)  # where scores are NaN, lanes beyond the labels may be found
+        step = cast_like(load_masked(edge, row + j, L - j), suffix)
+        element = find_first_equal(step + load(suffix, t * width + j), highest)
+        first = j + element if element < WIDTH else first
+    return min(first, L - 1)  # with NaN scores, an element of the padding may be found

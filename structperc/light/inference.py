@@ -54,7 +54,7 @@ def read_sentences(sentences: Iterable[Sentence], documents: Iterable[int] | Non
         corpus = Corpus.from_sentences(rows, list(documents), "document")
     for role, values in corpus.columns.items():
         try:
-            "".join(corpus.numbered(role).distinct)
+            "".join(corpus.factorize(role).distinct)
         except TypeError:  # what is no string cannot be joined, or not even be numbered
             place, wrong = next((t, value) for t, value in enumerate(values) if not isinstance(value, str))
             what = f"a word is a string, not {wrong!r:.40}; a sentence is a list of words"

@@ -11,7 +11,7 @@ from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.light.groups import groups
 from structperc.light.inference import Decided, Sentence, read_sentences, text_spans
-from structperc.text import TextSpan, conll_tokens, rule_sentences, tokenized
+from structperc.text import TextSpan, conll_tokens, rule_sentences, tokenize
 from structperc.text.tokenizer import Cut, Split
 
 GROUP = 2**12  # tokens that `tag_iter` reads at a time
@@ -88,7 +88,7 @@ class Labeller(ABC):
             InputError: a tagger that reads more than words, or a tokenizer whose offsets do not fit the text.
         """
         self.check_words_alone()
-        found = tokenized(text, tokenizer, sentences)
+        found = tokenize(text, tokenizer, sentences)
         documents = [0] * (len(found.sentences) - 1) if self.unit == "document" else None
         decided = self.decided(self.read(found.word_lists, documents), self.probabilistic)
         return text_spans(found, decided, self.labels.scheme)

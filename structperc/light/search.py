@@ -9,7 +9,7 @@ from structperc.kernels.jit import kernel, subkernel
 from structperc.kernels.scores import score_in_order
 from structperc.kernels.simd import padded_array
 from structperc.kernels.slices import longest_sequence
-from structperc.kernels.viterbi import any_invalid, edge_blocks, follow, suffix_scores
+from structperc.kernels.viterbi import any_invalid, edge_blocks, suffix_scores, trace_best_path
 
 
 class Stretches(NamedTuple):
@@ -31,7 +31,7 @@ def best_labels(stretches, features, weights, scheme, apart, labels):  # type: i
     bounds = stretches.bounds
     unary, edges = _lattice(bounds, weights, apart)
     (T, L), each = unary.shape, len(edges)
-    onward, best = padded_array(T, L, unary), padded_array(T, L, unary)
+    suffix, best = padded_array(T, L, unary), padded_array(T, L, unary)
     for s in range(len(bounds) - 1):
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:
@@ -42,8 +42,8 @@ def best_labels(stretches, features, weights, scheme, apart, labels):  # type: i
                 return start + t
             if t and each > 1 and any_invalid(edges, t * L * L, (t + 1) * L * L):
                 return start + t
-        suffix_scores(unary, edges, edge_blocks(edges, unary), length, onward, best)
-        follow(unary, edges, length, onward, best, labels[start : start + length])
+        suffix_scores(unary, edges, edge_blocks(edges, unary), length, suffix, best)
+        trace_best_path(unary, edges, length, suffix, best, labels[start : start + length])
     return -1
 
 

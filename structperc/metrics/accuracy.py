@@ -8,7 +8,7 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.utilities.plot import plot_single_or_multi_val
 
-from structperc.data.segment_masks import shift
+from structperc.data.labels import shift
 from structperc.errors import InputError
 from structperc.structures import real_tokens
 

@@ -7,8 +7,7 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from structperc.chain import Segments, marginals, next_marginals, previous_marginals, segment_marginals
-from structperc.data.labels import LabelSet
-from structperc.data.segment_masks import segment_boundaries
+from structperc.data.labels import LabelSet, segment_boundaries
 from structperc.errors import InputError
 from structperc.metrics.accuracy import SentenceBoundaries
 from structperc.structures import Lattice

@@ -91,13 +91,11 @@ class Comparison(NamedTuple):
     def table(self) -> str:
         """Return a table of scores and differences in per cent, then the tests."""
         a, b = self.names
-        width = max(10, len(a), len(b)) + 2
         scores = [["", a, b, "difference"]]
         scores += [[name, percent(x), percent(y), f"{100 * (y - x):+.2f}"] for name, x, y in self.rows()]
         tests = [["McNemar, only right:", a, b, "p"]]
         tests += [[f"{name}s", str(m.only_a), str(m.only_b), f"{m.p:.3g}"] for name, m in self._tests()]
-        least = [20, width, width, 12]
-        return "\n".join([*text_table(scores, "<>", least, ""), "", *text_table(tests, "<>", least, "")])
+        return "\n".join([*text_table(scores), "", *text_table(tests)])
 
     def _tests(self) -> list[tuple[str, McNemar]]:
         return [("token", self.tokens), ("sentence", self.sentences)]
@@ -165,15 +163,14 @@ class Comparisons(NamedTuple):
         rows = [["", *columns]]
         for system, row in zip(self.systems, zip(*columns.values(), strict=True), strict=True):
             rows.append([system.name, *map(percent, row)])
-        return text_table(rows, "<>", [0, 12, 10])
+        return text_table(rows)
 
     def _tests(self) -> Iterator[str]:
-        width = max(len(system.name) for system in self.systems) + 2
         rows = [["A", "B", *(head for unit in ("tokens", "sentences") for head in (f"{unit}: A", "B", "p"))]]
         for pair in self.pairs():
             tests = [[str(m.only_a), str(m.only_b), f"{m.p:.3g}"] for m in (pair.tokens, pair.sentences)]
             rows.append([pair.a, pair.b, *tests[0], *tests[1]])
-        return text_table(rows, "<<>", [width, width, 14, 8, 12, 14, 8, 12], "")
+        return text_table(rows, "<<>")
 
 
 def compare_all(

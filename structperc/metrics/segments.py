@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from structperc.data.labels import LabelSet
-from structperc.data.segment_masks import segment_boundaries, shift
+from structperc.data.labels import LabelSet, segment_boundaries, shift
 from structperc.errors import InputError
 from structperc.metrics.accuracy import (
     SentenceBoundaries,

@@ -284,7 +284,7 @@ def label_sequences(value: Iterable[Any], name: str) -> list[list[str]]:
         name: name of the argument for messages.
 
     Raises:
-        InputError: no list, a single sentence, or a label that is not a string; messages count sentences and tokens from 1.
+        InputError: no list, a single sentence, or a label that is not a string; messages count from 1.
     """
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise InputError(f"{name} is a list of sentences, each a list of labels, not {value!r:.40}")
@@ -295,7 +295,7 @@ def label_sequences(value: Iterable[Any], name: str) -> list[list[str]]:
 
 
 def is_listed(value: object) -> bool:
-    """Return whether a value is a sequence such as a list, tuple, array or series, but neither a string nor a mapping."""
+    """Return whether a value is a sequence such as a list, array or series, but neither a string nor a mapping."""
     listed = hasattr(value, "__len__") and hasattr(value, "__getitem__")
     return listed and not isinstance(value, str | bytes | Mapping)
 

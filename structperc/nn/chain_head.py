@@ -14,14 +14,13 @@ from structperc.chain import (
     kbest,
     log_partition,
     marginals,
-    sentences,
-    separate,
     viterbi,
 )
 from structperc.chain.lattices import full_precision as upcast
-from structperc.criteria import CRFLoss, Criterion, empty_candidates, score_candidates, without_autocast
+from structperc.criteria import CRFLoss, Criterion, without_autocast
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError, InvalidScore
+from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion
 from structperc.nn.inputs import (
     IGNORE_INDEX,
     RowWords,
@@ -35,8 +34,8 @@ from structperc.nn.inputs import (
     label_set,
     to_state,
 )
-from structperc.nonlocal_features import GlobalFeature, NonlocalFeature, nonlocal_scores
-from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
+from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
+from structperc.structures import Batch, Candidates, Lattice
 
 Reduction = Literal["mean", "sum", "none"]
 Found = TypeVar("Found")
@@ -59,8 +58,8 @@ class ChainHead(nn.Module):
     Tokens are the positions that `mask` keeps and whose gold label is not -100. A chain goes from token to token
     wherever they stand: past padding on either side, special tokens and further pieces of words. At prediction there is
     no gold, so that `mask` must then mark the same positions, see `first_subwords`. What is computed from logits of
-    half precision, also under autocast, is float32. A row without tokens has loss 0 and no labels. So has a row without
-    any legal labelling loss 0, without a gradient; its labels are 0, its probabilities 0, its score -inf.
+    half precision, also under autocast, is float32. A row without tokens has loss 0 and no labels. A row without any
+    legal label sequence has loss 0, without a gradient; its labels are 0, its probabilities 0, its score -inf.
 
     Logits that are +inf or NaN at a token make the loss of their row NaN, and its probabilities in `marginals`. What
     searches for labels refuses them on a CPU; on other devices, which would be waited for, the labels of the row are 0,
@@ -102,6 +101,8 @@ class ChainHead(nn.Module):
         self._check_parts()
         self.constraints = Constraints()
         self.constraints.allocate(self.labels)
+        features = [cast(NonlocalFeature, feature) for feature in self.nonlocal_features]
+        self.scorer = CandidateScorer(self.constraints, self.criterion, self.search, features, self.labels)
         self.criterion.allocate(self.labels)
         for feature in nonlocal_features:
             feature.allocate(self.labels)
@@ -170,34 +171,15 @@ class ChainHead(nn.Module):
 
     def _losses(self, batch: Batch, lattice: Lattice) -> Tensor:
         """The losses (B,) of the rows."""
-        gold = cast(Tensor, batch.gold)
-        if self.criterion.unit == "sentence":
-            parts, where = sentences(lattice, batch.first)
-            inside = gold.flatten()[where].where(real_tokens(parts.lengths, where.shape[1]), 0)
-            scored = score_candidates(parts, inside, self._searched_for(parts, inside))
-        else:
-            scored = self._scored(batch, lattice, gold)
-        with without_autocast(gold.device):
+        units = self.scorer.units(lattice, batch)
+        candidates = self.scorer.training_candidates(units.lattice, units.gold)
+        scored = self.scorer.score(batch, units.lattice, units.gold, candidates)
+        with without_autocast(lattice.lengths.device):
             losses = self.criterion(scored)
-        if self.criterion.unit == "sentence":
-            return losses.new_zeros(len(gold)).index_add(0, where[:, 0] // gold.shape[1], losses)
-        return losses
-
-    def _scored(self, batch: Batch, lattice: Lattice, gold: Tensor) -> Scored:
-        """Gold and candidates, gold as one more of them, with their non-local scores."""
-        candidates = self._searched_for(lattice, gold)
-        scored = score_candidates(lattice, gold, candidates)._replace(starts=batch.first)
-        if not self.nonlocal_features:
-            return scored
-        labels = torch.cat([gold[:, None], candidates.labels], 1)
-        more = self._nonlocal(batch, labels, nn.functional.pad(candidates.valid, (1, 0), value=True))
-        return scored._replace(gold_nonlocal=more[:, 0], candidate_nonlocal=more[:, 1:])
-
-    @torch.no_grad()
-    def _searched_for(self, lattice: Lattice, gold: Tensor) -> Candidates:
-        if not self.criterion.min_candidates:
-            return empty_candidates(lattice)
-        return self.search(self.criterion.augment(lattice, gold))
+        if units.places is None:
+            return losses
+        B, T = batch.sentences.shape
+        return losses.new_zeros(B).index_add(0, units.places[:, 0] // T, losses)
 
     # -- labelling -------------------------------------------------------------------------------------------
 
@@ -241,13 +223,11 @@ class ChainHead(nn.Module):
     def _ranked(self, logits: Tensor, places: TokenPositions, batch: Batch, lattice: Lattice, k: int) -> Candidates:
         """The k best labellings of the chains, by total score."""
         several = max(k, self.decoder.k) if self.nonlocal_features else k
-        labels, scores, valid = self._search(lambda lattice: kbest(lattice, several), logits, places, lattice)
+        found = self._search(lambda lattice: kbest(lattice, several), logits, places, lattice)
         if self.nonlocal_features:
-            more = self._nonlocal(batch, labels, valid)
-            scores, best = (scores + more).sort(dim=1, descending=True, stable=True)
-            labels, valid = labels.gather(1, best[:, :, None].expand_as(labels)), valid.gather(1, best)
-            labels, scores, valid = labels[:, :k], scores[:, :k], valid[:, :k]
-        return Candidates(labels, scores, valid)
+            more = self.scorer.nonlocal_scores(batch, found.labels, found.valid)
+            found = Candidates(*(part[:, :k] for part in best_first(found, found.scores + more)))
+        return found
 
     def _search(
         self, search: Callable[[Lattice], Found], logits: Tensor, places: TokenPositions, lattice: Lattice
@@ -315,28 +295,16 @@ class ChainHead(nn.Module):
         start, end = upcast(self.start_transitions), upcast(self.end_transitions)
         unary = upcast(places.chain(logits)).where(places.real[:, :, None], 0)  # what is no token may be anything
         unary = unary + torch.where(batch.first[:, :, None], start, 0) + torch.where(batch.last[:, :, None], end, 0)
-        lattice = Lattice(unary, self.transitions[None, None], places.lengths)
-        lattice = self.constraints(lattice, batch.first, batch.last)
-        return self.criterion.transform_lattice(
-            separate(lattice, batch.first) if self.criterion.independent_sentences else lattice
-        )
-
-    def _nonlocal(self, batch: Batch, labels: Tensor, valid: Tensor) -> Tensor:
-        features = [cast(NonlocalFeature, feature) for feature in self.nonlocal_features]
-        return nonlocal_scores(features, batch, labels, valid, self.labels)
+        return self.scorer.lattice(Lattice(unary, self.transitions[None, None], places.lengths), batch)
 
     def _check_parts(self) -> None:
         name = type(self.criterion).__name__
-        if self.search.k < self.criterion.min_candidates:
-            wanted = self.criterion.min_candidates
-            raise InputError(f"search.k is {self.search.k}, but {name} compares gold with rivals: set it >= {wanted}")
-        if self.nonlocal_features and self.criterion.unit == "sentence":
-            raise InputError(f"{name}: its unit is sentence, but non-local features compare sentences: leave it out")
+        check_criterion(self.criterion, self.search, len(self.nonlocal_features) > 0)
         if self.criterion.independent_sentences and self.criterion.unit != "sentence":
-            raise InputError(f"{name}: local_unit sentence is learned online, by taggers alone; leave it out")
+            raise InputError(f"{name}: local_unit sentence is learned one sequence at a time, by taggers only")
         for feature in self.nonlocal_features:
             if isinstance(feature, GlobalFeature):
-                raise InputError(f"{type(feature).__name__} takes its strings from candidate lists, which no head has")
+                raise InputError(f"{type(feature).__name__} reads candidate lists, which a head does not have")
 
     def _check_probabilistic(self) -> None:
         if not self.probabilistic:

@@ -6,8 +6,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from structperc.data.labels import LabelSet
-from structperc.data.segment_masks import segment_starts, shift
+from structperc.data.labels import LabelSet, segment_starts, shift
 from structperc.nonlocal_features.arrays import SegmentLists, StringCounts
 from structperc.nonlocal_features.spans import Spans, find_spans
 from structperc.nonlocal_features.strings import Strings

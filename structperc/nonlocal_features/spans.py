@@ -5,8 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from structperc.data.labels import LabelSet
-from structperc.data.segment_masks import segment_boundaries, shift
+from structperc.data.labels import LabelSet, segment_boundaries, shift
 from structperc.nonlocal_features.text import Text
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from structperc.data.segment_masks import shift
+from structperc.data.labels import shift
 from structperc.ragged import spread
 
 SPARE = 1024  # codes of variants are made denser when they could take so many more values than there are labellings

@@ -11,7 +11,7 @@ from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.scores import score
 from structperc.kernels.simd import padded_array
 from structperc.kernels.slices import longest_sequence
-from structperc.kernels.viterbi import edge_blocks, follow, suffix_scores
+from structperc.kernels.viterbi import edge_blocks, suffix_scores, trace_best_path
 from structperc.optim import where
 
 FREE = -1  # slot of a hash table
@@ -35,7 +35,7 @@ def find_rival(unary, edges, length, gold, exclude_gold, workspace, labels):  # 
     onward, best, departing = workspace
     suffix_scores(unary, edges, edge_blocks(edges, unary), length, onward, best)
     if not exclude_gold:
-        return follow(unary, edges, length, onward, best, labels) > -np.inf
+        return trace_best_path(unary, edges, length, onward, best, labels) > -np.inf
     _departures(unary, edges, length, gold, onward, departing)
     return _follow_other(edges, length, gold, onward, departing, labels)
 

@@ -16,7 +16,7 @@ from structperc.kernels.arrays import FeatureArrays, TagSchemeMasks, WeightTable
 from structperc.optim import AveragedOptimizer
 from structperc.ragged import Ragged, boundaries
 from structperc.scorers import SparseLinear
-from structperc.structures import Batch
+from structperc.structures import FlatBatch
 
 
 class UnitArrays(NamedTuple):
@@ -54,7 +54,7 @@ class SequenceLearner(ABC):
     """Base class of learners that update the weights after each sequence, so that the batch size affects only speed."""
 
     @abstractmethod
-    def learn(self, batch: Batch) -> BatchResult:
+    def learn(self, batch: FlatBatch) -> BatchResult:
         """Learn the sequences of a batch in their order, each of which counts as a step of the optimizer."""
 
 
@@ -77,7 +77,7 @@ class OnlineLearner(SequenceLearner):
         self.scorer, self.constraints, self.rule, self.optimizer = scorer, constraints, rule, optimizer
 
     @torch.no_grad()
-    def learn(self, batch: Batch) -> BatchResult:
+    def learn(self, batch: FlatBatch) -> BatchResult:
         """Learn the sequences of a batch, or their sentences, in their order; each counts as a step.
 
         Learning stops after a loss that is not finite.
@@ -103,7 +103,7 @@ class OnlineLearner(SequenceLearner):
 
 @torch.no_grad()
 def update_local_weights(
-    batch: Batch, rival: Tensor, scorer: SparseLinear, optimizer: AveragedOptimizer, loss: float, norm: float
+    batch: FlatBatch, rival: Tensor, scorer: SparseLinear, optimizer: AveragedOptimizer, loss: float, norm: float
 ) -> float:
     """Move the weights of a scorer along Phi(gold) - Phi(rival) of one sequence, and return the step size.
 
@@ -146,18 +146,14 @@ def _tables(scorer: SparseLinear, get: Callable[[Tensor], Tensor | None], dtype:
     return WeightTables(*((none if x is None else x).detach().numpy() for x, none in zip(found, absent, strict=True)))
 
 
-def units_of(batch: Batch, unit: ComparisonUnit) -> UnitArrays:
-    """Return the sequences of a batch, or their sentences, without padding."""
-    from structperc.kernels.slices import remove_padding  # imports numba
-
-    assert batch.gold is not None
-    lengths = batch.lengths.numpy()
-    gold, first, last = (remove_padding(x.numpy(), lengths) for x in (batch.gold, batch.first, batch.last))
-    ends = boundaries(batch.lengths).numpy()
-    return UnitArrays(ends if unit == "sequence" else np.append(first.nonzero()[0], ends[-1]), gold, first, last)
+def units_of(batch: FlatBatch, unit: ComparisonUnit) -> UnitArrays:
+    """Return the sequences of a batch, or their sentences."""
+    ends, first = boundaries(batch.lengths).numpy(), batch.first.numpy()
+    bounds = ends if unit == "sequence" else np.append(first.nonzero()[0], ends[-1])
+    return UnitArrays(bounds, batch.gold.numpy(), first, batch.last.numpy())
 
 
-def features_of(batch: Batch) -> FeatureArrays:
+def features_of(batch: FlatBatch) -> FeatureArrays:
     """Return the features of all tokens of a batch."""
     none = Ragged(batch.nodes.ids[:0], torch.zeros_like(batch.nodes.offsets))
     return FeatureArrays(*_arrays(batch.nodes), *_arrays(none if batch.edges is None else batch.edges))

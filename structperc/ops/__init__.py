@@ -1,40 +1,38 @@
-"""Every dynamic program as one operator: one contract, an implementation for each device.
+"""Dynamic programs on lattices as custom operators of PyTorch.
 
-Lattices come as three tensors, unary (B, T, L), edge (B or 1, T or 1, L, L), lengths (B,): edges may be the same for
-all sequences, for all tokens, or both. Tensors are of float32 or float64; shapes and values are checked by `chain`,
-which is the users' face of these operators. All are custom operators of torch, so that they compile and export as one
-node each, and have derivatives.
+operators.py               contracts, shapes and derivatives
+registration.py            how an operator is registered, and which implementation runs
+reference/, cpu/, cuda/    implementations in tensor operations, numba and Triton, each with the same modules
 
-declare.py                  how an operator is declared, and which implementation runs
-viterbi.py, kbest.py        the best labelling, the k best
-best.py                     best scores before and after each label
-expectations.py             sums over all labellings, probabilities of labels and pairs
-sampling.py, following.py   labellings drawn; sums over the next label
-paths.py                    scores of given labellings
-tensors/, cpu/, cuda/       the implementations: the reference, numba, Triton
+They compile and export as one node each. `structperc.chain` checks arguments and is the interface for users.
 """
 
-from structperc.ops.best import best_before_and_after, push_back
-from structperc.ops.expectations import expectations
-from structperc.ops.following import following_shares, log_following
-from structperc.ops.kbest import kbest
-from structperc.ops.paths import path_counts, path_score
+from structperc.ops.operators import (
+    best_before_and_after,
+    best_before_and_after_backward,
+    forward_backward,
+    kbest,
+    local_log_partition,
+    local_log_partition_backward,
+    path_counts,
+    path_score,
+    sample,
+    viterbi,
+)
+from structperc.ops.reference.scan import any_invalid
 from structperc.ops.registration import implementation
-from structperc.ops.sampling import sample
-from structperc.ops.tensors.scans import any_invalid
-from structperc.ops.viterbi import viterbi
 
 __all__ = [
     "viterbi",
     "kbest",
     "best_before_and_after",
-    "push_back",
-    "expectations",
+    "best_before_and_after_backward",
+    "forward_backward",
     "sample",
     "path_score",
     "path_counts",
-    "log_following",
-    "following_shares",
+    "local_log_partition",
+    "local_log_partition_backward",
     "any_invalid",
     "implementation",
 ]

@@ -1,22 +1,30 @@
-"""How the axes of all figures look: their frame, their ticks, the text on them, and the marks of several series.
+"""Figures: what their axes have in common, bars of weights, curves of n-best lists, and figures as files.
 
-Names beside the points of a figure, placed so that they cover neither each other nor what is drawn.
-
-Figures of the small commands. They are made without pyplot: no window, no state.
+They are made without pyplot: no window, no state.
 """
 
-import textwrap
+import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.text import Annotation
 from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullLocator
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a4b9c", "#8c6d1f", "#333333")  # for all kinds of sight
+from structperc.data.output import check_output_path, open_atomic
+from structperc.errors import InputError
+
+COLOURS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#7a4b9c",
+    "#8c6d1f",
+    "#333333",
+)  # distinct to colour-blind readers
 MARKERS = "os^DvPX*<>phd"
 LINES = ("-", "--", "-.", ":")
 
@@ -37,14 +45,14 @@ def series_style(number: int) -> dict[str, Any]:
 
 
 def open_frame(ax: Axes) -> None:
-    """Draw the frame of the axes at the left and at the bottom alone."""
+    """Hide the top and the right side of the frame."""
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def plain_log_ticks(axis: Axis, most: int = 9) -> None:
-    """Write plain numbers along a logarithmic axis whose limits are final, at most about `most` of them.
+    """Label a logarithmic axis, whose limits are final, with at most about `most` plain numbers.
 
-    They are 1, 2, 5, 10, ... where these fit, else even steps within a decade, or powers of ten alone.
+    They are 1, 2, 5, 10, ... where these fit, else even steps within a decade, or powers of ten.
     """
     low, high = axis.get_view_interval()
     locators: list[Locator] = [LogLocator(subs=subs, numticks=99) for subs in ((1, 2, 5), (1, 3), (1,))]
@@ -57,78 +65,8 @@ def plain_log_ticks(axis: Axis, most: int = 9) -> None:
 
 
 def escape_dollars(text: str) -> str:
-    """Return the text with dollar signs escaped, since matplotlib would take them for the start of a formula."""
+    """Return the text with dollar signs escaped, which matplotlib would take for the start of a formula."""
     return text.replace("$", r"\$")
-
-
-WIDTH = 28  # characters of a line
-DISTANCES = (6, 10, 16, 24, 34, 46)  # of a label from its point, in points
-DIRECTIONS = 16
-NEAR = 12  # points; what is farther away gets a line to its point
-ROUNDS = 4  # of moving each label once
-
-
-def label_points(ax: Axes, names: Sequence[str], points: Sequence[tuple[float, float]], drawn: np.ndarray) -> None:
-    """Write names beside their points, given in data coordinates; limits and layout of the axes must be final.
-
-    `drawn` holds what should not be covered: boxes (n, 4) in pixels as (x0, y0, x1, y1). Each name in turn moves to the
-    place where it covers least of these and of the other names, and of several such places to the one nearest to its
-    point. This is repeated for a few rounds.
-    """
-    texts = [_text(ax, name, point) for name, point in zip(names, points, strict=True)]
-    offsets, sides = _offsets()
-    places = [_boxes(ax, text, offsets, sides) for text in texts]
-    near = 0.2 * np.hypot(*offsets.T)  # a little, so that it decides where nothing else does
-    chosen: dict[int, int] = {}
-    for _ in range(ROUNDS):
-        for i, boxes in enumerate(places):
-            taken = np.array([*drawn, *(places[j][k] for j, k in chosen.items() if j != i)])
-            outside = _area(boxes) - _common(boxes, np.array([ax.bbox.extents])).sum(1)
-            chosen[i] = int((_common(boxes, taken).sum(1) + 3 * outside + near).argmin())
-    for i, text in enumerate(texts):
-        _move(ax, text, offsets[chosen[i]], sides[chosen[i]])
-
-
-def _text(ax: Axes, name: str, point: tuple[float, float]) -> Annotation:
-    lines = "\n".join(textwrap.wrap(name, WIDTH, break_on_hyphens=False)) or name
-    return ax.annotate(escape_dollars(lines), point, (0, 0), textcoords="offset points", fontsize=8)
-
-
-def _offsets() -> tuple[np.ndarray, np.ndarray]:
-    """Where labels may stand: offsets (P, 2) from the point; (P, 2) -1, 0 or 1: to which side of that they lie."""
-    angles = 2 * np.pi * np.arange(DIRECTIONS) / DIRECTIONS
-    around = np.stack([np.cos(angles), np.sin(angles)], 1)
-    offsets = (np.array(DISTANCES)[:, None, None] * around).reshape(-1, 2)
-    sides = np.where(np.abs(around) < 0.3, 0, np.sign(around))
-    return offsets, np.tile(sides, (len(DISTANCES), 1))
-
-
-def _boxes(ax: Axes, text: Annotation, offsets: np.ndarray, sides: np.ndarray) -> np.ndarray:
-    """-> (P, 4), the label at each place in pixels."""
-    extent = text.get_window_extent()
-    size = np.array([extent.width, extent.height])
-    corner = ax.transData.transform(text.xy) + offsets * ax.figure.dpi / 72 + (sides - 1) / 2 * size
-    return np.concatenate([corner, corner + size], 1)
-
-
-def _area(boxes: np.ndarray) -> np.ndarray:
-    return np.prod(boxes[:, 2:] - boxes[:, :2], 1)
-
-
-def _common(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """(P, 4), (n, 4) -> (P, n), pixels that both cover."""
-    low = np.maximum(boxes[:, None, :2], others[None, :, :2])
-    high = np.minimum(boxes[:, None, 2:], others[None, :, 2:])
-    return np.prod((high - low).clip(min=0), 2)
-
-
-def _move(ax: Axes, text: Annotation, offset: np.ndarray, side: np.ndarray) -> None:
-    """Put a label at its place, with a line to its point where that is not near."""
-    ha, va = ("right", "center", "left")[int(side[0]) + 1], ("top", "center", "bottom")[int(side[1]) + 1]
-    text.set(position=tuple(offset), ha=ha, va=va)
-    if np.hypot(*offset) > NEAR:
-        line = {"arrowstyle": "-", "linewidth": 0.5, "color": "0.5", "shrinkA": 0, "shrinkB": 3}
-        ax.annotate("", text.xy, tuple(offset), textcoords="offset points", arrowprops=line)
 
 
 BARS = 40  # of a panel at most
@@ -169,17 +107,20 @@ def draw_bars(ax: Axes, title: str, weights: Bars) -> None:
 
 
 def plot_nbest(sizes: Sequence[int], f1: Sequence[float], oracle: Sequence[float], held: Sequence[float]) -> Figure:
-    """Return a figure of what lists of candidates are worth, over the length n' of the list.
+    """Return a figure of the quality of n-best lists over their length n'.
 
-    Its three curves are the F1 of the tagger, the F1 of the oracle (which chooses the best candidate of each list) and
-    the share of sequences whose gold labelling is in the list; all are given as shares in 0..1.
+    Args:
+        sizes: lengths n'.
+        f1: of the tagger, a share in 0..1.
+        oracle: F1 of the best candidate of each list.
+        held: share of the sequences whose gold labels are in the list.
     """
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     curves = [
         (left, "Best by total score", "F1 (%)", f1, "tab:blue"),
         (middle, "Best of the list", "oracle F1 (%)", oracle, "tab:orange"),
-        (right, "Gold labelling in the list", "sequences (%)", held, "tab:green"),
+        (right, "Gold labels in the list", "sequences (%)", held, "tab:green"),
     ]
     for ax, title, label, shares, color in curves:
         ax.plot(sizes, [100 * share for share in shares], "o-", color=color)
@@ -189,3 +130,20 @@ def plot_nbest(sizes: Sequence[int], f1: Sequence[float], oracle: Sequence[float
         ax.set(title=title, xlabel="n'", ylabel=label)
         open_frame(ax)
     return figure
+
+
+def check_figure(path: str | None) -> None:
+    """Raise InputError if a figure cannot be written to this file, or matplotlib does not know its image format."""
+    if path is None:
+        return
+    check_output_path(path)
+    if Path(path).suffix[1:].lower() not in Figure().canvas.get_supported_filetypes():
+        raise InputError(f"{path}: unknown image format {Path(path).suffix!r}; end the name in .png, .svg or .pdf")
+
+
+def write_figure(path: str, figure: Figure) -> None:
+    """Write a figure in the image format of the file's ending; the file appears complete or not at all."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=Path(path).suffix[1:].lower(), dpi=150)
+    with open_atomic(path) as file:
+        file.write(drawn.getvalue())

@@ -1,85 +1,86 @@
-"""Tables as text and as Markdown: the one place where cells are arranged in columns."""
+"""Tables as text, Markdown and CSV files."""
 
-from collections.abc import Iterator, Sequence
-from itertools import chain, repeat
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tabulate import tabulate
+
+from structperc.data.output import write_lines
+
+Rows = Sequence[Sequence[str]]
+SIDES = {"<": "left", ">": "right"}
 
 
-class UnalignedCell(str):
-    """A last cell that may be of any width: no column is made wider for it."""
-
-
-def text_table(
-    rows: Sequence[Sequence[str]], sides: str = "<>", least: Sequence[int] = (), sep: str = "  ", indent: str = ""
-) -> Iterator[str]:
-    """Yield the rows, headings included, as lines in which the cells of a column stand below each other.
-
-    A column is as wide as its widest cell. Rows may differ in length; empty cells at their ends leave no blanks.
+def text_table(rows: Rows, align: str = "<>", indent: str = "") -> Iterator[str]:
+    """Yield a table as lines without trailing blanks; all rows are aligned alike, headings included.
 
     Args:
-        rows: the cells; the last one of a row may be a `UnalignedCell`.
-        sides: the alignment of each column, "<" for left or ">" for right; the last one holds for all that follow.
-        least: the least width of each column; the last one holds for all that follow.
-        sep: what stands between two columns.
-        indent: what stands before each line.
+        rows: cells; rows may differ in length.
+        align: "<" or ">" for each column; the last one holds for all further columns.
+        indent: prefix of each line.
+
+    Example:
+        >>> print(*text_table([["", "F1"], ["dev", "9.5"], ["test", "10.25"]]), sep="\\n")
+                 F1
+        dev     9.5
+        test  10.25
     """
-    wide = _widths(rows, least)
-    every = [*sides, *repeat(sides[-1], max(0, len(wide) - len(sides)))]
-    for row in rows:
-        cells = [*row]
-        while cells and not cells[-1]:
-            cells.pop()
-        parts = [_cell(cell, side, width) for cell, side, width in zip(cells, every, wide, strict=False)]
-        if cells and every[len(cells) - 1] == "<":
-            parts[-1] = cells[-1]
-        yield (indent + sep.join(parts)) if cells else ""
+    if not rows:
+        return
+    columns = max(map(len, rows))
+    sides = [SIDES[side] for side in align.ljust(columns, align[-1])[:columns]]
+    table = tabulate(rows, tablefmt="plain", colalign=sides, disable_numparse=True, preserve_whitespace=True)
+    yield from ((indent + line).rstrip(" ") for line in table.split("\n"))
 
 
-def _widths(rows: Sequence[Sequence[str]], least: Sequence[int]) -> list[int]:
-    most = max(map(len, rows), default=0)
-    wide = [width for width, _ in zip(chain(least, repeat(least[-1] if least else 0)), range(most), strict=False)]
-    for row in rows:
-        for i, cell in enumerate(row):
-            wide[i] = wide[i] if isinstance(cell, UnalignedCell) else max(wide[i], len(cell))
-    return wide
+def wrapped_table(rows: Rows, width: int) -> Iterator[str]:
+    """Yield a table as lines of at most `width` characters, unless one cell is wider.
 
-
-def _cell(cell: str, side: str, width: int) -> str:
-    return cell if isinstance(cell, UnalignedCell) else f"{cell:{side}{width}}"
-
-
-def wrapped_table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Yield a table as lines of at most `width` characters, unless a cell is wider; further columns follow in blocks.
-
-    All rows have one length. The first cell of each row is repeated in every block, aligned to the left; an empty line
-    separates two blocks.
+    Columns that do not fit follow in further blocks, each after an empty line and with the first column repeated. All
+    rows have one length. Kept by hand: tabulate can wrap cells, not tables.
     """
-    first, *wide = _widths(rows, ())
-    blocks: list[list[int]] = [[]]
-    used = first
-    for i, own in enumerate(wide, 1):
-        if used + own + 2 > width and blocks[-1]:
+    first, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
+    blocks: list[list[int]] = []
+    used = width
+    for number, own in enumerate(widths, 1):
+        if used + own + 2 > width:
             blocks.append([])
             used = first
-        blocks[-1].append(i)
+        blocks[-1].append(number)
         used += own + 2
-    for number, block in enumerate(blocks):
-        if number:
+    for block in blocks:
+        if block is not blocks[0]:
             yield ""
         yield from text_table([[row[0], *(row[i] for i in block)] for row in rows])
 
 
-def markdown_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a Markdown table: the first row is the heading; all columns but the first are set right."""
-    heading, *others = rows
-    yield _bars(heading)
-    yield _bars(["---", *("---:" for _ in heading[1:])])
-    yield from map(_bars, others)
-
-
-def _bars(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+def markdown_table(rows: Rows) -> Iterator[str]:
+    """Yield a Markdown table as lines: a heading, then rows; all columns but the first are right-aligned."""
+    heading, *others = ([cell.replace("|", r"\|") for cell in row] for row in rows)
+    sides = ["left", *["right"] * (len(heading) - 1)]
+    yield from tabulate(others, heading, tablefmt="pipe", colalign=sides, disable_numparse=True).split("\n")
 
 
 def percent(share: float) -> str:
     """Return a share in 0..1 as a percentage with two decimals."""
     return f"{100 * share:.2f}"
+
+
+def decimal(value: float) -> str:
+    """Return a number with up to three decimals."""
+    return f"{round(value, 3) + 0.0:.12g}"  # + 0.0 turns -0 into 0
+
+
+def write_csv(path: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a CSV file, which appears complete or not at all."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([header, *rows])
+    write_lines(path, [text.getvalue()])
+
+
+def write_records(path: str, records: Sequence[Mapping[str, object]]) -> None:
+    """Write a CSV file with one line per record and one column per key, in the order in which keys first appear."""
+    names = list(dict.fromkeys(name for record in records for name in record))
+    write_csv(path, names, [[record.get(name, "") for name in names] for record in records])

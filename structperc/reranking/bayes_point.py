@@ -20,14 +20,15 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from structperc.datamodules.base import SequenceDataModule
+from structperc.datamodules.base import BatchForm, SequenceDataModule
 from structperc.datamodules.distributed import single_process
 from structperc.datamodules.sampler import ResumableSampler
 from structperc.errors import InputError
 from structperc.progress import bar
 from structperc.signals import delay_interrupt
-from structperc.structures import Batch
-from structperc.taggers.learning import LossTagger
+from structperc.structures import Batch, FlatBatch
+from structperc.taggers.learning import SequentialTraining
+from structperc.taggers.tagger import Tagger
 
 FIRST = 2**31  # pass i sees the order of epoch FIRST + i, which no training reaches: no epoch's order is repeated
 
@@ -35,7 +36,7 @@ Weights = dict[str, Tensor]  # by parameter name
 
 
 def bayes_point(
-    tagger: LossTagger, data: SequenceDataModule, passes: int = 10, processes: int = 1, show: bool = False
+    tagger: Tagger, data: SequenceDataModule, passes: int = 10, processes: int = 1, show: bool = False
 ) -> Weights:
     """Return the mean of each parameter's final weights, by name, over several single passes.
 
@@ -113,7 +114,7 @@ def check_numbers(passes: int, processes: int) -> None:
             raise InputError(f"BayesPoint: {name} must be >= 1, got {value}")
 
 
-def may_fork(tagger: LossTagger) -> bool:
+def may_fork(tagger: Tagger) -> bool:
     """Return whether passes may run in forked processes.
 
     They may if the system forks and CUDA, which a fork breaks, is not in use.
@@ -135,34 +136,35 @@ def write(module: nn.Module, weights: Weights) -> None:
 # -- one pass ------------------------------------------------------------------------------------------------
 
 
-def one_pass(tagger: LossTagger, data: SequenceDataModule, start: Weights, number: int) -> Weights:
+def one_pass(tagger: Tagger, data: SequenceDataModule, start: Weights, number: int) -> Weights:
     """Return the tagger's own weights after pass `number`; the next pass overwrites them."""
     seed_all(data.seed, FIRST + number)
     write(tagger, start)
     tagger.on_train_epoch_start()
     optimizer = tagger.new_optimizer()
-    tagger.bind_optimizer(optimizer, data)
-    for batch in batches(data, FIRST + number):
+    tagger.bind_optimizer(optimizer)
+    for batch in batches(data, tagger.batch_form, FIRST + number):
         take_step(tagger, optimizer, tagger.transfer_batch_to_device(batch, tagger.device, 0))
     return learning_parameters(tagger)
 
 
-def batches(data: SequenceDataModule, epoch: int) -> Iterator[Batch]:
+def batches(data: SequenceDataModule, form: BatchForm, epoch: int) -> Iterator[Batch | FlatBatch]:
     """Yield the mini-batches of an epoch of training, on the tagger's device."""
-    loader = data.train_dataloader()
+    loader = data.training_batches(form)
     assert isinstance(loader.sampler, ResumableSampler)
     loader.sampler.set_epoch(epoch)
     return iter(loader)
 
 
-def take_step(tagger: LossTagger, optimizer: Optimizer, batch: Batch) -> None:
+def take_step(tagger: Tagger, optimizer: Optimizer, batch: Batch | FlatBatch) -> None:
     """Take one training step as the trainer does; sequences that are learned online have moved the weights by then."""
-    if tagger.online is not None:
+    if isinstance(tagger.training_method, SequentialTraining):
         tagger.training_step(batch)
         return
 
     def closure() -> Tensor:
         loss = tagger.training_step(batch)
+        assert loss is not None
         optimizer.zero_grad()
         loss.backward()
         return loss
@@ -179,9 +181,9 @@ def seed_all(*numbers: int) -> None:
 
 
 @contextmanager
-def undisturbed(tagger: LossTagger, start: Weights) -> Iterator[None]:
+def undisturbed(tagger: Tagger, start: Weights) -> Iterator[None]:
     """Use one thread within the block; afterwards weights, gradients, random state and threads are what they were."""
-    threads, online = torch.get_num_threads(), tagger.online
+    threads, method = torch.get_num_threads(), tagger.training_method
     torch.set_num_threads(1)
     try:
         with isolate_rng(include_cuda=tagger.device.type == "cuda"):  # else it would start CUDA, which forbids forks
@@ -190,7 +192,7 @@ def undisturbed(tagger: LossTagger, start: Weights) -> Iterator[None]:
         torch.set_num_threads(threads)
         write(tagger, start)
         tagger.zero_grad()
-        tagger.online = online
+        tagger.training_method = method
 
 
 # -- all passes ----------------------------------------------------------------------------------------------

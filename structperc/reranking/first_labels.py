@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from structperc.builder import Builder
-from structperc.class_paths import CLASS, LEARNED, OPTIONS, class_path_of
+from structperc.constructors import CLASS, LEARNED, OPTIONS, class_path_of
 from structperc.data.corpus import Corpus, Factorized, factorize
 from structperc.data.json_data import check_value
 from structperc.data.scheme_detection import legal_schemes

@@ -1,7 +1,6 @@
 """The re-ranker of Collins 2002: global features of candidates, ranked by boosting or by the voted perceptron."""
 
 import logging
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, cast
@@ -17,17 +16,17 @@ from structperc.data.json_data import check_value
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.nonlocal_features import GlobalFeature
+from structperc.nonlocal_features import GlobalFeature, find_segments
 from structperc.reranking.examples import Examples
 from structperc.reranking.jackknife import JackKnife
-from structperc.reranking.list_features import Correct, ListFeatures
+from structperc.reranking.list_features import Correct, Found, ListFeatures, numbered
 from structperc.reranking.local_score import FirstScore
-from structperc.reranking.ranked_lists import Found, RankedLists
 from structperc.reranking.ranker import Ranker
 from structperc.reranking.second_model import SecondModel
-from structperc.structures import Batch
+from structperc.structures import Batch, Candidates
+from structperc.taggers.learning import TrainingMethod
 from structperc.taggers.model_format import required_entries
-from structperc.taggers.serialization import describe, described
+from structperc.taggers.saving import describe, described
 from structperc.taggers.tagger import Tagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -62,7 +61,6 @@ class GlobalReranker(SecondModel):
     saved_parts: ClassVar[tuple[str, ...]] = ("ranker", "search", "decoder", "nonlocal_features")
     uses_candidate_lists = True
     scorer: FirstScore
-    scoring: RankedLists
 
     def __init__(
         self,
@@ -92,6 +90,7 @@ class GlobalReranker(SecondModel):
         )
         self.ranker, self.min_sequences = ranker, min_sequences
         self.automatic_optimization = False
+        self.training_method = RankerTraining(self)
         self.list_features: ListFeatures | None = None
         self.examples: Examples | None = None
         self._development: dict[int, Found] = {}
@@ -128,10 +127,24 @@ class GlobalReranker(SecondModel):
         state = Builder.like(self.ranker).part(describe(self.ranker), Ranker, "ranker").state_dict()
         self.ranker.load_state_dict({**state, "weights": state["weights"].new_zeros(n_features)})
 
-    def make_scoring(self) -> RankedLists:
-        """Return the scores of the first model's lists by the ranker."""
-        self.fix_first()
-        return RankedLists(self.first, self.scorer, self.labels, self.ranker, self.global_features)
+    @property
+    def additive(self) -> bool:
+        """Whether the ranker is linear; votes of many weight vectors are no sum of weights."""
+        return self.ranker.linear
+
+    def total_scores(self, batch: Batch, candidates: Candidates) -> Tensor:
+        """Return the ranker's scores (B, K) float64 of candidates; -inf where not valid."""
+        return self.rank(self.found(batch, candidates))
+
+    def found(self, batch: Batch, candidates: Candidates) -> Found:
+        """Return the candidates of a batch with the global features they have."""
+        segments = find_segments(batch, candidates.labels, candidates.valid, self.labels)
+        return Found(candidates, *numbered(self.global_features, segments))
+
+    def rank(self, found: Found) -> Tensor:
+        """Return what `total_scores` returns, for candidates whose features are known."""
+        candidates = found.candidates
+        return self.ranker.total_scores(found.labellings, found.ids, candidates.scores, candidates.valid)
 
     # -- training --------------------------------------------------------------------------------------------
 
@@ -142,16 +155,12 @@ class GlobalReranker(SecondModel):
         self.ranker.start(self.examples)
         self._development = {}
 
-    def training_step(self, batch: Batch, batch_idx: int = 0) -> None:
-        """Let the ranker do its epoch with the last batch; a run that had ended may be resumed."""
-        if self.trainer.is_last_batch:
-            if not self.ranker.finished:
-                self.ranker.epoch()
-            cast(Optimizer, self.optimizers()).step()
-
-    def configure_optimizers(self) -> Optimizer:
+    def new_optimizer(self) -> Optimizer:
         """Return an optimizer whose step writes what the ranker has learned into the parameters."""
         return BatchResult([p for p in self.parameters() if p.requires_grad], self.publish)
+
+    def bind_optimizer(self, optimizer: Optimizer) -> None:
+        """Do nothing: the ranker learns."""
 
     @torch.no_grad()
     def publish(self) -> None:
@@ -160,27 +169,16 @@ class GlobalReranker(SecondModel):
             feature.weight.copy_(weights)
         self.scorer.weight.fill_(self.ranker.first_weight)
 
-    def training_error(self) -> float:
-        """Return NaN: training data are not labelled."""
-        return math.nan
-
-    def on_train_epoch_end(self) -> None:
-        """Log the ranker's objective; stop, with its reason, when the ranker has finished."""
-        self.log("train/objective", self.ranker.objective, prog_bar=True)
-        if self.ranker.finished:
-            logger.info("epoch %d: %s", self.current_epoch + 1, self.ranker.finished)
-            self.trainer.should_stop = True
-
     def decode_validation(self, batch: Batch, batch_idx: int) -> Tensor:
         """Return the best labels (B, T) int64 of a batch of development data.
 
         Its candidates and their features stay the same during a fit, so they are found once and kept.
         """
-        found = self._development.get(batch_idx) or self.scoring.found(batch, self.decoder(self(batch)))
+        found = self._development.get(batch_idx) or self.found(batch, self.decoder(self(batch)))
         if self.trainer.state.fn == TrainerFn.FITTING:
             self._development[batch_idx] = found
         rows = torch.arange(len(batch.lengths), device=self.device)
-        return found.candidates.labels[rows, self.scoring.rank(found).argmax(1)]
+        return found.candidates.labels[rows, self.rank(found).argmax(1)]
 
     def on_fit_end(self) -> None:
         """Drop the candidates of development data, which are no longer needed."""
@@ -253,6 +251,25 @@ class GlobalReranker(SecondModel):
             if strings is not None and len(strings) == len(feature.keys):
                 feature.strings = strings
         return result
+
+
+class RankerTraining(TrainingMethod):
+    """An epoch of the ranker with the last batch of each epoch; batches are not learned."""
+
+    tagger: GlobalReranker
+
+    def step(self, batch: Batch, batch_idx: int) -> None:
+        """Let the ranker do its epoch with the last batch; a run that had ended may be resumed."""
+        if self.tagger.trainer.is_last_batch:
+            if not self.tagger.ranker.finished:
+                self.tagger.ranker.epoch()
+            cast(Optimizer, self.tagger.optimizers()).step()
+
+    def end_epoch(self) -> None:
+        """Log the ranker's objective; stop, with its reason, when the ranker has finished."""
+        ranker = self.tagger.ranker
+        self.tagger.log("train/objective", ranker.objective, prog_bar=True)
+        self.stop(ranker.finished)
 
 
 class BatchResult(Optimizer):

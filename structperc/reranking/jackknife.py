@@ -18,7 +18,7 @@ from structperc.builder import Builder
 from structperc.chain import kbest, path_score
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.data.text_files import expand
+from structperc.data.text_files import expand_path
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
 from structperc.optim import training_protocol
@@ -108,7 +108,7 @@ class JackKnife:
         fold_of = fold_numbers(corpus.documents, self.folds, self.seed)
         name = self.fingerprint(first, data, n)
         own = Builder.like(first, *first.features.foreign)
-        cache = ListCache(expand(self.cache) / name, own.trusted)
+        cache = ListCache(expand_path(self.cache) / name, own.trusted)
         training = _Training(self, first, data, options)
         # include_cuda only where CUDA runs already: starting it would forbid forks
         with isolate_rng(include_cuda=torch.cuda.is_initialized()), quiet_trainers():

@@ -13,15 +13,15 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from structperc.class_paths import class_path_of
+from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
 from structperc.data.output import write_lines
-from structperc.data.text_files import expand
+from structperc.data.text_files import expand_path
 from structperc.datamodules.base import SequenceDataModule
 from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.reranking.lists import CandidateLists
-from structperc.taggers.serialization import describe, described, without_learned
+from structperc.taggers.saving import describe, described, without_learned
 from structperc.taggers.tagger import Tagger
 
 FORMAT = 1  # of the folder, and of what its name is made from
@@ -148,7 +148,7 @@ def columns_read(first: Tagger, corpus: Corpus) -> list[str]:
 
 def outside_digests(first: Tagger) -> list[str]:
     """Return checksums of the files and folders from which text modules learn, beside the training data."""
-    places = [expand(place) for module in text_modules(first) for place in module.places()]
+    places = [expand_path(place) for module in text_modules(first) for place in module.places()]
     return [folder_digest(p) if p.is_dir() else file_digest(p) for p in places if p.exists()]
 
 

@@ -15,7 +15,7 @@ from structperc.nonlocal_features import CandidateSegments, GlobalFeature, Vocab
 from structperc.progress import bar
 from structperc.reranking.examples import Examples
 from structperc.reranking.lists import CandidateLists, Listed
-from structperc.structures import Batch
+from structperc.structures import Batch, Candidates
 
 BATCH = 64  # sequences at a time
 
@@ -28,6 +28,14 @@ class Part(NamedTuple):
     batch: Batch
     listed: Listed
     segments: CandidateSegments
+
+
+class Found(NamedTuple):
+    """Candidates of a batch and the global features they have, numbered over all features in turn."""
+
+    candidates: Candidates  # scores are the first model's
+    labellings: Tensor  # (N,) int64, b * K + k
+    ids: Tensor  # (N,) int64
 
 
 class ListFeatures:

@@ -8,13 +8,13 @@ from torch import Tensor
 
 from structperc.chain import KBest, path_score
 from structperc.data.corpus import Corpus
-from structperc.datamodules.encoded import parts
+from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
 from structperc.light.inference import Sentence, read_sentences
 from structperc.reranking.candidate_cost import CandidateCost, SegmentCost
 from structperc.structures import Batch, Candidates
 from structperc.taggers.base import flat_labels, inference_batch_size
-from structperc.taggers.lattice_tagger import LatticeTagger
+from structperc.taggers.tagger import Tagger
 
 
 class Weighed(NamedTuple):
@@ -50,7 +50,7 @@ class MinimumRisk:
 
     def __init__(
         self,
-        taggers: Sequence[LatticeTagger],
+        taggers: Sequence[Tagger],
         search: KBest,
         cost: CandidateCost | None = None,
         temperature: float | Sequence[float] = 1.0,
@@ -76,7 +76,7 @@ class MinimumRisk:
         size = inference_batch_size(corpus)
         for whole in zip(*(tagger.batches(corpus, size) for tagger in self.taggers), strict=True):
             k = self.search.k * len(self.taggers)
-            yield from map(list, zip(*(parts(batch, k) for batch in whole), strict=True))
+            yield from map(list, zip(*(split_batch(batch, k) for batch in whole), strict=True))
 
     # -- one batch -------------------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ def least_risk(found: Weighed, costs: Tensor) -> Tensor:
     return found.probabilities.masked_fill(~least, -1).argmax(1)
 
 
-def _check(taggers: Sequence[LatticeTagger], temperatures: Sequence[float]) -> None:
+def _check(taggers: Sequence[Tagger], temperatures: Sequence[float]) -> None:
     """Raise InputError for what cannot decide together."""
     if not taggers:
         raise InputError("MinimumRisk: there is no tagger; give at least one")

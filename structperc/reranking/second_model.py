@@ -1,34 +1,35 @@
 """What all second models do alike: a first model is trained for them, and lists what they choose among."""
 
 import logging
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from structperc.chain import KBest
 from structperc.criteria import Criterion
-from structperc.data.labels import LabelSet
+from structperc.data.corpus import Corpus
 from structperc.data.normalise import check_known_labels
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
 from structperc.metrics import oracle
 from structperc.nonlocal_features import NonlocalFeature
+from structperc.optim import Perceptron
+from structperc.ragged import Ragged
 from structperc.reranking.jackknife import JackKnife
 from structperc.reranking.list_features import Correct
 from structperc.reranking.lists import CandidateLists, Listed
 from structperc.reranking.local_score import LocalFeatures, LocalScore, local_scores
-from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Lattice, Scored
-from structperc.taggers.lattice_tagger import LatticeTagger, Scoring
 from structperc.taggers.tagger import Tagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
-class SecondModel(LatticeTagger):
+class SecondModel(Tagger):
     """Base of re-rankers: a tagger whose candidates are those of another one.
 
     `train_first` comes before training; the first model's weights are part of the re-ranker, saved with it, and
@@ -48,6 +49,7 @@ class SecondModel(LatticeTagger):
         InputError: parts that make no re-ranker.
     """
 
+    supports_distributed = False
     first: Tagger
     scorer: LocalScore
     lists: CandidateLists | None  # of the training data, once the first models are trained
@@ -63,9 +65,13 @@ class SecondModel(LatticeTagger):
         decoder: KBest | None = None,
         jackknife: JackKnife | None = None,
         correct: Correct = "closest",
+        optimizer: Callable[[Iterable[Any]], Optimizer] = Perceptron,
+        lr_scheduler: Callable[[Optimizer], LRScheduler] | None = None,
     ) -> None:
         decoder = decoder or KBest(search.k)
-        super().__init__(first.features, scorer, criterion, search, nonlocal_features, decoder)
+        super().__init__(
+            first.features, scorer, criterion, search, optimizer, nonlocal_features, decoder, lr_scheduler=lr_scheduler
+        )
         check_parts(first, scorer, criterion, search, nonlocal_features)
         # After all modules that learn: checkpoints number the parameters that the optimizer has from the start.
         self.first = first
@@ -75,17 +81,38 @@ class SecondModel(LatticeTagger):
         self.correct = correct
         self.lists = self.fingerprint = None
 
-    @abstractmethod
     def read_text(self, data: SequenceDataModule) -> None:
         """Learn from the text of the training data. Raises InputError, before any training, for what cannot be read."""
 
-    @abstractmethod
     def read_lists(self, data: SequenceDataModule, progress: bool) -> dict[str, float]:
         """Learn from the lists of the training data what there is to learn; return the seconds by name."""
+        return {}
 
-    @abstractmethod
     def numbered_features(self) -> dict[str, Any]:
         """Return what weights must agree on that was read off lists, as plain JSON types by name."""
+        return {}
+
+    # -- scores ----------------------------------------------------------------------------------------------
+
+    def bind_parts(self) -> None:
+        """Connect the current parts; the weights of the first model do not learn, and are created if necessary."""
+        if not self.first.fitted:
+            self.first.allocate(self.labels)
+        self.first.requires_grad_(False)
+        super().bind_parts()
+
+    def inputs(self, corpus: Corpus) -> list[Ragged]:
+        """Return what the scorer of the first model reads; the second model uses the same."""
+        return self.first.inputs(corpus)
+
+    def forward(self, batch: Batch) -> Lattice:
+        """Return the first model's Lattice of a batch, in which candidates are searched."""
+        return self.first(batch)
+
+    def local_candidates(self, batch: Batch, candidates: Candidates) -> Candidates:
+        """Return the first model's candidates, in its order, with the second model's local scores."""
+        local = local_scores(self.scorer, batch, candidates)
+        return candidates._replace(scores=local.where(candidates.valid, -torch.inf))
 
     # -- lists ------------------------------------------------------------------------------------------------
 
@@ -143,12 +170,6 @@ class SecondModel(LatticeTagger):
         progress = options.get("enable_progress_bar") is not False  # which may be None, as in a trainer's options
         return {**models.seconds, **self.read_lists(data, progress)}
 
-    def fix_first(self) -> None:
-        """Keep the weights of the first model from learning; where it has none yet, make them."""
-        if not self.first.fitted:
-            self.first.allocate(self.labels)
-        self.first.requires_grad_(False)
-
     def build_vocabulary(self, data: SequenceDataModule) -> None:
         """Take features and labels from the training data, and create the weights."""
         train = data.corpus("train")
@@ -169,33 +190,6 @@ class SecondModel(LatticeTagger):
         """Return, where lists are known, which they are: a checkpoint is resumed with those it was trained on."""
         lists = {} if self.fingerprint is None else {"candidate lists": self.fingerprint}
         return {**lists, **self.numbered_features()}
-
-
-class FirstLattice(Scoring):
-    """The lattice of a first model, in which candidates are searched for; a second model scores them.
-
-    Args:
-        first: the first model.
-        scorer: the second model's local score.
-        labels: the labels of both.
-    """
-
-    def __init__(self, first: Tagger, scorer: LocalScore, labels: LabelSet) -> None:
-        self.first, self.scorer, self.labels = first, scorer, labels
-
-    @property
-    def reader(self) -> Scorer:
-        """The scorer of the first model; the second model uses what was read for it."""
-        return self.first.scorer
-
-    def lattice(self, batch: Batch) -> Lattice:
-        """Return the first model's Lattice of a batch."""
-        return self.first(batch)
-
-    def local_candidates(self, batch: Batch, candidates: Candidates) -> Candidates:
-        """Return the first model's candidates, in its order, with the second model's local scores."""
-        local = local_scores(self.scorer, batch, candidates)
-        return candidates._replace(scores=local.where(candidates.valid, -torch.inf))
 
 
 def check_parts(

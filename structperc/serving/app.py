@@ -23,7 +23,7 @@ from structperc.serving.bodies import SENTENCES, TEXT, sentences_of, text_of
 from structperc.serving.jobs import Job, SentencesJob, TextJob, label_in_pieces, label_jobs
 from structperc.serving.limits import Limits, Refusal, unavailable
 from structperc.serving.scheduler import Scheduler
-from structperc.text import conll_tokens, rule_sentences, tokenized
+from structperc.text import conll_tokens, rule_sentences, tokenize
 from structperc.text.tokenizer import Cut, Split
 from structperc.version import __version__
 
@@ -90,7 +90,7 @@ def application(
     """
     limits.check()
     _evaluate(tagger)
-    cut = partial(tokenized, tokenizer=tokenizer, sentences=sentences)
+    cut = partial(tokenize, tokenizer=tokenizer, sentences=sentences)
 
     def together(jobs: Sequence[Job]) -> list[str | Exception]:
         counters.labelled(len(jobs))

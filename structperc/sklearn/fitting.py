@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import pytorch_lightning as pl
 import torch
-from datasets import Dataset
 from torch import Tensor
 
 from structperc.builder import Builder
-from structperc.data.rows import rows
+from structperc.data.corpus import Corpus
 from structperc.datamodules import SequenceDataModule
 from structperc.log_levels import at_level
 from structperc.optim import training_protocol
@@ -55,15 +54,15 @@ class InMemoryData(SequenceDataModule):
         super().__init__(**options)
         self.sentences = sentences
 
-    def read(self, split: str) -> tuple[str, Dataset] | None:
-        """Return the rows of the training data; there are no other splits."""
+    def read(self, split: str) -> tuple[str, Corpus] | None:
+        """Return the corpus of the training data; there are no other splits."""
         if split != "train":
             return None
         flat = {role: [value for one in self.sentences for value in one[role]] for role in self.sentences[0]}
         boundaries = [0]
         for one in self.sentences:
             boundaries.append(boundaries[-1] + len(one[WORD]))
-        return "X", rows(flat, boundaries, range(len(self.sentences)))
+        return "X", Corpus.from_columns(flat, boundaries, range(len(self.sentences)), self.unit, "X")
 
 
 def fit_tagger(

@@ -1,11 +1,4 @@
-"""The weights that a tagger is evaluated with: averaged or best ones, while training goes on with the raw ones.
-
-The states of random generators in checkpoints, so that a resumed run draws the numbers of an unbroken one.
-
-Learning-rate schedules in a training: what each of them counts or watches, and what it cannot go with.
-
-Trainings that would not do what their options say, refused in one line.
-"""
+"""Callbacks that every tagger adds to its trainer, and checks of options that taggers cannot be trained with."""
 
 import logging
 import random
@@ -26,100 +19,78 @@ from structperc.datamodules.sampler import batches_seen
 from structperc.errors import InputError
 from structperc.optim import LBFGS, OWLQN, Phases, TrainingProtocol, WarmupDecay, interval, training_protocol
 
+logger = logging.getLogger("pytorch_lightning.structperc")
+
+KEY = "random_states"  # in checkpoints: a list with the states of each process
+
 
 class EvaluationWeights(pl.Callback):
-    """Swaps in the weights that optimizers serve while the trainer validates, tests or predicts.
+    """Puts the evaluation weights of the optimizers into the tagger while the trainer validates, tests or predicts.
 
-    Served weights are averages, or in full-batch training the weights of lowest objective. Checkpoints are written
-    outside of these phases and hold raw weights and the optimizers' states, so that training resumes exactly. The
-    tagger adds this callback by itself.
+    Evaluation weights are averages, or in full-batch training the weights of lowest objective. Checkpoints are written
+    outside of these phases and hold raw weights and the optimizers' states, so that training resumes exactly.
     """
 
     def __init__(self) -> None:
         self._raw: list[dict[Tensor, Tensor]] = []
 
-    def _swap_in(self, trainer: pl.Trainer) -> None:
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Put the evaluation weights into the tagger."""
         self._raw = [training_protocol(optimizer).use_evaluation_weights() for optimizer in trainer.optimizers]
 
-    def _swap_out(self) -> None:
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Put the raw weights back."""
         for raw in self._raw:
             TrainingProtocol.restore(raw)
         self._raw = []
 
-    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Put the served weights into the tagger before it labels development data."""
-        self._swap_in(trainer)
-
-    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Put the raw weights back, with which training goes on."""
-        self._swap_out()
-
-    def on_test_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Put the served weights into the tagger before it labels test data."""
-        self._swap_in(trainer)
-
-    def on_test_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Put the raw weights back after the test."""
-        self._swap_out()
-
-    def on_predict_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Put the served weights into the tagger before it labels data."""
-        self._swap_in(trainer)
-
-    def on_predict_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Put the raw weights back after the prediction."""
-        self._swap_out()
+    on_test_start = on_predict_start = on_validation_start
+    on_test_end = on_predict_end = on_validation_end
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         """Put the raw weights back, so that what is saved after an interruption resumes exactly."""
-        self._swap_out()
+        self.on_validation_end(trainer, pl_module)
 
-
-logger = logging.getLogger("pytorch_lightning.structperc")
-
-KEY = "random_states"  # in checkpoints: a list with the states of each process
 
 RandomState = dict[str, Any]
-Checkpoint = dict[str, Any]
 
 
 class RandomStateCheckpoint(pl.Callback):
-    """Keeps in each checkpoint the states of all generators that training may draw from, as it is written.
+    """Keeps the states of the random generators of all processes in checkpoints: torch, its device, numpy and Python.
 
-    They are those of torch, of its device, of numpy and of Python, of each process; in plain types, so that
-    checkpoints load with `weights_only`. A resumed run takes them up where its first epoch starts, whatever was drawn
-    until then. The tagger adds this callback by itself.
+    A resumed run restores them where its first epoch starts, whatever was drawn until then.
     """
 
     def __init__(self) -> None:
         self._saved: RandomState | None = None
         self._behind = False  # by the draws of an iterator of mini-batches
 
-    def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: Checkpoint) -> None:
-        """Add the states of the generators of all processes, each of which calls this."""
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Add the states of all processes, each of which calls this."""
         checkpoint[KEY] = all_gather_objects([random_state(trainer.strategy.root_device)])
 
-    def on_load_checkpoint(self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: Checkpoint) -> None:
-        """Remember the states of this process until the first epoch starts.
-
-        Warn if the checkpoint has none that can be used.
-        """
+    def on_load_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Keep the states of this process until the first epoch starts; warn if the checkpoint has none for it."""
         saved = checkpoint.get(KEY, [])
         if len(saved) == share().processes:
             self._saved = saved[share().process]
-            check_states(self._saved)
+            _check_random_state(self._saved)
             return
         found = f"random states of {len(saved)} processes" if saved else "no random states"
-        logger.warning("the checkpoint has %s: what is random goes on otherwise than without the break", found)
+        logger.warning("the checkpoint has %s: the resumed run will not be reproducible", found)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Set the generators to the remembered states where a run goes on within an epoch."""
+        """Restore the states if a run is resumed within an epoch."""
         seen = batches_seen(trainer)
         if seen is not None:
             self._restore(trainer, behind=seen == 0)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Set the generators to the remembered states at the start of a resumed run's first epoch."""
+        """Restore the states at the start of a resumed run's first epoch."""
         self._restore(trainer, behind=True)
 
     def _restore(self, trainer: pl.Trainer, behind: bool) -> None:
@@ -128,57 +99,44 @@ class RandomStateCheckpoint(pl.Callback):
             self._saved, self._behind = None, behind
 
     def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
-        """Make an iterator over the batches once in a resumed run, to draw the random number that an unbroken run does.
+        """Create an iterator over the batches once in a resumed run, which draws the same number as an unbroken one.
 
-        A resumed run makes the iterator that it uses before its states are set.
+        A resumed run creates the iterator that it uses before its states are restored.
         """
-        if self._behind:
-            iter(trainer.train_dataloader)  # type: ignore[arg-type]
+        if self._behind and trainer.train_dataloader is not None:
+            iter(trainer.train_dataloader)
             self._behind = False
 
 
 def random_state(device: torch.device) -> RandomState:
-    """Return the states of all generators of this process, as tensors and plain numbers."""
-    _, keys, place, has_gauss, gauss = np.random.get_state(legacy=True)
-    version, words, python_gauss = random.getstate()
-    found: RandomState = {
-        "torch": torch.get_rng_state(),
-        "numpy": {"keys": _tensor(keys), "pos": int(place), "has_gauss": int(has_gauss), "gauss": float(gauss)},
-        "python": {"version": version, "words": _tensor(words), "gauss": python_gauss},
-    }
+    """Return the states of all generators of this process, as tensors and plain values."""
+    name, keys, *others = np.random.get_state(legacy=True)
+    numbers = torch.from_numpy(np.asarray(keys, np.int64))
+    found = {"torch": torch.get_rng_state(), "numpy": (name, numbers, *others), "python": random.getstate()}
     if device.type != "cpu":
         found[device.type] = torch.get_device_module(device).get_rng_state()
     return found
 
 
 def restore_random_state(saved: RandomState, device: torch.device) -> None:
-    """Set all generators of this process; that of a device only if the states hold one for its kind."""
+    """Set all generators of this process; that of a device only if there is a state for its type."""
     torch.set_rng_state(saved["torch"])
-    np.random.set_state(_numpy(saved))
-    random.setstate(_python(saved))
+    np.random.set_state(_numpy_state(saved))
+    random.setstate(saved["python"])
     if device.type in saved:
         torch.get_device_module(device).set_rng_state(saved[device.type])
 
 
-def check_states(saved: RandomState) -> None:
-    """Raise some error unless `restore_random_state` can set the generators to these states."""
+def _check_random_state(saved: RandomState) -> None:
+    """Raise an error unless the states can be restored."""
     torch.Generator().set_state(saved["torch"])
-    np.random.RandomState().set_state(_numpy(saved))
-    random.Random().setstate(_python(saved))
+    np.random.RandomState().set_state(_numpy_state(saved))
+    random.Random().setstate(saved["python"])
 
 
-def _numpy(saved: RandomState) -> tuple[Any, ...]:
-    own = saved["numpy"]
-    return "MT19937", own["keys"].numpy().astype(np.uint32), own["pos"], own["has_gauss"], own["gauss"]
-
-
-def _python(saved: RandomState) -> tuple[Any, ...]:
-    own = saved["python"]
-    return own["version"], tuple(own["words"].tolist()), own["gauss"]
-
-
-def _tensor(numbers: Any) -> Tensor:
-    return torch.from_numpy(np.asarray(numbers, np.int64))
+def _numpy_state(saved: RandomState) -> tuple[Any, ...]:
+    name, numbers, *others = saved["numpy"]
+    return name, numbers.numpy().astype(np.uint32), *others
 
 
 SCHEDULER_OPTION = "model.lr_scheduler"
@@ -197,7 +155,7 @@ def scheduled(make: Callable[[Optimizer], LRScheduler], optimizer: Optimizer, tr
         if isinstance(error, InputError):
             raise
         raise InputError(f"{SCHEDULER_OPTION}: {' '.join(str(error).split())}") from error
-    _plan(schedule, trainer)
+    _check_length(schedule, trainer)
     if isinstance(schedule, ReduceLROnPlateau):
         _check_plateau(schedule, trainer)
         counted: dict[str, Any] = {"interval": "epoch", "frequency": NEVER, "reduce_on_plateau": False}
@@ -207,48 +165,40 @@ def scheduled(make: Callable[[Optimizer], LRScheduler], optimizer: Optimizer, tr
 
 
 def check_optimizer(optimizer: Optimizer) -> None:
-    """Raise InputError for an optimizer that finds the lengths of its steps itself."""
+    """Raise InputError for an optimizer that chooses its own step sizes."""
     own = training_protocol(optimizer).full_batch or isinstance(optimizer, Phases)
     if own or any("lr" not in group for group in optimizer.param_groups):
-        raise InputError(
-            f"{SCHEDULER_OPTION}: {type(optimizer).__name__} finds the lengths of its steps itself; leave it out"
-        )
+        name = type(optimizer).__name__
+        raise InputError(f"{SCHEDULER_OPTION}: {name} chooses its step sizes itself; remove the schedule")
 
 
-def _plan(schedule: LRScheduler, trainer: pl.Trainer) -> None:
-    """Tell a schedule the number of all steps if it must know them."""
+def _check_length(schedule: LRScheduler, trainer: pl.Trainer) -> None:
+    """Set the number of all steps in schedules that need it. Raises InputError if it is not known or another one."""
     if not isinstance(schedule, WarmupDecay | OneCycleLR):
         return
-    total = trainer.estimated_stepping_batches
-    name = type(schedule).__name__
+    total, name = trainer.estimated_stepping_batches, type(schedule).__name__
     if total == float("inf"):
-        raise InputError(
-            f"{SCHEDULER_OPTION}: {name} must know when training ends: set trainer.max_epochs or max_steps"
-        )
+        raise InputError(f"{SCHEDULER_OPTION}: {name} needs a fixed length: set trainer.max_epochs or max_steps")
     if isinstance(schedule, WarmupDecay):
         schedule.plan(int(total))
     elif schedule.total_steps < total:
-        raise InputError(
-            f"{SCHEDULER_OPTION}: {name} has total_steps {schedule.total_steps}, this training {total}: set it so"
-        )
+        raise InputError(f"{SCHEDULER_OPTION}: set total_steps of {name} to {total}, not {schedule.total_steps}")
 
 
 def _check_plateau(schedule: ReduceLROnPlateau, trainer: pl.Trainer) -> None:
     if schedule.mode == "max" and not trainer.datamodule.has("dev"):  # type: ignore[attr-defined]
-        raise InputError(
-            f"{SCHEDULER_OPTION}: with mode max it watches dev/score, and there is no development data: mode min"
-        )
+        raise InputError(f"{SCHEDULER_OPTION}: mode max needs development data for dev/score: set mode min")
 
 
 class PlateauScheduler(pl.Callback):
     """Steps the schedules that wait for a plateau: of dev/score with mode max, of the objective with mode min.
 
-    After each epoch that has the number, and before it is saved: the trainer itself would step them after the
-    checkpoint, so that a resumed run had missed what it was resumed after. The tagger adds this callback by itself.
+    It does so after each epoch that has the number, and before the epoch is saved: the trainer would step them after
+    the checkpoint, so that a resumed run would miss one step.
     """
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Show each such schedule what this epoch came to."""
+        """Step each such schedule with the number of this epoch."""
         for config in trainer.lr_scheduler_configs:
             schedule = config.scheduler
             if not isinstance(schedule, ReduceLROnPlateau):
@@ -266,13 +216,13 @@ def has_validated(trainer: pl.Trainer) -> bool:
 
 
 def check_steps(optimizer: TrainingProtocol, prior: Prior | None, criterion: Criterion, trainer: pl.Trainer) -> None:
-    """Raise InputError where what a step of this epoch takes together is not what the criterion or prior needs."""
+    """Raise InputError if criterion or prior cannot be used with the steps that the optimizer makes in this epoch."""
     if optimizer.full_batch:
         check_full_batch(optimizer, prior, trainer.accumulate_grad_batches)
         if batches_seen(trainer):
             raise InputError(
-                "ckpt_path: it was written within an epoch, of which a full-batch optimizer needs the whole; "
-                "go on from a checkpoint written at the end of an epoch"
+                "ckpt_path: it was written within an epoch, and full-batch optimizers need whole epochs; "
+                "use a checkpoint from the end of an epoch"
             )
     elif isinstance(criterion, CorpusCriterion):
         check_corpus_level(criterion, trainer.accumulate_grad_batches)
@@ -282,20 +232,20 @@ def check_full_batch(optimizer: TrainingProtocol, prior: Prior | None, accumulat
     """Raise InputError for full-batch training with a prior that its optimizer cannot take, or in parts of an epoch."""
     if accumulated != 1:
         raise InputError("trainer.accumulate_grad_batches must be 1: full-batch optimizers add up all batches")
-    kinked = prior is not None and prior.phi == 1
-    if kinked and isinstance(optimizer, LBFGS):
-        raise InputError("model.prior.phi is 1, whose kinks stop LBFGS: leave model.prior out and use OWLQN with C")
-    if kinked and isinstance(optimizer, OWLQN):
-        raise InputError("model.prior.phi is 1, and OWLQN has this prior itself: leave model.prior out")
+    absolute = prior is not None and prior.phi == 1
+    if absolute and isinstance(optimizer, LBFGS):
+        raise InputError("model.prior.phi is 1, which is not differentiable: remove model.prior and use OWLQN with C")
+    if absolute and isinstance(optimizer, OWLQN):
+        raise InputError("model.prior.phi is 1, and OWLQN has this prior itself: remove model.prior")
 
 
 def check_corpus_level(criterion: Criterion, accumulated: int) -> None:
-    """Raise InputError for mini-batches of a criterion of the whole corpus that its counts would not fit."""
+    """Raise InputError for steps over several mini-batches, or processes, whose counts would be lost."""
     name = type(criterion).__name__
     if accumulated != 1:
-        raise InputError(f"trainer.accumulate_grad_batches must be 1: {name} counts anew with each mini-batch")
+        raise InputError(f"trainer.accumulate_grad_batches must be 1: {name} replaces its counts with each mini-batch")
     if share().processes > 1:
-        raise InputError(f"{name} takes the corpus' counts from recent batches of one process: trainer.devices: 1")
+        raise InputError(f"{name} counts recent batches of one process: set trainer.devices: 1")
 
 
 def check_callbacks(callbacks: Iterable[pl.Callback]) -> None:
@@ -304,5 +254,5 @@ def check_callbacks(callbacks: Iterable[pl.Callback]) -> None:
         if isinstance(callback, StochasticWeightAveraging | WeightAveraging):
             name = type(callback).__name__
             raise InputError(
-                f"trainer.callbacks: {name} does not work here; use model.optimizer structperc.optim.Averaging"
+                f"trainer.callbacks: {name} cannot be used; set model.optimizer structperc.optim.Averaging"
             )

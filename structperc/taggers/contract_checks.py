@@ -1,6 +1,6 @@
-"""Checks of a user's own parts before and in the first step of training: their options, and what they return.
+"""Checks of a user's own parts: their options before training, and what their methods return when first called.
 
-Each method is checked at its first call and then is what it was, so that training is as fast as without checks.
+A checked method is replaced by itself after its first call, so that training is as fast as without checks.
 """
 
 import json
@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from structperc.builder import Builder
 from structperc.chain import KBest
-from structperc.class_paths import OPTIONS
+from structperc.constructors import OPTIONS
 from structperc.criteria import CandidateLoss, CorpusCriterion, Criterion, Decision, PairwiseLoss
 from structperc.encoders import Encoder, TokenEmbedder
 from structperc.errors import InputError
@@ -24,7 +24,7 @@ from structperc.nonlocal_features import NonlocalFeature
 from structperc.optim import AveragedOptimizer, StepSizeRule
 from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
-from structperc.taggers.serialization import describe, without_learned
+from structperc.taggers.saving import describe, without_learned
 from structperc.user_code import class_location, is_user_class
 
 Check = Callable[..., str | None]  # (part, *arguments, returned) -> what is wrong with what was returned, or None
@@ -78,12 +78,12 @@ def check_contracts(model: nn.Module, n_labels: int) -> None:
 
 def _check_update_rule(part: PairwiseLoss) -> None:
     """Raise InputError for an update rule that gives no bool for a number, or no mask for a tensor."""
-    place = class_location(type(part), "should_update")
+    place, gaps = class_location(type(part), "should_update"), torch.ones(2)
     answer = part.should_update(1.0, float(part.threshold))
     if not isinstance(answer, bool | np.bool_):
         raise InputError(f"{place} must return a bool for a number, not {answer!r}")
-    mask = part.should_update(torch.ones(2), float(part.threshold))
-    if not isinstance(mask, bool) and (wrong := _wrong_mask("a mask of a tensor of gaps", mask, torch.ones(2))):
+    mask = part.should_update(gaps, float(part.threshold))
+    if not isinstance(mask, bool) and (wrong := _fault("a mask of a tensor of gaps", mask, (2,), torch.bool, gaps)):
         raise InputError(f"{place} {wrong}")
 
 
@@ -128,32 +128,68 @@ def _check_once(part: nn.Module, method: str, check: Check, n_labels: int) -> No
 # -- contracts ------------------------------------------------------------------------------------------------
 
 
-def _judged(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
-    B, learning = len(scored.gold), scored.gold_scores.requires_grad
+def _fault(
+    what: str,
+    value: Any,
+    shape: Sequence[int],
+    dtype: type[float] | torch.dtype,
+    beside: Tensor,
+    real: Tensor | None = None,
+) -> str | None:
+    """Return why a value is not a tensor of this shape and type, with finite numbers on the device of `beside`.
+
+    dtype: float for any floating-point type. real: marks the rows that count.
+    """
+    if not isinstance(value, Tensor) or value.shape != tuple(shape):
+        return f"must return {what} of shape {tuple(shape)}; it returned {_kind(value)}"
+    if dtype is float and not value.is_floating_point():
+        return f"must return {what} of a floating-point type; it returned {value.dtype}"
+    if dtype is not float and value.dtype != dtype:
+        return f"must return {what} as {str(dtype).removeprefix('torch.')}; it returned {value.dtype}"
+    if value.device != beside.device:
+        return f"must return {what} on {beside.device}, where the batch is; it returned {value.device}"
+    if not value.is_floating_point():
+        return None
+    numbers = (value.coalesce().values() if value.is_sparse else value).detach()
+    finite = (numbers if real is None else numbers[real]).isfinite()
+    if finite.all():
+        return None
+    kind = "NaN" if numbers.isnan().any() else "infinite"
+    return f"returned {kind} {what} in the first step ({int((~finite).sum()):,} of {finite.numel():,} numbers)"
+
+
+def _first(*faults: str | None) -> str | None:
+    return next(filter(None, faults), None)
+
+
+def _judge(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
     if not _are_tensors(returned, 2):
-        return f"must return two tensors, losses and which sequences change weights, not {_kind(returned)}"
-    losses, updates = returned
+        return f"must return two tensors, losses and which sequences are updated, not {_kind(returned)}"
+    (losses, updates), B = returned, len(scored.gold)
     if losses.shape != (B,):
-        why = "one loss per sequence: do not sum or average over the batch" if losses.dim() == 0 else "one per sequence"
-        return f"must return losses of shape ({B},), {why}; it returned {_shape(losses)}"
-    return (
-        _wrong_numbers("losses", losses, scored.gold)
-        or _wrong_mask("which sequences change weights", updates, scored.gold)
-        or (
-            None
-            if losses.requires_grad or not learning
-            else "returned losses without gradients: compute them from the scores, without detach, item or no_grad"
-        )
-    )
+        return f"must return losses of shape ({B},), one per sequence, not summed; it returned {_kind(losses)}"
+    if wrong := _first(
+        _fault("losses", losses, (B,), float, scored.gold),
+        _fault("which sequences are updated", updates, (B,), torch.bool, scored.gold),
+    ):
+        return wrong
+    if scored.gold_scores.requires_grad and not losses.requires_grad:
+        return "returned losses without gradients: compute them from the scores, without detach, item or no_grad"
+    return None
 
 
-def _decided(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
+def _decide(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
     if not isinstance(returned, Decision):
         return f"must return a Decision, not {_kind(returned)}"
-    masks = (("updates", returned.updates), ("whole", returned.whole))
-    return _wrong_index(returned.rival, scored) or next(
-        filter(None, (_wrong_mask(*m, scored.gold) for m in masks)), None
-    )
+    B = len(scored.gold)
+    masks = (_fault(name, getattr(returned, name), (B,), torch.bool, scored.gold) for name in ("updates", "whole"))
+    return _first(_index(returned.rival, scored), *masks)
+
+
+def _index(rival: Any, scored: Scored) -> str | None:
+    B, K = scored.candidate_scores.shape
+    wrong = _fault("an index among the candidates", rival, (B,), torch.int64, scored.gold)
+    return wrong or (f"must return an index from 0 to {K - 1}" if K and not _within(rival, K) else None)
 
 
 def _weighed(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
@@ -162,143 +198,35 @@ def _weighed(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> s
     for name in ("gold_scores", "candidate_scores", "gold_nonlocal", "candidate_nonlocal"):
         new, old = getattr(returned, name), getattr(scored, name)
         if not isinstance(new, Tensor) or new.shape != old.shape:
-            return f"must return {name} of shape {_shape(old)}; it returned {_kind(new)}"
+            return f"must return {name} of shape {tuple(old.shape)}; it returned {_kind(new)}"
     return None
 
 
-def _counted(part: CorpusCriterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
-    wanted = len(scored.gold), part.n_counts
-    if not isinstance(returned, Tensor) or returned.shape != wanted:
-        return f"must return counts of shape {wanted}, n_counts per sequence; it returned {_kind(returned)}"
-    return _wrong_numbers("counts", returned, scored.gold)
+def _counts(part: CorpusCriterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
+    return _fault("counts", returned, (len(scored.gold), part.n_counts), float, scored.gold)
 
 
-def _read(part: Criterion, lattice: Lattice, returned: Any, n_labels: int) -> str | None:
-    return _wrong_lattice(returned, lattice.unary.shape, lattice.lengths)
+def _reads(part: Criterion, lattice: Lattice, returned: Any, n_labels: int) -> str | None:
+    return _lattice(returned, lattice.unary.shape, lattice.lengths)
 
 
-def _augmented(part: Criterion, lattice: Lattice, gold: Tensor, returned: Any, n_labels: int) -> str | None:
-    return _read(part, lattice, returned, n_labels)
+def _augment(part: Criterion, lattice: Lattice, gold: Tensor, returned: Any, n_labels: int) -> str | None:
+    return _lattice(returned, lattice.unary.shape, lattice.lengths)
 
 
-def _scores(part: Scorer, batch: Batch, returned: Any, n_labels: int) -> str | None:
-    return _wrong_lattice(returned, (*batch.sentences.shape, n_labels), batch.lengths)
+def _scorer(part: Scorer, batch: Batch, returned: Any, n_labels: int) -> str | None:
+    return _lattice(returned, (*batch.sentences.shape, n_labels), batch.lengths)
 
 
-def _vectors(part: Encoder, batch: Batch, returned: Any, n_labels: int) -> str | None:
-    wanted = (*batch.sentences.shape, part.width)
-    if not isinstance(returned, Tensor) or returned.shape != wanted:
-        return f"must return vectors (B, T, D) of shape {wanted}, D is its width; it returned {_kind(returned)}"
-    real = real_tokens(batch.lengths, wanted[1])
-    if wrong := _wrong_numbers("vectors", returned, batch.sentences, real):
-        return wrong
-    return (
-        None
-        if not returned[~real].any()
-        else (
-            "returned vectors of the padding that are not 0: end with torch.where(real[:, :, None], vectors, 0.0), "
-            "real = torch.arange(T) < batch.lengths[:, None]"
-        )
-    )
-
-
-def _embedded(part: TokenEmbedder, numbers: Any, returned: Any, n_labels: int) -> str | None:
-    wanted = len(numbers.offsets) - 1, part.width
-    if not isinstance(returned, Tensor) or returned.shape != wanted:
-        return f"must return vectors (n, D) of shape {wanted}, D is its width; it returned {_kind(returned)}"
-    return _wrong_numbers("vectors", returned, numbers.offsets)
-
-
-def _features(part: NonlocalFeature, segments: Any, returned: Any, n_labels: int) -> str | None:
-    wanted = segments.valid.numel(), len(part.weight)
-    if not isinstance(returned, Tensor) or returned.shape != wanted:
-        return (
-            f"must return counts of shape {wanted}, a row for each of B * K labellings and a column for each of names; "
-            f"it returned {_kind(returned)}"
-        )
-    if returned.dtype != part.weight.dtype:
-        return f"must return counts that are float32, as .float() makes them; it returned {returned.dtype}"
-    return _wrong_numbers("counts", returned, segments.valid, None if returned.is_sparse else segments.valid.flatten())
-
-
-def _searched(part: KBest, lattice: Lattice, returned: Any, n_labels: int) -> str | None:
-    B, T = lattice.unary.shape[:2]
-    if not isinstance(returned, Candidates):
-        return f"must return Candidates, not {_kind(returned)}"
-    K = returned.scores.shape[-1] if returned.scores.dim() else 0
-    if part.k < K or returned.labels.shape != (B, K, T) or returned.scores.shape != (B, K):
-        shapes = f"{_shape(returned.labels)} and {_shape(returned.scores)}"
-        return f"must return labels ({B}, K, {T}) and scores ({B}, K), K <= k = {part.k}; it returned {shapes}"
-    if returned.labels.dtype != torch.int64 or not _within(returned.labels, n_labels):
-        return f"must return labels that are int64 numbers from 0 to {n_labels - 1}"
-    if returned.valid.shape != (B, K) or returned.valid.dtype != torch.bool:
-        return f"must return `valid` of shape ({B}, {K}) and type bool; it returned {_kind(returned.valid)}"
-    return "returned NaN scores" if returned.scores.isnan().any() else None
-
-
-CONTRACTS: Sequence[tuple[type, str, Check]] = (
-    (Criterion, "losses_and_updates", _judged),
-    (Criterion, "transform_lattice", _read),
-    (Criterion, "augment", _augmented),
-    (CandidateLoss, "add_cost", _weighed),
-    (CandidateLoss, "decide", _decided),
-    (CorpusCriterion, "counts", _counted),
-    (Scorer, "forward", _scores),
-    (Encoder, "forward", _vectors),
-    (TokenEmbedder, "forward", _embedded),
-    (NonlocalFeature, "counts", _features),
-    (KBest, "forward", _searched),
-)
-
-
-# -- what is wrong with a tensor ------------------------------------------------------------------------------
-
-
-def _wrong_numbers(name: str, values: Tensor, beside: Tensor, real: Tensor | None = None) -> str | None:
-    """Return the fault of floating-point numbers, or None.
-
-    There is a row for each sequence or token; `real` marks the rows that count.
-    """
-    if not values.is_floating_point():
-        return f"must return {name} of a floating-point type; it returned {values.dtype}"
-    if values.device != beside.device:
-        return f"must return {name} on {beside.device}, where the batch is; it returned them on {values.device}"
-    numbers = (values.coalesce().values() if values.is_sparse else values).detach()
-    numbers = numbers if real is None else numbers[real]
-    finite = numbers.isfinite()
-    if finite.all():
-        return None
-    kind = "NaN" if numbers.isnan().any() else "infinite"
-    return f"returned {kind} {name} in the first step ({int((~finite).sum()):,} of {finite.numel():,} numbers)"
-
-
-def _wrong_mask(name: str, mask: Any, beside: Tensor) -> str | None:
-    B = len(beside)
-    if not isinstance(mask, Tensor) or mask.shape != (B,):
-        return f"must return {name} as a tensor of shape ({B},), one for each sequence; it returned {_kind(mask)}"
-    if mask.dtype != torch.bool:
-        return f"must return {name} as bool; it returned {mask.dtype}"
-    if mask.device != beside.device:
-        return f"must return {name} on {beside.device}, where the batch is; it returned it on {mask.device}"
-    return None
-
-
-def _wrong_index(rival: Any, scored: Scored) -> str | None:
-    B, K = scored.candidate_scores.shape
-    if not isinstance(rival, Tensor) or rival.shape != (B,) or rival.dtype != torch.int64:
-        return f"must return an index among the candidates of shape ({B},) and type int64; it returned {_kind(rival)}"
-    return None if not K or _within(rival, K) else f"must return an index from 0 to {K - 1} among the candidates"
-
-
-def _wrong_lattice(lattice: Any, shape: Sequence[int], lengths: Tensor) -> str | None:
+def _lattice(lattice: Any, shape: Sequence[int], lengths: Tensor) -> str | None:
     if not isinstance(lattice, Lattice) or not all(isinstance(one, Tensor) for one in lattice):
         return f"must return a Lattice of tensors, not {_kind(lattice)}"
     B, T, L = shape
     if lattice.unary.shape != (B, T, L):
-        return f"must return unary scores (B, T, L) of shape ({B}, {T}, {L}); it returned {_shape(lattice.unary)}"
+        return f"must return unary scores (B, T, L) of shape ({B}, {T}, {L}); it returned {_kind(lattice.unary)}"
     if lattice.edge.shape not in ((B, T, L, L), (1, 1, L, L)):
-        wanted = f"({B}, {T}, {L}, {L}) or (1, 1, {L}, {L})"
-        return f"must return edge scores of shape {wanted}; it returned {_shape(lattice.edge)}"
+        expected = f"({B}, {T}, {L}, {L}) or (1, 1, {L}, {L})"
+        return f"must return edge scores of shape {expected}; it returned {_kind(lattice.edge)}"
     if lattice.lengths.shape != lengths.shape or not torch.equal(lattice.lengths, lengths):
         return "must return the lengths of the batch as those of the lattice"
     real = real_tokens(lengths, T)
@@ -311,6 +239,59 @@ def _wrong_lattice(lattice: Any, shape: Sequence[int], lengths: Tensor) -> str |
     return None
 
 
+def _encoder(part: Encoder, batch: Batch, returned: Any, n_labels: int) -> str | None:
+    shape = (*batch.sentences.shape, part.width)
+    real = real_tokens(batch.lengths, shape[1])
+    if wrong := _fault("vectors (B, T, D), D is its width,", returned, shape, float, batch.sentences, real):
+        return wrong
+    if returned[~real].any():
+        return (
+            "returned vectors of the padding that are not 0: end with torch.where(real[:, :, None], vectors, 0.0), "
+            "real = torch.arange(T) < batch.lengths[:, None]"
+        )
+    return None
+
+
+def _embedder(part: TokenEmbedder, numbers: Any, returned: Any, n_labels: int) -> str | None:
+    shape = len(numbers.offsets) - 1, part.width
+    return _fault("vectors (n, D), D is its width,", returned, shape, float, numbers.offsets)
+
+
+def _nonlocal(part: NonlocalFeature, segments: Any, returned: Any, n_labels: int) -> str | None:
+    shape, dtype, valid = (segments.valid.numel(), len(part.weight)), part.weight.dtype, segments.valid
+    real = None if isinstance(returned, Tensor) and returned.is_sparse else valid.flatten()
+    return _fault("counts (B * K label sequences, names)", returned, shape, dtype, valid, real)
+
+
+def _search(part: KBest, lattice: Lattice, returned: Any, n_labels: int) -> str | None:
+    B, T = lattice.unary.shape[:2]
+    if not isinstance(returned, Candidates):
+        return f"must return Candidates, not {_kind(returned)}"
+    K = returned.scores.shape[-1] if returned.scores.dim() else 0
+    if part.k < K or returned.labels.shape != (B, K, T) or returned.scores.shape != (B, K):
+        found = f"{_kind(returned.labels)} and {_kind(returned.scores)}"
+        return f"must return labels ({B}, K, {T}) and scores ({B}, K), K <= k = {part.k}; it returned {found}"
+    if returned.labels.dtype != torch.int64 or not _within(returned.labels, n_labels):
+        return f"must return labels that are int64 numbers from 0 to {n_labels - 1}"
+    valid = _fault("`valid`", returned.valid, (B, K), torch.bool, lattice.unary)
+    return valid or ("returned NaN scores" if returned.scores.isnan().any() else None)
+
+
+CONTRACTS: Sequence[tuple[type, str, Check]] = (
+    (Criterion, "losses_and_updates", _judge),
+    (Criterion, "transform_lattice", _reads),
+    (Criterion, "augment", _augment),
+    (CandidateLoss, "add_cost", _weighed),
+    (CandidateLoss, "decide", _decide),
+    (CorpusCriterion, "counts", _counts),
+    (Scorer, "forward", _scorer),
+    (Encoder, "forward", _encoder),
+    (TokenEmbedder, "forward", _embedder),
+    (NonlocalFeature, "counts", _nonlocal),
+    (KBest, "forward", _search),
+)
+
+
 def _within(numbers: Tensor, n: int) -> bool:
     return not numbers.numel() or bool((numbers >= 0).all() & (numbers < n).all())
 
@@ -321,14 +302,10 @@ def _are_tensors(returned: Any, number: int) -> bool:
     )
 
 
-def _shape(tensor: Tensor) -> str:
-    return str(tuple(tensor.shape))
-
-
 def _kind(value: Any) -> str:
     """Return a description of a value for messages: shape and type of a tensor."""
     if isinstance(value, Tensor):
-        return f"{_shape(value)} {value.dtype}"
+        return f"{tuple(value.shape)} {value.dtype}"
     if isinstance(value, tuple | list) and not hasattr(value, "_fields"):
         inner = ", ".join(type(one).__name__ for one in value[:4])
         return f"{type(value).__name__} of {inner}" if value else f"an empty {type(value).__name__}"

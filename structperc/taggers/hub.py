@@ -1,26 +1,32 @@
-"""The card of a saved model, README.md beside its two files: what people and the hub read about it.
+"""Models for other people: the card of a saved model (README.md), and repositories of the Hugging Face hub.
 
-Nothing of a card is needed to load a model, and nothing of it is run. It begins with metadata as the hub has them, and
-has one part that depends on where the model is had, between two marks: how it is used.
-
-Saved models as repositories of the hub: a folder's three files, in one commit.
+The card is not needed to load a model. It begins with the metadata of the hub, and has one part between two marks that
+says where the model is and how to use it.
 """
 
+import math
 import platform
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
-import torch
 import yaml
-from huggingface_hub import CommitOperationAdd, EvalResult, HfApi, ModelCard, ModelCardData
+from huggingface_hub import CommitOperationAdd, EvalResult, HfApi, ModelCard, ModelCardData, snapshot_download
 from huggingface_hub.utils import HFValidationError, validate_repo_id
 
-from structperc.class_paths import CLASS
+from structperc.constructors import CLASS
 from structperc.errors import InputError
-from structperc.taggers.model_format import CONFIG, FEATURE_PREFIX, WEIGHTS, model_errors
-from structperc.taggers.serialization import read_folder
+from structperc.taggers.model_format import (
+    CONFIG,
+    FEATURE_PREFIX,
+    WEIGHTS,
+    dequantize_tables,
+    model_errors,
+    read_arrays,
+    read_configuration,
+)
 from structperc.version import __version__
 
 CARD = "README.md"
@@ -33,7 +39,7 @@ WORDS = ("Anna", "lives", "in", "Rome", ".")
 
 def model_card(
     config: Mapping[str, Any],
-    tensors: Mapping[str, torch.Tensor],
+    arrays: Mapping[str, Any],
     columns: Sequence[str],
     name: str | None = None,
     sections: Sequence[str] = (),
@@ -42,15 +48,15 @@ def model_card(
     """Return the text of a card.
 
     Args:
-        config: what is saved of the tagger (`SavedTagger.to_state`),
-        tensors: and its numbers.
+        config: of the tagger, see `saving.to_state`.
+        arrays: tensors or arrays of the tagger.
         columns: roles of the columns that it reads, the word first.
         name: of the model, also that of its results; default: the class of the tagger.
         sections: further parts as Markdown, each with its heading.
         results: scores in the form of the hub.
     """
     kind = config["class"].rpartition(".")[2]
-    weights = sum(tensor.numel() for part, tensor in tensors.items() if not part.startswith(FEATURE_PREFIX))
+    weights = sum(math.prod(one.shape) for part, one in arrays.items() if not part.startswith(FEATURE_PREFIX))
     data = ModelCardData(
         library_name=LIBRARY,
         pipeline_tag="token-classification",
@@ -74,7 +80,7 @@ def _about(config: Mapping[str, Any], columns: Sequence[str], weights: int) -> I
         "columns that are read": ", ".join(map(code, columns)),
         **{name: f"`{part[CLASS]}`" for name, part in config.items() if isinstance(part, dict) and CLASS in part},
         "weights": f"{weights:,}, in model.safetensors",
-        "saved by": f"{LIBRARY} {__version__}, PyTorch {torch.__version__}, Python {platform.python_version()}",
+        "saved by": f"{LIBRARY} {__version__}, PyTorch {version('torch')}, Python {platform.python_version()}",
     }
     yield "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())])
 
@@ -224,6 +230,17 @@ def push_folder(
         raise InputError(f"hub {repo_id}: cannot push ({_reason(error)}){_advice(error)}") from error
 
 
+def download(model: str, revision: str | None = None, **options: Any) -> Path:
+    """Return the folder to which a model of the hub was fetched: its two files and its card.
+
+    options: those of `huggingface_hub.snapshot_download`. Raises InputError if it cannot be fetched.
+    """
+    try:
+        return Path(snapshot_download(model, revision=revision, allow_patterns=[CONFIG, WEIGHTS, CARD], **options))
+    except Exception as error:  # of the hub's library, or of whichever one it uses for the network
+        raise InputError(f"hub {model}: cannot download the model ({_reason(error)})") from error
+
+
 def _card(folder: Path, repo_id: str, licence: str | None, languages: Sequence[str]) -> str:
     """The card that is pushed. Raises InputError for what can be seen to be wrong before the hub is asked."""
     try:
@@ -231,7 +248,8 @@ def _card(folder: Path, repo_id: str, licence: str | None, languages: Sequence[s
     except HFValidationError as error:
         raise InputError(f"hub {repo_id}: this is no id of a repository ({_reason(error)})") from None
     with model_errors(folder):
-        config, _ = read_folder(folder)
+        config = read_configuration(folder).entries
+        dequantize_tables(config, read_arrays(folder))
     text = read_card(folder)
     if text is None:
         raise InputError(f"{folder}: there is no {CARD}, the card of the model; save the model again, or write one")

@@ -1,6 +1,6 @@
-"""The two files of a saved model, model.json and model.safetensors, as far as they can be read without PyTorch.
+"""The two files of a saved model, model.json and model.safetensors, as they are read without PyTorch.
 
-Tables of weights in files: without the rows that are zero, and if asked for with fewer bits than in memory.
+Tables of feature weights are stored without the rows that are zero, and quantised on request.
 """
 
 import hashlib
@@ -19,13 +19,12 @@ from structperc.data.tag_schemes import Scheme
 from structperc.errors import InputError
 from structperc.user_code import error_location
 
-FORMAT = 4
-READ = (2, 3, FORMAT)  # format 2 had no checksums, 3 had whole tables and no hashed features
+FORMAT = 5
 CONFIG, WEIGHTS = "model.json", "model.safetensors"
-BELOW = tuple(f"{depth}{CONFIG}" for depth in ("*/", "*/*/", "*/*/*/"))  # where models of a run or a study are
+SUBFOLDERS = tuple(f"{depth}{CONFIG}" for depth in ("*/", "*/*/", "*/*/*/"))  # where runs and studies keep models
 CHECKSUMS = "checksums"
-TRAINING_FILES = "training_files"  # how they were read; models of earlier versions lack it
-FEATURE_PREFIX = "features."  # begins the names of the arrays of features
+TRAINING_FILES = "training_files"  # how they were read
+FEATURE_PREFIX = "features."  # of the names of the arrays of features
 ENTRIES = {
     "labels": list[str],
     "scheme": Scheme,
@@ -38,11 +37,10 @@ Array = TypeVar("Array")
 
 
 class ModelConfig(NamedTuple):
-    """What model.json says."""
+    """The content of model.json."""
 
     entries: dict[str, Any]
-    sealed: bool  # whether its checksum says that nobody changed it
-    changed: bool  # whether it says that somebody did; neither in format 2
+    changed: bool  # since it was saved, by its checksum
 
 
 @contextmanager
@@ -71,15 +69,14 @@ def read_configuration(folder: Path) -> ModelConfig:
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     _check_format(config)
     entries = {name: value for name, value in config.items() if name != CHECKSUMS}
-    if CHECKSUMS not in config:
-        return ModelConfig(entries, False, changed=config["format"] != READ[0])
-    sealed = _check_sums(config[CHECKSUMS], entries, folder)
-    return ModelConfig(entries, sealed, not sealed)
+    return ModelConfig(entries, CHECKSUMS not in config or _is_changed(config[CHECKSUMS], entries, folder))
 
 
 def _suggestion(folder: Path) -> str:
     """Return a suggestion that names the models in folders below, such as that of a run."""
-    below = (file.parent for pattern in BELOW for file in folder.glob(pattern) if (file.parent / WEIGHTS).is_file())
+    below = (
+        file.parent for pattern in SUBFOLDERS for file in folder.glob(pattern) if (file.parent / WEIGHTS).is_file()
+    )
     found = [str(one) for one in islice(below, 2)]
     if not found:
         return ""
@@ -130,17 +127,17 @@ def add_checksums(config: dict[str, Any], folder: Path) -> dict[str, Any]:
 def _check_format(config: Any) -> None:
     """Raise InputError unless this version can read the configuration."""
     if not isinstance(config, dict) or "format" not in config:
-        raise InputError(f"{CONFIG} is no configuration of a model (it has no 'format')")
-    if type(config["format"]) is not int or config["format"] not in READ:
-        raise InputError(f"{CONFIG} has format {config['format']}, this version reads {', '.join(map(str, READ))}")
+        raise InputError(f"{CONFIG} is not the configuration of a model (it has no 'format')")
+    if type(config["format"]) is not int or config["format"] != FORMAT:
+        raise InputError(f"{CONFIG} has format {config['format']}, this version reads {FORMAT}: train the model again")
 
 
-def _check_sums(sums: Any, entries: dict[str, Any], folder: Path) -> bool:
-    """Whether the configuration is as it was saved. Raises InputError for weights that are not."""
-    check_fields(sums, {WEIGHTS: str, CONFIG: str}, CHECKSUMS)
-    if sums[WEIGHTS] != _file_checksum(folder / WEIGHTS):
-        raise InputError(f"{WEIGHTS} is not as it was saved (its checksum is wrong); save the model again")
-    return bool(sums[CONFIG] == _checksum(entries))
+def _is_changed(checksums: Any, entries: dict[str, Any], folder: Path) -> bool:
+    """Whether the configuration was changed after it was saved. Raises InputError for weights that were."""
+    check_fields(checksums, {WEIGHTS: str, CONFIG: str}, CHECKSUMS)
+    if checksums[WEIGHTS] != _file_checksum(folder / WEIGHTS):
+        raise InputError(f"{WEIGHTS} is damaged (its checksum is wrong); save the model again")
+    return bool(checksums[CONFIG] != _checksum(entries))
 
 
 def _file_checksum(path: Path) -> str:

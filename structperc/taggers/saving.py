@@ -1,230 +1,190 @@
-"""Saved models: a folder with model.json and model.safetensors, self-contained, no pickle, no code; and their card."""
+"""Saved models: a tagger as a folder with model.json and model.safetensors, self-contained, without pickle or code."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+import json
+import logging
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, ClassVar, Self, cast
+from typing import Any, TypeVar
 
-import pytorch_lightning as pl
 import torch
-from huggingface_hub import PyTorchModelHubMixin, snapshot_download
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from structperc.builder import Builder
-from structperc.class_paths import class_path_of
+from structperc.constructors import CLASS, LABELLING, LEARNED, OPTIONS, class_path_of, constructor_arguments
+from structperc.criteria import Criterion
+from structperc.criteria.base import InferenceCriterion
 from structperc.data.labels import LabelSet
 from structperc.data.output import atomic_folder, write_errors
 from structperc.data.read_options import check_training_files
+from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.taggers.hub import CARD, model_card, push_folder, read_card
+from structperc.scorers import SparseLinear
+from structperc.taggers.hub import CARD, model_card, read_card
 from structperc.taggers.model_format import (
     CONFIG,
     FEATURE_PREFIX,
+    QUANTIZED_TABLES,
+    TABLES,
     TRAINING_FILES,
     WEIGHTS,
     TableType,
+    add_checksums,
     arrays_of_features,
     check_entries,
+    check_finite_array,
+    dequantize_tables,
     model_errors,
+    quantize_tables,
+    read_configuration,
+    table_array_names,
 )
-from structperc.taggers.serialization import read_folder, write_folder
+from structperc.user_code import is_user_class
 
-SPARE = 100  # weights that a model may have beside those that are saved
-LEARNING = "criterion."  # what criteria keep in mind is of checkpoints, not of saved models
+SPARE = 100  # parameters that a model may have in addition to those that are saved
+CRITERION = "criterion."  # the state of criteria belongs to checkpoints, not to saved models
+
+logger = logging.getLogger("pytorch_lightning.structperc")
+Kind = TypeVar("Kind")  # a class of taggers
 
 
-class SavedTagger(pl.LightningModule, PyTorchModelHubMixin, ABC):
-    """A tagger as a folder: what is saved of it, and how it is made again from that.
+# -- folders -------------------------------------------------------------------------------------------------
 
-    A subclass describes its parts.
+
+def save(tagger: Any, folder: Path, table: TableType = "float32") -> None:
+    """Write a tagger with its current weights; the folder appears whole, or what was there stays.
+
+    Raises InputError with the reason if it cannot be written, and for weights that float16 cannot hold.
+    """
+    config, tensors = to_state(tagger)
+    text = model_card(config, tensors, tagger.features.columns) if tagger.card is None else tagger.card
+    with write_errors(folder), atomic_folder(folder) as fresh:
+        write_folder(fresh, config, tensors, table)
+        (fresh / CARD).write_text(text, encoding="utf-8")
+
+
+def load(kind: type[Kind], family: type, folder: Path, device: str, build: Builder) -> Kind:
+    """Return the saved tagger of a folder, ready to tag. Raises InputError as `from_state` and `read_folder` do."""
+    with model_errors(folder):
+        config, tensors = read_folder(folder, device)
+        tagger: Any = from_state(kind, family, config, tensors, build)
+        tagger.to(device).card = read_card(folder)
+    return tagger
+
+
+def write_folder(
+    folder: Path, config: dict[str, Any], tensors: dict[str, Tensor], table: TableType = "float32"
+) -> None:
+    """Write the configuration (plain JSON types) and the tensors into an existing folder.
+
+    table: type of the feature weights in the file. Raises OSError if they cannot be written.
+    """
+    own = {name: tensors[name].numpy() for name in QUANTIZED_TABLES if name in tensors}
+    arrays, tables = quantize_tables(own, table)
+    others = {name: tensor for name, tensor in tensors.items() if name not in own}
+    tensors = {**others, **{name: torch.from_numpy(array) for name, array in arrays.items()}}
+    config = {**config, TABLES: tables} if tables else config
+    try:
+        save_file(_unshared(tensors), folder / WEIGHTS)
+    except SafetensorError as error:
+        raise OSError(str(error)) from None
+    (folder / CONFIG).write_text(json.dumps(add_checksums(config, folder), ensure_ascii=False), encoding="utf-8")
+
+
+def read_folder(folder: Path, device: str = "cpu") -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return configuration and tensors as they were written; only the two files of the folder are read.
+
+    A configuration that was edited by hand is read with a warning. Raises InputError as `read_configuration` does, and
+    for weights that are not finite.
+    """
+    config = read_configuration(folder)
+    if config.changed:
+        logger.warning("%s was changed after it was saved (its checksum is wrong)", folder / CONFIG)
+    tensors = load_file(folder / WEIGHTS, device=device)
+    for name, tensor in tensors.items():
+        check_finite_array(name, not tensor.is_floating_point() or bool(torch.isfinite(tensor).all()))
+    narrow = {name: tensors.pop(name).cpu().numpy() for name in table_array_names(config.entries) if name in tensors}
+    wide = {
+        name: torch.from_numpy(array).to(device) for name, array in dequantize_tables(config.entries, narrow).items()
+    }
+    return config.entries, {**tensors, **wide}
+
+
+def _unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Copies of tensors that have several names, as safetensors needs: parts may share a part, such as a lexicon."""
+    found: dict[int, Tensor] = {}
+    return {n: t if found.setdefault(t.data_ptr(), t) is t else t.clone() for n, t in tensors.items()}
+
+
+# -- configuration and tensors -------------------------------------------------------------------------------
+
+
+def to_state(tagger: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return all that is saved of a tagger with its current weights: plain JSON types, and tensors by name."""
+    config = {
+        "class": class_path_of(type(tagger)),
+        "labels": list(tagger.labels.names),
+        "scheme": tagger.labels.scheme,
+        "unit": tagger.unit,
+        TRAINING_FILES: dict(tagger.training_files),
+        **tagger.description(),
+        "features": tagger.features.state_dict_json(),
+    }
+    tensors = {name: tensor.cpu().contiguous() for name, tensor in _saved_state(tagger).items()}
+    arrays = tagger.features.state_arrays().items()
+    return config, {**tensors, **{FEATURE_PREFIX + name: torch.from_numpy(array) for name, array in arrays}}
+
+
+def from_state(
+    kind: type[Kind], family: type, config: dict[str, Any], tensors: dict[str, Tensor], build: Builder
+) -> Kind:
+    """Return the tagger that `to_state` described, ready to tag.
 
     Args:
-        features: templates and resources; their index is built from the training data. None: there are none.
+        kind: the expected class; a derived one may have been saved.
+        family: the base class of all taggers.
+        config: plain JSON types.
+        tensors: by name.
+        build: makes the parts.
+
+    Raises:
+        InputError: another class, invalid entries, and tensors that do not fit.
     """
-
-    loads: ClassVar[tuple[type, ...]] = ()  # further classes whose models `load` takes
-    labels: LabelSet
-
-    def __init__(self, features: FeatureExtractor | None) -> None:
-        super().__init__()
-        self.features = features or FeatureExtractor()
-        self.fitted = False  # whether the labels are known and there are weights
-        self.unit = "sentence"  # or "document": what one sequence is
-        self.training_files: Mapping[str, Any] = {}  # how they were read, see `data.read_options`; empty: not known
-        self.card: str | None = None  # the text of README.md that is saved; None: one of what is known by itself
-
-    @abstractmethod
-    def allocate(self, labels: LabelSet) -> None:
-        """Create weights for these labels and the (fitted) features."""
-
-    @abstractmethod
-    def description(self) -> dict[str, Any]:
-        """Return class and options of every part but the features, as plain JSON types."""
-
-    @classmethod
-    @abstractmethod
-    def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> "SavedTagger":
-        """Return the tagger, without weights, that `description` described.
-
-        `build` makes its parts, or raises InputError.
-        """
-
-    def save(self, folder: str | Path, table: TableType = "float32") -> None:
-        """Write the tagger with its present weights; the folder appears whole, or what was there stays.
-
-        table: of the weights of features in the file. Whoever loads them has float32 again, rounded: float16 has 11
-        bits of each, int8 whole numbers of 127ths of the largest one of a feature.
-
-        Raises InputError with the reason if it cannot be written, and for weights that float16 cannot hold.
-        """
-        with write_errors(folder), atomic_folder(Path(folder)) as fresh:
-            self._write(fresh, table)
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Return all that is saved of the tagger with its present weights: plain JSON types, and tensors by name."""
-        config = {
-            "class": class_path_of(type(self)),
-            "labels": list(self.labels.names),
-            "scheme": self.labels.scheme,
-            "unit": self.unit,
-            TRAINING_FILES: dict(self.training_files),
-            **self.description(),
-            "features": self.features.state_dict_json(),
-        }
-        state = self.state_dict().items()
-        tensors = {name: tensor.cpu().contiguous() for name, tensor in state if not name.startswith(LEARNING)}
-        arrays = {
-            FEATURE_PREFIX + name: torch.from_numpy(array) for name, array in self.features.state_arrays().items()
-        }
-        return config, {**tensors, **arrays}
-
-    @classmethod
-    def from_state(cls, config: dict[str, Any], tensors: dict[str, Tensor], build: Builder) -> Self:
-        """Return the tagger of this class, or of one that `load` takes, that `to_state` told of, ready to tag.
-
-        `build` makes its parts. Raises InputError for anything else.
-        """
-        return cast(Self, _built(_kind(config, cls, build), config, tensors, build))
-
-    def _save_pretrained(self, save_directory: Path) -> None:
-        self._write(save_directory, "float32")
-
-    def _write(self, folder: Path, table: TableType) -> None:
-        config, tensors = self.to_state()
-        write_folder(folder, config, tensors, table)
-        text = model_card(config, tensors, self.features.columns) if self.card is None else self.card
-        (folder / CARD).write_text(text, encoding="utf-8")
-
-    def save_pretrained(
-        self, save_directory: str | Path, *, repo_id: str | None = None, push_to_hub: bool = False, **options: Any
-    ) -> str | None:
-        """Save as `save` does and, if asked for, push to the hub: REPO_ID, by default the folder's name.
-
-        options: those of `push_to_hub`, which says what is returned.
-        """
-        self.save(save_directory)
-        return self.push_to_hub(repo_id or Path(save_directory).name, **options) if push_to_hub else None
-
-    def push_to_hub(self, repo_id: str, **options: Any) -> str:
-        """Put the tagger, with its present weights and its card, on the hub; return the address of the commit.
-
-        Args:
-            repo_id: of the repository, which is made if there is none, such as "me/tagger".
-            options: private, token, licence, language, branch, commit_message and create_pr, as of `push_folder`.
-
-        Raises:
-            InputError: as `push_folder`.
-        """
-        with TemporaryDirectory() as folder:
-            self.save(Path(folder) / "model")
-            return push_folder(Path(folder) / "model", repo_id, **options)
-
-    @classmethod
-    def load(cls, folder: str | Path, device: str = "cpu", trusted: Iterable[str] = ()) -> Self:
-        """Return a saved tagger of this class, or of a class derived from it or named in `loads`, ready to tag.
-
-        This runs no code but that of this library and of `trusted`, names of modules with parts of one's own, and reads
-        nothing but the two files of the folder, and the text of its card, which is kept as it is.
-
-        Raises InputError when the folder holds no model, one of another format or class, one that is damaged, and one
-        that names classes of other modules.
-        """
-        path = Path(folder)
-        with model_errors(path):
-            config, tensors = read_folder(path, device)
-            tagger = cls.from_state(config, tensors, Builder(trusted)).to(device)
-        tagger.card = read_card(path)
-        return tagger
-
-    @classmethod
-    def from_pretrained(  # type: ignore[override]  # that of the hub reads further files
-        cls,
-        model: str | Path,
-        *,
-        revision: str | None = None,
-        trusted: Iterable[str] = (),
-        **options: Any,
-    ) -> Self:
-        """Return a saved tagger as `load` does, from a folder or from the hub.
-
-        Args:
-            model: a folder, or an id of the hub, of which the two files and the card are fetched.
-            revision: branch, tag or commit of the hub.
-            trusted: names of modules with parts of one's own, as in `load`.
-            options: those of `huggingface_hub.snapshot_download`, such as token, cache_dir and local_files_only.
-
-        Raises:
-            InputError: as in `load`, and for a model that the hub does not give.
-        """
-        if Path(model).is_dir():
-            return cls.load(model, trusted=trusted)
-        try:
-            folder = snapshot_download(str(model), revision=revision, allow_patterns=[CONFIG, WEIGHTS, CARD], **options)
-        except Exception as error:  # of the hub's library, or of whichever one it uses for the network
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise InputError(f"hub {model}: this model cannot be had ({reason})") from error
-        return cls.load(folder, trusted=trusted)
-
-
-def _kind(config: dict[str, Any], wanted: type[SavedTagger], build: Builder) -> type[SavedTagger]:
-    """The class that was saved, `wanted` where none is named. Raises InputError when it is no `wanted`."""
-    if "class" not in config:
-        return wanted
-    kind = build.find(config["class"], SavedTagger, "class")
-    if not issubclass(kind, (wanted, *wanted.loads)):
-        raise InputError(f"this is a {kind.__name__}, not a {wanted.__name__}; load it with {kind.__name__}.load")
-    return cast(type[SavedTagger], kind)
-
-
-def _built(kind: type[SavedTagger], config: dict[str, Any], tensors: dict[str, Tensor], build: Builder) -> SavedTagger:
+    found: Any = build.find(config["class"], family, "class") if "class" in config else kind
+    if not issubclass(found, kind):
+        raise InputError(f"this is a {found.__name__}, not a {kind.__name__}; load it with {found.__name__}.load")
     check_entries(config)
     arrays = {name: tensor.cpu().numpy() for name, tensor in arrays_of_features(tensors).items()}
     weights = {name: t for name, t in tensors.items() if not name.startswith(FEATURE_PREFIX)}
     features = FeatureExtractor.from_state(config["features"], arrays, build)
 
-    def blank() -> SavedTagger:
-        tagger = kind.from_description(config, features, build)
+    def without_weights() -> Any:
+        tagger = found.from_description(config, features, build)
         tagger.allocate(LabelSet(tuple(config["labels"]), config["scheme"]))
         return tagger
 
-    with torch.device("meta"), _at_most(len(weights)):  # sizes without memory: a wrong one costs nothing
-        _check_weights(blank(), weights)
-    tagger = blank()
+    with torch.device("meta"), _limit_parameters(len(weights)):  # sizes without memory: wrong ones cost nothing
+        _check_weights(without_weights(), weights)
+    tagger = without_weights()
     tagger.unit, tagger.training_files = config["unit"], check_training_files(config.get(TRAINING_FILES, {}))
-    own = {name: t for name, t in tagger.state_dict().items() if name.startswith(LEARNING)}
+    own = {name: t for name, t in tagger.state_dict().items() if name.startswith(CRITERION)}
     tagger.load_state_dict({**own, **weights})
     return tagger.eval()
 
 
-@contextmanager
-def _at_most(tensors: int) -> Iterator[None]:
-    """Within the block InputError for modules that make many more weights than there are tensors.
+def _saved_state(tagger: nn.Module) -> dict[str, Tensor]:
+    return {name: t for name, t in tagger.state_dict().items() if not name.startswith(CRITERION)}
 
-    Criteria have some that are not saved. A depth that is a slip, or meant to hurt, would take hours to build.
+
+@contextmanager
+def _limit_parameters(tensors: int) -> Iterator[None]:
+    """Raise InputError within the block for modules that create many more parameters than there are tensors.
+
+    Criteria have some that are not saved. A depth that is wrong, or malicious, would take hours to build.
     """
     left = iter(range(2 * tensors + SPARE))
 
@@ -239,22 +199,99 @@ def _at_most(tensors: int) -> Iterator[None]:
         hook.remove()
 
 
-def _check_weights(tagger: SavedTagger, weights: dict[str, Tensor]) -> None:
+def _check_weights(tagger: nn.Module, weights: dict[str, Tensor]) -> None:
     """Raise InputError unless weights have the names, sizes and types of the tagger's state."""
-    state = {name: t for name, t in tagger.state_dict().items() if not name.startswith(LEARNING)}
+    state = _saved_state(tagger)
     if missing := state.keys() - weights.keys():
-        raise InputError(f"there are no weights {min(missing)}")
+        raise InputError(f"the weights {min(missing)} are missing")
     if unknown := weights.keys() - state.keys():
-        raise InputError(f"there are weights {min(unknown)}, which this model has not")
-    open_ended = tuple(f"{prefix}." for prefix, module in tagger.named_modules() if _takes_sizes(module))
+        raise InputError(f"unexpected weights {min(unknown)}")
+    any_size = tuple(f"{prefix}." for prefix, module in tagger.named_modules() if _takes_sizes(module))
     for name, own in state.items():
         given = weights[name]
-        if own.dtype != given.dtype or (own.shape != given.shape and not name.startswith(open_ended)):
-            raise InputError(
-                f"weights {name} are {given.dtype} {tuple(given.shape)}, but {own.dtype} {tuple(own.shape)} are due"
-            )
+        if own.dtype != given.dtype or (own.shape != given.shape and not name.startswith(any_size)):
+            found, expected = (f"{t.dtype} {tuple(t.shape)}" for t in (given, own))
+            raise InputError(f"weights {name}: expected {expected}, got {found}")
 
 
 def _takes_sizes(module: nn.Module) -> bool:
-    """Whether the sizes of a module are those of the state that it loads."""
+    """Whether a module takes its sizes from the state that it loads."""
     return type(module)._load_from_state_dict is not nn.Module._load_from_state_dict
+
+
+# -- parts ---------------------------------------------------------------------------------------------------
+
+
+def describe(part: Any) -> dict[str, Any]:
+    """Return {class_path, init_args} of an object that keeps its options under their own names.
+
+    Modules among its options are described in the same way. Text modules add what they have learned, criteria of a
+    user what is needed to label text without them, unless they change the scores of labels. Raises InputError for an
+    option that is not kept.
+    """
+    if isinstance(part, InferenceCriterion):
+        return part.description
+    options = {name: described(value) for name, value in constructor_arguments(part).items()}
+    found = {CLASS: class_path_of(type(part)), OPTIONS: options}
+    if (
+        isinstance(part, Criterion)
+        and is_user_class(type(part))
+        and type(part).transform_lattice is Criterion.transform_lattice
+    ):
+        found[LABELLING] = {"probabilistic": part.probabilistic, "independent_sentences": part.independent_sentences}
+    learned = part.learned() if isinstance(part, TextModule) else None
+    return found if learned is None else {**found, LEARNED: learned}
+
+
+def described(value: Any) -> Any:
+    """Return an option as plain JSON types: modules, also in a list, by `describe`, everything else as it is."""
+    if isinstance(value, nn.ModuleList):
+        return [describe(one) for one in value]
+    return describe(value) if isinstance(value, nn.Module) else value
+
+
+def without_learned(described: Any) -> Any:
+    """Return a description without what its text modules have learned."""
+    if isinstance(described, list):
+        return [without_learned(one) for one in described]
+    if not isinstance(described, dict):
+        return described
+    return {name: without_learned(value) for name, value in described.items() if name != LEARNED}
+
+
+# -- pruning -------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def prune(tagger: Any, below: float = 0.0) -> Any:
+    """Return a tagger like this one without the features whose weights are all 0.
+
+    Without `below` it labels exactly as this one does; else weights of nodes and edges of a smaller absolute value
+    count as 0. Training that starts from it cannot learn what was dropped. Raises InputError for below < 0, for a
+    scorer other than `SparseLinear`, and if no feature would be left.
+    """
+    scorer = tagger.scorer
+    if not below >= 0:
+        raise InputError(f"--below must be >= 0, got {below}")
+    if not isinstance(scorer, SparseLinear):
+        raise InputError(f"{type(scorer).__name__} cannot be pruned; only SparseLinear can")
+    found = {"node": scorer.node} if scorer.edge is None else {"node": scorer.node, "edge": scorer.edge}
+    tables = {kind: table.where(table.abs() >= below, 0.0) for kind, table in found.items()}
+    rows = {kind: table.any(1) for kind, table in tables.items()}
+    if tagger.features.shared:
+        n = len(rows["edge"])  # weighted features that the data list come after those
+        both = rows["node"][:n] | rows["edge"]
+        rows = {"node": torch.cat([both, rows["node"][n:]]), "edge": both}
+    if not rows["node"].any():
+        raise InputError(f"--below {below:g}: no feature has such a weight; use a smaller one")
+    features = tagger.features
+    for kind, keep in rows.items():
+        features = features.subset(kind, keep.cpu().numpy())
+    config, tensors = to_state(tagger)
+    arrays = {FEATURE_PREFIX + name: torch.from_numpy(array) for name, array in features.state_arrays().items()}
+    replaced = tuple(f"scorer.{kind}" for kind in rows)
+    weights = {name: tensor for name, tensor in tensors.items() if not name.startswith((FEATURE_PREFIX, *replaced))}
+    kept = {f"scorer.{kind}": tables[kind][keep].cpu() for kind, keep in rows.items() if keep.any()}
+    config = {**config, "features": features.state_dict_json()}
+    build = Builder.like(tagger, *features.foreign)
+    return type(tagger).from_state(config, {**weights, **kept, **arrays}, build)

@@ -1,47 +1,444 @@
-"""The start of a training from the weights of a saved model.
-
-The tagger: features, scorer, search, criterion and optimizer composed into one LightningModule.
-"""
+"""The tagger: features, scorer, search, criterion and optimizer composed into one LightningModule."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from structperc.builder import Builder
-from structperc.chain import KBest, sentences
-from structperc.criteria import Criterion, Prior, empty_candidates, score_candidates, slice_candidates
-from structperc.datamodules.base import SequenceDataModule
+from structperc.chain import Constraints, KBest, kbest, log_partition, marginals, viterbi
+from structperc.criteria import Criterion, Prior, slice_candidates
+from structperc.criteria.base import InferenceCriterion
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.datamodules.base import BatchForm, SequenceDataModule
 from structperc.datamodules.distributed import share
+from structperc.datamodules.encoded import split_batch
 from structperc.encoders import TextModule
-from structperc.errors import InputError, InvalidScore
+from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.features.templates import template_name
-from structperc.nonlocal_features import NonlocalFeature
+from structperc.light.inference import Sentence
+from structperc.light.labeller import no_probabilities
+from structperc.metrics import token_confidence
+from structperc.metrics.accuracy import sentence_boundaries
+from structperc.metrics.calibration import confidence_within
+from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion
+from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.online import SequenceLearner
-from structperc.optim import AveragedOptimizer, Perceptron
-from structperc.scorers import Scorer
-from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
+from structperc.optim import AveragedOptimizer, Perceptron, TrainingProtocol, training_protocol
+from structperc.ragged import Ragged
+from structperc.scorers import LocalWeights
+from structperc.structures import Batch, Candidates, FlatBatch, Lattice, Scored
+from structperc.taggers.base import BaseTagger, LabelSequence
+from structperc.taggers.callbacks import scheduled
 from structperc.taggers.contract_checks import check_step_size_rule
-from structperc.taggers.lattice_tagger import LatticeScoring, LatticeTagger
-from structperc.taggers.learning import LossTagger
+from structperc.taggers.learning import (
+    FullBatchTraining,
+    GradientTraining,
+    SequentialTraining,
+    TrainingMethod,
+)
 from structperc.taggers.model_format import required_entries
-from structperc.taggers.sequential_learning import ParameterAveragingLearner, online_learner, sync_count
-from structperc.taggers.serialization import described
+from structperc.taggers.saving import described
+from structperc.taggers.sequential_learning import ParameterAveragingLearner, sequence_learner, sync_count
 
 
-def initialize_from(tagger: LatticeTagger, folder: str, data: SequenceDataModule) -> None:
+class Tagger(BaseTagger):
+    """score -> search -> re-score -> criterion, one optimizer. Sizes come from the training data or a saved model.
+
+    How it learns is chosen with the optimizer, see `taggers.learning`. `Tagger.load` loads re-rankers, too.
+
+    Args:
+        features: templates and resources; its index is built from the training data. None if the scorer reads words
+            through an encoder only.
+        scorer: batch -> Lattice.
+        criterion: what is compared and when the weights are updated.
+        search: Lattice -> Candidates for training; KBest(n) with n at least what the criterion needs.
+        optimizer: made for the parameters of the scorer and of the non-local features.
+        nonlocal_features: score whole label sequences; their scores are added to those of the lattice.
+        decoder: Lattice -> Candidates for everything but training, KBest(n'), of which the best by total score is
+            taken. By default the best label sequence only; with non-local features set n' to 100 or more.
+        prior: added to the losses of the corpus, over all weights.
+        init_from: folder of a saved model with the same templates; training starts from its weights, with its
+            features and labels.
+        beta: of the F score by which models are selected, see `metrics.segments`.
+        lr_scheduler: changes the optimizer's learning rates after steps or epochs; one of torch's or of `optim`.
+    """
+
+    supports_distributed = True
+    uses_candidate_lists = False  # whether global features find their strings in candidate lists
+    saved_parts: ClassVar[tuple[str, ...]] = ("scorer", "criterion", "search", "decoder", "nonlocal_features")
+    scorer: Any  # a Scorer; of re-rankers a LocalScore
+    corpus_size: int | None = None  # sequences that share the prior; None: those of the batch
+
+    def __init__(
+        self,
+        features: FeatureExtractor | None,
+        scorer: LocalWeights,
+        criterion: Criterion,
+        search: KBest,
+        optimizer: Callable[[Iterable[Any]], Optimizer] = Perceptron,
+        nonlocal_features: Sequence[NonlocalFeature] = (),
+        decoder: KBest | None = None,
+        prior: Prior | None = None,
+        init_from: str | None = None,
+        beta: float = 1.0,
+        lr_scheduler: Callable[[Optimizer], LRScheduler] | None = None,
+    ) -> None:
+        super().__init__(features, beta)
+        check_criterion(criterion, search, len(nonlocal_features) > 0, "model.")
+        self.scorer, self.criterion, self.search = scorer, criterion, search
+        self.nonlocal_features = nn.ModuleList(nonlocal_features)
+        self.decoder = decoder or KBest(1)
+        self.constraints = Constraints()
+        self.optimizer, self.lr_scheduler = optimizer, lr_scheduler
+        self.prior, self.init_from = prior, init_from
+        self.training_method: TrainingMethod = GradientTraining(self)
+
+    # -- scores ----------------------------------------------------------------------------------------------
+
+    def allocate(self, labels: LabelSet) -> None:
+        """Create weights and constraint masks for these labels and the (fitted) features."""
+        self.labels, self.fitted = labels, True
+        self.scorer.allocate(self.features.n_node_features, self.features.n_edge_features, len(labels))
+        self.criterion.allocate(labels)
+        for feature in self._features():
+            feature.allocate(labels)
+        self.constraints.allocate(labels)
+        self.bind_parts()
+
+    def bind_parts(self) -> None:
+        """Connect the current parts, after one of them was replaced."""
+        self.candidates_of = CandidateScorer(
+            self.constraints, self.criterion, self.search, self._features(), self.labels
+        )
+
+    def _features(self) -> list[NonlocalFeature]:
+        return [cast(NonlocalFeature, feature) for feature in self.nonlocal_features]
+
+    def forward(self, batch: Batch) -> Lattice:
+        """Return the Lattice of a batch in which candidates are searched."""
+        return self.candidates_of.lattice(self.scorer(batch), batch)
+
+    def local_candidates(self, batch: Batch, candidates: Candidates) -> Candidates:
+        """Return the candidates, in their order, with the local scores of this tagger; -inf where not valid."""
+        return candidates
+
+    def total_scores(self, batch: Batch, candidates: Candidates) -> Tensor:
+        """Return the total scores (B, K) of candidates, in their order; -inf where not valid."""
+        more = self.nonlocal_scores(batch, candidates.labels, candidates.valid)
+        return self.local_candidates(batch, candidates).scores + more
+
+    def nonlocal_scores(self, batch: Batch, labels: Tensor, valid: Tensor) -> Tensor:
+        """Return the scores (B, K) of label sequences (B, K, T), summed over all non-local features; 0 if not valid."""
+        return self.candidates_of.nonlocal_scores(batch, labels, valid)
+
+    def rescore(self, batch: Batch, candidates: Candidates) -> Candidates:
+        """Return the candidates with their total scores, best first; equal totals keep the order they had."""
+        return best_first(candidates, self.total_scores(batch, candidates)) if self.nonlocal_features else candidates
+
+    @property
+    def probabilistic(self) -> bool:
+        """Whether exp(score - log Z) is a probability: true if trained by likelihood and without non-local features."""
+        return self.criterion.probabilistic and not self.nonlocal_features
+
+    @property
+    def additive(self) -> bool:
+        """Whether the total score is a sum of weights, one for each feature of the label sequence."""
+        return True
+
+    def inputs(self, corpus: Corpus) -> list[Ragged]:
+        """Return what the scorer reads of a corpus besides feature ids, such as characters of words."""
+        return self.scorer.read(corpus)
+
+    def check_unit(self, unit: str) -> None:
+        """Raise InputError if non-local features would find nothing to compare in sequences of this unit."""
+        for feature in self.nonlocal_features:
+            name = type(feature).__name__
+            if feature.needs_documents and unit == "sentence":
+                raise InputError(f"{name} compares the sentences of a document: set data.unit: document")
+            if isinstance(feature, GlobalFeature) and not self.uses_candidate_lists:
+                raise InputError(f"{name} reads candidate lists: use a GlobalReranker")
+
+    # -- label sequences -------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def decode(self, batch: Batch) -> Tensor:
+        """Return the labels (B, T) int64 of the decoder's candidate with the highest total score, for each sequence.
+
+        Without non-local features this is the best label sequence by local score.
+        """
+        if not self.nonlocal_features:
+            return viterbi(self(batch))[1]
+        found = [self._decode(part) for part in split_batch(batch, self.decoder.k)]
+        T = batch.sentences.shape[1]
+        return torch.cat([pad(labels, (0, T - labels.shape[1])) for labels in found])
+
+    def _decode(self, batch: Batch) -> Tensor:
+        candidates = self.decoder(self(batch))
+        total = self.total_scores(batch, candidates)
+        return candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
+
+    def kbest(self, sentences: Iterable[Sentence], k: int) -> list[list[LabelSequence]]:
+        """Return up to k best label sequences of each sentence, best first; fewer where fewer are possible.
+
+        Log-probabilities are exact, not a softmax over the k candidates; they are None unless trained by likelihood.
+        """
+        return self.candidates(self.read(sentences), k)
+
+    @torch.no_grad()
+    def candidates(self, corpus: Corpus, k: int) -> list[list[LabelSequence]]:
+        """Return up to k best label sequences of each sequence of a corpus, as `kbest` does for sentences.
+
+        With non-local features these are the best by total score among the decoder's candidates, or among the k best by
+        local score if that is more. The search is limited to the L^T possible ones. Raises InputError for lists that do
+        not fit into memory.
+        """
+        if k < 1:
+            raise InputError(f"k must be >= 1, got {k}")
+        empty = LabelSequence([], 0.0, 0.0 if self.probabilistic else None)
+        found = [[empty] for _ in range(len(corpus))]
+        n = max(k, self.decoder.k) if self.nonlocal_features else k
+
+        def possible(batch: Batch) -> int:
+            return min(n, len(self.labels) ** batch.sentences.shape[1])
+
+        for batch in (part for whole in self.batches(corpus) for part in split_batch(whole, possible(whole))):
+            for row, best in zip(batch.rows.tolist(), self._kbest(batch, possible(batch), k), strict=True):
+                found[row] = best
+        return found
+
+    def _kbest(self, batch: Batch, n: int, k: int) -> list[list[LabelSequence]]:
+        """The k best of each sequence by total score, among the n best by local score."""
+        lattice = self(batch)
+        best = self.rescore(batch, kbest(lattice, n))
+        log_z = log_partition(lattice) if self.probabilistic else None
+        found = []
+        for b, length in enumerate(batch.lengths.tolist()):
+            labels, scores = best.labels[b, best.valid[b], :length][:k].cpu(), best.scores[b, best.valid[b]][:k]
+            logs = [None] * len(scores) if log_z is None else (scores - log_z[b]).tolist()
+            names = [self.labels.decode(path) for path in labels]
+            found.append([LabelSequence(*one) for one in zip(names, scores.tolist(), logs, strict=True)])
+        return found
+
+    @torch.no_grad()
+    def marginals(self, sentences: Iterable[Sentence]) -> list[Tensor]:
+        """Return the exact probability of each label at each token: (T, L) per sentence, columns as in `labels.names`.
+
+        Raises InputError unless the tagger was trained by likelihood: other scores are not log-probabilities.
+        """
+        self.check_probabilistic()
+        corpus = self.read(sentences)
+        found = [torch.zeros(0, len(self.labels)) for _ in range(len(corpus))]
+        for batch in self.batches(corpus):
+            for row, length, table in zip(batch.rows, batch.lengths, marginals(self(batch)), strict=True):
+                found[int(row)] = table[:length]
+        return found
+
+    def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the probabilities (B, T) of labels (B, T) int64, and of the segment that each token is in.
+
+        The latter are those of `metrics.segment_confidence`, NaN outside of segments. Raises InputError as `marginals`
+        does.
+        """
+        self.check_probabilistic()
+        lattice = self(batch)
+        boundaries = sentence_boundaries(batch.lengths, labels.shape[1], batch.sentences)
+        return token_confidence(lattice, labels), confidence_within(lattice, labels, boundaries, self.labels)
+
+    def check_probabilistic(self) -> None:
+        """Raise InputError for a tagger that has scores but no probabilities."""
+        if not self.probabilistic:
+            path = (
+                self.criterion.path if isinstance(self.criterion, InferenceCriterion) else type(self.criterion).__name__
+            )
+            name = path.rpartition(".")[2]
+            raise no_probabilities(
+                "with non-local features" if self.criterion.probabilistic else f"trained with {name}"
+            )
+
+    # -- gold and candidates ---------------------------------------------------------------------------------
+
+    def score_batch(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
+        """Return gold and the candidates that the criterion compares, with gradients.
+
+        By default candidates are searched. If the criterion compares sentences, each of them is a row.
+        """
+        lattice, gold, _ = self.candidates_of.units(self(batch), batch)
+        if candidates is None:
+            candidates = self.candidates_of.training_candidates(lattice, gold)
+        return self.candidates_of.score(batch, lattice, gold, candidates)
+
+    @torch.no_grad()
+    def without_cost(self, batch: Batch, scored: Scored) -> Scored:
+        """Return gold and the candidates that are best by score, without the criterion's cost."""
+        lattice, gold = scored.lattice, scored.gold
+        if self.criterion.augment(lattice, gold) is lattice:
+            return scored
+        return self.candidates_of.score(batch, lattice, gold, self.candidates_of.candidates(lattice))
+
+    def score(self, batch: Batch, lattice: Lattice, candidates: Candidates) -> Scored:
+        """Return gold and candidates of a batch under the current weights, with gradients."""
+        assert batch.gold is not None
+        return self.candidates_of.score(batch, lattice, batch.gold, candidates)
+
+    def _compare(self, batch: Batch) -> tuple[Scored, Scored]:
+        """Gold and candidates, with gradients of the non-local weights only, found with and without the cost.
+
+        Both lists are scored together: most of that work is for what all label sequences have in common.
+        """
+        assert batch.gold is not None
+        with torch.no_grad():
+            lattice = self(batch)
+            searched = self.criterion.augment(lattice, batch.gold)
+            candidates = self.candidates_of.candidates(searched)
+            free = candidates if searched is lattice else self.candidates_of.candidates(lattice)
+        if free is candidates:
+            scored = self.score(batch, lattice, candidates)
+            return scored, scored
+        both = Candidates(*(torch.cat(pair, 1) for pair in zip(candidates, free, strict=True)))
+        scored, k = self.score(batch, lattice, both), candidates.valid.shape[1]
+        return slice_candidates(scored, slice(0, k)), slice_candidates(scored, slice(k, None))
+
+    # -- learning --------------------------------------------------------------------------------------------
+
+    def new_optimizer(self) -> Optimizer:
+        """Return an optimizer over all parameters."""
+        return self.optimizer(self.parameters())
+
+    def configure_optimizers(self) -> Optimizer | dict[str, Any]:  # type: ignore[override]  # a narrower type
+        """Return the optimizer, for a trainer with the schedule of its learning rates if there is one."""
+        optimizer = self.new_optimizer()
+        if self._trainer is None:
+            return optimizer
+        self.bind_optimizer(optimizer)
+        return optimizer if self.lr_scheduler is None else scheduled(self.lr_scheduler, optimizer, self.trainer)
+
+    def bind_optimizer(self, optimizer: Optimizer) -> None:
+        """Choose how to learn: one sequence at a time if the parts allow it, else by gradients.
+
+        Several processes average what they learn one sequence at a time.
+        """
+        check_step_size_rule(optimizer)
+        found = None if self._needs_gradients() else self.sequence_learner(optimizer)
+        if found is not None and share().processes > 1:
+            found = ParameterAveragingLearner(
+                found, cast(AveragedOptimizer, optimizer), partial(sync_count, self.trainer)
+            )
+        self.training_method = GradientTraining(self) if found is None else SequentialTraining(self, found)
+
+    def sequence_learner(self, optimizer: Optimizer) -> SequenceLearner | None:
+        """Return what learns one sequence at a time with an optimizer of the parameters; None if nothing does."""
+        nonlocal_weights = list(self.nonlocal_features.parameters())
+        return sequence_learner(
+            self.scorer, self.constraints, self.criterion, optimizer, nonlocal_weights, self._compare
+        )
+
+    def _needs_gradients(self) -> bool:
+        """Whether something besides the optimizer's step needs the gradients of whole mini-batches."""
+        trainer = self._trainer
+        if trainer is not None and (trainer.gradient_clip_val or trainer.accumulate_grad_batches > 1):
+            return True
+        return self.prior is not None
+
+    def training_protocol(self) -> TrainingProtocol:
+        """Return the optimizer's side of the training protocol; its defaults outside of a trainer."""
+        made = [] if self._trainer is None else self.trainer.optimizers
+        return training_protocol(made[0]) if made else TrainingProtocol()
+
+    @property
+    def full_batch(self) -> bool:
+        """Whether the optimizer makes one step in this epoch."""
+        return self.training_method.full_batch
+
+    @property
+    def batch_form(self) -> BatchForm:
+        """The form of the mini-batches that the tagger learns from."""
+        return self.training_method.batch_form
+
+    def on_fit_start(self) -> None:
+        """Count the training sequences, each of which has an equal share of the prior."""
+        self.corpus_size = len(self._data.corpus("train"))
+
+    def on_train_epoch_start(self) -> None:
+        """Begin an epoch with the training method of its optimizer; optimizers that take turns switch methods."""
+        optimizer = self.training_protocol()
+        optimizer.begin_epoch(self.current_epoch)
+        if optimizer.full_batch != self.full_batch:
+            self.training_method = (FullBatchTraining if optimizer.full_batch else GradientTraining)(self)
+        else:
+            self.training_method.begin_epoch()
+
+    def training_step(self, batch: Batch | FlatBatch, batch_idx: int = 0) -> Tensor | None:
+        """Learn from a batch as the training method does; return the summed loss, a scalar, if there is one."""
+        return self.training_method.step(batch, batch_idx)
+
+    def backward(self, loss: Tensor, *args: Any, **options: Any) -> None:
+        """Compute gradients as the training method says."""
+        self.training_method.backward(loss, *args, **options)
+
+    def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Optimizer) -> None:
+        """Clear the gradients before a step."""
+        self.training_method.zero_grad(batch_idx)
+
+    def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
+        """Make a step if the training method says so."""
+        self.training_method.optimizer_step(batch_idx, optimizer, optimizer_closure)
+
+    def on_train_batch_end(self, *args: Any) -> None:
+        """Sum the counts of all processes at the end of an epoch, and stop its clock."""
+        self.training_method.end_batch(self.trainer.is_last_batch)
+
+    def objective(self) -> float:
+        """Return the objective of the epoch: exact in full-batch training, else the sum of the losses of its steps."""
+        return self.training_method.objective()
+
+    def training_error(self) -> float:
+        """Return the share of training tokens that the best candidate got wrong in this epoch; NaN without any.
+
+        The best is that by score without cost: a cost leads the search to label sequences that nobody would choose.
+        """
+        return self.training_method.sums.error
+
+    def on_train_epoch_end(self) -> None:
+        """Log objective, training error and updates; stop when there is nothing left to learn."""
+        self.training_method.end_epoch()
+
+    # -- vocabulary and saved models -------------------------------------------------------------------------
+
+    def build_vocabulary(self, data: SequenceDataModule) -> None:
+        """Take features and labels from the training data, or from the model with which training starts."""
+        if self.init_from is not None:
+            initialize_from(self, self.init_from, data)
+            return
+        self.scorer.learn(data.corpus("train"))
+        super().build_vocabulary(data)
+
+    def description(self) -> dict[str, Any]:
+        """Return class and options of every part but the features, as plain JSON types."""
+        return {part: described(getattr(self, part)) for part in self.saved_parts}
+
+    @classmethod
+    def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> Self:
+        """Return the tagger, without weights, of a `description`."""
+        return cls(features=features, **build.options(cls, required_entries(description, cls.saved_parts), "model"))
+
+
+def initialize_from(tagger: Tagger, folder: str, data: SequenceDataModule) -> None:
     """Give a tagger without weights the features, labels and weights of a saved model, to be trained with data.
 
     The saved model may name classes of this library and of the modules that the tagger's own classes are from. Weights
-    that only the tagger has, such as those of non-local features, stay at zero. Raises InputError when there is no
-    model, or it was trained with other templates, sequences or tag scheme, or has weights that the tagger does not
-    have, or has labels of a first model for other training data. A model of sentences whose templates look no farther
-    is good for documents, too.
+    that only the tagger has, such as those of non-local features, stay at zero. A model of sentences can start one of
+    documents if its templates look no further than a sentence.
+
+    Raises InputError for a missing model; for one with other templates, sequences, tag scheme or weights; and for
+    labels of a first model on other training data.
     """
     known_parts = Builder.like(tagger, *tagger.features.foreign)
     try:
@@ -54,7 +451,7 @@ def initialize_from(tagger: LatticeTagger, folder: str, data: SequenceDataModule
             raise InputError(f"model.init_from: {folder} was trained with other {kind} templates; use those")
     if saved.features.hash_bits != tagger.features.hash_bits:
         bits = "null" if saved.features.hash_bits is None else saved.features.hash_bits
-        raise InputError(f"model.init_from: {folder} numbers features otherwise; set features.hash_bits: {bits}")
+        raise InputError(f"model.init_from: {folder} numbers features differently; set features.hash_bits: {bits}")
     if saved.unit != tagger.unit and not (saved.unit == "sentence" and saved.features.within == "sentence"):
         raise InputError(f"model.init_from: {folder} was trained on {saved.unit}s; set data.unit: {saved.unit}")
     if saved.labels.scheme != data.scheme:
@@ -72,194 +469,5 @@ def initialize_from(tagger: LatticeTagger, folder: str, data: SequenceDataModule
     with torch.no_grad():
         for name, p in saved.named_parameters():
             if name not in weights or weights[name].shape != p.shape:
-                raise InputError(f"model.init_from: {folder} has weights {name}, which this model has not")
+                raise InputError(f"model.init_from: {folder} has unexpected weights {name}")
             weights[name].copy_(p)
-
-
-class Tagger(LossTagger):
-    """score -> search -> re-score -> criterion, one optimizer. Sizes come from the training data or a saved model.
-
-    `Tagger.load` takes the models of re-rankers, too: they label and list as a tagger does.
-
-    Args:
-        features: templates and resources; its index is built from the training data. None where the scorer reads words
-            through an encoder alone.
-        scorer: batch -> Lattice.
-        criterion: what is compared and when it asks for an update.
-        search: Lattice -> Candidates for training; KBest(n) with n at least what the criterion needs.
-        optimizer: made for the parameters of the scorer and of the non-local features.
-        nonlocal_features: what is counted in whole labellings; their scores are added to those of the lattice.
-        decoder: Lattice -> Candidates for everything but training, KBest(n'), of which the best by total score is
-            taken. By default the best labelling alone; with non-local features set n' to 100 or more.
-        prior: added to the losses of the corpus, over all weights.
-        init_from: folder of a saved model with the same templates; training starts from its weights, with its
-            features and labels.
-        beta: of the F score by which models are looked at, see `metrics.segments`.
-        lr_scheduler: changes the optimizer's learning rates after steps or epochs; one of torch's or of `optim`.
-    """
-
-    supports_distributed = True
-    loads: ClassVar[tuple[type, ...]] = (LatticeTagger,)
-    saved_parts: ClassVar[tuple[str, ...]] = ("scorer", "criterion", "search", "decoder", "nonlocal_features")
-    scorer: Scorer
-
-    def __init__(
-        self,
-        features: FeatureExtractor | None,
-        scorer: Scorer,
-        criterion: Criterion,
-        search: KBest,
-        optimizer: Callable[[Iterable[Any]], Optimizer] = Perceptron,
-        nonlocal_features: Sequence[NonlocalFeature] = (),
-        decoder: KBest | None = None,
-        prior: Prior | None = None,
-        init_from: str | None = None,
-        beta: float = 1.0,
-        lr_scheduler: Callable[[Optimizer], LRScheduler] | None = None,
-    ) -> None:
-        super().__init__(features, scorer, criterion, search, nonlocal_features, decoder or KBest(1), beta)
-        if search.k < criterion.min_candidates:
-            name, needed = type(criterion).__name__, criterion.min_candidates
-            raise InputError(f"model.search.k is {search.k}, but {name} compares gold with rivals: set it >= {needed}")
-        if nonlocal_features and criterion.unit == "sentence":
-            raise InputError("model.criterion.unit is sentence, but non-local features compare sentences: leave it out")
-        self.optimizer, self.lr_scheduler = optimizer, lr_scheduler
-        self.prior, self.init_from = prior, init_from
-        self.start_sums()
-
-    def make_scoring(self) -> LatticeScoring:
-        """Return the scores in the lattice of the scorer, plus those of the non-local features."""
-        features = [feature for feature in self.nonlocal_features if isinstance(feature, NonlocalFeature)]
-        return LatticeScoring(self.scorer, self.constraints, self.criterion, features, self.labels)
-
-    def score_batch(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
-        """Return gold and the candidates that the criterion compares, if it compares any.
-
-        Those not given are searched for. Where the criterion compares sentences, each of them is a row.
-        """
-        assert batch.gold is not None
-        lattice, gold = self(batch), batch.gold
-        if self.criterion.unit == "sentence":
-            lattice, places = sentences(lattice, batch.first)
-            gold = gold.flatten()[places].where(real_tokens(lattice.lengths, places.shape[1]), 0)
-        if candidates is None:
-            with torch.no_grad():
-                candidates = self._searched_for(self.criterion.augment(lattice, gold))
-        return self._scored(batch, lattice, gold, candidates)
-
-    @torch.no_grad()
-    def without_cost(self, batch: Batch, score_batch: Scored) -> Scored:
-        """Return gold and the candidates that are best by score alone; no second search where there is no cost."""
-        lattice, gold = score_batch.lattice, score_batch.gold
-        if self.criterion.augment(lattice, gold) is lattice:
-            return score_batch
-        return self._scored(batch, lattice, gold, self._searched_for(lattice))
-
-    def _scored(self, batch: Batch, lattice: Lattice, gold: Tensor, candidates: Candidates) -> Scored:
-        if self.criterion.unit == "sentence":
-            return score_candidates(lattice, gold, candidates)
-        return self.score(batch, lattice, candidates)
-
-    def _searched_for(self, lattice: Lattice) -> Candidates:
-        """Return what the criterion is given: no candidate where scores are invalid, so that its loss tells."""
-        if not self.criterion.min_candidates:
-            return empty_candidates(lattice)
-        try:
-            return self.search(lattice)
-        except InvalidScore:
-            B, T, _ = lattice.unary.shape
-            k = self.search.k
-            nothing = lattice.unary.new_full((B, k), -torch.inf)
-            return Candidates(lattice.lengths.new_zeros(B, k, T), nothing, nothing > -torch.inf)
-
-    def score(self, batch: Batch, lattice: Lattice, candidates: Candidates) -> Scored:
-        """Return gold and candidates under the current weights, with gradients.
-
-        Gold is scored as one more candidate.
-        """
-        assert batch.gold is not None
-        score_batch = score_candidates(lattice, batch.gold, candidates)._replace(starts=batch.first)
-        if not self.nonlocal_features:
-            return score_batch
-        labels = torch.cat([batch.gold[:, None], candidates.labels], 1)
-        more = self.nonlocal_scores(batch, labels, nn.functional.pad(candidates.valid, (1, 0), value=True))
-        return score_batch._replace(gold_nonlocal=more[:, 0], candidate_nonlocal=more[:, 1:])
-
-    def new_optimizer(self) -> Optimizer:
-        """Return an optimizer over all parameters."""
-        return self.optimizer(self.parameters())
-
-    def bind_optimizer(self, optimizer: Optimizer, data: SequenceDataModule) -> None:
-        """Learn sequence by sequence where that is possible with an optimizer, and tell the data in which order.
-
-        Several processes mix what they learn so.
-        """
-        check_step_size_rule(optimizer)
-        self.online = None if self._needs_gradients() else self.learner(optimizer)
-        if self.online is not None and share().processes > 1:
-            due = partial(sync_count, self.trainer)
-            self.online = ParameterAveragingLearner(self.online, cast(AveragedOptimizer, optimizer), due)
-        data.sequential = self.online is not None
-
-    def learner(self, optimizer: Optimizer) -> SequenceLearner | None:
-        """Return what learns sequence by sequence with an optimizer of the parameters; None where nothing does."""
-        further = list(self.nonlocal_features.parameters())
-        return online_learner(self.scorer, self.constraints, self.criterion, optimizer, further, self._compared)
-
-    def _compared(self, batch: Batch) -> tuple[Scored, Scored]:
-        """Gold and candidates, with gradients of the non-local weights alone; the same without the criterion's cost.
-
-        Both lists are scored in one go: most of that work is for what all labellings of a sequence have in common.
-        """
-        assert batch.gold is not None
-        with torch.no_grad():
-            lattice = self(batch)
-            searched = self.criterion.augment(lattice, batch.gold)
-            candidates = self._searched_for(searched)
-            free = candidates if searched is lattice else self._searched_for(lattice)
-        if free is candidates:
-            score_batch = self.score(batch, lattice, candidates)
-            return score_batch, score_batch
-        both = Candidates(*(torch.cat(pair, 1) for pair in zip(candidates, free, strict=True)))
-        score_batch, k = self.score(batch, lattice, both), candidates.valid.shape[1]
-        return slice_candidates(score_batch, slice(0, k)), slice_candidates(score_batch, slice(k, None))
-
-    def _needs_gradients(self) -> bool:
-        """Whether something beside the optimizer's step asks for the gradients of whole mini-batches."""
-        trainer = self._trainer
-        if trainer is not None and (trainer.gradient_clip_val or trainer.accumulate_grad_batches > 1):
-            return True
-        return self.prior is not None
-
-    # -- sizes and names -------------------------------------------------------------------------------------
-
-    def build_vocabulary(self, data: SequenceDataModule) -> None:
-        """Take features and labels from the training data, or from the model where training starts."""
-        if self.init_from is not None:
-            initialize_from(self, self.init_from, data)
-            return
-        train = data.corpus("train")
-        self.scorer.learn(train)
-        self.features = data.fit_features(self.features)
-        self.allocate(data.label_set())
-
-    def check_data(self, data: SequenceDataModule, stage: str) -> None:
-        """Accept any data: a tagger has no demands beside those of `check_unit`."""
-
-    def finalize(self) -> None:
-        """Do nothing: the weights are ready to be saved when training is over."""
-
-    def extra_vocabulary(self) -> dict[str, Any]:
-        """Return nothing: weights of a tagger need agree on labels and features alone."""
-        return {}
-
-    # -- saved models ----------------------------------------------------------------------------------------
-
-    def description(self) -> dict[str, Any]:
-        """Return class and options of every part but the features, as plain JSON types."""
-        return {part: described(getattr(self, part)) for part in self.saved_parts}
-
-    @classmethod
-    def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> "Tagger":
-        """Return the tagger, without weights, that `description` described."""
-        return cls(features=features, **build.options(cls, required_entries(description, cls.saved_parts), "model"))

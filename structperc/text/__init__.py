@@ -1,11 +1,7 @@
-"""Running text -> tokens with character offsets, sentences; spans of characters -> spans of tokens.
+"""Tokenization of running text, and the alignment of character spans with tokens.
 
-tokenizer.py    rules that cut text as corpora are cut, or patterns of one's own
-sentences.py    where sentences begin among the tokens
-paragraphs.py   where a text can be cut so that its parts have the same tokens and sentences
-tokenized.py    `TokenizedText`: a text, its tokens and sentences; words joined to a text
-alignment.py    `TextSpan`: a typed stretch of characters; which tokens it has
-invisible.py    characters that show nothing by themselves and stay with the one beside them
+tokenizer.py    tokenizers, sentence splitters, invisible characters
+alignment.py    `TokenizedText`, `TextSpan` and `align`
 """
 
 from structperc.text.alignment import (
@@ -19,7 +15,7 @@ from structperc.text.alignment import (
     merge_sentences,
     to_character_offsets,
     to_token_spans,
-    tokenized,
+    tokenize,
 )
 from structperc.text.tokenizer import (
     RuleTokenizer,
@@ -40,7 +36,7 @@ __all__ = [
     "one_sentence",
     "paragraph_ends",
     "TokenizedText",
-    "tokenized",
+    "tokenize",
     "join_words",
     "TextSpan",
     "align",

@@ -1,7 +1,4 @@
-"""A text with its tokens and sentences.
-
-Spans of characters against tokens: what annotators mark, and what taggers label.
-"""
+"""Tokenized texts, and the alignment of character spans with their tokens."""
 
 import operator
 from bisect import bisect_left, bisect_right
@@ -20,13 +17,20 @@ from structperc.text.tokenizer import (
     strip_invisible,
 )
 
+Misaligned = Literal["error", "expand", "skip"]
+Overlaps = Literal["error", "longest"]
+OffsetUnit = Literal["characters", "utf-16", "utf-8"]
+
+_PAIRS = "it must return pairs of offsets (start, end), one for each token text[start:end]"
+_BOUNDARIES = "it must return the index of the first token of each sentence, ascending, and the number of tokens"
+
 
 class TokenizedText(NamedTuple):
-    """A text of N tokens in R sentences, of which none is empty."""
+    """A text of N tokens in R non-empty sentences."""
 
     text: str
-    tokens: Sequence[Offsets]  # N pairs (start, end) of characters, in their order, none of them empty
-    sentences: Sequence[int]  # R + 1 boundaries among the tokens, the first is 0, the last N
+    tokens: Sequence[Offsets]  # N pairs (start, end) of character offsets, ascending and non-empty
+    sentences: Sequence[int]  # R + 1 token boundaries, from 0 to N
 
     @property
     def words(self) -> list[str]:
@@ -40,24 +44,46 @@ class TokenizedText(NamedTuple):
         return [words[a:b] for a, b in pairwise(self.sentences)]
 
 
-def tokenized(text: str, tokenizer: Cut = conll_tokens, sentences: Split = rule_sentences) -> TokenizedText:
-    """Cut a text into tokens and sentences.
+class TextSpan(NamedTuple):
+    """A typed span text[start:end], with the confidence of a prediction if known."""
+
+    start: int
+    end: int
+    type: str
+    confidence: float | None = None
+
+
+class SpanConflict(NamedTuple):
+    """A span that does not align with tokens, or overlaps another one."""
+
+    kind: str  # category, such as "token cut" or "overlap"
+    message: str
+    misaligned: bool  # True: handled by the option `misaligned`; False: by `overlaps`
+
+
+class Alignment(NamedTuple):
+    """Spans of tokens, and the conflicts found."""
+
+    spans: list[tuple[int, int, str]]  # (first token, token after the last, type), sorted
+    conflicts: list[SpanConflict]
+
+
+def tokenize(text: str, tokenizer: Cut = conll_tokens, sentences: Split = rule_sentences) -> TokenizedText:
+    """Split a text into tokens and sentences.
 
     Args:
         text: any string.
-        tokenizer: returns the offsets (start, end) of the tokens of a text, in their order; a function of one's own
-            may be given, too. White space at the edges of its tokens is left out, and so are tokens in which nothing
-            is visible.
-        sentences: returns the boundaries of sentences among the tokens; may be a function of one's own.
+        tokenizer: maps a text to the offsets (start, end) of its tokens in order. White space at the edges of a token
+            is trimmed; tokens without visible characters are dropped.
+        sentences: maps a text and its tokens to sentence boundaries.
 
     Raises:
-        InputError: the text is no string; the tokenizer returns strings or anything else but pairs of offsets, or
-            offsets that are empty, overlap or lie outside of the text; boundaries that are no such numbers.
+        InputError: the text is not a string, or the results of the two functions are malformed.
 
     Example:
-        >>> tokenized("Anna left. She came back.").word_lists
+        >>> tokenize("Anna left. She came back.").word_lists
         [['Anna', 'left', '.'], ['She', 'came', 'back', '.']]
-        >>> tokenized("Anna left", lambda text: [(0, 4), (4, 9)]).tokens  # as byte-level tokenizers cut
+        >>> tokenize("Anna left", lambda text: [(0, 4), (4, 9)]).tokens  # byte-level tokenizer
         [(0, 4), (5, 9)]
     """
     if not isinstance(text, str):
@@ -67,57 +93,33 @@ def tokenized(text: str, tokenizer: Cut = conll_tokens, sentences: Split = rule_
 
 
 def _checked_offsets(text: str, given: Any) -> Iterator[Offsets]:
-    """The offsets that a tokenizer gives, without the white space at their edges."""
+    """Trim the offsets of a tokenizer, and check that they are ascending and within the text."""
     if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
         raise InputError(f"the tokenizer returns {given!r:.60}; {_PAIRS}")
     last = (0, 0)
     for one in given:
-        start, end = _pair(one)
+        try:
+            start, end = (None, None) if isinstance(one, str | bytes) else map(operator.index, one)
+        except (TypeError, ValueError):
+            start, end = None, None
+        if start is None or end is None:
+            raise InputError(f"the tokenizer returns {one!r:.60}; {_PAIRS}")
         if not 0 <= start < end <= len(text):
-            raise InputError(_wrong_offsets(text, start, end))
-        start, end = _trimmed(text, start, end)
-        if start == end:
+            problem = "empty" if start == end else f"outside the text of {len(text)} characters"
+            raise InputError(f"the tokenizer returns the token {start}..{end}, which is {problem}")
+        word = text[start:end]
+        if not strip_invisible(word).strip():
             continue
+        start, end = start + len(word) - len(word.lstrip()), end - len(word) + len(word.rstrip())
         if start < last[1]:
-            how = "overlaps" if end > last[0] else "stands before"
-            what = f"{start}..{end} {text[start:end]!r:.40}"
-            before = f"the token {last[0]}..{last[1]} {text[slice(*last)]!r:.40} returned before it"
-            raise InputError(f"the tokenizer returns the token {what}, which {how} {before}")
+            problem = "overlaps" if end > last[0] else "comes before"
+            before = f"the previous token {last[0]}..{last[1]} {text[slice(*last)]!r:.40}"
+            raise InputError(f"the tokenizer returns {start}..{end} {text[start:end]!r:.40}, which {problem} {before}")
         yield start, end
         last = (start, end)
 
 
-_PAIRS = "it must return pairs of offsets (start, end), one for each token text[start:end]"
-
-
-def _pair(one: Any) -> Offsets:
-    """The offsets of a token as integers."""
-    if isinstance(one, str | bytes):
-        raise InputError(f"the tokenizer returns the string {one!r:.60}; {_PAIRS}")
-    try:
-        start, end = map(operator.index, one)
-    except (TypeError, ValueError):
-        raise InputError(f"the tokenizer returns {one!r:.60}; {_PAIRS}") from None
-    return start, end
-
-
-def _wrong_offsets(text: str, start: int, end: int) -> str:
-    if start == end:
-        return f"the tokenizer returns the empty token {start}..{end}; leave out special tokens and what is empty"
-    where = f"is not within the text of {len(text)} characters" if 0 <= start < end else "is not a stretch of the text"
-    return f"the tokenizer returns the token {start}..{end}, which {where}; offsets count characters from 0"
-
-
-def _trimmed(text: str, start: int, end: int) -> Offsets:
-    """The stretch without white space at its edges; empty where it shows nothing."""
-    word = text[start:end]
-    if not strip_invisible(word).strip():
-        return end, end
-    return start + len(word) - len(word.lstrip()), end - len(word) + len(word.rstrip())
-
-
 def _checked_boundaries(given: Any, number: int) -> list[int]:
-    """The boundaries that a sentence splitter gives among so many tokens."""
     try:
         found = [operator.index(one) for one in given]
     except TypeError:
@@ -127,11 +129,8 @@ def _checked_boundaries(given: Any, number: int) -> list[int]:
     return found
 
 
-_BOUNDARIES = "it must return the number of the first token of each sentence, ascending, and the number of tokens"
-
-
 def join_words(sentences: Sequence[Sequence[str]]) -> TokenizedText:
-    """Return words as a text: a space between words, a line end after each sentence but the last; empty ones go."""
+    """Join words by spaces and sentences by line ends; empty sentences are dropped."""
     kept = [words for words in sentences if words]
     tokens: list[Offsets] = []
     at, boundaries = 0, [0]
@@ -143,33 +142,28 @@ def join_words(sentences: Sequence[Sequence[str]]) -> TokenizedText:
     return TokenizedText("\n".join(map(" ".join, kept)), tokens, boundaries)
 
 
-Misaligned = Literal["error", "expand", "skip"]
-Overlaps = Literal["error", "longest"]
-OffsetUnit = Literal["characters", "utf-16", "utf-8"]  # what the offsets of spans count
+def align_words(words: Sequence[Sequence[str]], text: str, place: str) -> TokenizedText:
+    """Find the words of sentences in their text, where only white space and invisible characters separate them.
 
-
-class TextSpan(NamedTuple):
-    """A stretch of a text, text[start:end], that is of a type; with the confidence of what found it, if it has one."""
-
-    start: int
-    end: int
-    type: str
-    confidence: float | None = None
-
-
-class SpanConflict(NamedTuple):
-    """A span that has no tokens of its own."""
-
-    kind: str  # "token cut", "overlap", ..., for counts
-    message: str  # which span it is, and what is wrong with it
-    misaligned: bool  # whether that is up to the option `misaligned`, rather than `overlaps`
-
-
-class Alignment(NamedTuple):
-    """The spans of a text as tokens, and those that do not fit."""
-
-    spans: list[tuple[int, int, str]]  # (first token, token after the last, type) in the order of the text
-    conflicts: list[SpanConflict]
+    Raises InputError, which begins with `place`, if the text does not consist of these words.
+    """
+    blank = set(invisible_characters(text))
+    tokens: list[Offsets] = []
+    at, boundaries = 0, [0]
+    for sentence in words:
+        for word in sentence:
+            start = at
+            while start < len(text) and not (word and text.startswith(word, start)):
+                if not text[start].isspace() and text[start] not in blank:
+                    break
+                start += 1
+            if not word or not text.startswith(word, start):
+                raise InputError(f"{place}: word {word!r:.60} not found in the text after character {at}; correct it")
+            at = start + len(word)
+            tokens.append((start, at))
+        if len(tokens) > boundaries[-1]:
+            boundaries.append(len(tokens))
+    return TokenizedText(text, tokens, boundaries)
 
 
 def align(
@@ -178,55 +172,52 @@ def align(
     misaligned: Misaligned = "error",
     overlaps: Overlaps = "error",
 ) -> Alignment:
-    """Return the tokens of spans, and the misfits among them, which are corrected as the options say.
+    """Map character spans to token spans, and report conflicts.
 
-    White space and invisible characters at the edges of tokens do not matter. Nor do sentences, see `merge_sentences`.
+    White space and invisible characters at the edges of tokens are ignored. Duplicate spans count once. Sentence
+    boundaries do not matter, see `merge_sentences`.
 
     Args:
         text: the text with its tokens.
-        spans: spans of its characters. Of equal ones one is kept.
-        misaligned: what becomes of spans that do not begin and end as tokens do. "expand": they extend to all tokens
-            that they share a character with, and are left out if there are none; "skip": they are left out; "error":
-            as "expand", for a caller that refuses misfits.
-        overlaps: what becomes of spans that share a token. "longest": the longest is kept, of several the first;
-            "error": the first is kept.
+        spans: spans of its characters.
+        misaligned: treatment of spans whose edges are not token edges. "expand": extend to all tokens touched, drop
+            if there are none; "skip": drop; "error": as "expand", for callers that raise an error on conflicts.
+        overlaps: treatment of spans that share a token. "longest": keep the longest, of several the first; "error":
+            keep the first.
 
     Example:
-        >>> from structperc.text import tokenized
-        >>> align(tokenized("Anna Lind left"), [TextSpan(0, 8, "PER")], "expand").spans
+        >>> from structperc.text import tokenize
+        >>> align(tokenize("Anna Lind left"), [TextSpan(0, 8, "PER")], "expand").spans
         [(0, 2, 'PER')]
     """
-    tokens = _Tokens(text)
+    tokens = _TokenEdges(text)
     found, conflicts = [], []
     for span in {span[:3]: span for span in spans}.values():
-        place: tuple[int, int] | SpanConflict | None = tokens.of(span)
+        place: tuple[int, int] | SpanConflict | None = tokens.exact(span)
         if isinstance(place, SpanConflict):
             conflicts.append(place)
             place = None if misaligned == "skip" else tokens.touched(span)
         if place is not None:
             found.append((*place, span))
     if overlaps == "longest":
-        found.sort(key=lambda one: (one[0] - one[1], one[0]))  # the longest one first
+        found.sort(key=lambda one: (one[0] - one[1], one[0]))
     else:
         found.sort(key=lambda one: one[:2])
     taken: dict[int, TextSpan] = {}
     kept = []
     for first, end, span in found:
-        rival = next((taken[t] for t in range(first, end) if t in taken), None)
-        if rival is None:
+        other = next((taken[t] for t in range(first, end) if t in taken), None)
+        if other is None:
             taken.update(dict.fromkeys(range(first, end), span))
             kept.append((first, end, span.type))
-        elif rival != span:
-            what = f"{_named(text, span)} overlaps {rival.start}..{rival.end} {_quoted(text, rival)}"
-            conflicts.append(SpanConflict("overlap", what, False))
+        elif other != span:
+            message = f"{_describe(text, span)} overlaps {_describe(text, other)}"
+            conflicts.append(SpanConflict("overlap", message, False))
     return Alignment(sorted(kept), conflicts)
 
 
 def to_token_spans(text: TokenizedText, spans: Iterable[TextSpan], place: str) -> list[tuple[int, int, str]]:
-    """Return (first token, token after the last, type) for each span, in the order of the text.
-
-    Raises InputError, which begins with `place`, for the first span that does not fit the tokens, see `align`.
-    """
+    """Return the token spans of `align`. Raises InputError, which begins with `place`, for the first conflict."""
     found = align(text, spans)
     if found.conflicts:
         raise InputError(f"{place}: {found.conflicts[0].message}; correct it, or choose another tokenizer")
@@ -234,11 +225,11 @@ def to_token_spans(text: TokenizedText, spans: Iterable[TextSpan], place: str) -
 
 
 def merge_sentences(text: TokenizedText, spans: Iterable[tuple[int, int, str]]) -> TokenizedText:
-    """Return the text without the boundaries of sentences inside of spans of tokens.
+    """Remove sentence boundaries inside token spans.
 
     Example:
-        >>> from structperc.text import tokenized
-        >>> text = tokenized("Our firm Yahoo! Inc. grew.")
+        >>> from structperc.text import tokenize
+        >>> text = tokenize("Our firm Yahoo! Inc. grew.")
         >>> text.sentences, merge_sentences(text, [(2, 5, "ORG")]).sentences
         ([0, 4, 7], [0, 7])
     """
@@ -247,9 +238,9 @@ def merge_sentences(text: TokenizedText, spans: Iterable[tuple[int, int, str]]) 
 
 
 def to_character_offsets(text: str, spans: Iterable[TextSpan], unit: OffsetUnit) -> list[TextSpan]:
-    """Return spans whose offsets count code units of UTF-16 or bytes of UTF-8 as spans of characters.
+    """Convert offsets in UTF-16 code units or UTF-8 bytes to characters.
 
-    An offset beyond the text, or inside of a character, becomes one beyond the text.
+    Offsets beyond the text or inside a character become len(text) + 1.
 
     Example:
         >>> to_character_offsets("\\U0001f600 Anna", [TextSpan(3, 7, "PER")], "utf-16")
@@ -257,15 +248,17 @@ def to_character_offsets(text: str, spans: Iterable[TextSpan], unit: OffsetUnit)
     """
     if unit == "characters" or text.isascii():
         return list(spans)
-    sizes = [len(char.encode(f"{unit}-le" if unit == "utf-16" else unit, "surrogatepass")) for char in text]
-    width = 2 if unit == "utf-16" else 1
-    places = {at: i for i, at in enumerate(accumulate((size // width for size in sizes), initial=0))}
+    codec, width = ("utf-16-le", 2) if unit == "utf-16" else ("utf-8", 1)
+    sizes = (len(char.encode(codec, "surrogatepass")) // width for char in text)
+    positions = {at: i for i, at in enumerate(accumulate(sizes, initial=0))}
     beyond = len(text) + 1
-    return [span._replace(start=places.get(span.start, beyond), end=places.get(span.end, beyond)) for span in spans]
+    return [
+        span._replace(start=positions.get(span.start, beyond), end=positions.get(span.end, beyond)) for span in spans
+    ]
 
 
-class _Tokens:
-    """The tokens of a text by the places where they begin and end."""
+class _TokenEdges:
+    """The tokens of a text, looked up by the positions where they begin and end."""
 
     def __init__(self, text: TokenizedText) -> None:
         self.text = text
@@ -275,35 +268,33 @@ class _Tokens:
         self.first = {start: t for t, (start, _) in enumerate(text.tokens)} | {a: t for t, a in enumerate(self.starts)}
         self.last = {end: t for t, (_, end) in enumerate(text.tokens)} | {b: t for t, b in enumerate(self.ends)}
 
-    def of(self, span: TextSpan) -> tuple[int, int] | SpanConflict:
-        """The first token and the one after the last, or why there are none."""
+    def exact(self, span: TextSpan) -> tuple[int, int] | SpanConflict:
+        """Return the first token and the one after the last, or the reason why the span does not align."""
         start, end = span[:2]
-        if not 0 <= start < end <= len(self.text.text):
-            beyond = f"is empty or not within the text of {len(self.text.text)} characters"
-            return SpanConflict("outside of the text or empty", f"span {start}..{end} {beyond}", True)
+        size = len(self.text.text)
+        if not 0 <= start < end <= size:
+            message = f"span {start}..{end} is empty or outside the text of {size} characters"
+            return SpanConflict("empty or outside the text", message, True)
         shown = self._visible(start, end)
         first = self.first.get(start, self.first.get(shown[0]))
         last = self.last.get(end, self.last.get(shown[1]))
         if first is not None and last is not None and first <= last:
             return first, last + 1
-        name = _named(self.text, span)
-        for a, b in self._touching(span):
+        name = _describe(self.text, span)
+        around = slice(max(0, bisect_right(self.ends, start) - 1), bisect_left(self.starts, end) + 1)
+        for a, b in self.text.tokens[around]:
             if a < start < b or a < end < b:
                 return SpanConflict("token cut", f"{name} cuts the token {self.text.text[a:b]!r:.60} at {a}..{b}", True)
         return SpanConflict("white space at an edge", f"{name} begins or ends in white space", True)
 
     def touched(self, span: TextSpan) -> tuple[int, int] | None:
-        """The first token that shares a visible character with a span and the one after the last of these."""
+        """Return the first token that shares a visible character with a span, and the one after the last of these."""
         first, end = bisect_right(self.ends, span.start), bisect_left(self.starts, span.end)
         within = 0 <= span.start < span.end <= len(self.text.text)
         return (first, end) if first < end and within else None
 
-    def _touching(self, span: TextSpan) -> Sequence[tuple[int, int]]:
-        first = bisect_right(self.ends, span.start)
-        return self.text.tokens[max(0, first - 1) : bisect_left(self.starts, span.end) + 1]
-
-    def _visible(self, start: int, end: int) -> tuple[int, int]:
-        """A stretch without invisible characters at its edges."""
+    def _visible(self, start: int, end: int) -> Offsets:
+        """Trim invisible characters at both edges."""
         while start < end and self.text.text[start] in self.hidden:
             start += 1
         while start < end and self.text.text[end - 1] in self.hidden:
@@ -311,33 +302,5 @@ class _Tokens:
         return start, end
 
 
-def _named(text: TokenizedText, span: TextSpan) -> str:
-    return f"span {span.start}..{span.end} {_quoted(text, span)}"
-
-
-def _quoted(text: TokenizedText, span: TextSpan) -> str:
-    return f"{text.text[span.start : span.end]!r:.60}"
-
-
-def align_words(words: Sequence[Sequence[str]], text: str, place: str) -> TokenizedText:
-    """Return a text with the given words of sentences, which nothing visible separates.
-
-    Raises InputError, which begins with `place`, for words that the text does not have in this order.
-    """
-    blank = set(invisible_characters(text))
-    tokens: list[tuple[int, int]] = []
-    at, boundaries = 0, [0]
-    for sentence in words:
-        for word in sentence:
-            start = at
-            while not text.startswith(word or " ", start) and start < len(text):
-                if not text[start].isspace() and text[start] not in blank:
-                    break
-                start += 1
-            if not word or not text.startswith(word, start):
-                raise InputError(f"{place}: the text has no word {word!r:.60} next after character {at}; correct it")
-            at = start + len(word)
-            tokens.append((start, at))
-        if len(tokens) > boundaries[-1]:
-            boundaries.append(len(tokens))
-    return TokenizedText(text, tokens, boundaries)
+def _describe(text: TokenizedText, span: TextSpan) -> str:
+    return f"span {span.start}..{span.end} {text.text[span.start : span.end]!r:.60}"

@@ -1,14 +1,11 @@
-"""Characters that show nothing by themselves: they belong to the visible character beside them.
+"""Rule-based tokenization and sentence splitting of running text, with character offsets.
 
-These are marks that combine with the character before them (accents, vowel signs, variation selectors), characters of
-format (zero-width spaces and joiners, direction marks, soft hyphens, byte-order marks), control characters and the
-skin tones of emoji. No token consists of them alone.
+`conll_tokens` and `ud_tokens` differ where English corpora do: CoNLL-2003 and the Penn Treebank write third-quarter and
+the list number 1. as one token each, the English Web Treebank as three and two. Languages without spaces between words
+are not segmented.
 
-Tokens of running text with their character offsets, by rules: the first pattern that matches takes its characters.
-
-Where sentences begin among the tokens of a text.
-
-Where a running text can be cut such that its parts have the tokens and sentences that the whole has.
+Invisible characters (combining marks, zero-width spaces and joiners, direction marks, control characters, emoji skin
+tones) belong to the visible character next to them; no token consists of them alone.
 """
 
 import re
@@ -21,15 +18,14 @@ from typing import NamedTuple, final
 _CATEGORIES = ("Mn", "Mc", "Me", "Cf", "Cc")
 _FILLERS = "\u115f\u1160\u3164\uffa0"  # letters by their category
 _SKIN_TONES = "\U0001f3fb-\U0001f3ff"
-_EMOJI = "\u2190-\u2bff\U0001f000-\U0001faff"  # what a joiner makes one picture of
+_EMOJI = "\u2190-\u2bff\U0001f000-\U0001faff"  # joiners combine these
 _PLAIN_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
 
 
 class Condensed(NamedTuple):
-    """A text without its invisible characters, and where its V characters stand in that text.
+    """A text without its invisible characters, and the original extent of each of its V characters.
 
-    A character extends from its start to its end, which include the invisible characters that belong to it: those
-    after it, and before the first one after white space those between.
+    An extent includes the invisible characters that follow, and at the beginning of a word those before.
     """
 
     text: str
@@ -38,7 +34,7 @@ class Condensed(NamedTuple):
 
 
 def invisible_characters(text: str) -> str:
-    """Return the distinct invisible characters of a text, in their order by number.
+    """Return the distinct invisible characters of a text, sorted.
 
     Example:
         >>> invisible_characters("e\\u0301 \\u200b!")
@@ -56,9 +52,9 @@ def strip_invisible(text: str) -> str:
 
 
 def condense(text: str) -> Condensed | None:
-    """Return a text without its invisible characters; None where it has none.
+    """Return a text without its invisible characters, or None if it has none.
 
-    Pictures that joiners connect (families, professions) become their first one.
+    Emoji connected by joiners (families, professions) become their first one.
 
     Example:
         >>> condense("a\\u200b b")
@@ -71,7 +67,7 @@ def condense(text: str) -> Condensed | None:
     picture = f"[{_EMOJI}](?:\u200d[{_EMOJI}]|{some})*"
     characters = re.compile(rf"{some}*(?:(\s)|((?!{some})(?:{picture}|\S{some}*)))")
     kept, starts, ends = [], [], []
-    attached = text.rstrip(hidden)  # without those at the end that follow nothing visible: no match would end there
+    attached = text.rstrip(hidden)  # trailing ones that follow white space match nothing
     for match in characters.finditer(text if attached and not attached[-1].isspace() else attached):
         start, end = match.span(1) if match[1] else match.span()
         kept.append(match[1] or match[2][0])
@@ -87,7 +83,7 @@ def _is_invisible(char: str) -> bool:
 
 
 Offsets = tuple[int, int]  # the token is text[start:end]
-Cut = Callable[[str], Iterable[Offsets]]  # what may be given wherever a tokenizer is due
+Cut = Callable[[str], Iterable[Offsets]]  # a tokenizer: text -> offsets of its tokens
 
 _BACK = re.compile(r"\\(\d)")
 _SAME = str.maketrans({"\u2019": "'", "\u02bc": "'", "\u2010": "-", "\u2011": "-"})
@@ -101,7 +97,7 @@ TITLES = frozenset(_TITLES.split("|"))  # after which no sentence ends
 
 _AT = r"(?<![^\W_])"  # no letter or digit before
 _INITIALS = rf"{_AT}(?:[^\W\d_]\.){{2,}}"
-_ENDS = r"""['")\]]*\s*(?:\Z|\n[^\S\n]*\n)"""  # of texts and paragraphs, where a full stop ends a sentence, too
+_ENDS = r"""['")\]]*\s*(?:\Z|\n[^\S\n]*\n)"""  # end of a text or paragraph, where a full stop also ends a sentence
 _TAIL = r"""[^\s<>"]*[^\s<>"'.,;:!?)\]}]"""
 _JOINED = r"(?:[.'&_]|(?<=\d)[,:/](?=\d))"  # within words and numbers
 _CORE = r"(?:(?<![^\s(])(?:\+\.?|\.)(?=\d))?[^\W_]+"
@@ -133,13 +129,17 @@ CONTRACTIONS = rf"{ENDINGS}|(can)(not)|(gon|wan)(na)|(got)(ta)"
 class RuleTokenizer:
     """A tokenizer made of regular expressions.
 
-    A token is what the first of the patterns that matches at its place takes; white space, where none does, is
-    between tokens. English clitics ('s, n't, ...) are tokens of their own.
+    At each position the first pattern that matches makes a token; positions without a match are skipped.
 
     Args:
-        patterns: tried in this order at each place; they see typographic apostrophes and hyphens as plain ones, and
-            no invisible characters (see `text.tokenizer`), which stay with the character beside them.
-        divided: tokens that match it as a whole, in upper or lower case, are two: the last group and what is before.
+        patterns: in order of priority. They are matched against a text with plain apostrophes and hyphens and without
+            invisible characters.
+        divided: a token that fully matches it, ignoring case, is split before the last group; by default English
+            clitics ('s, n't, ...) are split off.
+
+    Example:
+        >>> RuleTokenizer([r"\\d", r"\\w+"])("12 ab!")
+        [(0, 1), (1, 2), (3, 5)]
     """
 
     def __init__(self, patterns: Sequence[str], divided: str = ENDINGS) -> None:
@@ -147,15 +147,12 @@ class RuleTokenizer:
         self._divided = re.compile(divided, re.IGNORECASE)
         own, shift = [], 0
         for pattern in self.patterns:
-            own.append(f"(?:{_BACK.sub(partial(_later, shift), pattern)})")
+            own.append(f"(?:{_BACK.sub(partial(_shift_reference, shift), pattern)})")
             shift += re.compile(pattern).groups
         self._token = re.compile("|".join(own))
 
     def __call__(self, text: str) -> list[Offsets]:
-        """Return the offsets (start, end) of the tokens of a text, in their order.
-
-        No token holds white space or consists of invisible characters.
-        """
+        """Return the offsets (start, end) of the tokens of a text."""
         condensed = condense(text)
         if condensed is None:
             return self._cut(text)
@@ -163,7 +160,6 @@ class RuleTokenizer:
         return [(starts[first], ends[last - 1]) for first, last in self._cut(visible)]
 
     def _cut(self, text: str) -> list[Offsets]:
-        """The tokens of a text without invisible characters."""
         found: list[Offsets] = []
         for match in self._token.finditer(text if text.isascii() else text.translate(_SAME)):
             start, end = match.span()
@@ -176,8 +172,7 @@ class RuleTokenizer:
         return found
 
 
-def _later(shift: int, reference: re.Match[str]) -> str:
-    """A reference to a group of a pattern that stands after others, which have so many groups."""
+def _shift_reference(shift: int, reference: re.Match[str]) -> str:
     return f"\\{int(reference[1]) + shift}"
 
 
@@ -186,12 +181,12 @@ _UD = RuleTokenizer([WEB, SMILEY, SHORTENED, ABBREVIATION, INITIAL, MONEY, SEPAR
 
 
 def conll_tokens(text: str) -> list[Offsets]:
-    """Return the offsets of the tokens of a text as the files of CoNLL-2003 and the Penn Treebank are cut."""
+    """Return the offsets of the tokens of a text by the conventions of CoNLL-2003 and the Penn Treebank."""
     return _CONLL(text)
 
 
 def ud_tokens(text: str) -> list[Offsets]:
-    """Return the offsets of the tokens of a text as the English Web Treebank of Universal Dependencies is cut."""
+    """Return the offsets of the tokens of a text by the conventions of the English Web Treebank (UD)."""
     return _UD(text)
 
 
@@ -204,10 +199,10 @@ _BLANK_LINE = re.compile(r"\n[^\S\n]*\n|\r[^\S\n]*\r|\u2029")
 _LINE = re.compile(r"[\n\r\u2028\u2029]")
 _TERMINATORS = re.compile(r"[.!?\u2026]*[.!?\u2026\u3002\uff01\uff1f\u0964\u061f]")
 _CLOSES = re.compile(r"""["'\u2019\u201d\u00bb)\]}]+|''""")
-_EITHER = ('"', "'", "''")  # what opens, too
+_EITHER = ('"', "'", "''")  # opening or closing
 _SHORT = re.compile(r"(?:\w+\.)+")
 _INITIAL = re.compile(r"[^\W\d_]\.")
-_STARTER = re.compile(  # words in whose capital letter a sentence shows, rather than a name
+_STARTER = re.compile(  # words whose capital letter marks a sentence, not a name
     "An?|And|As|At|But|By|For|From|He|Her|His|However|I|If|In|Its?|Meanwhile|No|On|Our|She|So|Some|That|The|Then|There|"
     "These|They|This|Those|Though|To|We|What|When|While|With|You"
 )
@@ -216,8 +211,8 @@ _STARTER = re.compile(  # words in whose capital letter a sentence shows, rather
 def rule_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
     """Return the boundaries of sentences by punctuation, capital letters and empty lines.
 
-    A sentence ends at an empty line, and after . ! ? ... with what closes there, if white space and then no small
-    letter follows. After an abbreviation it ends only before words such as The, after titles and initials never.
+    A sentence ends at an empty line, and after . ! ? ... and closing quotes or brackets before white space and
+    anything but a lower-case letter. Abbreviations end one only before words such as The, titles and initials never.
     """
     hidden = dict.fromkeys(map(ord, invisible_characters(text)))
     words = [text[start:end].translate(hidden) for start, end in tokens]
@@ -230,14 +225,14 @@ def rule_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
 
 
 def line_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
-    """Return the boundaries of sentences in a text that has one sentence, or none, in each line."""
+    """Return the boundaries of sentences in a text with at most one sentence per line."""
     gaps = (text[before[1] : after[0]] for before, after in pairwise(tokens))
     inner = [t for t, gap in enumerate(gaps, 1) if _LINE.search(gap)]
     return [0, *inner, len(tokens)] if tokens else [0]
 
 
 def one_sentence(text: str, tokens: Sequence[Offsets]) -> list[int]:
-    """Return the boundaries of a text that is a single sentence."""
+    """Return the boundaries of a text as a single sentence."""
     return [0, len(tokens)] if tokens else [0]
 
 
@@ -245,7 +240,7 @@ SENTENCES: dict[str, Split] = {"rules": rule_sentences, "lines": line_sentences,
 
 
 def _ended(words: Sequence[str], first: int, t: int) -> bool:
-    """Whether the sentence that begins at `first` is over before token t, which white space separates from t - 1."""
+    """Whether the sentence that begins at `first` ends before token t, given white space before t."""
     last = t - 1
     while last > first and _CLOSES.fullmatch(words[last]):
         last -= 1
@@ -259,16 +254,16 @@ def _ended(words: Sequence[str], first: int, t: int) -> bool:
 
 
 _EMPTY_LINE = re.compile(r"^[^\S\n]*\n", re.MULTILINE)
-_LOOKED_AT = 16  # characters before an empty line: more than any of these takes
-_LOOKS_ON = re.compile(  # the rules for these ask what comes next, beyond an empty line too
+_LOOKED_AT = 16  # characters before an empty line, more than _LOOKS_ON matches
+_LOOKS_ON = re.compile(  # tokens whose rules look beyond an empty line
     r"(?:\$|(?:^|[\W_])[^\W\d_]\.|[Nn]o\.|(?:^|[\n\r])\d{1,2}\.)\Z"  # money, initials, No. 5, items of a list
 )
 
 
 def paragraph_ends(text: str) -> Iterator[int]:
-    """Yield the places after empty lines across which neither tokens nor sentences look, `one_sentence` apart.
+    """Yield the positions after empty lines where a text of whole lines can be cut without changing the result.
 
-    The tokens are those of `conll_tokens` and `ud_tokens`. The text consists of whole lines.
+    Holds for `conll_tokens` and `ud_tokens` with `rule_sentences` or `line_sentences`.
     """
     hidden = invisible_characters(text)
     for match in _EMPTY_LINE.finditer(text):
@@ -278,7 +273,7 @@ def paragraph_ends(text: str) -> Iterator[int]:
 
 
 def _before(text: str, at: int, hidden: str) -> str:
-    """The visible characters before the white space before a place, at least its last word if that can matter."""
+    """The last visible characters before a position, trailing white space skipped."""
     found: list[str] = []
     while at and len(found) < _LOOKED_AT:
         at -= 1

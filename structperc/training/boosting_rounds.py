@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from structperc.reports.figures import draw_bars, open_frame, plain_log_ticks
-from structperc.reports.output_files import write_csv, write_figure
+from structperc.reports.figures import draw_bars, open_frame, plain_log_ticks, write_figure
+from structperc.reports.tables import write_csv
 from structperc.reranking import Boosting
 from structperc.reranking.global_reranker import GlobalReranker
 

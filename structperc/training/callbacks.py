@@ -1,7 +1,4 @@
-"""Callbacks that decide when training ends.
-
-The lines that are printed before the first epoch of a training.
-"""
+"""Callbacks that end a training, check that it ends, and print its summary before the first epoch."""
 
 import logging
 from collections.abc import Iterator
@@ -17,7 +14,7 @@ from structperc.optim import training_protocol
 from structperc.reranking import GlobalReranker
 from structperc.spelling import counted
 from structperc.taggers.base import BaseTagger
-from structperc.training.cost import parameters
+from structperc.training.report import parameters
 
 
 class StopWhenConverged(pl.Callback):

@@ -1,100 +1,142 @@
-"""The checkpoints of the best and of the last epoch.
-
-The last good weights of a run whose objective stopped being a number, kept as a saved model.
-
-The weights that a training ends with.
-"""
+"""Checkpoints of a run: of the best and of the last epoch, reading them, and the final weights."""
 
 import logging
 import os
 import shutil
+from math import lcm
 from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-from pytorch_lightning.callbacks import ModelCheckpoint
+from pytorch_lightning.callbacks import Checkpoint, ModelCheckpoint
 
 from structperc.data.output import atomic_file, write_errors
 from structperc.optim import Diverged, training_protocol
 from structperc.taggers.base import BaseTagger
-from structperc.taggers.checkpoints import load_weights
+from structperc.taggers.checkpoints import CheckpointStorage, load_weights
+
+logger = logging.getLogger("pytorch_lightning.structperc")
 
 
-class BestEpoch(ModelCheckpoint):
-    """ModelCheckpoint that saves an epoch which ends with a validation only after all its callbacks have run.
+class RunCheckpoints(CheckpointStorage):
+    """The checkpoint files of a run.
 
-    Otherwise a resumed run would do a part of the epoch's end again.
+    Attributes:
+        written: the file that was written last, by this process.
+        restoring: whether a checkpoint is being restored, see `RestoringEnds`.
     """
 
-    def _should_save_on_train_epoch_end(self, trainer: pl.Trainer) -> bool:
-        every = trainer.check_val_every_n_epoch
-        if self._save_on_train_epoch_end is None and every and trainer.val_check_interval == 1.0:
-            return (trainer.current_epoch + 1) % every == 0
-        return super()._should_save_on_train_epoch_end(trainer)
+    written: str | Path = ""
+    restoring = False
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+        """Write a checkpoint, see `CheckpointStorage`."""
+        super().save_checkpoint(checkpoint, path, storage_options)
+        self.written = path
+
+    def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
+        """Read a checkpoint, see `CheckpointStorage`."""
+        self.restoring = True
+        return super().load_checkpoint(path, map_location, weights_only)
 
 
-class LastEpoch(BestEpoch):
-    """The checkpoint `last.ckpt`, written after every epoch, or every n epochs, and when training ends.
+class RestoringEnds(pl.Callback):
+    """Notes when a checkpoint is restored: errors after that are not errors of the checkpoint.
+
+    Args:
+        files: the checkpoint files of the run.
+    """
+
+    def __init__(self, files: RunCheckpoints) -> None:
+        self.files = files
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Note the end; evaluations call it by other names."""
+        self.files.restoring = False
+
+    on_sanity_check_start = on_validation_start = on_test_start = on_predict_start = on_train_start
+
+
+def best_epoch_options(options: dict[str, Any], trainer: dict[str, Any]) -> dict[str, Any]:
+    """Return options of the ModelCheckpoint by which an epoch with a validation is saved after all its callbacks.
+
+    Otherwise a resumed run would do a part of the epoch's end again. Options that name steps or times stay.
+    """
+    every = trainer["check_val_every_n_epoch"]
+    named = ("every_n_train_steps", "train_time_interval", "save_on_train_epoch_end")
+    if not every or trainer["val_check_interval"] not in (None, 1.0) or any(options[n] is not None for n in named):
+        return options
+    epochs = options["every_n_epochs"]
+    if epochs is not None and epochs < 1:  # refused by ModelCheckpoint, or never
+        return options
+    return {**options, "every_n_epochs": lcm(epochs or 1, every), "save_on_train_epoch_end": True}
+
+
+class LastEpoch(Checkpoint):
+    """Saves `last.ckpt` after every n-th epoch and when training ends.
 
     ModelCheckpoint's own `save_last` writes only where the epoch is also among the best (Lightning 2.6), so that a
     resumed run would repeat all epochs since then.
+
+    Args:
+        folder: of the checkpoints.
+        every_n_epochs: 0: only when training ends.
     """
 
     def __init__(self, folder: str | Path, every_n_epochs: int = 1) -> None:
-        super().__init__(
-            dirpath=folder,
-            filename="last",
-            enable_version_counter=False,
-            every_n_epochs=every_n_epochs,
-            save_on_train_epoch_end=True,  # also where validation is rarer than epochs
-        )
+        self.path, self.every = Path(folder) / "last.ckpt", every_n_epochs
+        self._saved = self._collected = 0  # steps of the last file, and of the last state that any callback saved
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return an empty state: a resumed run sees by itself which epoch is the last."""
-        return {}
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Note the step whose state is saved; all processes call this."""
+        self._collected = trainer.global_step
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Ignore the state, since `state_dict` keeps nothing."""
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Save an epoch."""
+        if self.every and (trainer.current_epoch + 1) % self.every == 0:
+            self._save(trainer)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Save the last epoch if it was not saved yet, as its number is no multiple of n."""
-        if self._last_global_step_saved != trainer.global_step:
-            self._save_checkpoint(trainer, self.format_checkpoint_name({}))
+        """Save the last epoch if it was not saved yet, as its number is not a multiple of n."""
+        self._save(trainer)
 
-    def _save_checkpoint(self, trainer: pl.Trainer, filepath: str) -> None:
-        best = trainer.checkpoint_callback
-        if isinstance(best, BestEpoch) and best._last_global_step_saved == trainer.global_step:
-            # This step's state has just been written; as files are replaced and never changed, one may serve both.
+    def _save(self, trainer: pl.Trainer) -> None:
+        step = trainer.global_step
+        if step == self._saved or trainer.fast_dev_run:  # type: ignore[attr-defined]
+            return
+        files = trainer.strategy.checkpoint_io
+        if self._collected == step and isinstance(files, RunCheckpoints):
+            # This step's state has just been written; files are replaced and never changed, so one may serve both.
             if trainer.is_global_zero:
-                with write_errors(filepath), atomic_file(Path(filepath)) as part:
-                    _linked(best._last_checkpoint_saved, part)
-            self._last_global_step_saved, self._last_checkpoint_saved = trainer.global_step, filepath
+                with write_errors(self.path), atomic_file(self.path) as part:
+                    _link(str(files.written), part)
         else:
-            super()._save_checkpoint(trainer, filepath)
+            trainer.save_checkpoint(self.path)
+        self._saved = step
 
 
-def _linked(source: str, target: Path) -> None:
-    """One file under two names, or a copy where the file system has no links."""
+def _link(source: str, target: Path) -> None:
+    """Give a file a second name, or copy it where the file system has no links."""
     try:
         os.link(source, target)
     except OSError:
         shutil.copyfile(source, target)
 
 
-logger = logging.getLogger("pytorch_lightning.structperc")
-
-
 class SaveOnDivergence(pl.Callback):
-    """Saves RUN/model when training diverges: the best weights of a full-batch optimizer, else the last epoch's."""
+    """Saves RUN/model when training diverges: the best weights of a full-batch optimizer, else the last epoch's.
+
+    Args:
+        run: folder of the run.
+    """
 
     def __init__(self, run: Path) -> None:
         self.run = run
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        """Save the last good weights if training diverged.
-
-        Full-batch optimizers have restored their best ones by now.
-        """
+        """Save the last good weights; full-batch optimizers have restored their best ones by now."""
         if not isinstance(exception, Diverged) or not trainer.is_global_zero:
             return
         assert isinstance(pl_module, BaseTagger)
@@ -108,16 +150,16 @@ class SaveOnDivergence(pl.Callback):
         logger.warning("model with the last good weights: %s", self.run / "model")
 
 
-def serve(trainer: pl.Trainer) -> None:
-    """Leave in the model what its optimizers serve: averages, or the weights of the lowest objective."""
+def use_evaluation_weights(trainer: pl.Trainer) -> None:
+    """Put the evaluation weights of its optimizers into the model: averages, or those of the lowest objective."""
     for optimizer in trainer.optimizers:
         training_protocol(optimizer).use_evaluation_weights()
 
 
-def serve_best(trainer: pl.Trainer, model: BaseTagger, checkpoints: ModelCheckpoint) -> int | None:
-    """Leave the weights that are kept in the model; return their epoch, None where none was chosen."""
+def use_best_weights(trainer: pl.Trainer, model: BaseTagger, checkpoints: ModelCheckpoint) -> int | None:
+    """Put the weights of the best epoch into the model; return that epoch, None where none was chosen."""
     path = checkpoints.best_model_path
     if checkpoints.monitor is not None and path:
         return load_weights(model, model.vocabulary(), path)
-    serve(trainer)
+    use_evaluation_weights(trainer)
     return None

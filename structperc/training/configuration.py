@@ -1,147 +1,341 @@
-"""Configuration files and options as the program's parser takes them: strict YAML, no unknown keys."""
+"""Configurations: files and options of a command line laid over each other, checked, shown and built.
 
+`Configuration` composes one YAML tree from the defaults, the files of -c and the dotted options, and has a `Builder`
+check it against the type hints of the trainer, the model, the data module and all classes in them.
+"""
+
+import inspect
 import re
-from argparse import Action
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
-from functools import lru_cache
-from types import NoneType
-from typing import Any, NoReturn, get_args, get_type_hints
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from importlib import import_module
+from textwrap import wrap
+from typing import Any, NamedTuple
 
+import pytorch_lightning as pl
 import yaml
-from jsonargparse import Namespace, get_loader, set_loader
-from jsonargparse.typing import restricted_number_type
-from pytorch_lightning.cli import LightningArgumentParser
+from pytorch_lightning.callbacks import ModelCheckpoint
 
-from structperc.data.yaml_file import load_yaml, parse_yaml
+from structperc.builder import ABSENT, Builder, OptionError, packages_of, plain, public_names, type_name
+from structperc.constructors import CLASS, OPTIONS, REQUIRED, Parameter, parameters_of
+from structperc.data.yaml_file import node_value, parse_node, place
+from structperc.datamodules.base import SequenceDataModule
+from structperc.errors import InputError
+from structperc.packaged_configs import packaged_named, split_arguments
 from structperc.spelling import did_you_mean
-from structperc.training.configuration_shape import check_shape
+from structperc.taggers.base import BaseTagger
+from structperc.training.loggers import LOGS, with_log_folder
+from structperc.training.overlays import compose_all, overlaid, with_option
 
-Seed = restricted_number_type("Seed", int, [(">=", 0), ("<", 2**32)])  # what NumPy's generators take
-STRICT = "strict yaml"  # how the parser reads values: as it would by itself, if `load_yaml` takes them
+DEFAULTS = f"""
+trainer:
+  devices: 1
+  log_every_n_steps: 1000
+  enable_model_summary: false
+  logger: {{class_path: structperc.training.RunLog, init_args: {{save_dir: '', name: {LOGS}}}}}
+checkpoint: {{monitor: dev/score, mode: max, filename: best, enable_version_counter: false}}
+"""
+GROUPS = {"trainer": pl.Trainer, "checkpoint": ModelCheckpoint}  # options of these stand without class_path
+SUGGESTED = 3  # options suggested for an unknown one
+MEANT = {  # names that other programs use -> the option here
+    "batch": "data.batch_size",
+    "checkpoint": "ckpt_path",
+    "cuda": "trainer.accelerator",
+    "dev_file": "data.files",
+    "device": "trainer.accelerator",
+    "epochs": "trainer.max_epochs",
+    "gpu": "trainer.accelerator",
+    "gpus": "trainer.accelerator",
+    "iterations": "trainer.max_epochs",
+    "learning_rate": "model.optimizer.lr",
+    "lr": "model.optimizer.lr",
+    "max_iter": "trainer.max_epochs",
+    "max_iterations": "trainer.max_epochs",
+    "n_epochs": "trainer.max_epochs",
+    "num_epochs": "trainer.max_epochs",
+    "num_train_epochs": "trainer.max_epochs",
+    "optim": "model.optimizer",
+    "out": "trainer.default_root_dir",
+    "output": "trainer.default_root_dir",
+    "output_dir": "trainer.default_root_dir",
+    "per_device_train_batch_size": "data.batch_size",
+    "progress": "trainer.enable_progress_bar",
+    "resume": "ckpt_path",
+    "seed": "seed_everything",
+    "test_file": "data.files",
+    "train_batch_size": "data.batch_size",
+    "train_file": "data.files",
+    "valid": "data.files",
+    "validation": "data.files",
+    "validation_file": "data.files",
+}
 
-OFTEN = ("model.optimizer", "model.lr_scheduler")  # options that are looked for beside the model
 
-_PARSED: ContextVar[dict[Any, Namespace] | None] = ContextVar("parsed", default=None)  # within one command line
+class Arguments(NamedTuple):
+    """The arguments of a command line."""
 
-
-@lru_cache(1000)  # the parser reads each value several times, and configurations have values in common
-def _check_strict(text: str) -> None:
-    load_yaml(text)
-
-
-def _value(text: str) -> Any:
-    _check_strict(text)
-    return get_loader("yaml")(text)
+    files: list[str]  # configurations, the first at the bottom
+    options: list[tuple[str, str]]  # (dotted key, text of the value)
+    print_config: bool = False
+    help_for: tuple[str, str] | None = None  # dotted key and class, "" for all of the command or all classes
 
 
-set_loader(STRICT, _value, (yaml.YAMLError,))
+def parse_arguments(arguments: Sequence[str]) -> Arguments:
+    """Return the arguments of a training command. Raises InputError for an argument that is not an option.
+
+    Example:
+        >>> parse_arguments(["-c", "own.yaml", "--trainer.max_epochs=3", "--data.seed", "2"]).options
+        [('trainer.max_epochs', '3'), ('data.seed', '2')]
+    """
+    files, rest = split_arguments(arguments)
+    options: list[tuple[str, str]] = []
+    printed, help_for = False, None
+    left = iter(rest)
+    for one in left:
+        key, equals, text = one.removeprefix("--").partition("=")
+        if one in ("-h", "--help"):
+            help_for = ("", "")
+        elif not one.startswith("--"):
+            raise InputError(_not_an_option(one))
+        elif key == "print_config":
+            printed = True
+        elif key.endswith(".help"):
+            help_for = (key.removesuffix(".help"), text if equals else next(left, ""))
+        else:
+            value = text if equals else next(left, None)
+            if value is None:
+                raise InputError(f"{key}: expected a value, as in --{key}=VALUE")
+            options.append((key, value))
+    return Arguments(files, options, printed, help_for)
 
 
-class ConfigurationParser(LightningArgumentParser):
-    """Reads the configuration, and each class in it by a parser of the same kind.
+def _not_an_option(word: str) -> str:
+    """The complaint about an argument that is not an option; it may be a file without its option."""
+    if word.endswith((".yaml", ".yml")):
+        return f"{word} is not an option; write -c {word}"
+    if alike := packaged_named(word):
+        return f"{word} is not an option; write -c {alike[0]}"
+    return f"{word} is not an option; write --KEY=VALUE, or for data: structperc init {word} -o own.yaml"
 
-    The parser it extends drops keys whose value is an empty mapping before it looks whether they are known, takes the
-    beginning of an option's name for the option, and shows a file that is no configuration in full. It also parses each
-    class four times, and so what a class in a class holds sixteen times, ...; here what comes again is looked up.
+
+class Configuration:
+    """What a command line and its files come to.
+
+    Args:
+        arguments: those of the command.
+        base: what model.class_path must name a subclass of.
+        default: the class of the model where none is named.
+
+    Attributes:
+        values: plain values of all options, defaults included, without those that are wrong.
     """
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **{"parser_mode": STRICT, "allow_abbrev": False, **options})
+    def __init__(self, arguments: Arguments, base: type = BaseTagger, default: type | None = None) -> None:
+        below = parse_node(DEFAULTS, "defaults")
+        assert isinstance(below, yaml.MappingNode)
+        files = [compose_all(arguments.files)] if arguments.files else []
+        self.tree = reduce(with_option, arguments.options, reduce(overlaid, [below, *files]))
+        self.builder = Builder(None, self._text)
+        self.fields = {
+            "seed_everything": Parameter(bool | int, 1),
+            "trainer": Parameter(pl.Trainer, REQUIRED),
+            "model": Parameter(base, REQUIRED if default is None else default),
+            "data": Parameter(SequenceDataModule, REQUIRED),
+            "checkpoint": Parameter(ModelCheckpoint, REQUIRED),
+            "ckpt_path": Parameter(str | None, None),
+        }
+        self.values = self._values(node_value(self.tree))
 
-    def parse_args(self, *args: Any, **options: Any) -> Namespace:  # type: ignore[override]
-        """Parse a command line and the configurations that it names."""
-        with looked_up():
-            return super().parse_args(*args, **options)
+    # -- checks ----------------------------------------------------------------------------------------------
 
-    def parse_string(self, content: str, *args: Any, **options: Any) -> Namespace:
-        """Parse the text of a configuration."""
-        value = parse_yaml(content, "inline")
-        check_shape(value, "inline")
-        self._refuse_unknown(value)
-        return super().parse_string(content, *args, **options)
+    def check(self) -> None:
+        """Raise InputError, which begins with file and line, for the first mistake; unknown options come first."""
+        seed = self.values.get("seed_everything", True)
+        if not isinstance(seed, bool) and not 0 <= seed < 2**32:  # what NumPy's generators take
+            self.builder.errors.append(OptionError("seed_everything", f"expected a number from 0 to {2**32 - 1}"))
+        if self.builder.errors:
+            raise self._located(min(self.builder.errors, key=lambda one: one.known is None))
 
-    def parse_object(self, obj: Any, *args: Any, **options: Any) -> Namespace:
-        """Parse the arguments of a class, given by name; unknown names are refused first."""
-        parsed = _PARSED.get()
-        if parsed is None:
-            return self._parse_known(obj, *args, **options)
-        key = (self, repr((obj, args, options)), _mode())
-        if key not in parsed:
-            parsed[key] = self._parse_known(obj, *args, **options)
-        return parsed[key].clone()
+    def _values(self, given: dict[str, Any]) -> dict[str, Any]:
+        if isinstance(trainer := given["trainer"], dict):
+            trainer["logger"] = with_log_folder(trainer.get("logger"), self.builder)
+        plain_fields = {name: one for name, one in self.fields.items() if name not in GROUPS}
+        own = {name: value for name, value in given.items() if name not in GROUPS}
+        values: dict[str, Any] = {}
+        for name, cls in GROUPS.items():
+            part = given.get(name)
+            if not isinstance(part, dict):
+                self.builder.errors.append(
+                    OptionError(name, f"write keys and values, as in {{KEY: VALUE}}, not {part!r}")
+                )
+                part = {}
+            values[name] = self.builder.fields(part, parameters_of(cls), "this command", name)
+        values |= self.builder.fields(own, plain_fields, "this command", "")
+        return {name: values[name] for name in self.fields if name in values}
 
-    def _parse_known(self, obj: Any, *args: Any, **options: Any) -> Namespace:
-        self._refuse_unknown(obj)
-        return super().parse_object(obj, *args, **options)
+    def _text(self, dotted: str) -> str | None:
+        """The text of a value that was given as an option."""
+        _, value = find_entry(self.tree, dotted.split("."))
+        if value is None or not value.start_mark.name.startswith("--"):
+            return None
+        if value.start_mark.buffer and not value.start_mark.index:  # the whole option
+            return str(value.start_mark.buffer).rstrip("\0")
+        return str(value.value) if isinstance(value, yaml.ScalarNode) else None
 
-    def add_function_arguments(self, function: Any, *args: Any, **options: Any) -> Any:
-        """Add the arguments of a function that stands for a class, such as `FeatureExtractor.from_crfpp`.
+    def _located(self, error: OptionError) -> InputError:
+        """The error with file and line of the option, and with options that may be meant by an unknown one."""
+        complaint = error.complaint
+        if error.known is not None:
+            known = flat_options(self.values)
+            meant = options_meant(error.place, known)
+            complaint += f"; did you mean {' or '.join(meant)}?" if meant else did_you_mean(error.place, known)
+        return InputError(f"{self._place(error.place)}{error.place + ': ' if error.place else ''}{complaint}")
 
-        The function must have a type hint for what it returns.
+    def _place(self, dotted: str) -> str:
+        """Return "file:line: " of an option or of what it stands in; "" for options of the command line."""
+        key, _ = find_entry(self.tree, dotted.split("."))
+        return "" if key is None or key.start_mark.name.startswith(("--", "defaults", "inline")) else f"{place(key)}: "
+
+    # -- use -------------------------------------------------------------------------------------------------
+
+    def build(self, *names: str) -> Any:
+        """Return the object of an option, such as ("model",) or ("trainer", "logger")."""
+        value, hint = self.values[names[0]], self.fields[names[0]].hint
+        for name in names[1:]:
+            value, hint = value[name], parameters_of(hint)[name].hint
+        dotted = ".".join(names)
+        try:
+            return self.builder.build(value, hint, dotted)
+        except OptionError as error:
+            raise self._located(error) from error
+
+    def build_group(self, name: str) -> dict[str, Any]:
+        """Return the arguments of the trainer or of the checkpoint callback."""
+        return {option: self.build(name, option) for option in self.values[name]}
+
+    # -- help ------------------------------------------------------------------------------------------------
+
+    def help_lines(self, key: str, name: str) -> Iterator[str]:
+        """Yield the options of a class that may stand at a dotted key, or these classes where no name is given.
+
+        Without a key: all options of the command.
         """
-        returned = get_type_hints(function).get("return")
-        if getattr(returned, "__module__", "builtins") == "builtins":
-            self.error(f"{function.__module__}.{function.__qualname__} is neither a class nor says which one it makes")
-        return super().add_function_arguments(function, *args, **options)
+        if not key:
+            yield from ("  --seed_everything N", "  --ckpt_path PATH")
+            for option, cls in GROUPS.items():
+                yield from ("", f"{option}:", *option_lines(cls, f"--{option}."))
+            for option in ("model", "data"):
+                yield from ("", f"{option}:", *self.help_lines(option, ""))
+            return
+        bases = self.builder.bases_of(self._hint(key))
+        if name:
+            made = self.builder.find(name, bases, f"{key}.help")
+            yield from (first_line(made), *option_lines(made, f"--{key}."))
+            return
+        for package in packages_of(bases):
+            for public in public_names(package):
+                found = getattr(import_module(package), public, None)
+                if isinstance(found, type) and issubclass(found, bases) and not inspect.isabstract(found):
+                    yield f"  {package}.{public}  {first_line(found)}"
+        yield f"  --{key}.help CLASS lists the options of a class"
 
-    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        """Refuse a command line or a configuration with an InputError, which may suggest the option that was meant."""
-        found = re.match(r"unrecognized arguments: --([^ =]+)", message)
-        if found and "did you mean" not in message:
-            parsers = [self, *getattr(self._subcommands_action, "_name_parser_map", {}).values()]
-            message += did_you_mean(found[1], _options([action.dest for one in parsers for action in one._actions]))
-        super().error(message, ex)
-
-    def _refuse_unknown(self, given: Mapping[str, Any] | Namespace) -> None:
-        actions = {action.dest: action for action in self._actions}
-        known = [key for key in actions if key.removesuffix(".help") == key or key.removesuffix(".help") not in actions]
-        for key, value in _entries(given, known):
-            name = key.removesuffix("+")
-            if name not in known:
-                self.error(f"Option '{key}' is not accepted{did_you_mean(key, _options(known))}")
-            if isinstance(value, list | int | float) and _is_group(key, known):
-                self.error(f"{key}: write keys and values, as in {{KEY: VALUE}}, not {value!r}")
-            if value is None and not _may_be_null(actions[name]):
-                self.error(f'Parser key "{key}": null is no value of it; leave it out for {actions[name].default!r}')
-
-
-@contextmanager
-def looked_up() -> Iterator[None]:
-    """Parse classes with the same options once within the block, which may be that of many command lines."""
-    before = _PARSED.set({} if _PARSED.get() is None else _PARSED.get())
-    try:
-        yield
-    finally:
-        _PARSED.reset(before)
+    def _hint(self, key: str) -> Any:
+        """The type hint of a dotted key."""
+        fields, value, hint = self.fields, self.values, None
+        for part in key.split("."):
+            if part not in fields:
+                raise InputError(f"{key}.help: unknown option {part}{did_you_mean(part, fields)}")
+            hint, value = fields[part].hint, value.get(part) or {}
+            made = GROUPS.get(part)
+            if made is None and isinstance(value, dict) and CLASS in value:
+                made = self.builder.find(value[CLASS], object, key)
+                value = value.get(OPTIONS, {})
+            fields = {} if made is None else parameters_of(made)
+        return hint
 
 
-def _mode() -> frozenset[tuple[str, Any]]:
-    """What the result depends on beside parser and values: how strict the parser is now, the folder of a file, ..."""
-    return frozenset((one.name, value) for one, value in copy_context().items() if isinstance(value, bool | str))
+def flat_options(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return the values of all options by dotted name, from which class_path and init_args are left out."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        key = above if name in (CLASS, OPTIONS) else f"{above}.{name}" if above else name
+        found |= {key: value} if key != above else {}
+        found |= flat_options(value, key) if isinstance(value, dict) else {}
+    return found
 
 
-def _options(known: list[str]) -> list[str]:
-    """Names that may be meant: those of a program's model, too, which other programs have beside it."""
-    return [*known, *OFTEN] if "model" in known else known
+def options_meant(given: str, known: Iterable[str]) -> list[str]:
+    """Return the options that end like a dotted name, or that other programs call by its last part, best ones first.
+
+    Example:
+        >>> options_meant("optimizer.lr", ["model.optimizer.lr", "model.prior.lr"])
+        ['model.optimizer.lr']
+    """
+    names = list(known)
+    parts = given.replace("-", "_").split(".")
+    usual = [MEANT[parts[-1]]] if parts[-1] in MEANT else []
+    ending = [option for option in names if option.split(".")[-1] == parts[-1]]
+    nearest = [option for option in ending if f".{option}".endswith(f".{'.'.join(parts)}") and len(parts) > 1]
+    return [*dict.fromkeys(one for one in nearest or [*usual, *ending] if one in names)][:SUGGESTED]
 
 
-def _may_be_null(action: Action) -> bool:
-    kind = getattr(action, "_typehint", None)  # of options with a type
-    return kind in (None, Any) or action.default is None or NoneType in get_args(kind)
+def find_entry(node: yaml.Node | None, keys: Sequence[str]) -> tuple[yaml.Node | None, yaml.Node | None]:
+    """Return the nodes of key and value of an option whose keys leave out init_args; places in lists are numbers.
+
+    Where there is none, the key is that of the innermost option that there is, and the value None.
+    """
+    last = None
+    for key in keys:
+        if key.isdecimal():  # of an item; one that is added to a list may be written without brackets
+            node = node.value[int(key)] if isinstance(node, yaml.SequenceNode) else node
+            continue
+        while True:
+            entries = {k.value: (k, v) for k, v in node.value} if isinstance(node, yaml.MappingNode) else {}
+            found = entries.get(key) or entries.get(f"{key}+")
+            if found or OPTIONS not in entries:
+                break
+            node = entries[OPTIONS][1]
+        if not found:
+            return last, None
+        last, node = found
+    return last, node
 
 
-def _is_group(key: str, known: list[str]) -> bool:
-    return any(other.startswith(f"{key}.") for other in known)
+def option_lines(made: Any, prefix: str) -> Iterator[str]:
+    """Yield the options of a class with types and defaults, each followed by what its docstring says."""
+    texts = argument_texts(made)
+    for name, (hint, default) in parameters_of(made).items():
+        known = plain(default)
+        shown = "required" if default is REQUIRED else "" if known is ABSENT else f"default {to_text(known)}"
+        yield f"  {prefix}{name}  {', '.join(filter(None, (type_name(hint), shown)))}"
+        yield from wrap(texts.get(name, ""), 100, initial_indent=" " * 6, subsequent_indent=" " * 6)
 
 
-def _entries(given: Mapping[str, Any] | Namespace, known: list[str], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted keys and values, down to the keys that a parser has: what stands below them is for other parsers."""
-    pairs = given.items(branches=True, nested=False) if isinstance(given, Namespace) else given.items()
-    for name, value in pairs:
-        key = f"{above}{name}"
-        if isinstance(value, Mapping | Namespace) and _is_group(key, known):
-            yield from _entries(value, known, f"{key}.")
-        elif not key.startswith("__"):  # which the parser writes itself
-            yield key, value
+def first_line(made: Any) -> str:
+    """Return the first line of a docstring."""
+    return (inspect.getdoc(made) or "").partition("\n")[0]
+
+
+def argument_texts(made: Any) -> dict[str, str]:
+    """Return the descriptions of arguments in docstrings of Google style, those of base classes included.
+
+    Example:
+        >>> def f(k): "Args:\n    k: number of\n        paths."
+        >>> argument_texts(f)
+        {'k': 'number of paths.'}
+    """
+    found: dict[str, str] = {}
+    for one in getattr(made, "__mro__", (made,)):
+        for text in (one.__doc__, getattr(vars(one).get("__init__"), "__doc__", None)):
+            _, _, section = inspect.cleandoc(text or "").partition("Args:\n")
+            block = re.split(r"\n(?=\S)", section)[0]
+            for entry in re.split(r"\n(?= {4}\w)", block):
+                name, colon, words = entry.strip().partition(":")
+                if colon and (name := name.partition(" ")[0]) not in found:
+                    found[name] = " ".join(words.split())
+    return found
+
+
+def to_text(value: Any) -> str:
+    """Return a plain value as it is written in YAML."""
+    return yaml.safe_dump(value, default_flow_style=True, width=10**6).removesuffix("...\n").strip()

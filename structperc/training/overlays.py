@@ -2,20 +2,21 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from structperc.data.text_files import expand
+from structperc.data.text_files import expand_path
 from structperc.data.yaml_file import find_key, node_value, parse_node, place, read_node
 from structperc.errors import InputError
 from structperc.packaged_configs import PREFIX, packaged, suggest_packaged
 from structperc.spelling import did_you_mean
-from structperc.training.configuration_shape import CLASS, check_shape, misshapen
 
+CLASS_KEYS = ("class_path", "init_args", "dict_kwargs")
+MAP = "tag:yaml.org,2002:map"
 KEY = "overlays"
 APPENDED = "+"  # ends the name of an option whose list is added to the one below
 DEEPEST = 20  # files, each of which names the next
@@ -35,17 +36,63 @@ def composed(path: str | Path) -> yaml.MappingNode:
     Raises InputError, with the name of the file that is wrong, for one that cannot be read or is no configuration, and
     for files that name each other in a circle.
     """
-    return _checked(_composed(str(path), [], {}))
+    return _composed(str(path), [], {})
 
 
-def composed_arguments(given: Sequence[str]) -> str:
-    """Return the configurations of a command line as one YAML text: each is laid over those before it.
+def compose_all(given: Sequence[str]) -> yaml.MappingNode:
+    """Return the YAML tree of several configurations, each laid over those before it.
 
     They are files, or configurations themselves, such as "{seed_everything: 3}". Raises InputError as `composed`, and
     for a file that is missing.
     """
-    tree = _checked(reduce(overlaid, map(_tree_of, given)))
-    return yaml.serialize(tree, Dumper=yaml.SafeDumper)
+    return reduce(overlaid, map(_tree_of, given))
+
+
+def with_option(tree: yaml.MappingNode, option: tuple[str, str]) -> yaml.MappingNode:
+    """Return a tree with an option of the command line, its dotted key and the text of its value, laid over it.
+
+    The value is YAML, or plain text where it is not. Levels of init_args may be left out of the key; options of a list
+    are those of its last item.
+    """
+    key, text = option
+    name = f"--{key}"
+    try:
+        value = parse_node(text, name) or _text(text, name)
+    except InputError:
+        value = _text(text, name)
+    laid = _with(tree, key.split("."), value, name)
+    assert isinstance(laid, yaml.MappingNode)
+    return laid
+
+
+def _with(node: yaml.Node | None, keys: Sequence[str], value: yaml.Node, name: str) -> yaml.Node:
+    if not keys:
+        return value
+    if isinstance(node, yaml.SequenceNode) and node.value:
+        items = [*node.value[:-1], _with(node.value[-1], keys, value, name)]
+        return yaml.SequenceNode(node.tag, items, node.start_mark, node.end_mark)
+    if isinstance(node, yaml.ScalarNode) and re.fullmatch(r"[A-Za-z_][\w.]*", node.value) and node.tag.endswith(":str"):
+        node = _mapping(CLASS_KEYS[0], node)
+    below = node if isinstance(node, yaml.MappingNode) else yaml.MappingNode(MAP, [], value.start_mark, value.end_mark)
+    entries = {entry_key.value: found for entry_key, found in below.value}
+    if keys[0] not in entries and f"{keys[0]}{APPENDED}" in entries:
+        keys = [f"{keys[0]}{APPENDED}", *keys[1:]]
+    inner = entries.get(keys[0])
+    if inner is None and _class(below) is not None and keys[0] not in CLASS_KEYS:
+        return _with(below, [CLASS_KEYS[1], *keys], value, name)
+    found = value if len(keys) == 1 else _with(inner, keys[1:], value, name)
+    above = yaml.MappingNode(MAP, [(_text(keys[0], name), found)], value.start_mark, value.end_mark)
+    if len(keys) > 1:  # it holds what was there already
+        others = [entry for entry in below.value if entry[0].value != keys[0]]
+        own = next((entry[0] for entry in below.value if entry[0].value == keys[0]), above.value[0][0])
+        return yaml.MappingNode(below.tag, [*others, (own, found)], below.start_mark, below.end_mark)
+    return overlaid(below, above)
+
+
+def _text(text: str, name: str) -> yaml.ScalarNode:
+    """A plain text of the command line as YAML."""
+    mark = yaml.Mark(name, 0, 0, 0, None, 0)
+    return yaml.ScalarNode("tag:yaml.org,2002:str", text, mark, mark)
 
 
 def _tree_of(given: str) -> yaml.MappingNode:
@@ -70,11 +117,11 @@ def _no_file(given: str) -> str:
     return f"there is no such file{suggest_packaged(given) or did_you_mean(given, beside)}"
 
 
-def _checked(tree: yaml.MappingNode) -> yaml.MappingNode:
-    """The tree itself. Raises InputError for a part of it that is no class with its options."""
-    for part in misshapen(node_value(tree)):  # such as options beside the class_path of another file
-        raise InputError(f"{_file_of(tree, part.keys)}: {part.shown}: {part.complaint}")
-    return tree
+def check_shape(value: Any, name: str) -> None:
+    """Raise InputError, which begins with the name of the text, for what is not a mapping."""
+    if not isinstance(value, dict):
+        what = "is empty" if value is None else f"holds {'a list' if isinstance(value, list) else 'plain text'}"
+        raise InputError(f"{name}: a configuration is written as KEY: VALUE, but this {what}")
 
 
 def _composed(path: str, above: Sequence[str], known: dict[str, yaml.MappingNode]) -> yaml.MappingNode:
@@ -121,9 +168,9 @@ def overlaid(below: yaml.MappingNode, above: yaml.MappingNode) -> yaml.MappingNo
 
 def _as_options(node: yaml.MappingNode, other: yaml.MappingNode) -> yaml.MappingNode:
     """Options that are written without init_args, where they meet a class; else the node."""
-    if _class(other) is None or not node.value or any(key.value in CLASS for key, _ in node.value):
+    if _class(other) is None or not node.value or any(key.value in CLASS_KEYS for key, _ in node.value):
         return node
-    return _mapping(CLASS[1], node)
+    return _mapping(CLASS_KEYS[1], node)
 
 
 def _entry(key: yaml.Node, below: yaml.Node, other: yaml.Node, above: yaml.Node) -> tuple[yaml.Node, yaml.Node]:
@@ -136,15 +183,15 @@ def _entry(key: yaml.Node, below: yaml.Node, other: yaml.Node, above: yaml.Node)
 
 def _spelled_out(node: yaml.Node, other: yaml.Node) -> yaml.Node:
     """A class that is written as a name alone, where it meets one with class_path or init_args; else the node."""
-    met = isinstance(other, yaml.MappingNode) and any(key.value in CLASS for key, _ in other.value)
+    met = isinstance(other, yaml.MappingNode) and any(key.value in CLASS_KEYS for key, _ in other.value)
     if not (met and isinstance(node, yaml.ScalarNode) and re.fullmatch(r"[A-Za-z_]\w*(\.\w+)+", node.value)):
         return node
-    return _mapping(CLASS[0], node)
+    return _mapping(CLASS_KEYS[0], node)
 
 
 def _mapping(key: str, value: yaml.Node) -> yaml.MappingNode:
     name = yaml.ScalarNode("tag:yaml.org,2002:str", key, value.start_mark, value.end_mark)
-    return yaml.MappingNode("tag:yaml.org,2002:map", [(name, value)], value.start_mark, value.end_mark)
+    return yaml.MappingNode(MAP, [(name, value)], value.start_mark, value.end_mark)
 
 
 def _appended(below: yaml.Node, above: yaml.Node) -> yaml.Node:
@@ -164,7 +211,7 @@ def _parts(node: yaml.Node) -> Sequence[yaml.Node]:
 
 
 def _class(node: yaml.MappingNode) -> str | None:
-    return next((value.value for key, value in node.value if key.value == CLASS[0]), None)
+    return next((value.value for key, value in node.value if key.value == CLASS_KEYS[0]), None)
 
 
 def _own(node: yaml.MappingNode) -> yaml.MappingNode:
@@ -184,7 +231,9 @@ def _named(node: yaml.MappingNode, path: str, above: Sequence[str]) -> list[str]
         raise InputError(f"{where}: write a list of files, as in [data.yaml, features.yaml]")
     if len(above) == DEEPEST:
         raise InputError(f"{where}: more than {DEEPEST} files, each of which names the next, lead here")
-    files = [packaged(one) if one.startswith(PREFIX) else _shortest(Path(path).parent / expand(one)) for one in given]
+    files = [
+        packaged(one) if one.startswith(PREFIX) else _shortest(Path(path).parent / expand_path(one)) for one in given
+    ]
     for file in files:
         if not os.path.isfile(file):
             raise InputError(f"{where}: there is no file {file}; paths start in the folder of {path}")
@@ -199,7 +248,6 @@ def _shortest(path: Path) -> str:
     return short if os.path.exists(path) and os.path.exists(short) and os.path.samefile(path, short) else str(path)
 
 
-def _file_of(node: yaml.Node, keys: Sequence[str]) -> str:
-    """The file that the last of some keys stands in, of those that are there."""
-    found = (find_key(node, keys[:n]) for n in range(len(keys), 0, -1))
-    return next((key for key in found if key is not None), node).start_mark.name
+def to_yaml(values: Mapping[str, Any]) -> str:
+    """Return plain values as YAML, in their order."""
+    return yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True, width=120)

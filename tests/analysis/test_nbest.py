@@ -173,7 +173,7 @@ def test_longer_lists_hold_more(tagger, dev):
 @pytest.mark.parametrize(("places", "compared"), [(1, 1), (1000, 300), (10**9, 10**9)])
 def test_parts_change_nothing(tagger, dev, monkeypatch, places, compared):
     wanted = nbest_scores(tagger, dev, SIZES).rows
-    monkeypatch.setattr(parts, "PLACES", places)
+    monkeypatch.setattr(parts, "MAX_PLACES", places)
     monkeypatch.setattr(nbest, "ORACLE_BATCH", compared)
     assert nbest_scores(tagger, dev, SIZES).rows == wanted
 

@@ -1,4 +1,4 @@
-"""What searches look at first: shapes, precision, and edges that are views of one matrix."""
+"""Checks and conversions of lattices."""
 
 from collections.abc import Callable
 
@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from structperc.chain import (
+    compact,
     edge_marginals,
     kbest,
     locally_normalised,
@@ -14,6 +15,7 @@ from structperc.chain import (
     max_marginals,
     path_score,
     sample,
+    scatter,
     segment_marginals,
     viterbi,
 )
@@ -29,36 +31,31 @@ MEASURES: list[Callable[[Lattice], object]] = [
     lambda lattice: path_score(lattice, torch.zeros(2, 5, dtype=torch.int64)),
 ]  # fmt: skip
 MISSHAPEN = {
-    r"^edge: the shape is \(2, 3, 3, 3\), expected \(2 or 1, 5 or 1, 3, 3\)$": Lattice(UNARY, EDGE[:, :3], LENGTHS),
-    r"^edge: the shape is \(1, 1, 4, 4\), expected \(2 or 1, 5 or 1, 3, 3\)$": Lattice(
-        UNARY, torch.zeros(1, 1, 4, 4), LENGTHS
-    ),
-    r"^edge: the shape is \(3, 3\), expected": Lattice(UNARY, torch.zeros(3, 3), LENGTHS),
-    r"^lengths: the shape is \(1,\), expected \(2,\)$": Lattice(UNARY, EDGE, LENGTHS[:1]),
-    r"^lengths: numbers of tokens are integers, got torch.float32$": Lattice(UNARY, EDGE, LENGTHS.float()),
-    r"^lengths: sequence 0 of 2 has 6 tokens, expected 0\.\.5$": Lattice(UNARY, EDGE, LENGTHS + 1),
-    r"^unary: the shape is \(2, 5\), expected \(B, T, L\) with at least one label$": Lattice(
-        UNARY[:, :, 0], EDGE, LENGTHS
-    ),
-    r"^unary: the shape is \(2, 5, 0\), expected \(B, T, L\) with at least one label$": Lattice(
-        UNARY[:, :, :0], EDGE[..., :0, :0], LENGTHS
-    ),
+    "edge.* got (2, 3, 3, 3)": Lattice(UNARY, EDGE[:, :3], LENGTHS),
+    "edge.* got (1, 1, 4, 4)": Lattice(UNARY, torch.zeros(1, 1, 4, 4), LENGTHS),
+    "edge.* got (3, 3)": Lattice(UNARY, torch.zeros(3, 3), LENGTHS),
+    "lengths.* got (1,)": Lattice(UNARY, EDGE, LENGTHS[:1]),
+    "lengths.* got torch.float32": Lattice(UNARY, EDGE, LENGTHS.float()),
+    "lengths: sequence 0 of 2 has 6 tokens": Lattice(UNARY, EDGE, LENGTHS + 1),
+    "unary.* got (2, 5)": Lattice(UNARY[:, :, 0], EDGE, LENGTHS),
+    "unary.* got (2, 5, 0)": Lattice(UNARY[:, :, :0], EDGE[..., :0, :0], LENGTHS),
 }
 
 
-@pytest.mark.parametrize("message", MISSHAPEN)
-def test_tensors_that_do_not_fit_are_named_in_one_line(message: str) -> None:
+@pytest.mark.parametrize("found", MISSHAPEN)
+def test_wrong_tensors_are_named(found: str) -> None:
+    message = found.replace("(", r"\(").replace(")", r"\)")
     for measure in MEASURES:
         with pytest.raises(InputError, match=message):
-            measure(MISSHAPEN[message])
+            measure(MISSHAPEN[found])
 
 
 @pytest.mark.parametrize("shape", [(2, 4), (1, 5), (2,), (2, 3, 4)])
 def test_labels_that_do_not_fit(shape: tuple[int, ...]) -> None:
     labels = torch.zeros(shape, dtype=torch.int64)
-    with pytest.raises(InputError, match=r"^labels: the shape is .*, expected \(2, 5\) or \(2, K, 5\)$"):
+    with pytest.raises(InputError, match=r"^labels: expected shape \(2, 5\) or \(2, K, 5\), got"):
         path_score(Lattice(UNARY, EDGE, LENGTHS), labels)
-    with pytest.raises(InputError, match=r"^labels: the shape is"):
+    with pytest.raises(InputError, match=r"^labels: expected shape"):
         segment_marginals(Lattice(UNARY, EDGE, LENGTHS), labels, Segments(*(torch.tensor([n]) for n in (0, 0, 1))))
 
 
@@ -109,3 +106,41 @@ def test_a_segment_within_which_nothing_may_follow_has_probability_zero() -> Non
     lattice = Lattice(torch.zeros(1, 3, 2), edge, torch.tensor([3]))
     segment = Segments(*(torch.tensor([n]) for n in (0, 0, 3)))
     assert segment_marginals(lattice, torch.tensor([[0, 1, 0]]), segment).tolist() == [0]
+
+
+MASK = torch.tensor([[0, 1, 1, 0, 1], [0, 0, 0, 0, 0], [0, 0, 0, 1, 1], [1, 1, 0, 1, 1]]).bool()
+
+
+def test_moves_masked_tokens_to_the_left() -> None:
+    values = torch.arange(20).view(4, 5)
+    compacted, lengths = compact(values, MASK)
+    assert compacted.tolist() == [[1, 2, 4, 0], [0, 0, 0, 0], [13, 14, 0, 0], [15, 16, 18, 19]]
+    assert lengths.tolist() == [3, 0, 2, 4]
+
+
+def test_scatter_undoes_compact() -> None:
+    values = torch.randn(4, 5, 2, 3)
+    compacted, _ = compact(values, MASK)
+    back = scatter(compacted, MASK, fill=-7)
+    assert back[MASK].equal(values[MASK])
+    assert (back[~MASK] == -7).all()
+
+
+def test_scatter_takes_values_padded_further() -> None:
+    labels = torch.tensor([[5, 6, 7, 9, 9, 9], [9] * 6, [5, 6, 9, 9, 9, 9], [5, 6, 7, 8, 9, 9]])
+    expected = [[0, 5, 6, 0, 7], [0] * 5, [0, 0, 0, 5, 6], [5, 6, 0, 7, 8]]
+    assert scatter(labels, MASK).tolist() == expected
+
+
+def test_gradients_and_poison() -> None:
+    values = torch.randn(4, 5).masked_fill(~MASK, torch.nan).requires_grad_()
+    compacted, _ = compact(values, MASK)
+    compacted.sum().backward()
+    assert values.grad.equal(MASK.float())
+
+
+def test_nothing_masked_in() -> None:
+    compacted, lengths = compact(torch.randn(2, 3, 4), torch.zeros(2, 3, dtype=torch.bool))
+    assert compacted.shape == (2, 0, 4)
+    assert lengths.tolist() == [0, 0]
+    assert scatter(compacted, torch.zeros(2, 3, dtype=torch.bool)).equal(torch.zeros(2, 3, 4))

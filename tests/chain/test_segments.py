@@ -68,14 +68,18 @@ def test_scores_are_those_of_the_best_labellings_with_their_gradients(
 ) -> None:
     segments, labels = every_segment(lattice), labelling(lattice)
     expected, paths = search(lattice, labels, segments)
-    assert score(lattice, labels, segments).equal(expected)
+    torch.testing.assert_close(score(lattice, labels, segments), expected)
 
     def along_paths(moved: Lattice) -> torch.Tensor:
         return path_score(moved, paths, segments.rows).where(expected > -torch.inf, 0)
 
     found = gradients(lattice, lambda moved: score(moved, labels, segments))
-    for grad, wanted in zip(found, gradients(lattice, along_paths), strict=True):
-        assert grad.equal(wanted)  # sums of integers
+    wanted = gradients(lattice, along_paths)
+    tables = [x.nan_to_num(0, 0, 0) for x in lattice[:2]]
+    totals = [sum((x * y).sum() for x, y in zip(grads, tables, strict=True)) for grads in (found, wanted)]
+    torch.testing.assert_close(*totals)  # scores are linear along their paths
+    if not lattice.unary.frac().eq(0).all():  # without ties the paths are the same
+        assert all(x.equal(y) for x, y in zip(found, wanted, strict=True))  # sums of integers
 
 
 @pytest.mark.parametrize(("score", "search"), BOTH)

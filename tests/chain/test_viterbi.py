@@ -1,12 +1,15 @@
+"""The best label sequence, scores of given ones, and max-marginals, against enumeration."""
+
 import oracle
 import pytest
 import torch
 
-from structperc.chain import Viterbi, path_score, viterbi
+from structperc.chain import Viterbi, best_before_and_after, kbest, max_marginals, path_score, viterbi
+from structperc.errors import InputError
 from structperc.structures import Lattice
 
 
-def test_matches_enumeration(lattice: Lattice) -> None:
+def test_matches_enumeration_of_viterbi(lattice: Lattice) -> None:
     scores, labels = viterbi(lattice)
     for b in range(len(scores)):
         ranked, n = oracle.ranked(lattice, b), int(lattice.lengths[b])
@@ -52,7 +55,7 @@ def test_no_tokens_at_all() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_upcast(dtype: torch.dtype, documents: Lattice) -> None:
+def test_half_precision_is_upcast_of_viterbi(dtype: torch.dtype, documents: Lattice) -> None:
     half = Lattice(documents.unary.to(dtype), documents.edge.to(dtype), documents.lengths)
     full = Lattice(half.unary.double(), half.edge.double(), half.lengths)
     scores, labels = viterbi(half)
@@ -79,7 +82,7 @@ def test_leaves_the_lattice_alone(documents: Lattice) -> None:
     assert not edge.requires_grad
 
 
-def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:
+def test_cuda_equals_cpu_of_viterbi(documents: Lattice, cuda: torch.device) -> None:
     scores, labels = viterbi(Lattice(*(x.to(cuda) for x in documents)))
     torch.testing.assert_close(scores.cpu(), viterbi(documents)[0])
     assert labels.cpu().equal(viterbi(documents)[1])
@@ -88,3 +91,209 @@ def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:
 def test_module(documents: Lattice) -> None:
     for mine, theirs in zip(Viterbi()(documents), viterbi(documents), strict=True):
         assert mine.equal(theirs)
+
+
+def some_labels(lattice: Lattice, *shape: int) -> torch.Tensor:
+    B, T, L = lattice.unary.shape
+    labels = torch.randint(L, (B, *shape, T))
+    padding = torch.arange(T) >= lattice.lengths.view(-1, *[1] * (len(shape) + 1))
+    return labels.where(~padding, -100)
+
+
+def expected(lattice: Lattice, row: int, labels: torch.Tensor) -> float:
+    return oracle.score(lattice, row, tuple(labels[: lattice.lengths[row]].tolist()))
+
+
+def test_matches_naive_sum(lattice: Lattice) -> None:
+    one, many = some_labels(lattice), some_labels(lattice, 3)
+    for b in range(len(one)):
+        assert path_score(lattice, one)[b].item() == pytest.approx(expected(lattice, b, one[b]))
+        for k in range(3):
+            assert path_score(lattice, many)[b, k].item() == pytest.approx(expected(lattice, b, many[b, k]))
+
+
+def test_rows_name_the_sequence(lattice: Lattice) -> None:
+    rows = torch.tensor([4, 1, 1, 0])
+    labels = some_labels(lattice)[rows]
+    scores = path_score(lattice, labels, rows)
+    assert scores.tolist() == pytest.approx(
+        [expected(lattice, r, y) for r, y in zip(rows.tolist(), labels, strict=True)]
+    )
+
+
+def test_gradients_count_what_is_used_and_stay_out_of_the_padding(lattice: Lattice) -> None:
+    labels = some_labels(lattice)
+    unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
+    path_score(Lattice(unary, edge, lattice.lengths), labels).sum().backward()
+    nodes = torch.zeros_like(unary)
+    pairs = nodes.new_zeros(*nodes.shape, nodes.shape[2])
+    for b, n in enumerate(lattice.lengths.tolist()):
+        for t in range(n):
+            nodes[b, t, labels[b, t]] += 1
+            if t > 0:
+                pairs[b, t, labels[b, t - 1], labels[b, t]] += 1
+    assert unary.grad.equal(nodes)
+    assert edge.grad.equal(pairs.sum_to_size(edge.shape))
+
+
+def test_gradient_of_a_stationary_edge_reaches_the_matrix() -> None:
+    matrix = torch.zeros(2, 2, requires_grad=True)
+    labels = torch.tensor([[0, 1, 1], [1, 1, -1]])
+    path_score(Lattice(torch.zeros(2, 3, 2), matrix.expand(2, 3, 2, 2), torch.tensor([3, 2])), labels).sum().backward()
+    assert matrix.grad.tolist() == [[0, 1], [0, 2]]
+
+
+@pytest.mark.parametrize("label", [-100, -1, 3])
+def test_label_outside_the_lattice(label: int) -> None:
+    labels = torch.zeros(2, 4, dtype=torch.int64)
+    labels[1, 2] = label
+    lattice = Lattice(torch.zeros(2, 4, 3), torch.zeros(2, 4, 3, 3), torch.tensor([4, 3]))
+    with pytest.raises(InputError, match=rf"label {label} at token 2 of sequence 1 is outside 0\.\.2"):
+        path_score(lattice, labels)
+    with pytest.raises(InputError, match="at token 2 of sequence 1"):
+        path_score(lattice, labels.unsqueeze(1))
+    assert path_score(lattice._replace(lengths=torch.tensor([4, 2])), labels).tolist() == [0, 0]
+
+
+def test_half_precision_is_summed_in_float32() -> None:
+    lattice = Lattice(torch.full((1, 3000, 1), 1.0).bfloat16(), torch.zeros(1, 3000, 1, 1), torch.tensor([3000]))
+    assert path_score(lattice, torch.zeros(1, 3000, dtype=torch.int64)).item() == 3000
+
+
+def test_cuda_equals_cpu_of_path_score(documents: Lattice, cuda: torch.device) -> None:
+    labels = torch.randint(5, (6, 2, 310))
+    moved = Lattice(*(x.to(cuda) for x in documents))
+    torch.testing.assert_close(path_score(moved, labels.to(cuda)).cpu(), path_score(documents, labels))
+
+
+def with_grad(lattice: Lattice) -> Lattice:
+    return lattice._replace(unary=lattice.unary.clone().requires_grad_(), edge=lattice.edge.clone().requires_grad_())
+
+
+def grads_of(score: torch.Tensor, lattice: Lattice) -> tuple[torch.Tensor, ...]:
+    return torch.autograd.grad(score, (lattice.unary, lattice.edge), retain_graph=True)
+
+
+def test_matches_enumeration_of_max_marginals(lattice: Lattice) -> None:
+    found = max_marginals(lattice)
+    for b in range(len(found)):
+        expected = torch.full_like(found[b], -torch.inf)
+        for score, labelling in reversed(oracle.ranked(lattice, b)):
+            expected[range(len(labelling)), labelling] = score
+        torch.testing.assert_close(found[b], expected)
+
+
+def test_second_best_is_the_best_other_label(documents: Lattice) -> None:
+    found = max_marginals(documents)
+    scores, labels = viterbi(documents)
+    others = found.scatter(2, labels.unsqueeze(2), -torch.inf).flatten(1).amax(1)
+    torch.testing.assert_close(others, kbest(documents, 2).scores[:, 1])
+    assert found[0].amax(1)[:300].tolist() == pytest.approx([scores[0].item()] * 300)
+
+
+def test_the_gradient_is_that_of_one_best_labelling(lattice: Lattice) -> None:
+    lattice = with_grad(lattice)
+    found = max_marginals(lattice)
+    for b, t, y in (found > -torch.inf).nonzero().tolist():
+        own, pairs = grads_of(found[b, t, y], lattice)
+        assert ((own == 0) | (own == 1)).all()
+        labels = own[b].argmax(1)
+        assert labels[t] == y
+        assert path_score(lattice, labels.expand(len(own), -1))[b].item() == pytest.approx(found[b, t, y].item())
+        for grad, expected in zip((own, pairs), one_path(lattice, b, labels), strict=True):
+            assert grad.equal(expected)
+
+
+def one_path(lattice: Lattice, row: int, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """How often a labelling of a sequence uses each entry of both tables."""
+    own, pairs = torch.zeros_like(lattice.unary), torch.zeros_like(lattice.edge)
+    for t in range(int(lattice.lengths[row])):
+        own[row, t, labels[t]] += 1
+        if t > 0:
+            place = (row, t) if len(pairs) > 1 else (0, 0)
+            pairs[(*place, labels[t - 1], labels[t])] += 1
+    return own, pairs
+
+
+def test_ties_go_to_the_lowest_label_outwards() -> None:
+    lattice = with_grad(Lattice(torch.zeros(1, 4, 3), torch.zeros(1, 1, 3, 3), torch.tensor([4])))
+    own, pairs = grads_of(max_marginals(lattice)[0, 2, 1], lattice)
+    assert own[0].argmax(1).tolist() == [0, 0, 1, 0]
+    assert pairs[0, 0].tolist() == [[1, 1, 0], [1, 0, 0], [0, 0, 0]]
+
+
+def test_what_is_impossible_has_gradient_zero() -> None:
+    unary = torch.zeros(2, 3, 2)
+    unary[0, 1] = -torch.inf  # no labelling
+    unary[1, 2, 0] = -torch.inf
+    lattice = with_grad(Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([3, 3])))
+    own, pairs = grads_of(max_marginals(lattice).sum(), lattice)
+    assert not own[0].any()
+    assert own[1].tolist() == [[4, 1], [4, 1], [0, 5]]
+    assert pairs[0, 0].sum().item() == 10
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 3, 3), (3, 4, 3, 3)])
+def test_gradcheck(shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    unary = torch.randn(3, 4, 3, dtype=torch.float64, requires_grad=True)
+    edge = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    lengths = torch.tensor([4, 1, 3])
+    assert torch.autograd.gradcheck(lambda u, e: best_before_and_after(Lattice(u, e, lengths)), (unary, edge))
+    assert torch.autograd.gradgradcheck(lambda u, e: best_before_and_after(Lattice(u, e, lengths)), (unary, edge))
+
+
+def test_gradients_of_many_labellings_add_up(documents: Lattice) -> None:
+    lattice = with_grad(documents)
+    real = (torch.arange(310) < documents.lengths.unsqueeze(1)).unsqueeze(2)
+    weights = torch.randn(lattice.unary.shape, dtype=torch.float64).where(real, 0)
+    total = (max_marginals(lattice).where(real, 0) * weights).sum()
+    own, pairs = grads_of(total, lattice)
+    per_token = weights.sum((1, 2)).unsqueeze(1) * real.squeeze(2)  # each labelling has one label at each token
+    torch.testing.assert_close(own.sum(2), per_token)
+    torch.testing.assert_close(pairs.sum((2, 3))[:, 1:], per_token[:, 1:])
+    torch.testing.assert_close((own * documents.unary).sum() + (pairs * documents.edge).sum(), total.detach())
+
+
+def test_an_expanded_matrix_gets_the_gradient_of_the_matrix() -> None:
+    torch.manual_seed(0)
+    matrix = torch.randn(3, 3, requires_grad=True)
+    unary, lengths = torch.randn(4, 6, 3), torch.tensor([6, 0, 3, 1])
+    grads = []
+    for edge in (matrix.view(1, 1, 3, 3), matrix.expand(4, 6, 3, 3), matrix.expand(4, 6, 3, 3).contiguous()):
+        best = max_marginals(Lattice(unary, edge, lengths))
+        grads.append(torch.autograd.grad(best.where(best > -torch.inf, 0).square().sum(), matrix)[0])
+    torch.testing.assert_close(grads[1], grads[0])
+    torch.testing.assert_close(grads[2], grads[0])
+
+
+def test_gradients_may_come_transposed(documents: Lattice) -> None:
+    lattice, weights = with_grad(documents), torch.randn(5, 310, 6, dtype=torch.float64)
+    before, _ = best_before_and_after(lattice)
+    seen = (before.transpose(0, 2) * weights).sum(), (before * weights.transpose(0, 2).contiguous()).sum()
+    for found, expected in zip(*(grads_of(score, lattice) for score in seen), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+def test_nothing_but_empty_sequences() -> None:
+    for B, T in ((2, 3), (2, 0), (0, 0)):
+        lengths = torch.zeros(B, dtype=torch.int64)
+        lattice = with_grad(Lattice(torch.randn(B, T, 2), torch.randn(1, 1, 2, 2), lengths))
+        found = max_marginals(lattice)
+        assert (found == -torch.inf).all()
+        assert not any(grad.any() for grad in grads_of(found.sum(), lattice))
+
+
+def test_half_precision_is_upcast_of_max_marginals(documents: Lattice) -> None:
+    half = Lattice(documents.unary.half(), documents.edge.half(), documents.lengths)
+    found = max_marginals(half := with_grad(half))
+    assert found.dtype == torch.float32
+    assert [grad.dtype for grad in grads_of(found[0, 0, 0], half)] == [torch.float16] * 2
+
+
+def test_cuda_equals_cpu_of_max_marginals(documents: Lattice, cuda: torch.device) -> None:
+    host, device = with_grad(documents), with_grad(Lattice(*(x.to(cuda) for x in documents)))
+    torch.testing.assert_close(max_marginals(device).cpu(), max_marginals(host))
+    pairs = (grads_of(max_marginals(x)[:1, :300].sum(), x) for x in (device, host))
+    for found, expected in zip(*pairs, strict=True):
+        torch.testing.assert_close(found.cpu(), expected)

@@ -115,7 +115,7 @@ def test_a_tenth_is_held_out_and_what_it_lacks_is_said(written, caplog):
 @pytest.mark.parametrize(
     ("text", "expected", "said"),
     [
-        ("word\tlabel\nAnna\tB-PER\nsleeps\tO\n\n", {"scheme": "IOB2"}, "line 1 holds names"),
+        ("word\tlabel\nAnna\tB-PER\nsleeps\tO\n\n", {"scheme": "IOB2"}, "line 1 has the names"),
         ("Wort Etikett\nAnna B-PER\nLind I-PER\nsleeps O\n\n", {"scheme": "IOB2"}, "line 1 has 'Etikett'"),
         ("上 B-LOC\n海 M-LOC\n市 E-LOC\n李 S-PER\n\n", {"labels": "BMES", "scheme": "IOB2"}, None),
         ("Anna b-per\nLind i-per\nleft o\n\n", {"labels": "IOB2 b-TYPE", "scheme": "IOB2"}, None),
@@ -130,12 +130,12 @@ def test_a_tenth_is_held_out_and_what_it_lacks_is_said(written, caplog):
         (
             "#\thttp://x.org\t[2010]\t\n1\tBo\tB-PER\tO\n\n",
             {"comments": True, "columns": ["_", "word", "label", "_"]},
-            "1 line with a comment",
+            "1 comment line",
         ),
         (
             "1\tRom\tB-ORG\tB-LOC\n2\tAG\tI-ORG\tO\n3\tBonn\tB-LOC\tO\n\n",
             {"columns": ["_", "word", "label", "_"]},
-            "columns 3, 4 hold labels of the same types: column 3 is learned",
+            "columns 3, 4 have labels of the same types: column 3 is learned",
         ),
         (
             "Rom\tB-LOC\tB-ORG\nAG\tO\tI-ORG\nBonn\tO\tB-LOC\n\n",
@@ -331,11 +331,11 @@ def test_data_sets_that_it_sees(tmp_path, monkeypatch, run, name):
     [
         ("a.ann", "T1\tPER 0 4\tAnna\n", "brat"),
         ("a.txt", lines(DOCCANO), ".jsonl"),
-        ("a.jsonl", '{"tokens": ["Bo"], "tags": ["O"],}\n', "a.jsonl:1: there is a comma before }"),
-        ("a.jsonl", "{\n", "a.jsonl:1: an object begins here"),
-        ("a.jsonl", lines(DOCCANO, {**DOCCANO, "text": None}), "a.jsonl:2: column 'text' holds nothing"),
-        ("a.jsonl", lines(DOCCANO, {**DOCCANO, "entities": None}), "a.jsonl:2: column 'entities' holds nothing"),
-        ("a.jsonl", lines({"x": ["Bo"]}), "a.jsonl: which of the columns x"),
+        ("a.jsonl", '{"tokens": ["Bo"], "tags": ["O"],}\n', "a.jsonl:1: invalid JSON"),
+        ("a.jsonl", "{\n", "a.jsonl:1: invalid JSON"),
+        ("a.jsonl", lines(DOCCANO, {**DOCCANO, "text": None}), "a.jsonl:2: column 'text' is empty"),
+        ("a.jsonl", lines(DOCCANO, {**DOCCANO, "entities": None}), "a.jsonl:2: column 'entities' is empty"),
+        ("a.jsonl", lines({"x": ["Bo"]}), "a.jsonl: unknown columns x"),
         ("a.jsonl", lines({"tokens": ["Bo"]}), "there are no labels to learn"),
         ("a.jsonl", lines({"words": ["Bo"], "tokens": ["Bo"], "tags": ["O"]}), "word may be words or tokens"),
         ("a.json", json.dumps([{**STUDIO[0], "annotations": STUDIO[0]["annotations"][1:] * 2}]), "2 annotations"),

@@ -15,7 +15,7 @@ import pytest
 from tiny import without_names
 
 from structperc.cli.main import main
-from structperc.cli.tag_file import Shown, TextSplitting, tag_file
+from structperc.cli.tagging import Shown, TextSplitting, tag_file
 from structperc.data.read_options import ReadOptions
 
 WAIT = 120  # seconds, for a busy machine
@@ -159,7 +159,7 @@ def test_a_sentence_is_labelled_before_the_next_one_comes_and_a_closed_output_en
         process.stdout.close()
         give(process, "Anna\n\n")
         assert process.wait(WAIT) == 1
-        assert process.stderr.read() == b"-: read as columns; --input says otherwise\n"
+        assert process.stderr.read() == b"-: read as columns; set --input to change that\n"
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import sys
 import pytest
 from tiny import without_names
 
-from structperc.text import tokenized
+from structperc.text import tokenize
 
 TEXT = "Anna waits\nfor Rome & <her>. Rome sleeps.\n\nAnna\n"
 COLUMNS = "-DOCSTART- O\n\nAnna x\nsleeps y\n\nRome x\n\n-DOCSTART- O\n\nAnna x\n"
@@ -45,10 +45,10 @@ def objects(text):
 
 def test_text_becomes_columns(run, file, model, tagger, said):
     out = run("tag", model, file(TEXT))
-    assert "text.txt: read as running text; --input says otherwise" in said()
+    assert "text.txt: read as running text; set --input to change that" in said()
     sentences = [[line.split() for line in block.split("\n")] for block in without_names(out).strip().split("\n\n")]
     assert sentences[0] == [["-DOCSTART-", "O"]]
-    words = tokenized(TEXT).word_lists
+    words = tokenize(TEXT).word_lists
     assert [[word for word, _ in one] for one in sentences[1:]] == words
     assert [[label for _, label in one] for one in sentences[1:]] == tagger.tag(words, [0, 0, 0])
 
@@ -157,7 +157,7 @@ def test_json_lines_keep_what_they_have(run, file, model, spans, tagger):
 )
 def test_what_a_file_looks_like_is_said(run, file, model, said, text, form):
     run("tag", model, file(text))
-    assert f"text.txt: read as {form}; --input says otherwise" in said()
+    assert f"text.txt: read as {form}; set --input to change that" in said()
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ from structperc.criteria import (
 )
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored
-from structperc.taggers.serialization import describe
+from structperc.taggers.saving import describe
 
 
 def mce_f(*args, **options):

@@ -1,9 +1,21 @@
+import random
+
 import pytest
 from terminal import terminal
 
 from structperc import progress
-from structperc.data.conll import conll_lines, detect_separator, read_conll, write_conll
+from structperc.data import conll
+from structperc.data.conll import (
+    conll_corpus,
+    conll_lines,
+    detect_separator,
+    read_conll,
+    read_conll_corpus,
+    write_conll,
+)
 from structperc.data.corpus import Corpus
+from structperc.data.read_options import LineFormat
+from structperc.data.text_files import read_lines
 from structperc.errors import InputError
 
 NER = """-DOCSTART- -X- O O
@@ -234,6 +246,22 @@ def test_errors_name_file_and_line(tmp_path, text, options, message):
     with pytest.raises(InputError) as error:
         read(tmp_path, text, **options)
     assert str(error.value) == f"{tmp_path / 'a.txt'}{message}"
+
+
+@pytest.mark.parametrize("unit", ["sentence", "document"])
+def test_pieces_of_a_file_are_read_as_the_whole(tmp_path, monkeypatch, unit):
+    chooser = random.Random(1)
+    lines = ["a O", "b B-X", "", "", '"é I-X', "-DOCSTART- O", "# O", "# x y", " \t", "\u200b"]
+    for turn in range(60):
+        monkeypatch.setattr(conll, "PIECE", chooser.choice([1, 4, 30]))
+        text = "\n".join(["c O", *chooser.choices(lines, k=chooser.randrange(1, 20))])
+        text = text.replace("\n", "\r\n") if turn % 4 == 0 else text
+        file, how = written(tmp_path, text), LineFormat(comments=True)
+        whole = conll_corpus(read_lines(file), ["word", "label"], str(file), unit, how)
+        found = read_conll_corpus(file, ["word", "label"], how, unit)
+        assert found.columns == whole.columns
+        for name in ("starts", "sentences", "documents", "lines"):
+            assert getattr(found, name).tolist() == getattr(whole, name).tolist()
 
 
 @pytest.mark.parametrize("shown", [True, False])

@@ -82,17 +82,17 @@ def test_without_newdoc_each_sentence_is_its_own_document(tmp_path):
     ("text", "message"),
     [
         ("# x\n1 a a X\n", ":2: 1 field between tabs, but CoNLL-U has 10"),
-        (f"{word(1, 'a')}\n{word(1, 'b')}\n", ":2: word id '1' where 2 is due; is an empty line missing?"),
+        (f"{word(1, 'a')}\n{word(1, 'b')}\n", ":2: expected word id 2, got '1'; is an empty line missing?"),
         (
             f"{word(1, 'a')}\n\n{word('x', 'b')}\n",
-            ":3: word id 'x' where 1 is due; is an empty line missing?",
+            ":3: expected word id 1, got 'x'; is an empty line missing?",
         ),
-        (f"{word('2-3', 'a')}\n", ":1: word id '2-3' where 1 is due; is an empty line missing?"),
-        (f"{word(1, 'a')}\n{word('2-1', 'b')}\n", ":2: word id '2-1' where 2 is due; is an empty line missing?"),
-        (f"{word('1.1', 'a')}\n", ":1: word id '1.1' where 1 is due; is an empty line missing?"),
+        (f"{word('2-3', 'a')}\n", ":1: expected word id 1, got '2-3'; is an empty line missing?"),
+        (f"{word(1, 'a')}\n{word('2-1', 'b')}\n", ":2: expected word id 2, got '2-1'; is an empty line missing?"),
+        (f"{word('1.1', 'a')}\n", ":1: expected word id 1, got '1.1'; is an empty line missing?"),
         ("# only a comment\n", ": there are no words in this file"),
-        (f"{word(1, 'a')}\n{word(2, '')}\n", ":2: FORM of word 2 is empty; write _ for what is not known"),
-        (f"{word(1, 'a', upos=' ')}\n", ":1: UPOS of word 1 is empty; write _ for what is not known"),
+        (f"{word(1, 'a')}\n{word(2, '')}\n", ":2: FORM of word 2 is empty; write _ for an unknown value"),
+        (f"{word(1, 'a', upos=' ')}\n", ":1: UPOS of word 1 is empty; write _ for an unknown value"),
     ],
 )
 def test_errors_name_file_and_line(tmp_path, text, message):

@@ -3,7 +3,6 @@ import pytest
 from datasets import ClassLabel, Dataset, Features, List, Value
 
 from structperc.data.corpus import Corpus
-from structperc.data.rows import rows
 from structperc.errors import InputError
 
 SENTENCES = [
@@ -16,7 +15,7 @@ FLAT = {"word": ["a", "b", "c", "d", "e", "a"], "label": ["O", "O", "B-X", "O", 
 
 
 def dataset(documents=(0, 0, 1, 1)):
-    return rows(FLAT, [0, 2, 2, 3, 6], documents, [1, 2, 5, 9, 10, 12])
+    return Corpus.from_columns(FLAT, [0, 2, 2, 3, 6], documents, lines=[1, 2, 5, 9, 10, 12]).to_dataset()
 
 
 def same(one, other):
@@ -106,7 +105,7 @@ def test_only_columns_of_string_lists_are_read():
 def test_no_sentences():
     corpus = Corpus.from_sentences([], unit="document")
     assert (len(corpus), corpus.tokens, corpus.sentences_of([])) == (0, 0, [])
-    empty = Corpus.from_dataset(rows({"word": []}, [0], []), "document")
+    empty = Corpus.from_dataset(Corpus.from_columns({"word": []}, [0], []).to_dataset(), "document")
     assert (len(empty), empty.tokens) == (0, 0)
 
 
@@ -125,7 +124,7 @@ def test_no_sentences():
             [{"word": ["a"], "label": ["O"]}, {"word": ["a", "b"], "label": ["O"]}],
             "f: sentence 2 has 2 words but 1 of 'label'",
         ),
-        ([{"token": ["a"]}], "f: no column 'word' among ['token']; say which one it is in `columns`"),
+        ([{"token": ["a"]}], "f: no column 'word' among ['token']; name it in `columns`"),
     ],
 )
 def test_uneven_sentences(sentences, message):

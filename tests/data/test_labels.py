@@ -10,8 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structperc.data.labels import LabelSet
-from structperc.data.segment_masks import segment_boundaries
+from structperc.data.labels import LabelSet, segment_boundaries
 from structperc.data.tag_schemes import (
     BEGIN,
     INSIDE,
@@ -215,7 +214,7 @@ def test_labels_of_another_scheme_are_refused(label):
 
 def test_conversion_needs_segments():
     assert convert(["NN", "-LRB-"], "none", "none") == ["NN", "-LRB-"]
-    with pytest.raises(InputError, match="cannot turn none into IOB2"):
+    with pytest.raises(InputError, match="cannot convert none to IOB2"):
         convert(["NN"], "none", "IOB2")
     with pytest.raises(InputError, match="unknown label scheme 'BIO'; choose one of IOB1, IOB2"):
         convert(["O"], "IOB2", "BIO")
@@ -287,7 +286,7 @@ def test_unknown_labels_are_named_with_their_place(where, place):
     with pytest.raises(InputError) as error:
         label_set.encode(["O", "B-LOC"], where)
     advice = "change it or leave it out, or train with a sentence that has it"
-    known = "known are O, B-PER, I-PER, those of the training data"
+    known = "the training data has O, B-PER, I-PER"
     assert str(error.value) == f"{place}: unknown label 'B-LOC'; {known}; {advice}"
 
 
@@ -306,7 +305,7 @@ def test_all_schemes_are_tested():
 def test_the_core_of_the_stage_needs_no_datasets():
     code = (
         "import sys\n"
-        "from structperc.data import corpus, labels, normalise, text\n"
+        "from structperc.data import corpus, labels, normalise, text_files\n"
         "sys.exit(any(name in sys.modules for name in ('datasets', 'pyarrow', 'pytorch_lightning')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

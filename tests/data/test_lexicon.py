@@ -92,5 +92,5 @@ def test_missing_and_empty_files(tmp_path):
     with pytest.raises(InputError, match=r"gone.txt: cannot read this file"):
         LowerCaseLexicon(str(tmp_path / "gone.txt")).read(["a"])
     (tmp_path / "empty.txt").write_text("\n \n")
-    with pytest.raises(InputError, match=r"empty.txt: there are no words in it"):
+    with pytest.raises(InputError, match=r"empty.txt: there are no words in this file"):
         LowerCaseLexicon(str(tmp_path / "empty.txt")).read(["a"])

@@ -2,11 +2,11 @@ import random
 
 import pytest
 
-from structperc.data.conll import read_conll
+from structperc.data.conll import read_conll, read_conll_corpus
 from structperc.data.corpus import Corpus
 from structperc.data.normalise import (
     check_types,
-    corpus_from_rows,
+    checked_corpus,
     count_segments,
     illegal_sentences,
     normalise_labels,
@@ -68,7 +68,7 @@ def test_strict(tmp_path, labels, scheme, message):
     with pytest.raises(InputError) as error:
         normalise_labels(corpus_of(tmp_path, labels), scheme, scheme, strict=True)
     assert str(error.value).startswith(message)
-    assert str(error.value).endswith("mend it, or set strict: false to repair")
+    assert str(error.value).endswith("set strict: false to repair it")
 
 
 def test_labels_of_another_scheme_are_never_repaired(tmp_path):
@@ -181,7 +181,7 @@ def test_types_that_do_not_occur(tmp_path):
     check_types(corpus, "IOB2", {"A": "X", "C": "B"})
     with pytest.raises(InputError) as error:
         check_types(corpus, "IOB2", {"A": "X", "B": "X"})
-    assert str(error.value) == "data.types: no segment of a.txt is of type 'B'; known are A, C"
+    assert str(error.value) == "data.types: no segment of a.txt has type 'B'; known are A, C"
 
 
 # -- rows as a reading says --------------------------------------------------------------------------------------
@@ -196,25 +196,23 @@ def test_a_reading_says_unit_and_scheme_where_it_names_them():
 def test_rows_become_sequences_with_labels_of_the_scheme(tmp_path, caplog):
     file = tmp_path / "a.txt"
     file.write_text("-DOCSTART- O\n\nx I-A\ny I-A\n\nz I-B\n\n-DOCSTART- O\n\nv O\n")
-    rows = read_conll(file, ["word", "label"])
     for unit, sequences in (("sentence", 3), ("document", 2)):
-        corpus = corpus_from_rows(rows, "a.txt", ReadOptions(unit=unit, labels="IOB2"), "IOBES", "at all")
+        given = read_conll_corpus(file, ["word", "label"], unit=unit)
+        corpus = checked_corpus(given, ReadOptions(unit=unit, labels="IOB2"), "IOBES", "at all")
         assert corpus.columns["label"] == ["B-A", "E-A", "S-B", "O"]
         assert len(corpus) == sequences
-    assert caplog.messages == ["a.txt: 2 labels illegal in IOB2 repaired"] * 2
+    assert caplog.messages == [f"{file}: 2 labels illegal in IOB2 repaired"] * 2
     with pytest.raises(InputError, match=r"a.txt:3: 'I-A' .* is illegal in scheme IOB2"):
-        corpus_from_rows(rows, "a.txt", ReadOptions(unit="sentence", labels="IOB2"), "IOBES", "at all", strict=True)
+        checked_corpus(given, ReadOptions(unit="sentence", labels="IOB2"), "IOBES", "at all", strict=True)
 
 
 def test_documents_need_marks_and_labels_may_be_missing(tmp_path):
     file = tmp_path / "a.txt"
     file.write_text("x I-A\n\ny I-A\n")
-    rows, documents = read_conll(file, ["word"]), ReadOptions(unit="document", labels="IOB2")
+    corpus, documents = read_conll_corpus(file, ["word"], unit="document"), ReadOptions(unit="document", labels="IOB2")
     with pytest.raises(InputError, match="no document marks at all"):
-        corpus_from_rows(rows, "a.txt", documents, "IOB2", "at all")
-    assert list(corpus_from_rows(rows, "a.txt", documents._replace(unit="sentence"), "IOB2", "at all").columns) == [
-        "word"
-    ]
+        checked_corpus(corpus, documents, "IOB2", "at all")
+    assert list(checked_corpus(corpus, documents._replace(unit="sentence"), "IOB2", "at all").columns) == ["word"]
 
 
 @pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES"])

@@ -118,8 +118,8 @@ def test_targets_are_refused_before_work_begins(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("kept")
     (tmp_path / "to folder").symlink_to(tmp_path)
     for path, reason in (
-        ("", "'' is no name for a file to write"),
-        ("a\0b", "'a\\x00b' is no name for a file to write"),
+        ("", "'' is not a valid file name"),
+        ("a\0b", "'a\\x00b' is not a valid file name"),
         (tmp_path, f"{tmp_path}: this is a folder; name a file"),
         (tmp_path / "to folder", f"{tmp_path}/to folder: this is a folder"),
         (f"{tmp_path}/new/", f"{tmp_path}/new/: this is a folder; name a file"),

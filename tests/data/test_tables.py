@@ -164,15 +164,15 @@ BAD = {"tokens": ["Bo"], "ner": ["O"]}
     [
         ("a.jsonl", lines([BAD, {"tokens": ["Bo"]}]), {}, "a.jsonl:2: no column 'ner' among ['tokens']"),
         ("a.jsonl", lines([BAD, {**BAD, "ner": ["O", "O"]}]), {}, "a.jsonl:2: 1 words, but 2 of 'label'"),
-        ("a.jsonl", lines([{**BAD, "ner": [1]}]), {}, "a.jsonl:1: column 'ner' holds numbers without names; set label"),
-        ("a.jsonl", lines([{**BAD, "ner": [None]}]), {}, "a.jsonl:1: column 'ner' holds None where a word or label"),
-        ("a.jsonl", lines([{**BAD, "ner": None}]), {}, "a.jsonl:1: column 'ner' holds nothing; fill it in"),
-        ("a.jsonl", lines([{**BAD, "tokens": 5}]), {}, "a.jsonl:1: column 'tokens' holds 5, no list of strings"),
-        ("a.jsonl", "{\n", {}, "a.jsonl:1: an object begins here"),
-        ("a.jsonl", "\n", {}, "a.jsonl: there are no tokens in it"),
+        ("a.jsonl", lines([{**BAD, "ner": [1]}]), {}, "a.jsonl:1: column 'ner' has numbers without names; set label"),
+        ("a.jsonl", lines([{**BAD, "ner": [None]}]), {}, "a.jsonl:1: column 'ner': expected a word or label, got None"),
+        ("a.jsonl", lines([{**BAD, "ner": None}]), {}, "a.jsonl:1: column 'ner' is empty; fill it in"),
+        ("a.jsonl", lines([{**BAD, "tokens": 5}]), {}, "a.jsonl:1: column 'tokens' has 5, not a list of strings"),
+        ("a.jsonl", "{\n", {}, "a.jsonl:1: invalid JSON"),
+        ("a.jsonl", "\n", {}, "a.jsonl: there are no tokens in this table"),
         ("a.csv", "tokens,ner\na b,O\n", {}, "a.csv:2: 2 words, but 1 of 'label'"),
         ("a.csv", "tokens,ner\na,O,O\n", {}, "a.csv:2: 3 fields, but the heading has 2"),
-        ("a.csv", 'tokens,ner\n"a,O\n', {}, "a.csv:2: not readable as CSV"),
+        ("a.csv", 'tokens,ner\n"a,O\n', {}, "a.csv:2: invalid CSV"),
         ("a.csv", "ner,ner\n", {}, "a.csv:1: the heading names a column twice"),
         (
             "a.txt",
@@ -180,7 +180,7 @@ BAD = {"tokens": ["Bo"], "ner": ["O"]}
             {},
             "a.txt: a table is a file that ends in .parquet, .jsonl, .ndjson, .json, .csv, .tsv, or",
         ),
-        ("a.parquet", "PAR1", {}, "a.parquet: not a parquet file"),
+        ("a.parquet", "PAR1", {}, "a.parquet: cannot read this as a parquet file"),
         (
             "a.jsonl",
             lines([{"text": "Anna left", "entities": [[0, 2, "PER"]]}]),
@@ -197,19 +197,19 @@ BAD = {"tokens": ["Bo"], "ner": ["O"]}
             "a.jsonl",
             lines([{"text": ["Anna"], "entities": []}]),
             TEXT,
-            "a.jsonl:1: column 'text' holds ['Anna'], no text",
+            "a.jsonl:1: column 'text' has ['Anna'], not a text",
         ),
         (
             "a.jsonl",
             lines([{"text": "Anna", "entities": "x"}]),
             TEXT,
-            "a.jsonl:1: column 'entities' holds 'x', no list",
+            "a.jsonl:1: column 'entities' has 'x', not a list",
         ),
         (
             "a.jsonl",
             lines([{**BAD, "doc": 1}, {**BAD, "doc": 2}, {**BAD, "doc": 1}]),
             COLUMNS,
-            "a.jsonl:3: document 1 was over; put its rows together",
+            "a.jsonl:3: document 1 continues after another one; put its rows together",
         ),
     ],
 )
@@ -225,7 +225,7 @@ def test_tables_that_are_wrong_are_one_line(tmp_path, name, text, columns, messa
 def test_options_that_are_wrong(tmp_path):
     dataset().save_to_disk(str(tmp_path / "all" / "train"))
     (tmp_path / "all" / "dataset_dict.json").write_text('{"splits": ["train"]}')
-    with pytest.raises(InputError, match="this folder holds the splits train; name one of them"):
+    with pytest.raises(InputError, match="this folder has the splits train; name one of them"):
         Table(str(tmp_path), {"train": "all"}, COLUMNS).corpus("train")
     assert Table(str(tmp_path), {"train": "all/train"}, COLUMNS).corpus("train").tokens == 7
     (tmp_path / "empty").mkdir()
@@ -245,7 +245,7 @@ def test_options_that_are_wrong(tmp_path):
         InMemory({"train": []}, COLUMNS)
     with pytest.raises(InputError, match="train: no columns \\['words'\\] among"):
         InMemory(dataset(), {"word": "words"}).corpus("train")
-    with pytest.raises(InputError, match="train, row 1: column 'ner' holds 1, but there are 1 names"):
+    with pytest.raises(InputError, match="train, row 1: column 'ner' has 1, but there are 1 names"):
         InMemory(dataset(), COLUMNS, label_names={"label": ["O"]}).corpus("train")
 
 
@@ -273,7 +273,7 @@ def test_all_spans_that_do_not_fit_are_named_at_once():
         spans_of(WRONG)
     said = str(error.value)
     assert "4 of 5 spans do not fit" in said
-    for kind in ("token cut 1", "white space at an edge 1", "outside of the text or empty 1", "overlap 1"):
+    for kind in ("token cut 1", "white space at an edge 1", "empty or outside the text 1", "overlap 1"):
         assert kind in said
     assert "row 1: span 0..7 'Anna Li' cuts the token 'Lind' at 5..9" in said
     assert "row 2: span 3..99" in said

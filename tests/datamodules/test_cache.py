@@ -18,7 +18,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.synthetic import synthetic_splits
 from structperc.datamodules import arrays, cache
 from structperc.datamodules.arrays import encode_arrays
-from structperc.datamodules.cache import CorpusCache, InMemoryStore, is_cacheable
+from structperc.datamodules.cache import CorpusCache, CorpusStore, is_cacheable
 from structperc.datamodules.encoded import EncodedCorpus
 from structperc.datamodules.sources import Conll
 from structperc.errors import InputError
@@ -97,7 +97,7 @@ def made(**options):
 
 
 def features_of(corpus, **options):
-    return InMemoryStore().fit_features(made(**options), corpus)
+    return CorpusStore().fit_features(made(**options), corpus)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_features_are_learned_once(text, tmp_path, monkeypatch, options):
 
 class OfNobodyKnowsWhat(DocumentAttribute):
     def read(self, corpus, lookup):
-        return corpus.numbered("word")
+        return corpus.factorize("word")
 
 
 @pytest.mark.parametrize("own", [OfNobodyKnowsWhat, FirstLabels])
@@ -195,7 +195,7 @@ def test_whatever_features_are_learned_from_tells_them_apart(text, tmp_path):
         (corpus, {"hash_bits": 10}),
         (corpus, {"hash_bits": 11}),
         (corpus, {"within": "sentence"}),
-        (corpus.stretch(0, 5), {}),
+        (corpus.slice(0, 5), {}),
         (corpus.replace_column("chunk", ["X"] * corpus.tokens), {}),  # which no template reads
         (corpus, {"documents": {"most": LongestMention("w", "here")}}),
         (corpus, {"documents": {"most": LongestMention("w", "first")}}),
@@ -275,14 +275,14 @@ def test_whatever_arrays_are_made_from_tells_them_apart(text, tmp_path, monkeypa
     look(corpus.replace_column("pos", ["X"] * corpus.tokens))
     look(corpus.replace_column("label", ["O"] * corpus.tokens))
     look(corpus.replace_column("chunk", ["X"] * corpus.tokens))  # which no template reads
-    look(corpus.stretch(0, 5))
+    look(corpus.slice(0, 5))
     look(labels=LabelSet((*labels.names, "B-X", "I-X")))
     look(features=features.subset("node", np.arange(features.n_node_features) > 0))
     for phrases in ("Lindal", "Lindal\nRome"):
         list_of_names.write_text(phrases)
         node = [*NODE, "go[0]"]
         own = FeatureExtractor(node, cutoff=1, gazetteers={"go": Gazetteer(str(list_of_names))}, progress=False)
-        look(features=InMemoryStore().fit_features(own, corpus))
+        look(features=CorpusStore().fit_features(own, corpus))
     monkeypatch.setattr(cache, "__version__", "another")
     look()
     assert seen == [1, 1, 2, 3, 3, 4, 5, 6, 7, 8, 9]
@@ -310,7 +310,7 @@ def test_damaged_files_are_told_and_made_anew(text, tmp_path, caplog):
             assert_same_corpora(plain, look())
             (message,) = [record.getMessage() for record in caplog.records]
             assert f"{folder}: this folder of arrays is damaged (" in message
-            assert message.endswith("; it is made anew")
+            assert message.endswith("; it is written again")
             assert file.read_bytes() == content
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from structperc import process_pool as workers
 from structperc import shared_memory as parcels
-from structperc.data import fast_columns as even_columns
 from structperc.data.arrays import ArrayWriter
 from structperc.data.conll import write_conll
 from structperc.data.corpus import Corpus
@@ -39,10 +38,9 @@ def text(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """All is cut into many pieces, each worth a worker."""
-    monkeypatch.setattr(even_columns, "SIZE", 256)
     monkeypatch.setattr(arrays, "PIECE", 37)
     monkeypatch.setattr(View.pieces, "__defaults__", (37,))
-    for module in (even_columns, arrays, index, hashed_index):
+    for module in (arrays, index, hashed_index):
         monkeypatch.setattr(module, "WORTH", 1)
 
 
@@ -52,7 +50,7 @@ def seen(monkeypatch):
     numbers = []
 
     @contextmanager
-    def at_work(workers, make):
+    def start_workers(workers, make):
         if workers.number > 1:
             numbers.append(workers.number)
         made = cycle([sent(make)() for _ in range(workers.number)])
@@ -61,7 +59,7 @@ def seen(monkeypatch):
     def sent(thing):
         return pickle.loads(pickle.dumps(thing))
 
-    monkeypatch.setattr(workers, "at_work", at_work)
+    monkeypatch.setattr(workers, "start_workers", start_workers)
     return numbers
 
 
@@ -95,7 +93,7 @@ def test_files_do_not_depend_on_the_number_of_workers(text, tmp_path, seen, opti
     assert seen == []
     assert build(text, tmp_path / "3", 3, **options) == one
     assert len(one) > 20
-    assert seen == [3, 3, 3, 3] if "w[0]" in options.get("edge", []) else [3, 3, 3]
+    assert seen == ([3, 3, 3] if "edge" in options else [3, 3])
 
 
 def test_weights_begin_in_any_piece(text, tmp_path, seen):

@@ -81,7 +81,7 @@ def test_the_gradient_of_a_tagger_is_that_of_plain_batches(edge):
     for batch in PrecomputedBatches(rows, SIZE):
         gradients = []
         for given in (batch, rows[batch.rows.tolist()]):
-            loss = tagger.criterion(tagger.scored(given)).sum()
+            loss = tagger.criterion(tagger.score_batch(given)).sum()
             gradients.append(torch.autograd.grad(loss, list(tagger.parameters())))
         for a, b in zip(*gradients, strict=True):
             torch.testing.assert_close(a.to_dense(), b)

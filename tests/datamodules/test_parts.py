@@ -7,7 +7,7 @@ from structperc.chain import KBest
 from structperc.criteria import MarginLoss
 from structperc.data.labels import LabelSet
 from structperc.datamodules import encoded as module
-from structperc.datamodules.encoded import EncodedCorpus, parts
+from structperc.datamodules.encoded import EncodedCorpus, split_batch
 from structperc.datamodules.sources import Synthetic
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import ConjunctionConsistency, PhraseConsistency
@@ -33,8 +33,8 @@ def test_parts_are_batches_of_their_sequences(rows, monkeypatch, size):
     order = [3, 1, 6, 0, 5, 2, 4]
     whole = rows[order]
     T = whole.sentences.shape[1]
-    monkeypatch.setattr(module, "PLACES", size * 10 * T)
-    found = list(parts(whole, 10))
+    monkeypatch.setattr(module, "MAX_PLACES", size * 10 * T)
+    found = list(split_batch(whole, 10))
     assert [len(part.rows) for part in found] == [len(order[i : i + size]) for i in range(0, 7, size)]
     for i, part in enumerate(found):
         wanted = rows[order[i * size : (i + 1) * size]]
@@ -44,12 +44,12 @@ def test_parts_are_batches_of_their_sequences(rows, monkeypatch, size):
 
 def test_a_small_batch_stays_whole(rows):
     batch = rows[[0, 1]]
-    assert list(parts(batch, 100)) == [batch]
-    assert isinstance(next(parts(batch, 10**9)).nodes, Ragged)
+    assert list(split_batch(batch, 100)) == [batch]
+    assert isinstance(next(split_batch(batch, 10**9)).nodes, Ragged)
 
 
 def test_no_sequences(rows):
-    (only,) = parts(rows[[]], 100)
+    (only,) = split_batch(rows[[]], 100)
     assert len(only.rows) == 0
 
 
@@ -65,7 +65,7 @@ def test_decisions_do_not_depend_on_parts(monkeypatch):
         torch.nn.init.normal_(parameter)
     corpus = data.corpus("train")
     labels, candidates = tagger.label(corpus), tagger.candidates(corpus, 3)
-    monkeypatch.setattr(module, "PLACES", 1)
+    monkeypatch.setattr(module, "MAX_PLACES", 1)
     assert tagger.label(corpus) == labels
     for alone, together in zip(tagger.candidates(corpus, 3), candidates, strict=True):
         assert [one.labels for one in alone] == [one.labels for one in together]

@@ -99,7 +99,7 @@ def test_data_without_any_segment(folder, caplog):
         assert "o.txt: no segment" in caplog.text
         caplog.clear()
         assert len(data.label_set()) == 1
-        assert "o.txt: no segment in the training data: nothing but O will be learned" in caplog.text
+        assert "o.txt: no segment in the training data: only O will be predicted" in caplog.text
         caplog.clear()
         assert len(data.label_set()) == 1
         assert not caplog.records

@@ -24,7 +24,7 @@ def parser(command: str) -> argparse.ArgumentParser:
 
 @each_page
 def test_commands_and_their_options_exist(page):
-    """A command without arguments is only spoken of; those of LightningCLI have groups of options."""
+    """A command without arguments is only spoken of; training commands have groups of options."""
     for name, *arguments in commands(page):
         if name == "help" or name.isupper():
             continue

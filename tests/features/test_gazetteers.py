@@ -11,7 +11,7 @@ from structperc.features.gazetteers import TAGS
 
 def tags(gazetteer, *sentences):
     corpus = Corpus.from_sentences([{"word": words} for words in sentences])
-    words = corpus.numbered("word")
+    words = corpus.factorize("word")
     return corpus.sentences_of([TAGS[tag] for tag in gazetteer.tag(words.distinct, words.numbers, corpus.sentences)])
 
 
@@ -48,7 +48,7 @@ def test_a_match_stays_within_a_sentence_of_a_document():
     corpus = Corpus.from_sentences(
         [{"word": ["in", "new"]}, {"word": ["york", "new", "york"]}], documents=[0, 0], unit="document"
     )
-    words = corpus.numbered("word")
+    words = corpus.factorize("word")
     found = Gazetteer(["new york"]).tag(words.distinct, words.numbers, corpus.sentences)
     assert len(corpus) == 1
     assert found.tolist() == [0, 0, 0, 1, 2]

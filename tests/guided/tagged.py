@@ -9,7 +9,7 @@ import torch
 from reference import Reference, Sentence
 
 from structperc.data.words import word_hashes
-from structperc.guided import ContextFeatures, GuidedModel, Progress, Updates
+from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer, LearningCounts
 from structperc.guided.templates import UNKNOWN, parse_context
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
@@ -47,14 +47,14 @@ def batch_of(made: list[Sentence], spare: int = 0) -> Batch:
     return Batch(Ragged(ids, offsets), None, lengths, gold, empty, empty.bool(), empty.bool(), lengths, numbers)
 
 
-class TrainingProtocol(GuidedModel):
+class ModelWithOptimizer(GuidedModel):
     """A model together with what moves it."""
 
     def allocate(self, n_node: int, n_labels: int) -> None:
         super().allocate(n_node, n_labels)
-        self.updates = Updates(self.parameters())
+        self.updates = GuidedOptimizer(self.parameters())
 
-    def learn(self, batch: Batch) -> Progress:
+    def learn(self, batch: Batch) -> LearningCounts:
         return super().learn(batch, self.updates)
 
     @property
@@ -65,9 +65,9 @@ class TrainingProtocol(GuidedModel):
         return self.updates.state[p]["sums"]
 
 
-def model_of(templates: list, L: int, size: int = 2**16, **options) -> TrainingProtocol:
+def model_of(templates: list, L: int, size: int = 2**16, **options) -> ModelWithOptimizer:
     """All weights zero."""
-    model = TrainingProtocol(SparseLinear(transitions=False), ContextFeatures(templates, size), **options)
+    model = ModelWithOptimizer(SparseLinear(transitions=False), ContextFeatures(templates, size), **options)
     model.allocate(N_STATIC, L)
     return model
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tagged import batch_of, model_of, reference_of, sentences, weights_of
 
-from structperc.guided import Aggressive, EarlyUpdate, Updates
+from structperc.guided import Aggressive, EarlyUpdate, GuidedOptimizer
 
 ORDERS = ["easiest", "left-to-right"]
 RULES = {
@@ -113,7 +113,7 @@ def test_weights_of_other_precision_are_moved_in_place(dtype, rule):
 def test_without_averages_nothing_is_added_up(rule):
     made = batch_of(sentences(15, 6, 3))
     own, plain = (model_of(["shen2007_c"], 3, rule=rule) for _ in range(2))
-    plain.updates = Updates(plain.parameters(), average=False)
+    plain.updates = GuidedOptimizer(plain.parameters(), average=False)
     assert own.learn(made) == plain.learn(made)
     assert own.steps == plain.steps
     assert all(torch.equal(p, q) for p, q in zip(own.parameters(), plain.parameters(), strict=True))

@@ -5,9 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from structperc.guided.compiled import queue, states
-from structperc.guided.compiled.queue import empty_queue
-from structperc.guided.compiled.states import OPEN
+from structperc.guided import chart
+from structperc.guided.chart import OPEN, make_queue
 from structperc.guided.templates import UNKNOWN
 from structperc.kernels.jit import kernel
 
@@ -22,7 +21,9 @@ def called(function):
     return call
 
 
-best, put, waits, best_states, join = map(called, (queue.best, queue.put, queue.waits, states.best_states, states.join))
+best, set_score, is_queued, best_states, join = map(
+    called, (chart.best_place, chart.set_score, chart.is_queued, chart.best_states, chart.join)
+)
 
 
 def interfaces(labels):
@@ -87,12 +88,12 @@ def ranked(scores, pairs):
 @pytest.mark.parametrize("places", [1, 4, 7, 50])
 def test_queue_against_a_dictionary(places):
     draw = random.Random(places)
-    queue, waiting = empty_queue(places, np.dtype(np.float32)), {}
+    queue, waiting = make_queue(places, np.dtype(np.float32)), {}
     for _ in range(100):
         place = draw.randrange(places)
         if waiting.pop(place, None) is None or draw.random() < 0.5:
             waiting[place] = float(draw.randint(-2, 2))
-        put(queue, place, waiting.get(place, -np.inf))
-        assert [place for place in range(places) if waits(queue, place)] == sorted(waiting)
+        set_score(queue, place, waiting.get(place, -np.inf))
+        assert [place for place in range(places) if is_queued(queue, place)] == sorted(waiting)
         if waiting:
             assert best(queue) == min(waiting, key=lambda place: (-waiting[place], place))

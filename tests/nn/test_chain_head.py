@@ -426,11 +426,11 @@ GOOD = torch.zeros(2, 3, dtype=torch.int64)
         (lambda head: head(X, GOOD, reduction="max"), "reduction must be mean, sum or none, got 'max'"),
         (
             lambda head: some_head(PerceptronLoss()).marginals(X),
-            "a head that learns by Perceptron has scores, not prob",
+            "PerceptronLoss has scores, not probabilities",
         ),
-        (lambda head: some_head(MCELoss(), search=KBest(1)), "search.k is 1, but MCE compares gold with rivals"),
-        (lambda head: some_head(LocalAndNonlocal(1, local_unit="sentence")), "local_unit sentence is learned online"),
-        (lambda head: some_head(nonlocal_features=[WholeEntity()]), "WholeEntity takes its strings from candidate"),
+        (lambda head: some_head(MCELoss(), search=KBest(1)), "search.k is 1, but MCELoss"),
+        (lambda head: some_head(LocalAndNonlocal(1, local_unit="sentence")), "local_unit sentence"),
+        (lambda head: some_head(nonlocal_features=[WholeEntity()]), "WholeEntity reads candidate lists"),
         (lambda head: ChainHead(["O", "X-Y"]), "label 'X-Y' is not of scheme IOB2"),
     ],
 )

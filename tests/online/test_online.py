@@ -21,9 +21,9 @@ from structperc.online.compiled import find_rival
 from structperc.optim import Diverged, PassiveAggressive, StepSizeRule, where
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SparseLinear
-from structperc.structures import Batch
 from structperc.taggers import Tagger
 from structperc.taggers import tagger as tagger_module
+from structperc.taggers.learning import GradientTraining
 from structperc.taggers.sequential_learning import CandidateLearner
 
 RAW = partial(Additive, average=False)
@@ -50,7 +50,7 @@ def state(trainer) -> tuple[list[torch.Tensor], int, dict[str, float]]:
 def compared(train, monkeypatch, exact: bool) -> None:
     """Hold `train(batch_size)` against batches of one sequence that are learned by gradients."""
     with monkeypatch.context() as gradients:
-        gradients.setattr(tagger_module, "online_learner", lambda *_: None)
+        gradients.setattr(tagger_module, "sequence_learner", lambda *_: None)
         tensors, steps, logged = state(train(1))
     for size in (1, 7):
         found, counted, seen = state(train(size))
@@ -74,7 +74,7 @@ def test_local_weights(name, monkeypatch):
                 for p in tagger.parameters():
                     p.round_()
             trainer = fit(tagger, data, 3)
-            assert size == 1 or isinstance(tagger.online, OnlineLearner)
+            assert size == 1 or isinstance(tagger.training_method.learner, OnlineLearner)
             return trainer
 
         compared(train, monkeypatch, exact="PA" not in name)
@@ -96,7 +96,7 @@ def test_local_and_nonlocal_weights(criterion, monkeypatch):
         data = Synthetic(train=20, dev=1, test=1, unit="document", batch_size=size)
         tagger = documents_tagger(criterion)
         trainer = fit(tagger, data, 3, limit_val_batches=0)
-        assert size == 1 or isinstance(tagger.online, CandidateLearner)
+        assert size == 1 or isinstance(tagger.training_method.learner, CandidateLearner)
         return trainer
 
     compared(train, monkeypatch, exact=True)
@@ -131,7 +131,7 @@ def test_sentences_of_documents_are_learned_as_sentences(criterion, both):
         tagger.criterion = criterion
         tagger.allocate(tagger.labels)
         optimizer = Additive(tagger.parameters())
-        learned = tagger.learner(optimizer).learn(rows[range(len(rows))])
+        learned = tagger.sequence_learner(optimizer).learn(rows.flat(range(len(rows))))
         assert learned.updates > 5
         assert len(learned.losses) == len(alone)
         found.append([*tagger.parameters(), *(optimizer.sums(p) for p in tagger.parameters())])
@@ -147,7 +147,7 @@ def test_losses_of_sentences_of_documents_are_those_of_sentences(both):
             p.normal_()
     for criterion in (MarginLoss(4.0, unit="sentence"), HingeLoss(1.0, unit="sentence")):
         tagger.criterion = criterion
-        tagger.scoring = tagger.make_scoring()
+        tagger.bind_parts()
         mine, other = (criterion(tagger.score_batch(rows[range(len(rows))])) for rows in (documents, alone))
         torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-4)
     labelled = [tagger.label(rows.corpus) for rows in (documents, alone)]
@@ -181,12 +181,12 @@ def test_units_are_checked(make, message):
 # -- the error of training -----------------------------------------------------------------------------------
 
 
-def errors(tagger: Tagger, batch: Batch) -> tuple[int, int]:
-    """The wrong tokens that a batch counts when it is learned by gradients, and then when it is learned online."""
-    online, tagger.online = tagger.learner(Additive(tagger.parameters())), None
-    tagger.start_sums()
-    tagger.training_step(batch)
-    return int(tagger._sums.counts[1]), online.learn(batch).wrong
+def errors(tagger: Tagger, rows: EncodedCorpus, row: int) -> tuple[int, int]:
+    """The wrong tokens of a sequence that are counted when it is learned by gradients, and then by its learner."""
+    learner = tagger.sequence_learner(Additive(tagger.parameters()))
+    tagger.training_method = GradientTraining(tagger)
+    tagger.training_step(rows[[row]])
+    return int(tagger.training_method.sums.counts[1]), learner.learn(rows.flat([row])).wrong
 
 
 @pytest.mark.parametrize("unit", ["sequence", "sentence"])
@@ -199,7 +199,7 @@ def test_what_is_right_without_the_cost_is_not_counted_wrong(unit):
             p.zero_()
         tagger.scorer.node[tagger.features.n_node_features - 1, tagger.labels.names.index("O")] = 0.6  # the bias
     assert tagger(rows[[0]]).unary[0, :, :2].tolist() == 3 * [pytest.approx([0.6, 0.0])]
-    assert errors(tagger, rows[[0]]) == (0, 0)
+    assert errors(tagger, rows, 0) == (0, 0)
 
 
 class Costly(MarginLoss):
@@ -228,7 +228,7 @@ def test_wrong_tokens_are_those_of_what_is_decoded(criterion):
                 p.normal_()
         batch = rows[[row]]
         wrong = int((tagger.decode(batch) != batch.gold).sum())
-        by_gradients, online = errors(tagger, batch)
+        by_gradients, online = errors(tagger, rows, row)
         assert by_gradients == wrong
         assert online == wrong or criterion.unit == "sentence"  # whose weights move from one sentence to the next
         seen += wrong
@@ -274,7 +274,7 @@ class Halfway(PairwiseLoss):
 
 
 class Slower(Additive):
-    """A user's optimizer, with steps that shrink as the change grows."""
+    """A user's optimizer, with shorter steps for large changes."""
 
     def step_size_rule(self, group):
         return StepSizeRule(_slower, (0.5,), needs_norm=True)
@@ -295,7 +295,7 @@ def test_rules_of_users_hold_for_gradients_and_in_the_compiled_loop(criterion, o
             for p in tagger.parameters():
                 p.round_()
         trainer = fit(tagger, data, 2)
-        assert size == 1 or isinstance(tagger.online, OnlineLearner)
+        assert size == 1 or isinstance(tagger.training_method.learner, OnlineLearner)
         return trainer
 
     compared(train, monkeypatch, exact=True)
@@ -306,7 +306,7 @@ def test_what_asks_for_gradients_of_batches_gets_them(options):
     data = Sentences(sentences(20), batch_size=5)
     tagger = make_tagger(data, PerceptronLoss(), RAW, sparse_grad="gradient_clip_val" not in options)
     trainer = fit(tagger, data, 1, **options)
-    assert tagger.online is None
+    assert isinstance(tagger.training_method, GradientTraining)
     assert trainer.optimizers[0].param_groups[0]["steps"] < 20
 
 

@@ -88,7 +88,9 @@ def test_weights_are_those_of_plain_arithmetic(name):
     tagger = Tagger(features, SparseLinear(), criterion, KBest(2), optimizer)
     tagger.allocate(LabelSet(LABELS, "none"))
     stepping = optimizer(tagger.parameters())
-    learned = tagger.learner(stepping).learn(EncodedCorpus(corpus, features, tagger.labels)[range(len(corpus))])
+    learned = tagger.sequence_learner(stepping).learn(
+        EncodedCorpus(corpus, features, tagger.labels).flat(range(len(corpus)))
+    )
     weights, averages, updates = naive(sentences, features.feature_names("node"), cost, margin, size)
     assert learned.updates == updates > 10
     np.testing.assert_allclose(flat(tagger), weights, atol=1e-5)

@@ -39,7 +39,7 @@ class Enumeration:
         valid = scores > -torch.inf
         return labels.where(valid.unsqueeze(2), 0), scores, valid
 
-    def expectations(self) -> tuple[Tensor, Tensor, Tensor]:
+    def forward_backward(self) -> tuple[Tensor, Tensor, Tensor]:
         """-> log-partition (B,), probabilities of labels (B, T, L) and of pairs (B, T, L, L)."""
         total = self.scores.logsumexp(1)
         p = (self.scores - total.unsqueeze(1)).exp().where(self.legal, 0)

@@ -26,8 +26,8 @@ def lattice(L: int, T: int, shape: tuple[int, int], dtype: torch.dtype, B: int =
     return unary, edge, lengths
 
 
-def both(module: str, name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    return implementation("cuda", module, name), implementation("tensors", module, name)
+def both(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    return implementation("cuda", name), implementation("reference", name)
 
 
 CASES = [
@@ -46,18 +46,18 @@ def tables(request: pytest.FixtureRequest) -> Tables:
 
 
 OPERATORS = [
-    ("viterbi", "viterbi", ()),
-    ("kbest", "kbest", (7,)),
-    ("best", "best_before_and_after", ()),
-    ("expectations", "expectations", (True,)),
-    ("expectations", "expectations", (False,)),
-    ("following", "log_following", ()),
+    ("viterbi", ()),
+    ("kbest", (7,)),
+    ("best_before_and_after", ()),
+    ("forward_backward", (True,)),
+    ("forward_backward", (False,)),
+    ("local_log_partition", ()),
 ]
 
 
-@pytest.mark.parametrize(("module", "name", "more"), OPERATORS)
-def test_many_labels_as_the_reference(tables: Tables, module: str, name: str, more: tuple[Any, ...]) -> None:
-    compiled, reference = both(module, name)
+@pytest.mark.parametrize(("name", "more"), OPERATORS)
+def test_many_labels_as_the_reference(tables: Tables, name: str, more: tuple[Any, ...]) -> None:
+    compiled, reference = both(name)
     found, expected = compiled(*tables, *more), reference(*tables, *more)
     if isinstance(found, torch.Tensor):
         found, expected = (found,), (expected,)
@@ -66,16 +66,17 @@ def test_many_labels_as_the_reference(tables: Tables, module: str, name: str, mo
 
 
 def test_samples_of_many_labels_are_those_of_the_reference(tables: Tables) -> None:
-    compiled, reference = both("sampling", "sample")
+    compiled, reference = both("sample")
     noise = torch.rand(2, 3, 3, dtype=torch.float64)
     assert compiled(*tables, noise).equal(reference(*tables, noise))
 
 
-@pytest.mark.parametrize(("module", "name", "grads"), [("best", "push_back", 2), ("following", "following_shares", 1)])
-def test_gradients_over_many_labels_are_those_of_the_reference(
-    tables: Tables, module: str, name: str, grads: int
-) -> None:
-    compiled, reference = both(module, name)
+@pytest.mark.parametrize(
+    ("name", "grads"),
+    [("best_before_and_after_backward", 2), ("local_log_partition_backward", 1)],
+)
+def test_gradients_over_many_labels_are_those_of_the_reference(tables: Tables, name: str, grads: int) -> None:
+    compiled, reference = both(name)
     given = [torch.randn(tables[0].shape).to(tables[0].dtype) for _ in range(grads)]
     padding = torch.arange(3) >= tables[2].unsqueeze(1)
     clean = tables[0].masked_fill(padding.unsqueeze(2), 0)  # derivatives in tensors multiply the padding by 0
@@ -86,7 +87,7 @@ def test_gradients_over_many_labels_are_those_of_the_reference(
 def test_a_float32_lattice_of_high_scores_keeps_its_digits() -> None:
     unary, edge, lengths = lattice(9, 60, (1, 1), torch.float32)
     unary += 1000
-    compiled, reference = both("expectations", "expectations")
+    compiled, reference = both("forward_backward")
     exact = reference(unary.double(), edge.double(), lengths, True)
     for x, y in zip(compiled(unary, edge, lengths, True), exact, strict=True):
         torch.testing.assert_close(x.double(), y, rtol=1e-5, atol=1e-5)
@@ -100,8 +101,8 @@ def test_one_sequence_a_program_gives_what_many_give(monkeypatch: pytest.MonkeyP
     cases = [lattice(L, 4, shape, torch.float32) for L in (3, 9) for shape in ((3, 4), (1, 1))]
     for results in (together, alone):
         for case in cases:
-            for module, name, more in OPERATORS:
-                out = implementation("cuda", module, name)(*case, *more)
+            for name, more in OPERATORS:
+                out = implementation("cuda", name)(*case, *more)
                 results.extend(out if isinstance(out, tuple) else (out,))
         monkeypatch.setattr(blocks, "INTERPRETED", False)
         monkeypatch.setattr(kbest, "INTERPRETED", False)
@@ -114,18 +115,18 @@ def test_batches_without_a_token(B: int, T: int) -> None:
     unary, edge, lengths = torch.zeros(B, T, 4), torch.zeros(1, 1, 4, 4), torch.zeros(B, dtype=torch.int64)
     noise = torch.zeros(B, 2, T, dtype=torch.float64)
     rows, labels = torch.arange(B), torch.zeros(B, T, dtype=torch.int64)
-    calls = [(module, name, (unary, edge, lengths, *more)) for module, name, more in OPERATORS]
+    calls = [(name, (unary, edge, lengths, *more)) for name, more in OPERATORS]
     calls += [
-        ("sampling", "sample", (unary, edge, lengths, noise)),
-        ("following", "following_shares", (unary, edge, lengths, unary)),
-        ("paths", "path_score", (unary, edge, lengths, labels, rows)),
-        ("paths", "path_counts", (torch.ones(B), lengths, labels, rows, [B, T, 4], [1, 1, 4, 4])),
+        ("sample", (unary, edge, lengths, noise)),
+        ("local_log_partition_backward", (unary, edge, lengths, unary)),
+        ("path_score", (unary, edge, lengths, labels, rows)),
+        ("path_counts", (torch.ones(B), lengths, labels, rows, [B, T, 4], [1, 1, 4, 4])),
     ]
-    for module, name, given in calls:
-        found, expected = (implement(*given) for implement in both(module, name))
+    for name, given in calls:
+        found, expected = (implement(*given) for implement in both(name))
         for x, y in zip(*((r if isinstance(r, tuple) else (r,)) for r in (found, expected)), strict=True):
             assert x.dtype == y.dtype
             assert x.equal(y)
-    own, steps = both("best", "push_back")[0](unary, edge, lengths, unary, unary)
+    own, steps = both("best_before_and_after_backward")[0](unary, edge, lengths, unary, unary)
     assert own.shape == unary.shape
     assert steps.equal(torch.zeros_like(edge))

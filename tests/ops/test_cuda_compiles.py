@@ -95,25 +95,25 @@ def launch(L: int, kind: str, precision: str) -> None:
 
     from structperc.ops.registration import implementation
 
-    def call(module: str, name: str, *args: Any) -> None:
-        implementation("cuda", module, name)(*args)
+    def call(name: str, *args: Any) -> None:
+        implementation("cuda", name)(*args)
 
     B, T, dtype = 3, 5, getattr(torch, precision)
     shape = (B, T) if kind == "dense" else (1, 1)
     unary, edge = torch.zeros(B, T, L, dtype=dtype), torch.zeros(*shape, L, L, dtype=dtype)
     lengths = torch.full((B,), T)
     labels, rows, noise = torch.zeros(B, T, dtype=torch.int64), torch.arange(B), torch.rand(B, 2, T).double()
-    call("viterbi", "viterbi", unary, edge, lengths)
-    call("kbest", "kbest", unary, edge, lengths, 5)
-    call("best", "best_before_and_after", unary, edge, lengths)
-    call("best", "push_back", unary, edge, lengths, unary, unary)
-    call("expectations", "expectations", unary, edge, lengths, True)
-    call("expectations", "expectations", unary, edge, lengths, False)
-    call("following", "log_following", unary, edge, lengths)
-    call("following", "following_shares", unary, edge, lengths, unary)
-    call("sampling", "sample", unary, edge, lengths, noise)
-    call("paths", "path_score", unary, edge, lengths, labels, rows)
-    call("paths", "path_counts", noise[:, 0, 0].to(dtype), lengths, labels, rows, [B, T, L], list(edge.shape))
+    call("viterbi", unary, edge, lengths)
+    call("kbest", unary, edge, lengths, 5)
+    call("best_before_and_after", unary, edge, lengths)
+    call("best_before_and_after_backward", unary, edge, lengths, unary, unary)
+    call("forward_backward", unary, edge, lengths, True)
+    call("forward_backward", unary, edge, lengths, False)
+    call("local_log_partition", unary, edge, lengths)
+    call("local_log_partition_backward", unary, edge, lengths, unary)
+    call("sample", unary, edge, lengths, noise)
+    call("path_score", unary, edge, lengths, labels, rows)
+    call("path_counts", noise[:, 0, 0].to(dtype), lengths, labels, rows, [B, T, L], list(edge.shape))
 
 
 if __name__ == "__main__":

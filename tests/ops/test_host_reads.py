@@ -75,7 +75,7 @@ def test_labels_are_found_without_a_read(sent: tuple[Tagger, Batch]) -> None:
 def test_losses_and_gradients_are_found_without_a_read(sent: tuple[Tagger, Batch]) -> None:
     tagger, batch = sent
     with watched() as host:
-        tagger.criterion(tagger.scored(batch)).sum().backward()
+        tagger.criterion(tagger.score_batch(batch)).sum().backward()
     assert host.reads == []
     assert tagger.scorer.node.grad.here.any()
 

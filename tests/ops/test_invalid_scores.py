@@ -9,29 +9,31 @@ from typing import Any
 
 import pytest
 import torch
+from lattices import make
 
-from structperc.errors import InvalidScore
+from structperc import ops
+from structperc.errors import InputError, InvalidScore
 from structperc.ops.registration import implementation
 
 T, L = 4, 3
 LENGTHS = torch.tensor([T, 3, 2, 0])
 SHAPES = [(1, 1), (4, 1), (1, T), (4, T)]  # of the edges
 NUMBERS = [math.nan, -math.nan, math.inf]
-SEARCHES: list[tuple[str, str, tuple[Any, ...]]] = [
-    ("viterbi", "viterbi", ()),
-    ("kbest", "kbest", (3,)),
-    ("sampling", "sample", (torch.full((4, 2, T), 0.5, dtype=torch.float64),)),
+SEARCHES: list[tuple[str, tuple[Any, ...]]] = [
+    ("viterbi", ()),
+    ("kbest", (3,)),
+    ("sample", (torch.full((4, 2, T), 0.5, dtype=torch.float64),)),
 ]
-SUMS: list[tuple[str, str, tuple[Any, ...]]] = [
-    ("expectations", "expectations", (True,)),
-    ("best", "best_before_and_after", ()),
+SUMS: list[tuple[str, tuple[Any, ...]]] = [
+    ("forward_backward", (True,)),
+    ("best_before_and_after", ()),
 ]
 
 
 Scores = tuple[torch.Tensor, torch.Tensor]
 
 
-@pytest.fixture(params=["tensors", "cpu", "cuda"])
+@pytest.fixture(params=["reference", "cpu", "cuda"])
 def device(request: pytest.FixtureRequest) -> str:
     if request.param == "cuda" and (importlib.util.find_spec("triton") is None or torch.cuda.is_available()):
         pytest.skip("kernels are interpreted on a CPU")
@@ -45,9 +47,9 @@ def lattice(turn: int) -> Scores:
 
 
 @cache
-def valid(module: str, name: str, more: tuple[Any, ...], turn: int) -> tuple[torch.Tensor, ...]:
+def valid(name: str, more: tuple[Any, ...], turn: int) -> tuple[torch.Tensor, ...]:
     """What the reference makes of the lattice without invalid scores."""
-    return results(implementation("tensors", module, name)(*lattice(turn), LENGTHS, *more))
+    return results(implementation("reference", name)(*lattice(turn), LENGTHS, *more))
 
 
 def spoilt(turn: int, number: float, kind: str) -> tuple[Scores, list[bool]]:
@@ -69,7 +71,7 @@ def spoilt(turn: int, number: float, kind: str) -> tuple[Scores, list[bool]]:
 def cases(device: str) -> Iterator[tuple[int, Scores, list[bool]]]:
     """Lattices with invalid scores: one in each, but in few lattices where kernels are interpreted, which is slow."""
     if device != "cuda":
-        for turn, number, kind in itertools.product(range(len(SHAPES)), NUMBERS, ("unary", "edge", "padding")):
+        for turn, number, kind in itertools.product(range(len(SHAPES)), NUMBERS, ("edge", "padding")):
             yield turn, *spoilt(turn, number, kind)
         return
     for turn, (rows, steps) in enumerate(SHAPES):
@@ -88,25 +90,25 @@ def results(found: Any) -> tuple[torch.Tensor, ...]:
 
 
 def test_searches_refuse_them_or_have_a_defined_answer(device: str) -> None:
-    for module, name, more in SEARCHES:
-        search: Callable[..., Any] = implementation(device, module, name)
+    for name, more in SEARCHES:
+        search: Callable[..., Any] = implementation(device, name)
         for turn, scores, wrong in cases(device):
             if device == "cpu" and any(wrong):
                 with pytest.raises(InvalidScore, match=r"(NaN|inf).*token.* of .*sequence.*label [012]"):
                     search(*scores, LENGTHS, *more)
                 continue
             rows = torch.tensor(wrong)
-            for x, y in zip(results(search(*scores, LENGTHS, *more)), valid(module, name, more, turn), strict=True):
+            for x, y in zip(results(search(*scores, LENGTHS, *more)), valid(name, more, turn), strict=True):
                 torch.testing.assert_close(x[~rows], y[~rows])
                 assert x[rows].isnan().all() if x.is_floating_point() else not x[rows].any()
 
 
 def test_sums_of_their_sequence_are_nan_and_of_others_what_they_are(device: str) -> None:
-    for module, name, more in SUMS:
-        add = implementation(device, module, name)
+    for name, more in SUMS:
+        add = implementation(device, name)
         for turn, scores, wrong in cases(device):
             rows = torch.tensor(wrong)
-            for x, y in zip(results(add(*scores, LENGTHS, *more)), valid(module, name, more, turn), strict=True):
+            for x, y in zip(results(add(*scores, LENGTHS, *more)), valid(name, more, turn), strict=True):
                 torch.testing.assert_close(x[~rows], y[~rows])
                 inside = torch.arange(x.shape[1]) < LENGTHS[rows, None] if x.dim() == 3 else ...
                 assert x[rows][inside].isnan().all() if x.dim() < 4 else x[rows].isnan().any((1, 2, 3)).all()
@@ -117,6 +119,24 @@ def test_local_sums_are_nan_where_one_is_a_term(device: str) -> None:
     unary, edge = torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2)
     for number in NUMBERS:
         unary[0, 2, 1] = number
-        found = implementation(device, "following", "log_following")(unary, edge, torch.tensor([3]))
+        found = implementation(device, "local_log_partition")(unary, edge, torch.tensor([3]))
         torch.testing.assert_close(found[0, 0], torch.full((2,), math.log(2)))
         assert found[0, 1].isnan().all()
+
+
+def test_invalid_scores_and_lengths_are_located() -> None:
+    unary, edge, lengths = make("dense", 3, 4, torch.float32, 0)
+    edge[3, 2, 1, 0], lengths[3] = torch.inf, 4
+    with pytest.raises(InvalidScore, match=r"\+inf at token 2 of sequence 3, label 1 before label 0"):
+        ops.viterbi(unary, edge, lengths)
+    edge[3, 2, 1, 0], unary[5, 0, 2], lengths[5] = 0, torch.inf, 1
+    with pytest.raises(InputError, match=r"\+inf at token 0 of sequence 5, label 2"):
+        ops.kbest(unary, edge, lengths, 3)
+    wrong = ops.forward_backward(unary, edge, lengths, False)[0].isnan()  # a loss that a training stops at
+    assert wrong.nonzero().tolist() == [[5]]
+    unary[5, 0, 2], lengths[7] = 0, 5
+    with pytest.raises(InputError, match=r"^lengths: sequence 7 of 24 has 5 tokens, expected 0\.\.4$"):
+        ops.forward_backward(unary, edge, lengths, False)
+    lengths[7] = -1
+    with pytest.raises(InputError, match=r"^lengths: sequence 7 of 24 has -1 tokens"):
+        ops.best_before_and_after(unary, edge, lengths)

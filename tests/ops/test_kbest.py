@@ -11,8 +11,8 @@ from structperc.ops.registration import implementation
 
 Tables = tuple[Tensor, Tensor, Tensor]
 
-search = {device: implementation(device, "kbest", "kbest") for device in ("tensors", "cpu")}
-viterbi = implementation("cpu", "viterbi", "viterbi")
+search = {device: implementation(device, "kbest") for device in ("reference", "cpu")}
+viterbi = implementation("cpu", "viterbi")
 
 
 @pytest.fixture(params=["cpu"])
@@ -66,7 +66,7 @@ def test_a_tie_far_away_hides_no_labelling(device: str, dtype: torch.dtype, T: i
 def test_long_sequences_of_clear_tokens(device: str, dtype: torch.dtype, k: int) -> None:
     for whole in (True, False):
         for tables in lattices(dtype, whole):
-            found, expected = search[device](*tables, k), search["tensors"](*tables, k)
+            found, expected = search[device](*tables, k), search["reference"](*tables, k)
             if whole:
                 same(found, expected)
             torch.testing.assert_close(found[1], expected[1])
@@ -91,13 +91,13 @@ def test_more_than_there_are(device: str, dtype: torch.dtype, k: int) -> None:
     labels, _, valid = found = search[device](*tables, k)
     assert valid.sum(1).tolist() == [61, 0]
     assert labels[0, :61].sum(1).tolist() == list(range(61))
-    same(found, search["tensors"](*tables, k))
+    same(found, search["reference"](*tables, k))
 
 
 @pytest.mark.parametrize(("L", "T"), [(4, 12), (2, 40), (9, 20)])
 def test_very_long_lists(device: str, dtype: torch.dtype, L: int, T: int) -> None:
     tables = clear(L, T, dtype, L)
-    same(search[device](*tables, 6400), search["tensors"](*tables, 6400))
+    same(search[device](*tables, 6400), search["reference"](*tables, 6400))
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e-6, 1e6, 1e30])
@@ -107,14 +107,14 @@ def test_scores_of_any_size(device: str, dtype: torch.dtype, size: float) -> Non
     for k in (30, 300):
         unary, edge, lengths = clear(3, 50, dtype, 4)
         tables = unary * size, edge * size, lengths
-        same(search[device](*tables, k), search["tensors"](*tables, k))
+        same(search[device](*tables, k), search["reference"](*tables, k))
 
 
 def test_outliers_leave_the_bound_close(device: str, dtype: torch.dtype) -> None:
     """Losses of 1 beside those of 1e9: labellings are counted again until the bins are fine enough."""
     unary, edge, lengths = clear(3, 60, dtype, 5)
     unary[:, ::2, 1] -= 2.0**30
-    same(search[device](unary, edge, lengths, 2000), search["tensors"](unary, edge, lengths, 2000))
+    same(search[device](unary, edge, lengths, 2000), search["reference"](unary, edge, lengths, 2000))
 
 
 def test_what_is_no_score_does_no_harm(device: str, dtype: torch.dtype) -> None:
@@ -124,7 +124,7 @@ def test_what_is_no_score_does_no_harm(device: str, dtype: torch.dtype) -> None:
             unary[torch.rand(unary.shape) < 0.2], unary[:, 0, 1] = value, value
             with pytest.raises(InvalidScore):
                 search[device](unary, edge, lengths, k)
-            labels, scores, valid = search["tensors"](unary, edge, lengths, k)
+            labels, scores, valid = search["reference"](unary, edge, lengths, k)
             assert not labels.any()
             assert scores.isnan().all()
             assert not valid.any()

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import torch
 
+from structperc import ops
 from structperc.kernels.jit import kernel
 from structperc.ops.cpu import threads as sharing
-from structperc.ops.cpu.lending import lent
-from structperc.ops.cpu.threads import run_in_threads, take
+from structperc.ops.cpu.threads import lend, next_sequence, run_in_threads
 
 BIG = 10**9  # additions, worth all threads
 
@@ -32,7 +32,7 @@ def visit(side, turns, visits, marked):  # type: ignore[no-untyped-def]
     """Count visits (B, N) of sequences; True for one that is marked, ValueError for one that is marked twice."""
     found = False
     for _ in range(len(visits)):
-        b = take(side, turns)
+        b = next_sequence(side, turns)
         if b < 0:
             break
         for n in range(visits.shape[1]):
@@ -47,7 +47,7 @@ def visit(side, turns, visits, marked):  # type: ignore[no-untyped-def]
 def weighted_sums(side, turns, x, factor, weights, sums):  # type: ignore[no-untyped-def]
     """Fill sums (B,) with the sums of x (B, N, M) times weights (N, M) times a factor."""
     for _ in range(len(x)):
-        b = take(side, turns)
+        b = next_sequence(side, turns)
         if b < 0:
             break
         for n in range(x.shape[1]):
@@ -90,7 +90,7 @@ def test_one_true_is_enough_and_errors_come_out(threads: int) -> None:
 
 def test_helpers_that_do_not_come_are_not_waited_for() -> None:
     visits, nobody = np.zeros((30, 1), np.int64), torch.zeros(3, dtype=torch.int64)
-    assert not sharing._shared(visit)(lent(nobody), 4, 30, (visits, np.zeros(30, np.int64)))
+    assert not sharing._shared(visit)(lend(nobody), 4, 30, (visits, np.zeros(30, np.int64)))
     assert (visits == 1).all()
     assert not nobody[sharing.STATE]
 
@@ -140,7 +140,7 @@ def test_a_forked_process_has_helpers_of_its_own() -> None:
                 signal.alarm(60)
                 fine = all((visits_of(64) == 1).all() for _ in range(20))
                 for process in (os.getpid(), os.getppid()):  # as at the end of a program, which knows of both
-                    sharing._helpers(process).leave()
+                    sharing._helpers(process).stop()
                 os._exit(0 if fine else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     finally:
@@ -173,3 +173,38 @@ def test_a_program_with_helpers_ends_quietly() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "0.0\n", "")
+
+
+def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "WORTH_A_THREAD", 1)
+    threads = torch.get_num_threads()
+    torch.manual_seed(0)
+    unary, edge, lengths = torch.randn(70, 40, 9), torch.randn(1, 1, 9, 9), torch.randint(41, (70,))
+    noise = torch.rand(70, 3, 40, dtype=torch.float64)
+    found = []
+    try:
+        for n in (1, 2, 5):
+            torch.set_num_threads(n)
+            lattice = (unary, edge, lengths)
+            found.append(
+                [
+                    *ops.viterbi(*lattice),
+                    *ops.kbest(*lattice, 7),
+                    *ops.forward_backward(*lattice, True),
+                    *ops.best_before_and_after(*lattice),
+                    ops.sample(*lattice, noise),
+                    ops.local_log_partition(*lattice),
+                    *ops.best_before_and_after_backward(*lattice, unary, unary),
+                    *ops.local_log_partition_backward(*lattice, unary),
+                ]
+            )
+    finally:
+        torch.set_num_threads(threads)
+    for other in found[1:]:
+        assert all(x.equal(y) for x, y in zip(found[0], other, strict=True))
+
+
+def test_views_whose_memory_holds_the_negative_are_read_as_what_they_are() -> None:
+    scores, edge, lengths = torch.randn(3, 5, 4), torch.randn(1, 1, 4, 4), torch.tensor([5, 2, 4])
+    found, wanted = (ops.viterbi(unary, edge, lengths) for unary in (torch._neg_view(scores), -scores))
+    assert all(x.equal(y) for x, y in zip(found, wanted, strict=True))

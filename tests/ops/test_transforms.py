@@ -35,13 +35,13 @@ def arguments() -> dict[str, tuple[Any, ...]]:
         "viterbi": (*plain, LENGTHS),
         "kbest": (*plain, LENGTHS, 4),
         "best_before_and_after": lattice,
-        "push_back": (*plain, LENGTHS, plain[0], plain[0]),
-        "expectations": (*lattice, True),
+        "best_before_and_after_backward": (*plain, LENGTHS, plain[0], plain[0]),
+        "forward_backward": (*lattice, True),
         "sample": (*plain, LENGTHS, torch.rand(3, 2, 5, dtype=torch.float64)),
         "path_score": (*lattice, LABELS, rows),
         "path_counts": (torch.randn(3, requires_grad=True), LENGTHS, LABELS, rows, [3, 5, 3], [1, 1, 3, 3]),
-        "log_following": lattice,
-        "following_shares": (*plain, LENGTHS, plain[0]),
+        "local_log_partition": lattice,
+        "local_log_partition_backward": (*plain, LENGTHS, plain[0]),
     }
 
 

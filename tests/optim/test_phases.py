@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 import pytorch_lightning as pl
 import torch
-from jsonargparse import ArgumentParser
 from torch.optim import Optimizer
 
+from structperc.builder import Builder
+from structperc.constructors import parameters_of
+from structperc.data.yaml_file import parse_yaml
 from structperc.optim import GPD, LBFGS, Perceptron, Phases, QuickProp
 from structperc.taggers.checkpoints import use_evaluation_weights
 
@@ -210,11 +212,11 @@ holder:
 
 
 def test_one_setting_of_a_configuration():
-    parser = ArgumentParser()
-    parser.add_class_arguments(Holder, "holder")
-    holder = parser.instantiate_classes(parser.parse_string(YAML)).holder
+    builder = Builder(None)
+    values = builder.fields(parse_yaml(YAML, "holder.yaml")["holder"], parameters_of(Holder), "Holder", "holder")
+    make = builder.build(values["optimizer"], parameters_of(Holder)["optimizer"].hint, "holder.optimizer")
     p, q = parameter(), parameter()
-    made, expected = holder.optimizer([p]), Phases([q], FIRST, 2, THEN)
+    made, expected = make([p]), Phases([q], FIRST, 2, THEN)
     assert isinstance(made, Phases)
     run(p, made, range(5))
     run(q, expected, range(5))

@@ -46,9 +46,8 @@ from structperc.optim import Perceptron
 from structperc.reranking import Boosting, FirstScore, Ranker, VotedPerceptron, global_reranker, jackknife
 from structperc.reranking.bayes_point import BayesPoint
 from structperc.reranking.global_reranker import GlobalReranker
-from structperc.reranking.ranked_lists import RankedLists
 from structperc.reranking.reranker import Reranker
-from structperc.taggers.serialization import describe
+from structperc.taggers.saving import describe
 from structperc.taggers.tagger import Tagger
 from structperc.training.callbacks import StopWhenConverged
 
@@ -249,8 +248,8 @@ def test_where_nothing_is_searched_no_error_settles(cache, data):
 
 def test_development_lists_are_read_once_in_a_fit(cache, data, monkeypatch):
     made, read = ready(cache, data), []
-    found = RankedLists.found
-    monkeypatch.setattr(RankedLists, "found", lambda *given: read.append(1) or found(*given))
+    found = GlobalReranker.found
+    monkeypatch.setattr(GlobalReranker, "found", lambda *given: read.append(1) or found(*given))
     fit(made, data, 4)
     assert len(read) == 1
     with monkeypatch.context() as broken:
@@ -486,7 +485,7 @@ def test_mistakes_that_show_before_training(tmp_path):
 
 def test_global_features_in_other_models(tmp_path, data):
     tagger = make_first(nonlocal_features=[WholeEntity()])
-    with pytest.raises(InputError, match="WholeEntity takes its strings from candidate lists: rerank with a GlobalRe"):
+    with pytest.raises(InputError, match=r"WholeEntity .*GlobalReranker"):
         fit(tagger, data, 1)
     assert not tagger.fitted
     plain = Reranker(make_first(), FirstScore(), MarginLoss(C=1), KBest(3), [WholeEntity()])

@@ -73,7 +73,7 @@ def test_what_a_candidate_has_does_not_depend_on_the_others(cache, data):
     for row in range(len(corpus)):
         batch = made.encode(corpus)[[row]]
         candidates = KBest(5)(made(batch))
-        labellings, ids = made.scoring.found(batch, candidates)[1:]
+        labellings, ids = made.found(batch, candidates)[1:]
         for k in candidates.valid[0].nonzero()[:, 0].tolist():
             alone = candidates.labels[:, k : k + 1], candidates.valid[:, k : k + 1]
             owner, own = numbered(made.global_features, find_segments(batch, *alone, made.labels))

@@ -38,7 +38,7 @@ from structperc.scorers import Neural, SparseLinear, Sum
 from structperc.taggers.tagger import Tagger
 from structperc.training.overlays import read_configuration
 from structperc.training.report import evaluate
-from structperc.training.reranking_program import rerank
+from structperc.training.reranking import rerank
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "embedded"
 NAMES = ["bilstm_reranking", "voted"]

@@ -32,7 +32,7 @@ from structperc.reranking.reranker import Reranker
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 from structperc.training.report import evaluate
-from structperc.training.reranking_program import rerank
+from structperc.training.reranking import rerank
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "embedded"
 TRAINER = {"accelerator": "cpu", "enable_progress_bar": False}

@@ -26,7 +26,7 @@ from structperc.reranking.reranker import Reranker
 from structperc.taggers.tagger import Tagger
 from structperc.training.boosting_rounds import TABLE, dev_scores
 from structperc.training.program import Program
-from structperc.training.reranking_program import check_trainer, rerank
+from structperc.training.reranking import check_trainer, rerank
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "embedded"
 STAGE = "structperc.nonlocal_features"

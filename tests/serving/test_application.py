@@ -13,7 +13,7 @@ from structperc.errors import InputError
 from structperc.serving import Limits, application
 from structperc.serving import jobs as module
 from structperc.serving.jobs import PIECE, SentencesJob, TextJob, label_in_pieces
-from structperc.text import line_sentences, tokenized
+from structperc.text import line_sentences, tokenize
 
 
 def label_jobs(tagger, jobs, *limits):
@@ -44,8 +44,8 @@ def test_spans_are_those_of_annotate(model, client):
 
 
 def test_texts_that_are_labelled_together_do_not_see_each_other(model):
-    jobs = [TextJob(text, tokenized) for text in TEXTS]
-    alone = [label_jobs(model, [TextJob(text, tokenized)])[0] for text in TEXTS]
+    jobs = [TextJob(text, tokenize) for text in TEXTS]
+    alone = [label_jobs(model, [TextJob(text, tokenize)])[0] for text in TEXTS]
     for one, other in zip(label_jobs(model, jobs), alone, strict=True):
         assert [span | {"confidence": 0} for span in one["spans"]] == [
             span | {"confidence": 0} for span in other["spans"]
@@ -133,7 +133,7 @@ def test_columns_of_different_lengths():
 
 def test_one_wrong_question_among_others_is_answered_alone(model):
     good, bad = SentencesJob([["Anna"]], ["word"]), SentencesJob([["Anna", ""]], ["word"])
-    first, wrong, last = label_jobs(model, [good, bad, TextJob("Anna", tokenized)])
+    first, wrong, last = label_jobs(model, [good, bad, TextJob("Anna", tokenize)])
     assert first["labels"] == model.tag([["Anna"]])
     assert isinstance(wrong, InputError)
     assert [span["text"] for span in last["spans"]] == [span.type and "Anna" for span in model.annotate("Anna")]
@@ -167,7 +167,7 @@ def test_long_questions_have_the_answers_of_one_call(unit, criterion, monkeypatc
     monkeypatch.setattr(module, "PIECE", 40)
     own = tagger(criterion, unit=unit)
     words = [conll_tokens_of(text) for text in TEXTS] * 20
-    for job in (TextJob(" ".join(TEXTS) * 20, tokenized), SentencesJob(words, ["word"])):
+    for job in (TextJob(" ".join(TEXTS) * 20, tokenize), SentencesJob(words, ["word"])):
         *steps, answer = label_in_pieces(own, job)
         assert steps == [None] * len(steps)
         assert len(steps) == 1 if unit == "document" else len(steps) > 10
@@ -183,7 +183,7 @@ def test_whole_taggers_stay_in_evaluation_mode(model):
 def test_texts_with_features_of_all_that_is_read_are_labelled_one_by_one(model, monkeypatch):
     monkeypatch.setattr(type(model.features), "extent", "corpus")
     monkeypatch.setattr(model, "decided", recorded := Recorded(model.decided))
-    found = label_jobs(model, [TextJob(text, tokenized) for text in TEXTS])
+    found = label_jobs(model, [TextJob(text, tokenize) for text in TEXTS])
     assert len(found) == len(recorded.corpora) == len(TEXTS)
 
 

@@ -182,7 +182,7 @@ def test_schemes_are_recognised(labels, scheme):
     [
         (["B-PER", "I-PER", "O", "b-LOC"], "2 of 3 labels fit IOB2, but not 'b-LOC'"),
         (["PER-B", "PER-I", "O", "LOC-B"], "IOB2 TYPE-B"),
-        (["O", "O", "O", "O"], "nothing but O will be learned"),
+        (["O", "O", "O", "O"], "only O will be predicted"),
     ],
 )
 def test_labels_from_which_no_segments_are_learned_are_named(labels, said):

@@ -16,7 +16,7 @@ from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
-from structperc.text import line_sentences, tokenized, ud_tokens
+from structperc.text import line_sentences, tokenize, ud_tokens
 
 TEXT = "Anna met Bo. Anna-Bo left\n\nBo met."
 LABELS = {"IOB2": ["B-PER", "O"], "IOBES": ["B-PER", "O"], "none": ["N", "V", "."]}
@@ -25,7 +25,7 @@ LABELS = {"IOB2": ["B-PER", "O"], "IOBES": ["B-PER", "O"], "none": ["N", "V", ".
 def tagger(scheme="IOB2", criterion=CRFLoss, node=("w[0]", "w[-1]")):
     """With random weights."""
     features = FeatureExtractor(list(node), cutoff=1)
-    words = tokenized(TEXT, ud_tokens).words
+    words = tokenize(TEXT, ud_tokens).words
     features.fit(Corpus.from_sentences([{"word": words, "pos": words}]))
     made = Tagger(features, SparseLinear(sparse_grad=False), criterion(), KBest(1))
     made.allocate(LabelSet.from_corpus(LABELS[scheme], scheme))
@@ -41,7 +41,7 @@ def test_confidences_are_shares_of_all_labellings(scheme, unit):
     """Of segments: of the labellings that have exactly this segment."""
     made = tagger(scheme)
     made.unit = unit
-    text = tokenized("Anna met Bo. Bo met.\n\nAnna.", ud_tokens)
+    text = tokenize("Anna met Bo. Bo met.\n\nAnna.", ud_tokens)
     labels = made.tag(text.word_lists, [0, 0, 0] if unit == "document" else None)
     expected = []
     for sentence, words, first in zip(labels, text.word_lists, text.sentences, strict=False):
@@ -65,7 +65,7 @@ def test_confidences_are_shares_of_all_labellings(scheme, unit):
 
 def test_spans_are_those_of_the_labels_of_the_sentences():
     made = tagger()
-    text = tokenized(TEXT, sentences=line_sentences)
+    text = tokenize(TEXT, sentences=line_sentences)
     found = made.annotate(TEXT, sentences=line_sentences)
     assert found
     assert len(made.tag(text.word_lists)) == 2

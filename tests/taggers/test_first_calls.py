@@ -9,7 +9,7 @@ from tiny import Sentences, make_tagger, sentences
 from torch import nn
 
 from structperc.chain import KBest
-from structperc.cli.error_messages import report_error
+from structperc.cli.output import report_error
 from structperc.criteria import CandidateLoss, CRFLoss, Criterion, Decision, HingeLoss, PerceptronLoss
 from structperc.encoders import Encoder
 from structperc.errors import InputError
@@ -175,7 +175,7 @@ def tagger_of(criterion=None, scorer=None, search=None, **options):
         ({"scorer": Neural(Padded())}, "Padded.forward", "padding"),
         ({"scorer": Neural(Flat())}, "Flat.forward", "(B, T, D)"),
         ({"search": Searches(2)}, "Searches.forward", "labels (5, K, "),
-        ({"nonlocal_features": [Counts("shape")]}, "Counts.counts", "B * K labellings"),
+        ({"nonlocal_features": [Counts("shape")]}, "Counts.counts", "of shape (15, 2)"),
         ({"nonlocal_features": [Counts("type")]}, "Counts.counts", "float32"),
         ({"nonlocal_features": [Counts("NaN")]}, "Counts.counts", "NaN counts"),
     ],

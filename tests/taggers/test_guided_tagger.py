@@ -5,12 +5,12 @@ import torch
 from tiny import without_names
 
 from structperc.cli.main import main
-from structperc.cli.tag_file import Shown, tag_file
+from structperc.cli.tagging import Shown, tag_file
 from structperc.data.read_options import ReadOptions
 from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.guided import ContextFeatures, Updates
+from structperc.guided import ContextFeatures, GuidedOptimizer
 from structperc.taggers.base import BaseTagger
 from structperc.taggers.guided_tagger import GuidedTagger
 from structperc.taggers.tagger import Tagger
@@ -59,7 +59,7 @@ def test_fit_saves_the_averages_of_the_best_epoch(config, tmp_path):
     saved = BaseTagger.load(tmp_path / "run" / "1" / "model")
     assert type(saved) is GuidedTagger
     (optimizer,) = program.trainer.optimizers
-    assert isinstance(optimizer, Updates)
+    assert isinstance(optimizer, GuidedOptimizer)
     steps = optimizer.param_groups[0]["steps"]
     assert steps >= program.datamodule.corpus("train").tokens
     checkpoint = torch.load(tmp_path / "run" / "1" / "checkpoints" / "last.ckpt", weights_only=True)

@@ -11,6 +11,7 @@ from structperc.criteria import PerceptronLoss
 from structperc.datamodules.distributed import Share
 from structperc.online import OnlineLearner
 from structperc.optim import Perceptron as Additive
+from structperc.taggers import learning
 from structperc.taggers import sequential_learning as mixing
 from structperc.taggers import tagger as tagger_module
 from structperc.taggers.checkpoints import read_checkpoint
@@ -35,26 +36,26 @@ class Looks(pl.Callback):
         self.mixed = []
 
     def on_validation_batch_start(self, trainer, tagger, *args):
-        self.mixed.append(tagger.online.mixed)
+        self.mixed.append(tagger.training_method.learner.synced)
 
     def on_train_end(self, trainer, tagger):
-        self.mixed.append(tagger.online.mixed)
+        self.mixed.append(tagger.training_method.learner.synced)
 
 
 @pytest.fixture
 def mixtures(monkeypatch):
     """After how many mini-batches there was a mixture."""
     learned, found = [], []
-    learn, mix = OnlineLearner.learn, ParameterAveragingLearner.mix
+    learn, mix = OnlineLearner.learn, ParameterAveragingLearner.sync
 
     def mixed(self):
-        if not self.mixed:
+        if not self.synced:
             found.append(len(learned))
-        mix(self)
+        return mix(self)
 
     monkeypatch.setattr(OnlineLearner, "learn", lambda self, batch: learned.append(batch) or learn(self, batch))
-    monkeypatch.setattr(ParameterAveragingLearner, "mix", mixed)
-    for module in (tagger_module, mixing):
+    monkeypatch.setattr(ParameterAveragingLearner, "sync", mixed)
+    for module in (tagger_module, mixing, learning):
         monkeypatch.setattr(module, "share", lambda: Share(0, PROCESSES))
     return found
 
@@ -84,16 +85,16 @@ def test_mixtures_become_fewer_and_weights_mixed_when_looked_at(options, expecte
 
 
 def test_checkpoints_hold_what_is_mixed(mixtures, monkeypatch, tmp_path):
-    mix = ParameterAveragingLearner.mix
+    sync = ParameterAveragingLearner.sync
 
     def ahead(self):  # another process has made more steps, and moved all weights
-        if not self.mixed:
-            mix(self)
+        if needed := sync(self):
             self.optimizer.param_groups[0]["steps"] += 1000
             for p in self.optimizer.moved_marks:
                 p.data += 1.0
+        return needed
 
-    monkeypatch.setattr(ParameterAveragingLearner, "mix", ahead)
+    monkeypatch.setattr(ParameterAveragingLearner, "sync", ahead)
     data = Judged(sentences(BATCHES), batch_size=1)
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
     limits = {"max_epochs": 1, "accelerator": "cpu", "default_root_dir": tmp_path, "limit_val_batches": 0}

@@ -78,7 +78,7 @@ def test_steps_along_the_gradient_of_every_criterion_lower_it(criterion):
     optimizer, given = torch.optim.SGD(tagger.parameters(), lr=1e-4), batch(tagger)
     losses = []
     for _ in range(2):
-        scored = tagger.scored(given)
+        scored = tagger.score_batch(given)
         losses.append(objective(tagger.criterion, scored))
         optimizer.zero_grad()
         tagger.criterion(scored).sum().backward()
@@ -125,7 +125,7 @@ def test_loss_gradient_and_paths_are_those_of_pytorch_crf(seed):
     emissions = tagger.scorer.head(tagger.scorer.encoder(given))
     mask = torch.arange(emissions.shape[1]) < given.lengths[:, None]
     theirs = -crf(emissions, given.gold, mask, reduction="none")
-    ours = tagger.criterion(tagger.scored(given))
+    ours = tagger.criterion(tagger.score_batch(given))
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
     weights = list(tagger.scorer.encoder.parameters())
     for own, other in zip(

@@ -243,8 +243,8 @@ def test_advice_for_optimizers_that_give_none():
 @pytest.mark.parametrize(
     ("optimizer", "message"),
     [
-        (LBFGS, "whose kinks stop LBFGS: leave model.prior out and use OWLQN with C"),
-        (lambda p: OWLQN(p, 1.0), "and OWLQN has this prior itself: leave model.prior out"),
+        (LBFGS, "which is not differentiable: remove model.prior and use OWLQN with C"),
+        (lambda p: OWLQN(p, 1.0), "and OWLQN has this prior itself: remove model.prior"),
     ],
 )
 def test_a_prior_with_kinks_is_owlqns_own(optimizer, message):

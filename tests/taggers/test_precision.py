@@ -150,7 +150,7 @@ class Totals(pl.Callback):
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
         if batch_idx == 0:
             with autocast(), torch.no_grad():
-                scored = pl_module.scored(pl_module.whole)
+                scored = pl_module.score_batch(pl_module.whole)
             self.again = pl_module.criterion.counts(scored).double().sum(0)
             self.found = pl_module.criterion.totals
 

@@ -180,7 +180,7 @@ def test_an_id_that_is_none(hub, saved, repo):
 @pytest.mark.parametrize(
     ("file", "content", "words"),
     [
-        ("model.safetensors", b"damaged", "model.safetensors is not as it was saved"),
+        ("model.safetensors", b"damaged", "model.safetensors is damaged"),
         ("model.json", None, "model.json is missing"),
         ("README.md", None, "there is no README.md"),
         ("README.md", b"---\na: [\n---\n# x\n", "metadata cannot be read"),

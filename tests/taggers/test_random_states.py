@@ -117,9 +117,7 @@ def test_a_checkpoint_without_random_states_goes_on_with_a_warning(neural, caplo
     torch.save(old, path)
     with caplog.at_level("WARNING"):
         neural(2, "--ckpt_path=last")
-    assert [r.getMessage() for r in caplog.records if "random" in r.getMessage()] == [
-        "the checkpoint has no random states: what is random goes on otherwise than without the break"
-    ]
+    assert len([record for record in caplog.records if "no random states" in record.getMessage()]) == 1
     assert checkpoint(neural.root / "1")["epoch"] == 1
 
 

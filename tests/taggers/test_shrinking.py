@@ -20,7 +20,7 @@ from structperc.nonlocal_features import PhraseConsistency
 from structperc.scorers import Neural, SparseLinear
 from structperc.taggers import Tagger
 from structperc.taggers.model_format import dequantize_tables, quantize_tables
-from structperc.taggers.pruning import prune
+from structperc.taggers.saving import prune
 
 NODE = ["bias", {"of": ["w", "s2"], "at": [-1, 0, 1]}, "w[-1]|w[0]"]
 KINDS = {
@@ -115,7 +115,7 @@ def test_what_cannot_be_pruned_is_said(below, message):
 
 def test_only_weights_of_features_can_be_pruned():
     tagger = Tagger(None, Neural(Window([WordEmbedding(4)])), PerceptronLoss(), KBest(2))
-    with pytest.raises(InputError, match="only SparseLinear can be pruned"):
+    with pytest.raises(InputError, match="only SparseLinear"):
         prune(tagger)
 
 

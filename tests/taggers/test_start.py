@@ -63,7 +63,7 @@ def test_features_that_are_numbered_otherwise_are_refused(bits, saved, tmp_path)
     other = Tagger(FeatureExtractor(NODE, cutoff=1, progress=False, hash_bits=8), SparseLinear(), MCEFLoss(), KBest(2))
     given.build_vocabulary(Sentences(sentences(5)))
     given.save(tmp_path / "model")
-    with pytest.raises(InputError, match=rf"numbers features otherwise; set features.hash_bits: {bits or 'null'}$"):
+    with pytest.raises(InputError, match=rf"numbers features differently; set features.hash_bits: {bits or 'null'}$"):
         initialize_from(other, str(tmp_path / "model"), DATA)
 
 
@@ -141,7 +141,7 @@ def test_a_model_without_transitions(tmp_path):
     [
         ({"node": [{"of": ["w"], "at": [0]}]}, "was trained with other node templates; use those"),
         ({"edge": ["bias"]}, "was trained with other edge templates; use those"),
-        ({"transitions": False}, "has weights scorer.transition, which this model has not"),
+        ({"transitions": False}, "has unexpected weights scorer.transition"),
     ],
 )
 def test_models_that_do_not_fit(saved, options, message):

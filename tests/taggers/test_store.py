@@ -18,9 +18,9 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import Clusters, FeatureExtractor, Gazetteer
 from structperc.scorers import SparseLinear
+from structperc.taggers import hub
 from structperc.taggers import model_format as model_files
 from structperc.taggers import saving as store
-from structperc.taggers import serialization as model_folder
 from structperc.taggers.tagger import Tagger
 
 SENTENCES = [["Anna", "saw", "New", "York"], ["rome", "waits"], ["Smith"], ["New", "Anna", "saw", "Rome", "ab"]]
@@ -142,7 +142,7 @@ model:
   scorer: {{class_path: structperc.scorers.SparseLinear}}
   criterion: {{class_path: structperc.criteria.PerceptronLoss}}
   search: {{class_path: structperc.chain.KBest, init_args: {{k: 1}}}}
-  optimizer: {{class_path: structperc.optim.PerceptronLoss}}
+  optimizer: {{class_path: structperc.optim.Perceptron}}
 """)
     assert main(["fit", "-c", str(config)]) == 0
     assert Tagger.load(tmp_path / "runs" / "1" / "model").tag([["Anna"]]) == [["B-PER"]]
@@ -166,7 +166,7 @@ def test_a_disk_that_fills_up_leaves_the_old_model(saved, monkeypatch, file):
     if file == "model.json":
         monkeypatch.setattr(Path, "write_text", full)
     else:
-        monkeypatch.setattr(model_folder, "save_file", full)
+        monkeypatch.setattr(store, "save_file", full)
     with pytest.raises(InputError, match=r"model: cannot write this file \(no space"):
         tagger(seed=1).save(saved)
     assert_same(Tagger.load(saved), tagger(seed=0))
@@ -196,7 +196,7 @@ def test_nothing_is_left_where_a_first_save_failed(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(model_folder, "save_file", full)
+    monkeypatch.setattr(store, "save_file", full)
     with pytest.raises(InputError, match=r"model: cannot write this file \(no space"):
         tagger().save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
@@ -275,7 +275,7 @@ def test_of_a_hub_the_two_files_and_the_card_are_fetched(saved, monkeypatch):
         asked.append((model_id, sorted(options["allow_patterns"])))
         return saved
 
-    monkeypatch.setattr(store, "snapshot_download", fetched)
+    monkeypatch.setattr(hub, "snapshot_download", fetched)
     assert_same(Tagger.from_pretrained("someone/model"), tagger())
     assert asked == [("someone/model", ["README.md", "model.json", "model.safetensors"])]
 
@@ -284,6 +284,6 @@ def test_a_silent_hub_is_one_line(monkeypatch):
     def silent(model_id, **options):
         raise ConnectionError("no answer\nat all")
 
-    monkeypatch.setattr(store, "snapshot_download", silent)
+    monkeypatch.setattr(hub, "snapshot_download", silent)
     with pytest.raises(InputError, match=r"^hub someone/model: .*no answer at all\)$"):
         Tagger.from_pretrained("someone/model")

@@ -1,7 +1,6 @@
 """Loading a model runs no code that its user did not allow, whatever its files name."""
 
 import json
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -224,9 +223,12 @@ def test_an_unknown_entry_of_a_part_is_refused(place):
 
 
 def test_a_network_of_many_layers_is_not_built(tmp_path):
-    shutil.copytree(Path(__file__).parent / "former" / "bilstm_crf", tmp_path / "model")
+    encoder = BiLSTM([WordEmbedding(4, cutoff=1)], hidden=3)
+    tagger = Tagger(None, Neural(encoder), CRFLoss(), KBest(1), torch.optim.Adam)
+    tagger.build_vocabulary(Sentences(sentences(5)))
+    tagger.save(tmp_path / "model")
     edit(tmp_path / "model", lambda config: config["scorer"]["init_args"]["encoder"]["init_args"].update(layers=10**6))
-    assert "its parts have many more weights than the 15 tensors" in complaint(tmp_path / "model")
+    assert "many more weights" in complaint(tmp_path / "model")
 
 
 def test_networks_of_other_people_are_not_fetched():
@@ -307,12 +309,6 @@ def test_sizes_that_do_not_fit_are_refused(place):
     many = ["O", *(f"B-{i}" for i in range(1000))]
     edit(place / "model", lambda config: config.update(labels=many))
     assert "(11, 1001)" in complaint(place / "model")
-
-
-def test_a_model_without_checksums_is_one_of_format_2(place):
-    labels = Tagger.load(place / "model").tag([["Rome"]])
-    edit(place / "model", lambda config: config.update(format=2))
-    assert Tagger.load(place / "model").tag([["Rome"]]) == labels
 
 
 def test_a_command_may_be_told_whom_to_trust(place, capsys):

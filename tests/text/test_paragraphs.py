@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from structperc.text import conll_tokens, line_sentences, paragraph_ends, rule_sentences, tokenized, ud_tokens
+from structperc.text import conll_tokens, line_sentences, paragraph_ends, rule_sentences, tokenize, ud_tokens
 
 PARTS = [
     "J.",
@@ -31,7 +31,7 @@ GAPS = [" ", " ", "\n", "\n\n", "\n \n", "\r\n\r\n", "\n\t\n\n", " \n\n ", "", "
 
 
 def words_of(text, tokenizer, sentences):
-    return tokenized(text, tokenizer, sentences).word_lists
+    return tokenize(text, tokenizer, sentences).word_lists
 
 
 @pytest.mark.parametrize("tokenizer", [conll_tokens, ud_tokens])

@@ -15,7 +15,7 @@ from structperc.text import (
     line_sentences,
     one_sentence,
     rule_sentences,
-    tokenized,
+    tokenize,
     ud_tokens,
 )
 from structperc.text.tokenizer import strip_invisible
@@ -43,7 +43,7 @@ def visible(text):
 @given(HIDING)
 def test_invisible_characters_stay_with_what_is_visible(text):
     for cut in (conll_tokens, ud_tokens):
-        found = tokenized(text, cut)
+        found = tokenize(text, cut)
         at = 0
         for start, end in found.tokens:
             assert at <= start < end <= len(text)
@@ -55,8 +55,8 @@ def test_invisible_characters_stay_with_what_is_visible(text):
         assert not visible(text[at:])
         assert not text[at:] or text[at].isspace() or not found.tokens
         shown = "".join(char for char in text if char not in HIDDEN)
-        assert [visible(word) for word in found.words] == tokenized(shown, cut).words
-        assert list(found.sentences) == list(tokenized(shown, cut).sentences)
+        assert [visible(word) for word in found.words] == tokenize(shown, cut).words
+        assert list(found.sentences) == list(tokenize(shown, cut).sentences)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_tokens_of_characters_that_are_several(text, words):
 def test_tokens_are_the_text_without_its_white_space(text):
     for cut in (conll_tokens, ud_tokens):
         for sentences in SPLITS:
-            found = tokenized(text, cut, sentences)  # checks their order
+            found = tokenize(text, cut, sentences)  # checks their order
             assert strip_invisible("".join(found.words)) == strip_invisible("".join(text.split()))
             assert not any(word.split() != [word] for word in found.words)
             assert list(chain.from_iterable(found.word_lists)) == found.words
@@ -134,11 +134,11 @@ def test_tokens_that_corpora_disagree_about():
     ],
 )
 def test_sentences(text, n):
-    assert len(tokenized(text).sentences) == n + 1
+    assert len(tokenize(text).sentences) == n + 1
 
 
 def test_sentences_that_lines_are():
-    assert tokenized("Bo left. She\n\nstayed\r\nhere", sentences=line_sentences).word_lists == [
+    assert tokenize("Bo left. She\n\nstayed\r\nhere", sentences=line_sentences).word_lists == [
         ["Bo", "left", ".", "She"],
         ["stayed"],
         ["here"],
@@ -148,12 +148,12 @@ def test_sentences_that_lines_are():
 def test_a_tokenizer_of_ones_own():
     assert RuleTokenizer([r"\d", r"\w+"])("12 ab!") == [(0, 1), (1, 2), (3, 5)]
     assert RuleTokenizer([r"(a)\1", r"(b)\1", r"\w"])("aabba") == [(0, 2), (2, 4), (4, 5)]
-    assert tokenized("a b", lambda text: [(0, 3)]).words == ["a b"]
+    assert tokenize("a b", lambda text: [(0, 3)]).words == ["a b"]
     for boundaries in ([], [0], [1, 2], [0, 2, 2], [0, 1], None, ["0"]):
         with pytest.raises(InputError, match="the sentence splitter returns"):
-            tokenized("a b", sentences=lambda *_, found=boundaries: found)
+            tokenize("a b", sentences=lambda *_, found=boundaries: found)
     with pytest.raises(InputError, match="a text is a string, not"):
-        tokenized(["a"])
+        tokenize(["a"])
 
 
 @pytest.mark.parametrize(
@@ -167,33 +167,33 @@ def test_a_tokenizer_of_ones_own():
     ],
 )
 def test_blanks_are_no_part_of_tokens(offsets, words):
-    assert tokenized("Anna Lind left ", lambda text: offsets).words == words
+    assert tokenize("Anna Lind left ", lambda text: offsets).words == words
 
 
 def test_tokens_of_which_nothing_is_visible_are_left_out():
-    assert tokenized("a \u200b b", lambda text: [(0, 1), (2, 3), (4, 5)]).words == ["a", "b"]
+    assert tokenize("a \u200b b", lambda text: [(0, 1), (2, 3), (4, 5)]).words == ["a", "b"]
 
 
 @pytest.mark.parametrize(
     ("offsets", "named"),
     [
-        (["a", "b"], "the string 'a'"),
+        (["a", "b"], "'a'"),
         ("a b", "'a b'"),
         ([("a", (0, 1))], "('a', (0, 1))"),
         (None, "None"),
         ([(0.0, 1.0)], "(0.0, 1.0)"),
         ([(0, 1, 2)], "(0, 1, 2)"),
-        ([(0, 0)], "empty token 0..0"),
-        ([(2, 3), (0, 1)], "0..1 'a', which stands before the token 2..3"),
-        ([(0, 2), (0, 1)], "0..1 'a', which overlaps the token 0..1"),
-        ([(0, 4)], "0..4, which is not within the text of 3"),
+        ([(0, 0)], "0..0, which is empty"),
+        ([(2, 3), (0, 1)], "0..1 'a', which comes before the previous token 2..3"),
+        ([(0, 2), (0, 1)], "0..1 'a', which overlaps the previous token 0..1"),
+        ([(0, 4)], "0..4, which is outside the text of 3"),
         ([(-1, 1)], "-1..1"),
         ([(2, 1)], "2..1"),
     ],
 )
 def test_offsets_that_cannot_be(offsets, named):
     with pytest.raises(InputError, match="the tokenizer returns") as error:
-        tokenized("a b", lambda text: offsets)
+        tokenize("a b", lambda text: offsets)
     assert named in str(error.value)
     assert "\n" not in str(error.value)
 

@@ -9,7 +9,7 @@ import torch
 from nested import assert_same
 from safetensors import SafetensorError
 
-from structperc.taggers import serialization as model_folder
+from structperc.taggers import saving as model_folder
 
 REASON = os.strerror(errno.ENOSPC)
 

@@ -9,8 +9,8 @@ from nested import assert_same
 
 from structperc.cli.main import main
 from structperc.experiments import experiment as trial
-from structperc.training.cost import Stopwatch
-from structperc.training.interruptions import resuming
+from structperc.training.report import Stopwatch
+from structperc.training.run_folders import resuming
 
 STUDY = """
 seeds: [1]

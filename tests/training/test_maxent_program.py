@@ -50,7 +50,7 @@ def test_losses_and_gradients_are_those_of_the_loops(scheme, edge, sparse_grad):
     data = make_data(scheme=scheme, labels="IOB2")
     tagger = make_tagger(data, MEMMLoss(), edge=edge, sparse_grad=sparse_grad)
     rows = tagger.encode(data.corpus("train"))
-    losses = tagger.criterion(tagger.scored(rows[list(range(9))]))
+    losses = tagger.criterion(tagger.score_batch(rows[list(range(9))]))
     losses.sum().backward()
     weights = weights_of(tagger)
     expected = LocalLoops(tagger, rows)(weights)

@@ -6,10 +6,10 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from structperc.class_paths import CLASS, LEARNED, OPTIONS, class_path_of
+from structperc.constructors import CLASS, LEARNED, OPTIONS, class_path_of, constructor_arguments
 from structperc.data.corpus import Corpus, Factorized, factorize
 from structperc.errors import InputError
-from structperc.user_code import class_location, constructor_arguments, is_user_class
+from structperc.user_code import class_location, is_user_class
 
 Extent = Literal["document", "corpus"]
 Lookup = Callable[[str], Factorized]  # from the name of an attribute to its value at each token

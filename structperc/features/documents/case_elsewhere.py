@@ -23,7 +23,7 @@ class CaseElsewhere(DocumentAttribute):
 
     def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return how other mentions of the word at each token are written."""
-        words = corpus.numbered("word")
+        words = corpus.factorize("word")
         initial = np.array([word[:1] for word in words.distinct], str)
         letter, upper = np.char.isalpha(initial)[words.numbers], np.char.isupper(initial)[words.numbers]
         form = np.select([all_capitals(corpus), first_tokens(corpus), upper], [3, 2, 0], 1)

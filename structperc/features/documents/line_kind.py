@@ -27,7 +27,7 @@ class LineKind(DocumentAttribute):
         """Return the kind of the sentence of each token."""
         names = [kind + more for kind in self.kinds for more in ("", "+numbers", "+short", "+numbers+short")]
         lengths = np.diff(corpus.sentences)
-        words = corpus.numbered("word")
+        words = corpus.factorize("word")
         digit = np.array([any(map(str.isdigit, word)) for word in words.distinct], bool)[words.numbers]
         stop = np.array([word in STOPS for word in words.distinct], bool)[words.numbers]
         digits = np.diff(np.concatenate([[0], np.cumsum(digit)])[corpus.sentences])

@@ -127,7 +127,7 @@ class SuperentityMajority(Majority):
 
 def _words(corpus: Corpus) -> np.ndarray:
     """The number of the word of each token, whatever its case, (N,)."""
-    words = corpus.numbered("word")
+    words = corpus.factorize("word")
     return factorize(list(map(str.casefold, words.distinct))).numbers[words.numbers]
 
 

@@ -9,7 +9,7 @@ BEYOND = "_B"  # what stands outside of the sentence of a mention
 
 def mention_groups(corpus: Corpus) -> np.ndarray:
     """Return which tokens share a document and a word, whatever its case: (N,) int64, the number of the group."""
-    words = corpus.numbered("word")
+    words = corpus.factorize("word")
     folded = factorize(list(map(str.casefold, words.distinct)))
     document = np.repeat(corpus.documents, corpus.lengths)
     keys = document * len(folded.distinct) + folded.numbers[words.numbers]
@@ -18,7 +18,7 @@ def mention_groups(corpus: Corpus) -> np.ndarray:
 
 def capitalised(corpus: Corpus) -> np.ndarray:
     """Return whether each token begins with a capital letter, (N,) bool."""
-    words = corpus.numbered("word")
+    words = corpus.factorize("word")
     return np.array([word[:1].isupper() for word in words.distinct], bool)[words.numbers]
 
 
@@ -31,7 +31,7 @@ def first_tokens(corpus: Corpus) -> np.ndarray:
 
 def all_capitals(corpus: Corpus) -> np.ndarray:
     """Return whether each token is in a sentence that is written in capitals alone, (N,) bool."""
-    words = corpus.numbered("word")
+    words = corpus.factorize("word")
     lower = np.array([word != word.upper() for word in words.distinct], bool)[words.numbers]
     upper = np.array([len(word) > 1 and word != word.lower() for word in words.distinct], bool)[words.numbers]
     capitals = ~_any(lower, corpus.sentences) & _any(upper, corpus.sentences)

@@ -1,1 +1,1 @@
-"""Implementations for a CPU: loops that numba compiles."""
+"""Implementations for a CPU, compiled with numba."""

@@ -1,10 +1,10 @@
-"""The k best labellings, compiled: prefixes, extended only where the k best can differ.
+"""The k best label sequences: prefixes, extended only where the k best can differ.
 
-Losses, prefixes and their order are those of the reference in tensors. A bound on what the k best lose is known before
-(`kbest_bound`): whatever loses more is never looked at, so that a list grows to k only at its end, and at most tokens
-all prefixes have one choice, the free one. The other tokens are the forks. Prefixes are told by their labels at the
-forks, each with the place of its prefix in the list of the fork before; between forks there is a map from the label of
-the fork to that of each token. Work O(T L^2) and O(k L) at each fork, memory O(T k).
+Losses, prefixes and their order are those of the reference. A bound on the loss of the k best is known before the
+search: what loses more is never looked at, so that a list grows to k only at its end, and at most tokens all prefixes
+have one choice, which loses nothing. The other tokens are the forks. Prefixes are identified by their labels at the
+forks, each with the index of its prefix in the list of the fork before; between forks there is a map from the label of
+the fork to that of each token. Work is O(T L^2) and O(k L) at each fork, memory O(T k).
 """
 
 from typing import Any, NamedTuple
@@ -13,37 +13,39 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.kernels.jit import kernel, subkernel
+from structperc.kernels.jit import FAST_COMPARISONS, kernel, subkernel
 from structperc.kernels.simd import padded_array
 from structperc.kernels.viterbi import edge_blocks, suffix_scores
-from structperc.ops.cpu.checks import check_scores, has_invalid_scores, length_out_of_range, unfit_edges
-from structperc.ops.cpu.kbest_bound import loss_bound, losses_after, smallest
-from structperc.ops.cpu.threads import run_in_threads, take
+from structperc.ops.cpu.checks import check_scores, has_invalid_scores, has_invalid_shared_edges, length_out_of_range
+from structperc.ops.cpu.threads import next_sequence, run_in_threads
+
+COUNTED = 200  # list length from which a count of paths pays (measured)
+BINS = 64  # of losses, in such a count
 
 
 class Forks(NamedTuple):
-    """Of one sequence; the first fork is the place before the first token, with one prefix, the empty one."""
+    """Forks of one sequence; the first one is before the first token and has one prefix, the empty one."""
 
-    token: Any  # (T + 1,) where each fork is
-    start: Any  # (T + 1,) where its prefixes stand in `origin` and `label`, in lexicographic order
-    origin: Any  # (1 + (T + L) k,) which prefix of the fork before each one extends
-    label: Any  # (1 + (T + L) k,) with which label
+    token: Any  # (T + 1,) token of each fork
+    start: Any  # (T + 1,) index of its first prefix in `origin` and `label`, in lexicographic order
+    origin: Any  # (1 + (T + L) k,) the prefix of the fork before that each one extends
+    label: Any  # (1 + (T + L) k,) the label of each
     labels: Any  # (T, L) of each token, by the label of the last fork up to it
 
 
 class Choices(NamedTuple):
-    """What may follow the prefixes, by their label at the last fork."""
+    """Continuations of the prefixes, by their label at the last fork."""
 
-    now: Any  # (L,) label that they have by now; -1 if there are none
-    least: Any  # (L,) least loss of any
+    now: Any  # (L,) their present label; -1 if there are none
+    least: Any  # (L,) smallest loss
     gained: Any  # (L,) score since the fork
-    count: Any  # (L,) how many labels are within the bound
-    labels: Any  # (L, L) which, the lowest first; a single one is the free one
+    count: Any  # (L,) number of labels within the bound
+    labels: Any  # (L, L) these labels in order; a single one has loss 0
     losses: Any  # (L, L) of all labels
 
 
 def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The contract is that of `structperc.ops.kbest`."""
+    """Implement `structperc.ops.kbest`."""
     B, T, L = unary.shape
     labels, scores = torch.empty(B, k, T, dtype=torch.int64), torch.empty(B, k, dtype=unary.dtype)
     if run_in_threads(_search, B, 16 * T * (L + k), unary, edge, lengths, k, labels, scores):
@@ -51,10 +53,127 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
     return labels, scores, scores > -torch.inf
 
 
+@subkernel(fastmath=FAST_COMPARISONS)
+def losses_after(label, t, edge, suffix, losses):
+    """Fill losses (L,) of the labels of token t after this label: how much worse their best continuation is.
+
+    Return the lowest label of loss 0; -1 where nothing can follow. The first token follows no label.
+    """
+    L = edge.shape[1]
+    step = edge[0 if edge.shape[0] == 1 else t, label]
+    best = suffix.dtype.type(-np.inf)
+    for j in range(L):
+        losses[j] = (step[j] if t else suffix.dtype.type(0)) + suffix[t, j]
+        best = max(best, losses[j])
+    if best == -np.inf:
+        return -1
+    free = L - 1
+    for j in range(L):
+        losses[j] = best - losses[j]
+        free = min(free, j if losses[j] == 0 else L)
+    return free
+
+
 @subkernel
-def _search(side, turns, unary, edge, lengths, k, labels, scores):  # type: ignore[no-untyped-def]
-    shared, (B, T, L) = unfit_edges(unary, edge), unary.shape
-    into, onward, best = edge_blocks(edge[0], unary), padded_array(T, L, unary), padded_array(T, L, unary)
+def loss_bound(edge, length, suffix, k):
+    """Return an upper bound on the losses of the k best paths; -1 if there is no path.
+
+    A path that leaves the best one once, and then continues as well as possible, has the loss of the edge on which it
+    leaves. The (k - 1)-th smallest of these losses is the bound, without rounding: the search computes the same
+    numbers. Long lists get the closer bound of `_counted_bound`.
+    """
+    L, label, n = edge.shape[1], np.int64(0), np.int64(0)
+    losses = np.empty(length * L, suffix.dtype)
+    for t in range(length):
+        here = losses[n : n + L]
+        label = losses_after(label, t, edge, suffix, here)
+        if label < 0:
+            return suffix.dtype.type(-1)
+        here[label] = np.inf
+        for j in range(L):
+            losses[n] = here[j]
+            n += losses[n] < np.inf
+    if k == 1 or n == 0:
+        return suffix.dtype.type(0)
+    bound = smallest(losses, n, min(n, k - 1))
+    reached = bound if k - 1 <= n else np.finfo(suffix.dtype).max
+    return _counted_bound(edge, length, suffix, k, bound, reached) if k >= COUNTED else reached
+
+
+@subkernel
+def _counted_bound(edge, length, suffix, k, trial, bound):
+    """Return a bound by counting paths, in bins of losses up to a trial, as long as finer bins lower it by a third."""
+    while trial / BINS > 0:
+        found = _lost_by(edge, length, suffix, k, trial)
+        found *= 1 + (length + 2) * np.finfo(suffix.dtype).eps  # a sum of losses may be rounded up at each token
+        bound = min(bound, suffix.dtype.type(found))
+        if found > 2 * trial / 3:
+            break
+        trial = bound
+    return bound
+
+
+@subkernel
+def _lost_by(edge, length, suffix, k, trial):
+    """Return the loss up to which there are k paths, each edge's rounded up to a whole bin; inf if above the trial.
+
+    Prefixes are counted by their last label and loss, and extended by all labels: L^2 additions of bins at most, few
+    where most edges lose more than the trial.
+    """
+    L, width = edge.shape[1], trial / BINS
+    losses = np.empty(L, suffix.dtype)
+    counts, longer = np.zeros((L, BINS + 1)), np.zeros((L, BINS + 1))
+    counts[0, 0] = 1
+    for t in range(length):
+        longer[:] = 0
+        for i in range(L):
+            if not counts[i].any():
+                continue
+            losses_after(i, t, edge, suffix, losses)
+            for j in range(L):
+                if losses[j] <= trial:
+                    lost = np.int64(np.ceil(losses[j] / width))
+                    for s in range(BINS + 1 - lost):
+                        longer[j, lost + s] += counts[i, s]
+        counts, longer = longer, counts
+    total = 0.0
+    for s in range(BINS + 1):
+        for j in range(L):
+            total += counts[j, s]
+        if total >= k:
+            return s * width
+    return np.inf
+
+
+@subkernel
+def smallest(values, n, k):
+    """Return the k-th smallest of the first n values, which are reordered (Hoare's FIND, 1961)."""
+    low, high = 0, n - 1
+    while low < high:
+        a, b, c = values[low], values[(low + high) // 2], values[high]
+        pivot = max(min(a, b), min(max(a, b), c))
+        i, j = low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i, j = i + 1, j - 1
+        if k - 1 <= j:
+            high = j
+        elif k - 1 >= i:
+            low = i
+        else:
+            break
+    return values[k - 1]
+
+
+@subkernel
+def _search(side, turns, unary, edge, lengths, k, labels, scores):
+    shared, (B, T, L) = has_invalid_shared_edges(unary, edge), unary.shape
+    into, suffix, best = edge_blocks(edge[0], unary), padded_array(T, L, unary), padded_array(T, L, unary)
     losses, totals = np.empty((2, k * L), unary.dtype), np.empty((2, k))
     origin, label = np.empty(1 + (T + L) * k, np.int32), np.empty(1 + (T + L) * k, np.int16)
     forks = Forks(np.empty(T + 1, np.int64), np.empty(T + 1, np.int64), origin, label, np.empty((T, L), np.int16))
@@ -67,7 +186,7 @@ def _search(side, turns, unary, edge, lengths, k, labels, scores):  # type: igno
         np.empty((L, L), unary.dtype),
     )
     for _ in range(B):
-        b = take(side, turns)
+        b = next_sequence(side, turns)
         if b < 0:
             break
         if length_out_of_range(lengths[b], T) or has_invalid_scores(b, unary, edge, lengths, shared):
@@ -75,29 +194,28 @@ def _search(side, turns, unary, edge, lengths, k, labels, scores):  # type: igno
         length, edges = lengths[b], edge[0 if edge.shape[0] == 1 else b]
         if len(edge) > 1:
             into = edge_blocks(edges, unary)
-        suffix_scores(unary[b], edges, into, length, onward, best)
-        bound, n, last = loss_bound(edges, length, onward, k), 0, 0
+        suffix_scores(unary[b], edges, into, length, suffix, best)
+        bound, n, last = loss_bound(edges, length, suffix, k), 0, 0
         if bound >= 0:
-            n, last = _list(unary[b], edges, length, onward, bound, forks, choices, losses, totals)
+            n, last = _list(unary[b], edges, length, suffix, bound, forks, choices, losses, totals)
         labels[b], scores[b] = 0, -np.inf
         _write(n, last, length, forks, totals[last % 2], labels[b], scores[b])
     return False
 
 
 @kernel
-def _list(unary, edge, length, onward, bound, forks, choices, losses, totals):  # type: ignore[no-untyped-def]
-    """Fill in the forks, and the scores of all labellings -> how many there are, and the last fork.
+def _list(unary, edge, length, suffix, bound, forks, choices, losses, totals):
+    """Fill forks and scores; return the number of paths and of the last fork.
 
-    The losses and scores of the prefixes of a fork stand in one row of (2, k L) and (2, k); those of the next in the
-    other.
+    losses (2, k L) and totals (2, k) hold those of the prefixes of one fork, and of the next, in turn.
     """
     label, start = forks.label, forks.start
     forks.token[0] = start[0] = label[0] = 0
     losses[0, 0] = totals[0, 0] = 0
-    n, f = np.int64(1), np.int64(0)  # for plain 1 and 0 the functions called would be compiled once more
-    _tell_apart(n, label, losses[0], choices)
+    n, f = np.int64(1), np.int64(0)  # plain 1 and 0 would compile the functions below twice
+    _identify(n, label, losses[0], choices)
     for t in range(length):
-        if not _choose(t, edge, onward, bound, choices):
+        if not _choose(t, edge, suffix, bound, choices):
             _go_on(t, unary, edge, choices, forks.labels)
             continue
         here, there, old, before = f % 2, 1 - f % 2, label[start[f] :], losses[f % 2]
@@ -109,7 +227,7 @@ def _list(unary, edge, length, onward, bound, forks, choices, losses, totals):  
         for p in range(n):
             q, j = old[origin[p]], new[p]
             totals[there, p] = totals[here, origin[p]] + choices.gained[q] + _gain(t, choices.now[q], j, unary, edge)
-        _tell_apart(n, new, losses[there], choices)
+        _identify(n, new, losses[there], choices)
         for q in range(unary.shape[1]):
             forks.labels[t, q] = q
     for p in range(n):
@@ -118,14 +236,14 @@ def _list(unary, edge, length, onward, bound, forks, choices, losses, totals):  
 
 
 @subkernel
-def _choose(t, edge, onward, bound, choices):  # type: ignore[no-untyped-def]
-    """Fill in what may follow at token t; return whether any prefix has a choice."""
+def _choose(t, edge, suffix, bound, choices):
+    """Fill in the continuations at token t; return whether any prefix has a choice."""
     fork = False
     for q in range(edge.shape[1]):
         if choices.now[q] < 0:
             continue
         losses, labels, least, count = choices.losses[q], choices.labels[q], choices.least[q], 0
-        losses_after(choices.now[q], t, edge, onward, losses)
+        losses_after(choices.now[q], t, edge, suffix, losses)
         for j in range(edge.shape[1]):
             labels[count] = j
             count += least + losses[j] <= bound
@@ -135,8 +253,8 @@ def _choose(t, edge, onward, bound, choices):  # type: ignore[no-untyped-def]
 
 
 @subkernel
-def _go_on(t, unary, edge, choices, labels):  # type: ignore[no-untyped-def]
-    """All prefixes take the free label at token t."""
+def _go_on(t, unary, edge, choices, labels):
+    """Extend all prefixes by the label of loss 0 at token t."""
     for q in range(unary.shape[1]):
         i = choices.now[q]
         if i >= 0:
@@ -145,14 +263,14 @@ def _go_on(t, unary, edge, choices, labels):  # type: ignore[no-untyped-def]
 
 
 @subkernel
-def _gain(t, i, j, unary, edge):  # type: ignore[no-untyped-def]
-    """Score of label j at token t after label i, in float64."""
+def _gain(t, i, j, unary, edge):
+    """Return the score of label j at token t after label i, in float64."""
     return np.float64(unary[t, j]) + (np.float64(edge[0 if edge.shape[0] == 1 else t, i, j]) if t else 0.0)
 
 
 @kernel
-def _extend(n, label, losses, bound, choices, longer, origin, new):  # type: ignore[no-untyped-def]
-    """Extend n prefixes by all labels within the bound; return how many that makes, in lexicographic order."""
+def _extend(n, label, losses, bound, choices, longer, origin, new):
+    """Extend n prefixes by all labels within the bound, in lexicographic order; return their number."""
     counts, labels, steps = choices.count, choices.labels, choices.losses
     m = 0
     for p in range(n):
@@ -165,8 +283,8 @@ def _extend(n, label, losses, bound, choices, longer, origin, new):  # type: ign
 
 
 @kernel
-def _keep(m, k, bound, losses, copies, origin, label):  # type: ignore[no-untyped-def]
-    """Keep the k smallest of m prefixes, the first among equals -> how many are left, and a bound for the next ones."""
+def _keep(m, k, bound, losses, copies, origin, label):
+    """Keep the k prefixes of smallest loss, the first among equals; return their number and the new bound."""
     if m <= k:
         return m, bound
     for c in range(m):
@@ -183,8 +301,8 @@ def _keep(m, k, bound, losses, copies, origin, label):  # type: ignore[no-untype
 
 
 @subkernel
-def _tell_apart(n, label, losses, choices):  # type: ignore[no-untyped-def]
-    """From a fork on, prefixes are told by the label that they have there."""
+def _identify(n, label, losses, choices):
+    """Identify the prefixes by their label at a new fork."""
     now, least = choices.now, choices.least
     for q in range(len(now)):
         now[q], least[q], choices.gained[q] = -1, np.inf, 0
@@ -194,17 +312,17 @@ def _tell_apart(n, label, losses, choices):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write(n, last, length, forks, totals, labels, scores):  # type: ignore[no-untyped-def]
-    """Write n labellings, the best first, and their scores."""
+def _write(n, last, length, forks, totals, labels, scores):
+    """Write n label sequences, the best first, and their scores."""
     for p in range(n):
         scores[p] = totals[p]
-        totals[p] = scores[p]  # rounded to the precision of the lattice, in which they are compared
-    order = _best_first(totals[:n])
+        totals[p] = scores[p]  # compared in the precision of the lattice
+    order = np.argsort(-totals[:n], kind="mergesort")
     start, token, label, origin, between = forks.start, forks.token, forks.label, forks.origin, forks.labels
     rank = np.empty(n, np.int64)
     for r in range(n):
         rank[order[r]] = r
-    for p in range(n):  # neighbours in lexicographic order stand close together at all forks
+    for p in range(n):  # neighbours in lexicographic order are close at all forks
         scores[rank[p]] = totals[p]
         row, slot, end = labels[rank[p]], p, length
         for f in range(last, -1, -1):
@@ -213,25 +331,3 @@ def _write(n, last, length, forks, totals, labels, scores):  # type: ignore[no-u
             for t in range(token[f], end):
                 row[t] = between[t, q]
             end, slot = token[f], origin[place]
-
-
-@subkernel
-def _best_first(scores):  # type: ignore[no-untyped-def]
-    """-> places (n,) of the scores, the highest first, equal ones in their order: a merge sort."""
-    n, width = len(scores), 1
-    order, merged = np.empty(n, np.int64), np.empty(n, np.int64)
-    for r in range(n):
-        order[r] = r
-    while width < n:
-        for low in range(0, n, 2 * width):
-            middle, high = min(low + width, n), min(low + 2 * width, n)
-            i, j = low, middle
-            for r in range(low, high):
-                if j >= high or (i < middle and scores[order[i]] >= scores[order[j]]):
-                    merged[r] = order[i]
-                    i += 1
-                else:
-                    merged[r] = order[j]
-                    j += 1
-        order, merged, width = merged, order, 2 * width
-    return order

@@ -1,20 +1,18 @@
-"""Scores of given labellings and their transpose, compiled."""
+"""Scores of given label sequences and their transpose."""
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from structperc.kernels.jit import kernel, subkernel
-from structperc.ops.cpu.checks import any_nan, arrays, check_labels, check_lengths
-from structperc.ops.cpu.threads import run_in_threads, take
+from structperc.ops.cpu.checks import check_labels, check_lengths, length_out_of_range
+from structperc.ops.cpu.threads import next_sequence, run_in_threads
 
 
 def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
-    """The contract is that of `structperc.ops.path_score`."""
-    check_lengths(lengths, unary.shape[1])
+    """Implement `structperc.ops.path_score`."""
     scores = unary.new_empty(len(labels))
-    run_in_threads(_score, len(labels), 2 * labels.shape[1], unary, edge, lengths, labels, rows, scores)
-    if any_nan(scores):
+    if run_in_threads(_score, len(labels), 2 * labels.shape[1], unary, edge, lengths, labels, rows, scores):
+        check_lengths(lengths, unary.shape[1])
         check_labels(labels, lengths, rows, unary.shape[2])
     return scores
 
@@ -22,36 +20,38 @@ def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, row
 def path_counts(
     weights: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor, unary: list[int], edge: list[int]
 ) -> tuple[Tensor, Tensor]:
-    """The contract is that of `structperc.ops.path_counts`."""
+    """Implement `structperc.ops.path_counts`."""
     own = weights.new_zeros(unary)
     shared = 1 in edge[:2]  # by sequences or tokens, so that sums are long
     steps = torch.zeros(edge, dtype=torch.float64 if shared else weights.dtype)
-    _count(*arrays(weights, lengths, labels, rows, own, steps))
+    _count(*(x.detach().contiguous().numpy() for x in (weights, lengths, labels, rows, own, steps)))
     return own, steps.to(weights.dtype)
 
 
 @subkernel
-def _score(side, turns, unary, edge, lengths, labels, rows, scores):  # type: ignore[no-untyped-def]
-    L = unary.shape[2]
+def _score(side, turns, unary, edge, lengths, labels, rows, scores):
+    _, T, L = unary.shape
     for _ in range(len(labels)):
-        s = take(side, turns)
+        s = next_sequence(side, turns)
         if s < 0:
             break
+        if length_out_of_range(lengths[rows[s]], T):
+            return True
         b, before, own, steps = rows[s], 0, 0.0, 0.0
         for t in range(lengths[b]):
             label = labels[s, t]
             if label < 0 or label >= L:
-                own = np.nan
-                break
+                return True
             own += unary[b, t, label]
             if t > 0:
                 steps += edge[0 if len(edge) == 1 else b, 0 if edge.shape[1] == 1 else t, before, label]
             before = label
         scores[s] = own + steps
+    return False
 
 
 @kernel
-def _count(weights, lengths, labels, rows, own, steps):  # type: ignore[no-untyped-def]
+def _count(weights, lengths, labels, rows, own, steps):
     L = own.shape[2]
     for s in range(len(labels)):
         b, before = rows[s], -1

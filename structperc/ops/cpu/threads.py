@@ -1,14 +1,15 @@
-"""The threads that share the sequences of a batch: who has begun to help is waited for, nobody else.
+"""Threads that share the sequences of a batch.
 
-Each thread takes the next sequence that nobody has, the one that asks for help like those that help it, until there is
-none; then the former waits for those who are still at work. So a helper that comes late, since its core sleeps or is
-busy with another program, costs nothing but its help; of the threads of OpenMP, which torch works with, each is waited
-for.
+Each thread takes the next sequence that is left, the caller like its helpers, until there is none; then the caller
+waits for the helpers that are still at work. A helper that comes late, since its core sleeps or is busy, costs nothing
+but its help; of the threads of OpenMP, which torch uses, all are waited for.
 
-What is to be done stands in a mailbox, in which helpers look without Python's lock: to be found there takes a
-microsecond, where a queue of Python's takes 20 to 50. A helper who was of use looks for a while, then sleeps until its
-bell rings. As nobody relies on helpers, none is needed either: one mailbox serves one job at a time, who finds it taken
-works alone, and a forked process, where threads of its parent do not live, gets others.
+A task is published in a state array that helpers poll without the GIL: that takes a microsecond, where a queue of
+Python takes 20 to 50. A helper polls for a while after its last task, then sleeps until it is woken. No helper is ever
+needed: one state serves one task at a time, a caller that finds it busy works alone, and a forked process, which has no
+threads of its parent, gets its own.
+
+Kernels borrow the memory of tensors: address, sizes and dtype, see `numba_internals.borrow_arrays`.
 """
 
 import atexit
@@ -26,144 +27,189 @@ from numba import types
 from torch import Tensor
 
 from structperc.kernels.jit import kernel, subkernel_no_alloc
-from structperc.ops.cpu.job import do, job_of, outcome
-from structperc.ops.cpu.lending import borrowed, lent
-from structperc.ops.cpu.mailbox import add, get, keep_bits, put, put_if
+from structperc.kernels.numba_internals import borrow_arrays, intrinsic, pointer_to, result_of, run_task, task_of
 
 WORTH_A_THREAD = 2**16  # additions, some 0.04 ms: to call a helper and to wait for its last sequence takes 0.01 ms
-STATE, TASK, RECORD = range(3)  # places of a mailbox: who is at what job
-INSIDE, SEAT, TAKEN = 1, 1 << 20, 1 << 40  # STATE counts who helps, who may still join, and the job; 0 without one
-END = 1 << 32  # turns (1,) is the first sequence that is left, and END times the place behind the last one
-PATIENCE = 3000  # looks into an empty mailbox, of 0.1 to 0.3 microseconds, before a helper sleeps between batches
-QUICK = 1000  # looks after a job's last helpers before their cores may need this one's
-_give_way = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.int32())
+STATE, TASK, RECORD = range(3)  # elements of the array that helpers poll
+INSIDE, SEAT, TAKEN = 1, 1 << 20, 1 << 40  # STATE counts helpers at work, free seats, and the task; 0 without a task
+END = 1 << 32  # turns (1,) is the first sequence that is left plus END times the index behind the last one
+POLLS = 3000  # of 0.1 to 0.3 microseconds, before a helper sleeps
+QUICK_POLLS = 1000  # for the last helpers of a task, before the caller gives up its core
+ORDER = "seq_cst"  # all threads see all atomic operations in one order
+DTYPES = {torch.from_numpy(np.empty(0, x)).dtype: np.dtype(x) for x in ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "?")}
+_yield_core = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.int32())
 
 
 def run_in_threads(kernel: Callable[..., Any], B: int, work: int, *arguments: Any) -> bool:
-    """Run kernel(side, turns, *arguments) in as many threads as pay, at most torch's; each works on what it can `take`.
+    """Run kernel(side, turns, *arguments) in as many threads as pay, at most torch's; each calls `next_sequence`.
 
-    There are B sequences, each of so many additions or of what takes as long. Each one is worked on by one thread
-    alone, with memory of its own: results do not depend on their number. Tensors become arrays, contiguous ones of
-    the same memory. Returns whether the kernel returned True in any thread.
+    There are B sequences, each of `work` additions or the time of so many. Each is processed by one thread with memory
+    of its own: results do not depend on the number of threads. Tensors become arrays; contiguous ones share their
+    memory. Returns whether the kernel returned True in any thread.
     """
     threads = min(torch.get_num_threads(), B, 1 + B * work // WORTH_A_THREAD)
     if threads == 0:
         return False
-    held = [x.contiguous() if isinstance(x, Tensor) else x for x in arguments]  # until the kernel is through
+    arguments = tuple(x.contiguous() if isinstance(x, Tensor) else x for x in arguments)  # alive until the end
     helpers = _helpers(os.getpid())
     if threads > 1:
-        helpers.call(threads - 1)
-    return bool(_shared(kernel)(helpers.address, threads - 1, B, lent(*held)))
+        helpers.wake(threads - 1)
+    return bool(_shared(kernel)(helpers.address, threads - 1, B, lend(*arguments)))
+
+
+def lend(*arguments: Any) -> tuple[Any, ...]:
+    """Return contiguous tensors as (address, sizes, numpy dtype), anything else as it is."""
+    return tuple([(x.data_ptr(), (*x.shape,), DTYPES[x.dtype]) if isinstance(x, Tensor) else x for x in arguments])
+
+
+@intrinsic
+def load_atomic(context: Any, array: Any, index: Any) -> Any:
+    """Return the number at an index."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load_atomic(pointer_to(context, builder, signature, arguments), ORDER, align=8)
+
+    return types.int64(array, types.int64), generate
+
+
+@intrinsic
+def store_atomic(context: Any, array: Any, index: Any, number: Any) -> Any:
+    """Store a number."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store_atomic(arguments[2], pointer_to(context, builder, signature, arguments), ORDER, align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), generate
+
+
+@intrinsic
+def compare_and_swap(context: Any, array: Any, index: Any, old: Any, new: Any) -> Any:
+    """Store the new number if the old one is there; return whether it was."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = pointer_to(context, builder, signature, arguments)
+        return builder.extract_value(builder.cmpxchg(pointer, arguments[2], arguments[3], ORDER, ORDER), 1)
+
+    return types.boolean(array, types.int64, types.int64, types.int64), generate
 
 
 @subkernel_no_alloc
-def take(side, turns):  # type: ignore[no-untyped-def]
-    """Return the next sequence that is left to the thread that asks; -1 where none is.
+def add_atomic(array, index, number):
+    """Add to a number."""
+    old = load_atomic(array, index)
+    while not compare_and_swap(array, index, old, old + number):
+        old = load_atomic(array, index)
 
-    Who asks for help is on side 0 and begins with the first sequence, helpers with the last one: what a thread has
-    read and written for the batch before stays with its core.
+
+@subkernel_no_alloc
+def next_sequence(side, turns):
+    """Return the next sequence that is left, -1 if there is none.
+
+    The caller, on side 0, begins with the first sequence and helpers with the last one: what a thread read and wrote
+    for the batch before stays with its core.
     """
     while True:
-        left = get(turns, 0)
+        left = load_atomic(turns, 0)
         first, end = left % END, left // END
         if first >= end:
             return -1
-        if put_if(turns, 0, left, left + 1 if side == 0 else left - END):
+        if compare_and_swap(turns, 0, left, left + 1 if side == 0 else left - END):
             return first if side == 0 else end - 1
 
 
 class Helpers:
-    """Threads of this process that help others of it, and their mailbox (3,)."""
+    """Threads of this process that help others, and the state (3,) that they poll."""
 
     def __init__(self) -> None:
-        self.mailbox = np.zeros(24, np.int64)[8:11]  # in lines of the cache in which nothing else is
-        self.address = lent(torch.from_numpy(self.mailbox))
+        self.state = np.zeros(24, np.int64)[8:11]  # in a cache line of its own
+        self.address = lend(torch.from_numpy(self.state))
         self.threads: list[tuple[threading.Thread, threading.Lock]] = []
         self.leaving = False
-        atexit.register(self.leave)  # they would come back from their kernel to an interpreter that is gone
+        atexit.register(self.stop)  # a kernel must not return to an interpreter that is gone
 
-    def call(self, count: int) -> None:
-        """Wake so many helpers, who will look in the mailbox."""
+    def wake(self, count: int) -> None:
+        """Make `count` threads poll the state."""
         while len(self.threads) < count:
-            bell = threading.Lock()
-            thread = threading.Thread(target=self._help, args=(bell,), name="structperc", daemon=True)
+            asleep = threading.Lock()
+            thread = threading.Thread(target=self._serve, args=(asleep,), name="structperc", daemon=True)
             thread.start()
-            self.threads.append((thread, bell))
-        self._ring(count)
+            self.threads.append((thread, asleep))
+        self._release(count)
 
-    def leave(self) -> None:
+    def stop(self) -> None:
         """End the threads."""
         self.leaving = True
-        self._ring(len(self.threads))
+        self._release(len(self.threads))
         for thread, _ in self.threads:
             thread.join()
 
-    def _ring(self, count: int) -> None:
-        for _, bell in self.threads[:count]:
-            with suppress(RuntimeError):  # somebody else has been faster
-                if bell.locked():  # else it is ringing
-                    bell.release()
+    def _release(self, count: int) -> None:
+        for _, asleep in self.threads[:count]:
+            with suppress(RuntimeError):  # another thread was faster
+                if asleep.locked():
+                    asleep.release()
 
-    def _help(self, bell: threading.Lock) -> None:
-        """Look in the mailbox when the bell rings, as a lock that is opened."""
+    def _serve(self, asleep: threading.Lock) -> None:
         while True:
-            bell.acquire()
+            asleep.acquire()
             if self.leaving:
                 return
-            _look_for_jobs(self.mailbox)
+            _poll_for_tasks(self.state)
 
 
 @cache
 def _helpers(process: int) -> Helpers:
-    """Helpers of this process, by its number."""
     return Helpers()
 
 
 @cache
 def _shared(compiled: Callable[..., Any]) -> Any:
-    """Make a kernel that runs another one with so many helpers on B sequences; the mailbox and arguments are `lent`."""
+    """Return the kernel that runs another one with `helpers` helpers on B sequences; state and arguments are lent."""
 
     @kernel
-    def share(mailbox, helpers, B, arguments):  # type: ignore[no-untyped-def]
+    def share(state, helpers, B, arguments):
         turns = np.empty(1, np.int64)
         turns[0] = B * END
-        given = (turns, *borrowed(arguments))
-        task, record = job_of(compiled, given)
-        _together(borrowed(mailbox)[0], helpers, task, record)
-        return outcome(record, given)
+        given = (turns, *borrow_arrays(arguments))
+        task, record = task_of(compiled, given)
+        _run_together(borrow_arrays(state)[0], helpers, task, record)
+        return result_of(record, given)
 
     return share
 
 
 @kernel
-def _together(mailbox, helpers, task, record):  # type: ignore[no-untyped-def]
-    """Do a job with at most so many helpers; alone while they help another thread."""
-    if helpers == 0 or not put_if(mailbox, STATE, 0, TAKEN):
-        do(task, record, 0)
+def _run_together(state, helpers, task, record):
+    """Run a task with at most so many helpers; alone while they help another thread."""
+    if helpers == 0 or not compare_and_swap(state, STATE, 0, TAKEN):
+        run_task(task, record, 0)
         return
-    put(mailbox, TASK, task)
-    put(mailbox, RECORD, record)
-    put(mailbox, STATE, TAKEN + helpers * SEAT)
-    do(task, record, 0)
-    keep_bits(mailbox, STATE, ~(TAKEN - SEAT))
-    looks = 0
-    while get(mailbox, STATE) != TAKEN:
-        looks += 1
-        if looks > QUICK:
-            _give_way()
-    put(mailbox, STATE, 0)
+    store_atomic(state, TASK, task)
+    store_atomic(state, RECORD, record)
+    store_atomic(state, STATE, TAKEN + helpers * SEAT)
+    run_task(task, record, 0)
+    seen = load_atomic(state, STATE)
+    while not compare_and_swap(state, STATE, seen, seen & ~(TAKEN - SEAT)):  # no more seats
+        seen = load_atomic(state, STATE)
+    polls = 0
+    while load_atomic(state, STATE) != TAKEN:
+        polls += 1
+        if polls > QUICK_POLLS:
+            _yield_core()
+    store_atomic(state, STATE, 0)
 
 
 @kernel
-def _look_for_jobs(mailbox):  # type: ignore[no-untyped-def]
-    """Help with jobs until there has been none for a while."""
-    looks = 0
-    while looks < PATIENCE:
-        state = get(mailbox, STATE)
-        if state & (TAKEN - SEAT) == 0:
-            looks += 1
-            _give_way()
-        elif put_if(mailbox, STATE, state, state - SEAT + INSIDE):
-            do(get(mailbox, TASK), get(mailbox, RECORD), 1)
-            add(mailbox, STATE, -INSIDE)
-            looks = 0
+def _poll_for_tasks(state):
+    """Help with tasks until there has been none for a while."""
+    polls = 0
+    while polls < POLLS:
+        seen = load_atomic(state, STATE)
+        if seen & (TAKEN - SEAT) == 0:
+            polls += 1
+            _yield_core()
+        elif compare_and_swap(state, STATE, seen, seen - SEAT + INSIDE):
+            run_task(load_atomic(state, TASK), load_atomic(state, RECORD), 1)
+            add_atomic(state, STATE, -INSIDE)
+            polls = 0

@@ -1,16 +1,34 @@
-"""Viterbi, compiled: backwards over the tokens for the best score from each label on, forwards for the labels."""
+"""The best label sequence, and the best scores before and after each label with their gradients."""
 
+import numpy as np
+import torch
 from torch import Tensor
 
-from structperc.kernels.jit import subkernel
-from structperc.kernels.simd import WIDTH, padded_array
-from structperc.kernels.viterbi import edge_blocks, follow, suffix_scores
-from structperc.ops.cpu.checks import check_scores, has_invalid_scores, length_out_of_range, unfit_edges
-from structperc.ops.cpu.threads import run_in_threads, take
+from structperc.kernels.jit import kernel, subkernel
+from structperc.kernels.simd import (
+    WIDTH,
+    broadcast,
+    cast_like,
+    load,
+    load_broadcast,
+    load_masked,
+    maximum,
+    padded_array,
+    store,
+)
+from structperc.kernels.viterbi import best_by_columns, best_by_rows, edge_blocks, suffix_scores, trace_best_path
+from structperc.ops.cpu.checks import (
+    check_lengths,
+    check_scores,
+    has_invalid_scores,
+    has_invalid_shared_edges,
+    length_out_of_range,
+)
+from structperc.ops.cpu.threads import next_sequence, run_in_threads
 
 
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """The contract is that of `structperc.ops.viterbi`."""
+    """Implement `structperc.ops.viterbi`."""
     B, T, L = unary.shape
     scores, labels = unary.new_empty(B), lengths.new_empty(B, T)
     if run_in_threads(_search, B, 2 * T * (WIDTH + L * L // WIDTH), unary, edge, lengths, scores, labels):
@@ -19,12 +37,12 @@ def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
 
 
 @subkernel
-def _search(side, turns, unary, edge, lengths, scores, labels):  # type: ignore[no-untyped-def]
-    shared = unfit_edges(unary, edge)
+def _search(side, turns, unary, edge, lengths, scores, labels):
+    shared = has_invalid_shared_edges(unary, edge)
     _, T, L = unary.shape
-    into, onward, best = edge_blocks(edge[0], unary), padded_array(T, L, unary), padded_array(T, L, unary)
+    into, suffix, best = edge_blocks(edge[0], unary), padded_array(T, L, unary), padded_array(T, L, unary)
     for _ in range(len(unary)):
-        b = take(side, turns)
+        b = next_sequence(side, turns)
         if b < 0:
             break
         if length_out_of_range(lengths[b], T) or has_invalid_scores(b, unary, edge, lengths, shared):
@@ -32,7 +50,134 @@ def _search(side, turns, unary, edge, lengths, scores, labels):  # type: ignore[
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
         if len(edge) > 1:
             into = edge_blocks(edges, unary)
-        suffix_scores(unary[b], edges, into, length, onward, best)
+        suffix_scores(unary[b], edges, into, length, suffix, best)
         labels[b] = 0
-        scores[b] = follow(unary[b], edges, length, onward, best, labels[b]) if length else 0.0
+        scores[b] = trace_best_path(unary[b], edges, length, suffix, best, labels[b]) if length else 0.0
     return False
+
+
+def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Implement `structperc.ops.best_before_and_after`."""
+    B, T, L = unary.shape
+    before, after = unary.new_zeros(B, T, L), unary.new_zeros(B, T, L)
+    if run_in_threads(_find, B, 4 * T * (WIDTH + L * L // WIDTH), unary, edge, lengths, before, after):
+        check_lengths(lengths, T)
+    return before, after
+
+
+def best_before_and_after_backward(
+    unary: Tensor, edge: Tensor, lengths: Tensor, grad_before: Tensor, grad_after: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Implement `structperc.ops.best_before_and_after_backward`."""
+    B, T, L = unary.shape
+    own = torch.zeros(B, T, L, dtype=torch.float64)
+    steps = torch.zeros(B, *edge.shape[1:], dtype=torch.float64)
+    run_in_threads(_push, B, 8 * T * L * L, unary, edge, lengths, grad_before, grad_after, own, steps)
+    return own.to(unary.dtype), steps.sum_to_size(edge.shape).to(edge.dtype)
+
+
+@subkernel
+def _find(side, turns, unary, edge, lengths, before, after):
+    shared, (_, T, L) = has_invalid_shared_edges(unary, edge), unary.shape
+    states, here = _states(T, L)
+    for _ in range(len(unary)):
+        b = next_sequence(side, turns)
+        if b < 0:
+            break
+        if length_out_of_range(lengths[b], T):
+            return True
+        length = lengths[b]
+        if has_invalid_scores(b, unary, edge, lengths, shared):
+            before[b, :length], after[b, :length] = np.nan, np.nan
+            continue
+        _both_ways(unary[b], edge[0 if len(edge) == 1 else b], length, states, here)
+        for t in range(length):
+            for j in range(L):
+                before[b, t, j] = states[0, t, j]
+                after[b, t, j] = states[1, t, j]
+    return False
+
+
+@kernel
+def _states(T, L):
+    """Return arrays (2, T, W) and (1, W) of float64, W being L rounded up to whole vectors."""
+    here = padded_array(1, L, np.empty(0))
+    return padded_array(2 * T, L, here).reshape(2, T, here.shape[1]), here
+
+
+@kernel
+def _both_ways(unary, edge, length, states, here):
+    """Fill states (2, T, W) with the best scores before and after each label; edge is (T or 1, L, L).
+
+    here (1, W) is memory for the states of one token plus its own scores.
+    """
+    L, width, stationary, into = unary.shape[1], states.shape[2], len(edge) == 1, edge_blocks(edge, here)
+    before, after = states
+    for t in range(length):
+        for j in range(0, width, WIDTH):
+            best = broadcast(-np.inf if t else 0.0)
+            for i in range(L if t else 0):
+                step = load_masked(edge, ((0 if stationary else t) * L + i) * L + j, L - j)
+                best = maximum(cast_like(step, here) + load_broadcast(here, i), best)
+            store(before, t * width + j, best)
+        _with_own(before, unary, t, here)
+    for t in range(length - 1, -1, -1):
+        if t < length - 1 and not stationary:
+            best_by_rows(edge, t + 1, here, 0, after, t)
+        for i in range(0, width, WIDTH):
+            if t == length - 1:
+                store(after, t * width + i, broadcast(0.0))
+            elif stationary:
+                store(after, t * width + i, best_by_columns(into, i // WIDTH, here, 0))
+        _with_own(after, unary, t, here)
+
+
+@subkernel(forceinline=True)
+def _with_own(state, unary, t, here):
+    """Fill here with the states of token t plus its own scores."""
+    L, width = unary.shape[1], state.shape[1]
+    for j in range(0, width, WIDTH):
+        store(here, j, load(state, t * width + j) + cast_like(load_masked(unary, t * L + j, L - j), here))
+
+
+@subkernel
+def _push(side, turns, unary, edge, lengths, grad_before, grad_after, own, steps):
+    """Add the gradients of states to the scores that they are sums of; the lowest of equal labels gets all."""
+    _, T, L = unary.shape
+    (states, here), pushed = _states(T, L), np.empty((T, L))
+    for _ in range(len(unary)):
+        b = next_sequence(side, turns)
+        if b < 0:
+            break
+        length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
+        _both_ways(unary[b], edges, length, states, here)
+        for way in range(2):
+            grads = grad_before[b] if way == 0 else grad_after[b]
+            for t in range(length):
+                for j in range(L):
+                    pushed[t, j] = grads[t, j] if states[way, t, j] > -np.inf else 0.0
+            for t in range(length - 1, 0, -1) if way == 0 else range(length - 1):
+                _outwards(way, t, unary[b], edges, states[way], pushed, own[b], steps[b])
+
+
+@subkernel
+def _outwards(way, t, unary, edge, states, pushed, own, steps):
+    """Push gradients of token t to the token before (way 0) or after it (way 1)."""
+    L = unary.shape[1]
+    source, at = (t - 1, t) if way == 0 else (t + 1, t + 1)
+    if len(edge) == 1:
+        at = 0
+    for label in range(L):
+        gradient = pushed[t, label]
+        if gradient == 0.0:
+            continue
+        best, highest = 0, -np.inf
+        for other in range(L):
+            i, j = (other, label) if way == 0 else (label, other)
+            score = (states[source, other] + unary[source, other]) + edge[at, i, j]
+            if score > highest:
+                best, highest = other, score
+        pushed[source, best] += gradient
+        own[source, best] += gradient
+        i, j = (best, label) if way == 0 else (label, best)
+        steps[at, i, j] += gradient

@@ -1,13 +1,13 @@
-"""What all kernels share: how sequences and labels are laid out in blocks, and the reads that their loops begin with.
+"""Layout of sequences and labels in blocks, reads and writes that kernels share, and best or summed suffix scores.
 
-One program works on N sequences, each with its labels padded to a power of two, P; what is beyond a sequence's end or
-beyond the last label is never read, and counts as impossible. Up to 64 labels, a whole matrix of edge scores lies in
-registers, and so does the vector that a recursion carries; N is up to 8 sequences of few labels, so that a tagger of
-three does not leave most lanes of a warp idle, else 1. Above, matrices pass through in slabs of ROWS labels, and the
-vector through a scratch row in global memory, with a barrier at each token.
+One program works on N sequences, each with its labels padded to a power of two, P; nothing beyond a sequence's end or
+the last label is read, and it counts as impossible. Up to 64 labels a whole matrix of edge scores is in registers, and
+so is the vector that a recursion carries; N is up to 8 sequences of few labels, so that the lanes of a warp are used,
+else 1. Above, matrices pass through in slabs of ROWS labels, and the vector through a scratch row in global memory,
+with a barrier at each token.
 
-Within a loop over tokens, reads that depend on no earlier token are issued STAGES - 1 turns ahead by the compiler, as
-asynchronous copies to shared memory.
+In a loop over tokens, the compiler issues reads that depend on no earlier token STAGES - 1 turns ahead, as asynchronous
+copies to shared memory.
 """
 
 from typing import Any
@@ -20,19 +20,19 @@ from triton import knobs
 from triton.language import constexpr
 
 WHOLE = 64  # labels up to which a matrix of edge scores is kept in registers
-ENTRIES = 4096  # of a matrix, or of a slab of it, that one program holds at once
+ENTRIES = 4096  # of a matrix or slab that one program holds at once
 INTERPRETED = knobs.runtime.interpret  # the interpreter takes as long for many sequences at once as for one
-SOME_TOKENS = 128  # of all sequences of a program together, where many tokens are read at once
-SHAPES = ("B", "T", "eb", "et", "S")  # arguments that change from batch to batch: no kernel is compiled anew for them
+SOME_TOKENS = 128  # of all sequences of a program, where many tokens are read at once
+SHAPES = ("B", "T", "eb", "et", "S")  # arguments that change from batch to batch: kernels are not specialised for them
 
 
 def options(size: int) -> dict[str, Any]:
-    """How a kernel is compiled that holds so many bytes at once: with a warp for each 2 kB, 16 registers of a lane."""
+    """Return compile options of a kernel with `size` bytes in registers: a warp per 2 kB, 16 registers per thread."""
     return {"num_warps": min(8, max(1, size // 2048)), "enable_fp_fusion": False}
 
 
 class Lattice:
-    """A batch as the kernels take it: contiguous unary scores, edge scores in place, lengths on the device."""
+    """Arguments of the kernels: contiguous unary scores, edge scores in place, lengths on the device."""
 
     def __init__(self, unary: Tensor, edge: Tensor, lengths: Tensor):
         self.B, self.T, self.L = unary.shape
@@ -44,11 +44,11 @@ class Lattice:
 
     @property
     def tables(self) -> tuple[Any, ...]:
-        """The arguments that every kernel begins with."""
+        """Arguments that every kernel begins with."""
         return self.unary, self.edge, self.lengths, self.B, self.T, *self.strides
 
     def blocks(self, work: torch.dtype | None = None) -> dict[str, Any]:
-        """Sizes of blocks and number of warps for sums of that type, as keyword arguments of a kernel."""
+        """Return sizes of blocks and number of warps for sums of that type, as keyword arguments of a kernel."""
         P = max(2, triton.next_power_of_2(self.L))
         whole = P <= WHOLE
         N = (32 if INTERPRETED else min(8, max(1, 256 // P**2))) if whole else 1
@@ -64,95 +64,95 @@ class Lattice:
         }
 
     def programs(self, blocks: dict[str, Any]) -> int:
-        """How many programs it takes for all sequences."""
+        """Return the number of programs for all sequences."""
         return triton.cdiv(self.B, blocks["N"])
 
     def scratch(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
-        """Memory for a kernel's own use, not filled."""
+        """Return memory for a kernel, not filled."""
         return torch.empty(shape, dtype=dtype or self.unary.dtype, device=self.unary.device)
 
 
 def on_device_of(x: Tensor) -> Any:
-    """Context in which kernels are launched on the device of a tensor."""
+    """Return the context in which kernels run on the device of a tensor."""
     return torch.cuda.device_of(x)
 
 
 @triton.jit
-def sequences(lengths, B, T, N: constexpr):  # type: ignore[no-untyped-def]
-    """-> indices (N,) of this program's sequences, their lengths (N,), the longest of these; 0 beyond the last."""
+def sequences(lengths, B, T, N: constexpr):
+    """Return indices (N,) and lengths (N,) of the sequences of this program, 0 beyond the last, and the longest."""
     b = tl.program_id(0).to(tl.int64) * N + tl.arange(0, N)
     length = tl.minimum(tl.load(lengths + b, mask=b < B, other=0), T)
     return b, length, tl.max(length, 0)
 
 
 @triton.jit
-def padding_from(b, length, B, T):  # type: ignore[no-untyped-def]
-    """-> the token from which some of these sequences are padding."""
+def padding_from(b, length, B, T):
+    """Return the first token that is padding in any of these sequences."""
     return tl.min(tl.where(b < B, length, T), 0)
 
 
 @triton.jit
-def follows_another(t, length):  # type: ignore[no-untyped-def]
-    """-> (N,), whether token t is a real one of its sequence, and not the first."""
+def follows_another(t, length):
+    """Return a mask (N,): token t is real and not the first."""
     token = tl.zeros_like(length) + t
     return (token > 0) & (token < length)
 
 
 @triton.jit
-def rows_at(table, b, t, real, L: constexpr, P: constexpr, T, other: constexpr):  # type: ignore[no-untyped-def]
-    """-> (N, P), the rows of a contiguous table (B, T, L) at token t of sequences b, `other` where not real."""
+def rows_at(table, b, t, real, L: constexpr, P: constexpr, T, other: constexpr):
+    """Load the rows (N, P) of a contiguous table (B, T, L) at token t of sequences b, `other` where not real."""
     j = tl.arange(0, P)
     place = ((b * T + t) * L)[:, None] + j[None, :]
     return tl.load(table + place, mask=real[:, None] & (j < L)[None, :], other=other)
 
 
 @triton.jit
-def put_rows(table, rows, b, t, real, L: constexpr, P: constexpr, T):  # type: ignore[no-untyped-def]
-    """Store (N, P) as the rows of a contiguous table (B, T, L) at token t of sequences b, where real."""
+def put_rows(table, rows, b, t, real, L: constexpr, P: constexpr, T):
+    """Store the rows (N, P) of a contiguous table (B, T, L) at token t of sequences b, where real."""
     j = tl.arange(0, P)
     place = ((b * T + t) * L)[:, None] + j[None, :]
     tl.store(table + place, rows.to(table.dtype.element_ty), mask=real[:, None] & (j < L)[None, :])
 
 
 @triton.jit
-def edges_at(edge, b, t, real, i, j, eb, et, ei, ej, L: constexpr):  # type: ignore[no-untyped-def]
-    """-> (N, I, J), edge scores into token t from labels i (I,) to labels j (J,); -inf where not real."""
-    at = b * eb + (tl.zeros_like(b) + t) * et  # of int64: a table may have more than 2^31 entries
+def edges_at(edge, b, t, real, i, j, eb, et, ei, ej, L: constexpr):
+    """Load the edge scores (N, I, J) into token t from labels i (I,) to labels j (J,); -inf where not real."""
+    at = b * eb + (tl.zeros_like(b) + t) * et  # int64: a table may have more than 2^31 entries
     place = at[:, None, None] + (i.to(tl.int64) * ei)[None, :, None] + (j.to(tl.int64) * ej)[None, None, :]
     known = real[:, None, None] & (i < L)[None, :, None] & (j < L)[None, None, :]
     return tl.load(edge + place, mask=known, other=-float("inf"))
 
 
 @triton.jit
-def _places(b, t, real, i, j, T, L: constexpr):  # type: ignore[no-untyped-def]
-    """-> (N, I, J), where pairs stand in a contiguous table (B, T, L, L), and whether they do."""
+def _places(b, t, real, i, j, T, L: constexpr):
+    """Return indices and mask (N, I, J) of pairs in a contiguous table (B, T, L, L)."""
     place = ((b * T + t)[:, None, None] * L + i[None, :, None]) * L + j[None, None, :]
     return place, real[:, None, None] & (i < L)[None, :, None] & (j < L)[None, None, :]
 
 
 @triton.jit
-def pairs_at(table, b, t, real, i, j, T, L: constexpr):  # type: ignore[no-untyped-def]
-    """-> (N, I, J), entries of a contiguous table (B, T, L, L) at token t; 0 where not real."""
+def pairs_at(table, b, t, real, i, j, T, L: constexpr):
+    """Load entries (N, I, J) of a contiguous table (B, T, L, L) at token t; 0 where not real."""
     place, known = _places(b, t, real, i, j, T, L)
     return tl.load(table + place, mask=known, other=0.0)
 
 
 @triton.jit
-def put_pairs(table, pairs, b, t, real, i, j, T, L: constexpr):  # type: ignore[no-untyped-def]
-    """Store (N, I, J) as entries of a contiguous table (B, T, L, L) at token t, where real."""
+def put_pairs(table, pairs, b, t, real, i, j, T, L: constexpr):
+    """Store entries (N, I, J) of a contiguous table (B, T, L, L) at token t, where real."""
     place, known = _places(b, t, real, i, j, T, L)
     tl.store(table + place, pairs.to(table.dtype.element_ty), mask=known)
 
 
 @triton.jit
-def finite_or_zero(x):  # type: ignore[no-untyped-def]
-    """A highest score to be subtracted from others: 0 where nothing is possible."""
+def finite_or_zero(x):
+    """Replace -inf by 0, in maxima that are subtracted from scores."""
     return tl.where(x > -float("inf"), x, 0.0)
 
 
 @triton.jit
-def any_invalid(scores, real):  # type: ignore[no-untyped-def]
-    """-> (N,) int32, 1 where one of the scores (N, P) or (N, I, J) of a real token or pair is +inf or NaN."""
+def any_invalid(scores, real):
+    """Return (N,) int32, 1 if a score (N, P) or (N, I, J) of a real token or pair is +inf or NaN."""
     found = tl.max((scores < float("inf")).to(tl.int32) ^ 1, 1)
     if len(scores.shape) == 3:
         found = tl.max(found, 1)
@@ -160,14 +160,73 @@ def any_invalid(scores, real):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def log_sum(x, axis: constexpr):  # type: ignore[no-untyped-def]
-    """Log of the sum of exponentials along an axis, -inf where nothing is possible, NaN where one is +inf or NaN."""
+def log_sum(x, axis: constexpr):
+    """Return the log of the sum of exponentials along an axis; NaN if a score is +inf or NaN."""
     highest = finite_or_zero(tl.max(x, axis))
     total = tl.sum(tl.exp(x - tl.expand_dims(highest, axis)), axis)
     return tl.where(total == 0, -float("inf"), tl.log(tl.where(total == 0, 1.0, total)) + highest)
 
 
 @triton.jit
-def label_at(labels, s, t, real, T):  # type: ignore[no-untyped-def]
-    """-> labels (S, C) of labellings s (S,) at tokens t (C,), 0 where not real (S, C)."""
+def label_at(labels, s, t, real, T):
+    """Load labels (S, C) of label sequences s (S,) at tokens t (C,), 0 where not real (S, C)."""
     return tl.load(labels + s[:, None] * T + t[None, :], mask=real, other=0)
+
+
+def suffix_scores(lattice: Lattice, dtype: torch.dtype, summed: bool) -> Tensor:
+    """Return the best score, or with `summed` the log-sum, from each label on (B, T, L), levels subtracted.
+
+    It is computed in the given type. The padding is not filled. With a score of +inf or NaN, the results of the first
+    token are NaN.
+    """
+    suffix, blocks = lattice.scratch(*lattice.unary.shape, dtype=dtype), lattice.blocks(dtype)
+    with on_device_of(lattice.unary):
+        _fill[(lattice.programs(blocks),)](*lattice.tables, suffix, SUMMED=summed, **blocks)
+    return suffix
+
+
+@triton.jit
+def _joined(scores, SUMMED: constexpr):
+    return log_sum(scores, 2) if SUMMED else tl.max(scores, 2)
+
+
+@triton.jit(do_not_specialize=SHAPES)
+def _fill(
+    unary, edge, lengths, B, T, eb, et, ei, ej, suffix, SUMMED: constexpr,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
+):  # fmt: skip
+    """Fill suffix (B, T, L)."""
+    work: constexpr = suffix.dtype.element_ty
+    b, length, longest = sequences(lengths, B, T, N)
+    j = tl.arange(0, P)
+    after = tl.zeros((N, P), work)
+    invalid = tl.zeros((N,), tl.int32)
+    if STATIONARY and ROWS == P:
+        table = edges_at(edge, b, 0, length > 0, j, j, eb, et, ei, ej, L).to(work)
+        invalid = any_invalid(table, length > 1)
+    for back in tl.range(0, longest, num_stages=STAGES):
+        t = longest - 1 - back
+        real, followed = t < length, t + 1 < length
+        own = rows_at(unary, b, t, real, L, P, T, -float("inf"))
+        invalid |= any_invalid(own, real)
+        level = finite_or_zero(tl.max(own, 1))[:, None]
+        if ROWS == P:
+            if not STATIONARY:
+                table = edges_at(edge, b, t + 1, followed, j, j, eb, et, ei, ej, L).to(work)
+                invalid |= any_invalid(table, followed)
+            joined = tl.where(followed[:, None], _joined(table + after[:, None, :], SUMMED), 0.0)
+            after = tl.where(real[:, None], (own - level).to(work) + joined, after)
+            put_rows(suffix, after, b, t, real, L, P, T)
+        else:
+            for first in tl.range(0, P, ROWS, num_stages=3):
+                i = first + tl.arange(0, ROWS)
+                slab = edges_at(edge, b, t + 1, followed, i, j, eb, et, ei, ej, L).to(work)
+                invalid |= any_invalid(slab, followed)
+                joined_i = tl.where(followed[:, None], _joined(slab + after[:, None, :], SUMMED), 0.0)
+                place, mine = (b * T + t)[:, None] * L + i[None, :], real[:, None] & (i < L)[None, :]
+                own_i = tl.load(unary + place, mask=mine, other=-float("inf")) - level
+                tl.store(suffix + place, own_i.to(work) + joined_i, mask=mine)
+            tl.debug_barrier()
+            after = rows_at(suffix, b, t, real, L, P, T, -float("inf"))
+    tl.debug_barrier()
+    put_rows(suffix, tl.full((N, P), float("nan"), work), b, 0, invalid > 0, L, P, T)

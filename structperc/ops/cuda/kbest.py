@@ -1,16 +1,10 @@
-"""The k best labellings on CUDA, for small k: the list of prefixes of a sequence in the registers of one program.
+"""The k best label sequences on CUDA, for small k: the list of prefixes of a sequence in the registers of one program.
 
-The algorithm is that of `structperc.ops.tensors.kbest`. Selection of the k smallest losses needs no sort: losses are
-not negative, so that their bits are in their order, and the k-th smallest is found by bisection of the bits, counting
-the losses below at each turn; of those equal to it the first are taken, and prefixes keep their order by a running sum
-over what is selected. The k-th smallest loss never grows from token to token, which bounds the bisection from above.
-
-Several rounds of counting take the place of a sort: at most 31 in float32 and 63 in float64, fewer where the bound is
-near or a round hits the number exactly. At L = 9 in float32: k = 20 is 512 entries, one warp, 96 registers, 21 programs
-on a multiprocessor; k = 100 is 2,048 entries, 4 warps, 96 registers, 5 programs. A round is one reduction, some 0.1 us
-in one warp, so that a token takes 1 to 3 us and a document of 215 tokens less than 0.7 ms, 2,700 documents at once for
-k = 20. For each token 16 bytes a candidate (what was picked, written and read; the label) beside the lattice. Registers
-are the compiler's, the rest is arithmetic: nothing here was measured.
+The algorithm is that of the reference. The k smallest losses are selected without a sort: losses are not negative, so
+that their bits are in their order, and the k-th smallest is found by bisection of the bits, with a count of the losses
+below at each turn, at most 31 in float32 and 63 in float64. Of those equal to it the first are taken, and prefixes keep
+their order by a running sum over what is selected. The k-th smallest loss never grows from token to token, which bounds
+the bisection from above.
 """
 
 import torch
@@ -31,26 +25,26 @@ from structperc.ops.cuda.blocks import (
     options,
     rows_at,
     sequences,
+    suffix_scores,
 )
-from structperc.ops.cuda.onward import onward_scores
 from structperc.ops.cuda.paths import path_score
-from structperc.ops.tensors.kbest import kbest as reference
+from structperc.ops.reference.kbest import kbest as reference
 
 
 def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The contract is that of `structperc.ops.kbest`; where k times labels is above 4096, the reference does it."""
+    """Implement `structperc.ops.kbest`; the reference is used where k times labels is above 4096."""
     (B, T, L), device = unary.shape, unary.device
     K, P = (max(2, triton.next_power_of_2(n)) for n in (k, L))
     if K * P > ENTRIES or not unary.numel():
         return reference(unary, edge, lengths, k)
     lattice = Lattice(unary, edge, lengths)
-    onward = onward_scores(lattice, unary.dtype, summed=False)
+    suffix = suffix_scores(lattice, unary.dtype, summed=False)
     labels, losses = torch.zeros(B, k, T, dtype=torch.int64, device=device), lattice.scratch(B, k)
     picks, kept = lattice.scratch(B, T, k, dtype=torch.int32), lattice.scratch(B, 2, k)
     N = 32 if INTERPRETED else min(8, max(1, 256 // (K * P)))
     with on_device_of(unary):
         _list[(triton.cdiv(B, N),)](
-            *lattice.tables, onward, picks, kept, labels, losses, k,
+            *lattice.tables, suffix, picks, kept, labels, losses, k,
             L=L, N=N, P=P, K=K, **options(K * P * unary.element_size()),
         )  # fmt: skip
     valid = losses < torch.inf
@@ -62,17 +56,17 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
 
 
 @triton.jit
-def _bits(losses):  # type: ignore[no-untyped-def]
-    """Numbers that are not negative as integers in the same order."""
+def _bits(losses):
+    """Return non-negative numbers as integers in the same order."""
     same_size: constexpr = tl.int32 if losses.dtype == tl.float32 else tl.int64
     return losses.to(same_size, bitcast=True)
 
 
 @triton.jit
-def _smallest(losses, bound, k):  # type: ignore[no-untyped-def]
-    """-> (N, C), which of the losses (N, C) are the k smallest, the first among equals; none that is infinite.
+def _smallest(losses, bound, k):
+    """Return the mask (N, C) of the k smallest finite losses (N, C), the first among equals.
 
-    `bound` (N,) is finite only where k losses at least are not above it.
+    `bound` (N,) is finite only where at least k losses are not above it.
     """
     possible = losses < float("inf")
     wanted = tl.minimum(tl.sum(possible.to(tl.int32), 1), k)
@@ -96,19 +90,19 @@ def _smallest(losses, bound, k):  # type: ignore[no-untyped-def]
 
 
 @triton.jit(do_not_specialize=SHAPES)
-def _list(  # type: ignore[no-untyped-def]
-    unary, edge, lengths, B, T, eb, et, ei, ej, onward, picks, kept, labels, losses, k,
+def _list(
+    unary, edge, lengths, B, T, eb, et, ei, ej, suffix, picks, kept, labels, losses, k,
     L: constexpr, N: constexpr, P: constexpr, K: constexpr,
 ):  # fmt: skip
-    """Fill labels (B, k, T), in lexicographic order, and losses (B, k); picks (B, T, k), kept (B, 2, k) are its own.
+    """Fill labels (B, k, T), in lexicographic order, and losses (B, k); picks (B, T, k), kept (B, 2, k) are memory.
 
     A pick is the number of a prefix times P, plus the label that follows it.
     """
-    work: constexpr = onward.dtype.element_ty
+    work: constexpr = suffix.dtype.element_ty
     b, length, longest = sequences(lengths, B, T, N)
     slot, j = tl.arange(0, K), tl.arange(0, P)
     pick = tl.arange(0, K * P)[None, :]
-    begin = rows_at(onward, b, 0, length > 0, L, P, T, -float("inf"))
+    begin = rows_at(suffix, b, 0, length > 0, L, P, T, -float("inf"))
     invalid = any_invalid(begin, length > 0)
     legal = ((tl.max(begin, 1) > -float("inf")) & (invalid == 0)) | ((length <= 0) & (b < B))
     loss = tl.where(legal[:, None] & (slot == 0)[None, :], 0.0, float("inf")).to(work)
@@ -119,7 +113,7 @@ def _list(  # type: ignore[no-untyped-def]
         place = (b * eb + t * et)[:, None, None] + (label * ei)[:, :, None] + (j.to(tl.int64) * ej)[None, None, :]
         known = (joined[:, None] & listed)[:, :, None] & (j < L)[None, None, :]
         through = tl.load(edge + place, mask=known, other=0.0)
-        through += rows_at(onward, b, t, real, L, P, T, -float("inf"))[:, None, :]
+        through += rows_at(suffix, b, t, real, L, P, T, -float("inf"))[:, None, :]
         possible = listed[:, :, None] & (through > -float("inf"))
         cost = finite_or_zero(tl.max(through, 2))[:, :, None] - tl.where(possible, through, 0.0)
         extended = tl.reshape(tl.where(possible, loss[:, :, None] + cost, float("inf")), (N, K * P))

@@ -1,17 +1,13 @@
-"""Viterbi on CUDA: one kernel, backwards over the tokens, forwards along the labels, then the score.
+"""Viterbi on CUDA, and best scores before and after each label with their gradients.
 
-On the way back each label's best successor is kept, 2 bytes; the way forth is one dependent read of 2 bytes for each
-token, from the cache; the score is read afterwards, 128 tokens at once. In float32, for dense and for stationary edges:
+Viterbi is one kernel: backwards over the tokens, keeping each label's best successor (2 bytes), forwards along these,
+then the score of the path, many tokens at once.
 
-L = 9     one warp, 16 x 16 entries, 8 in each lane; 58 registers: 32 programs on a multiprocessor, 4,200 sequences at
-          once; 490 and 134 bytes a token, of which the lattice itself is 360 and 36
-L = 50    8 warps, 64 x 64 entries, 16 in each lane; 86 and 91 registers: 2 programs; 10.5 and 0.5 kB a token
-L = 400   8 warps, slabs of 8 x 512; 64 registers, 33 kB of shared memory: 4 programs; 640 kB a token, for stationary
-          edges from the second cache
-
-By bytes that is 8.8 G and 32 G tokens/s at L = 9, 0.4 G dense at L = 50. Small batches are bound by latency: two
-reductions and a conversion of layouts, some 0.2 us a token each way, so that 64 sequences of 50 tokens take as long as
-one of them, about 20 us. Registers are the compiler's, the rest is arithmetic: nothing here was measured.
+Best scores before and after run at the same time, two programs per sequence, in double precision, so that ties are
+those of the reference. Their gradients take three loops in one program per sequence: best labels before; best labels
+after, while the gradients of the scores before are pushed to the left; those of the scores after pushed to the right,
+while the gradients of the lattice are written, each entry once. Torch then sums what sequences share: there are no
+atomic additions, so that every run gives the same digits.
 """
 
 import torch
@@ -27,7 +23,11 @@ from structperc.ops.cuda.blocks import (
     any_invalid,
     edges_at,
     finite_or_zero,
+    follows_another,
     on_device_of,
+    padding_from,
+    pairs_at,
+    put_pairs,
     put_rows,
     rows_at,
     sequences,
@@ -36,7 +36,7 @@ from structperc.ops.cuda.paths import path_totals
 
 
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """The contract is that of `structperc.ops.viterbi`."""
+    """Implement `structperc.ops.viterbi`."""
     lattice = Lattice(unary, edge, lengths)
     B, T, L = unary.shape
     scores, labels = lattice.scratch(B), lattice.scratch(B, T, dtype=torch.int64)
@@ -52,12 +52,12 @@ def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
 
 
 @triton.jit(do_not_specialize=SHAPES)
-def _search(  # type: ignore[no-untyped-def]
+def _search(
     unary, edge, lengths, B, T, eb, et, ei, ej, following, carried, scores, labels,
     L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
     TOKENS: constexpr,
 ):  # fmt: skip
-    """Fill scores (B,) and labels (B, T); following (B, T, L) and carried (B, 2, L) are for its own use."""
+    """Fill scores (B,) and labels (B, T); following (B, T, L) and carried (B, 2, L) are memory."""
     b, length, longest = sequences(lengths, B, T, N)
     j = tl.arange(0, P)
     after = tl.zeros((N, P), unary.dtype.element_ty)
@@ -76,9 +76,9 @@ def _search(  # type: ignore[no-untyped-def]
                 table = edges_at(edge, b, t + 1, followed, j, j, eb, et, ei, ej, L)
                 invalid |= any_invalid(table, followed)
             best, choice = tl.max(table + after[:, None, :], 2, return_indices=True)
-            onward = tl.where(followed[:, None], (own - level) + best, own - level)
+            suffix = tl.where(followed[:, None], (own - level) + best, own - level)
             put_rows(following, choice, b, t, followed, L, P, T)
-            after = tl.where(real[:, None], onward, after)
+            after = tl.where(real[:, None], suffix, after)
         else:
             for first in tl.range(0, P, ROWS, num_stages=3):
                 i = first + tl.arange(0, ROWS)
@@ -108,3 +108,181 @@ def _search(  # type: ignore[no-untyped-def]
         tokens = first + tl.arange(0, TOKENS)
         padding = (b < B)[:, None] & (tokens < T)[None, :] & (tokens[None, :] >= length[:, None])
         tl.store(labels + b[:, None] * T + tokens[None, :], tl.zeros((N, TOKENS), tl.int64), mask=padding)
+
+
+def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Implement `structperc.ops.best_before_and_after`."""
+    lattice = Lattice(unary, edge, lengths)
+    (B, T, L), blocks = unary.shape, lattice.blocks(torch.float64)
+    before, after = lattice.scratch(B, T, L), lattice.scratch(B, T, L)
+    if before.numel():
+        carried = lattice.scratch(2, B, 2, L, dtype=torch.float64)
+        with on_device_of(unary):
+            _both_ways[(lattice.programs(blocks), 2)](*lattice.tables, carried, before, after, **blocks)
+    return before, after
+
+
+def best_before_and_after_backward(
+    unary: Tensor, edge: Tensor, lengths: Tensor, grad_before: Tensor, grad_after: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Implement `structperc.ops.best_before_and_after_backward`."""
+    lattice = Lattice(unary, edge, lengths)
+    (B, T, L), blocks = unary.shape, lattice.blocks(torch.float64)
+    if not unary.numel():
+        return torch.zeros_like(unary), torch.zeros(edge.shape, dtype=edge.dtype, device=edge.device)
+    own = lattice.scratch(B, T, L)
+    steps = lattice.scratch(B, edge.shape[1], L, L, dtype=torch.float64 if lattice.stationary else edge.dtype)
+    earlier, later = (lattice.scratch(B, T, L, dtype=torch.int16) for _ in range(2))
+    before, after = (lattice.scratch(B, T, L, dtype=torch.float64) for _ in range(2))
+    grads = (x.detach().contiguous() for x in (grad_before, grad_after))
+    with on_device_of(unary):
+        _push[(lattice.programs(blocks),)](
+            *lattice.tables, *grads, earlier, later, before, after, own, steps, **blocks
+        )  # fmt: skip
+    return own, steps.sum_to_size(edge.shape).to(edge.dtype)
+
+
+@triton.jit
+def _one_way(
+    unary, edge, lengths, B, T, eb, et, ei, ej, carried, found, onwards: constexpr,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
+):  # fmt: skip
+    """Fill found (B, T, L) with the best scores before each label or, `onwards`, after it."""
+    b, length, longest = sequences(lengths, B, T, N)
+    j = tl.arange(0, P)
+    carry = tl.zeros((N, P), tl.float64)
+    invalid = tl.zeros((N,), tl.int32)
+    if STATIONARY and ROWS == P:
+        table = edges_at(edge, b, 0, length > 0, j, j, eb, et, ei, ej, L).to(tl.float64)
+        invalid = any_invalid(table, length > 1)
+    for turn in tl.range(0, longest, num_stages=STAGES):
+        t = longest - 1 - turn if onwards else turn
+        into = t + 1 if onwards else t
+        real = t < length
+        joined = follows_another(into, length)
+        own = rows_at(unary, b, t, real, L, P, T, -float("inf")).to(tl.float64)
+        invalid |= any_invalid(own, real)
+        if ROWS == P:
+            if not STATIONARY:
+                table = edges_at(edge, b, into, joined, j, j, eb, et, ei, ej, L).to(tl.float64)
+                invalid |= any_invalid(table, joined)
+            best = tl.max(table + carry[:, None, :], 2) if onwards else tl.max(table + carry[:, :, None], 1)
+            best = tl.where(joined[:, None], best, 0.0)
+            put_rows(found, best, b, t, real, L, P, T)
+            carry = tl.where(real[:, None], best + own, carry)
+        else:
+            for first in tl.range(0, P, ROWS, num_stages=3):
+                i = first + tl.arange(0, ROWS)
+                if onwards:
+                    slab = edges_at(edge, b, into, joined, i, j, eb, et, ei, ej, L).to(tl.float64)
+                    invalid |= any_invalid(slab, joined)
+                    best_i = tl.max(slab + carry[:, None, :], 2)
+                else:
+                    slab = edges_at(edge, b, into, joined, j, i, eb, et, ei, ej, L).to(tl.float64)
+                    invalid |= any_invalid(slab, joined)
+                    best_i = tl.max(slab + carry[:, :, None], 1)
+                best_i = tl.where(joined[:, None], best_i, 0.0)
+                mine = real[:, None] & (i < L)[None, :]
+                place = (b * T + t)[:, None] * L + i[None, :]
+                tl.store(found + place, best_i.to(found.dtype.element_ty), mask=mine)
+                tl.store(carried + (b * 2 + t % 2)[:, None] * L + i[None, :], best_i, mask=mine)
+            tl.debug_barrier()
+            carry = rows_at(carried, b, t % 2, real, L, P, 2, -float("inf")) + own
+    if tl.max(invalid, 0) > 0:
+        tl.debug_barrier()
+        for t in range(0, longest):
+            put_rows(found, tl.full((N, P), float("nan"), tl.float64), b, t, (invalid > 0) & (t < length), L, P, T)
+    for t in range(padding_from(b, length, B, T), T):
+        put_rows(found, tl.zeros((N, P), tl.float64), b, t, (b < B) & (t >= length), L, P, T)
+
+
+@triton.jit(do_not_specialize=SHAPES)
+def _both_ways(
+    unary, edge, lengths, B, T, eb, et, ei, ej, carried, before, after,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
+):  # fmt: skip
+    if tl.program_id(1) == 0:
+        _one_way(
+            unary, edge, lengths, B, T, eb, et, ei, ej, carried, before, False, L, N, P, ROWS, STATIONARY, STAGES
+        )  # fmt: skip
+    else:
+        _one_way(
+            unary, edge, lengths, B, T, eb, et, ei, ej, carried + B * 2 * L, after, True,
+            L, N, P, ROWS, STATIONARY, STAGES,
+        )  # fmt: skip
+
+
+@triton.jit(do_not_specialize=SHAPES)
+def _push(
+    unary, edge, lengths, B, T, eb, et, ei, ej, grad_before, grad_after, earlier, later, before, after, own, steps,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
+):  # fmt: skip
+    """Fill own (B, T, L) and steps (B, T or 1, L, L); the tables before them are memory (B, T, L)."""
+    b, length, longest = sequences(lengths, B, T, N)
+    j = tl.arange(0, P)
+    for t in range(0, longest):
+        joined = follows_another(t, length)
+        carry = rows_at(before, b, t - 1, joined, L, P, T, -float("inf"))
+        carry += rows_at(unary, b, t - 1, joined, L, P, T, -float("inf"))
+        for first in range(0, P, ROWS):
+            i = first + tl.arange(0, ROWS)
+            slab = edges_at(edge, b, t, joined, j, i, eb, et, ei, ej, L).to(tl.float64)
+            best, choice = tl.max(slab + carry[:, :, None], 1, return_indices=True)
+            mine = (t < length)[:, None] & (i < L)[None, :]
+            place = (b * T + t)[:, None] * L + i[None, :]
+            tl.store(earlier + place, tl.where(best > -float("inf"), choice, -1).to(tl.int16), mask=mine)
+            tl.store(before + place, tl.where(joined[:, None], best, 0.0), mask=mine)
+        tl.debug_barrier()
+    for back in range(0, longest):  # now `before` is replaced by its gradients
+        t = longest - 1 - back
+        followed = t + 1 < length
+        pushed = rows_at(before, b, t + 1, followed, L, P, T, 0.0)
+        onto = rows_at(earlier, b, t + 1, followed, L, P, T, -1)
+        carry = rows_at(after, b, t + 1, followed, L, P, T, -float("inf"))
+        carry += rows_at(unary, b, t + 1, followed, L, P, T, -float("inf"))
+        for first in range(0, P, ROWS):
+            i = first + tl.arange(0, ROWS)
+            slab = edges_at(edge, b, t + 1, followed, i, j, eb, et, ei, ej, L).to(tl.float64)
+            best, choice = tl.max(slab + carry[:, None, :], 2, return_indices=True)
+            received = tl.sum(tl.where(onto[:, None, :] == i[None, :, None], pushed[:, None, :], 0.0), 2)
+            mine = (t < length)[:, None] & (i < L)[None, :]
+            place = (b * T + t)[:, None] * L + i[None, :]
+            tl.store(later + place, tl.where(best > -float("inf"), choice, -1).to(tl.int16), mask=mine)
+            tl.store(after + place, tl.where(followed[:, None], best, 0.0), mask=mine)
+            tl.store(before + place, tl.load(grad_before + place, mask=mine, other=0.0) + received, mask=mine)
+        tl.debug_barrier()
+    nothing = tl.zeros((N, P), tl.float64)
+    rows = tl.where(b < B, T, 0)  # of each sequence's tables
+    first_row = rows_at(grad_after, b, 0, length > 0, L, P, T, 0.0)
+    put_rows(after, first_row, b, 0, length > 0, L, P, T)
+    put_rows(own, nothing, b, 0, b < B, L, P, T)
+    if not STATIONARY:
+        for first in range(0, P, ROWS):
+            i = first + tl.arange(0, ROWS)
+            put_pairs(steps, tl.zeros((N, ROWS, P), tl.float64), b, 0, b < B, i, j, T, L)
+    tl.debug_barrier()
+    for t in range(0, T):  # and `after` by its gradients, zero in the padding
+        followed = t + 1 < length
+        pushed = rows_at(before, b, t + 1, followed, L, P, T, 0.0)
+        onto = rows_at(earlier, b, t + 1, followed, L, P, T, -1)
+        total = tl.zeros((N, P), tl.float64)
+        for first in range(0, P, ROWS):
+            i = first + tl.arange(0, ROWS)
+            known, mine = (b < B)[:, None] & (i < L)[None, :], followed[:, None] & (i < L)[None, :]
+            place = (b * T + t)[:, None] * L + i[None, :]
+            forth = tl.where(onto[:, None, :] == i[None, :, None], pushed[:, None, :], 0.0)
+            chosen = tl.load(later + place, mask=mine, other=-1)
+            sent = tl.load(after + place, mask=mine, other=0.0)
+            reverse = tl.where(chosen[:, :, None] == j[None, None, :], sent[:, :, None], 0.0)
+            received = tl.load(own + place, mask=known, other=0.0) + tl.sum(forth, 2)
+            tl.store(own + place, received.to(own.dtype.element_ty), mask=known)
+            total += tl.sum(reverse, 1)
+            if STATIONARY:
+                sums = pairs_at(steps, b, 0, follows_another(t, rows), i, j, 1, L)
+                put_pairs(steps, sums + forth + reverse, b, 0, b < B, i, j, 1, L)
+            else:
+                put_pairs(steps, forth + reverse, b, t + 1, follows_another(t + 1, rows), i, j, T, L)
+        total_after = total + rows_at(grad_after, b, t + 1, followed, L, P, T, 0.0)
+        put_rows(after, total_after, b, t + 1, followed, L, P, T)
+        put_rows(own, total, b, t + 1, follows_another(t + 1, rows), L, P, T)
+        tl.debug_barrier()

@@ -1,0 +1,99 @@
+"""Class paths, parameters of constructors, and the arguments with which an object was made."""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple, get_type_hints
+
+from structperc.errors import InputError
+from structperc.user_code import class_location, is_user_class
+
+CLASS, OPTIONS = "class_path", "init_args"
+LEARNED = "learned"  # beside them, what a part of a saved model has taken from its training data
+LABELLING = "labelling"  # beside them, all that new text needs of a criterion of a user's own
+
+
+def class_path_of(cls: type) -> str:
+    """Return the dotted path of a class: that of the room which exports it, else that of its file."""
+    room = ".".join(cls.__module__.split(".")[:2])
+    public = getattr(sys.modules.get(room), cls.__qualname__, None) is cls
+    return f"{room if public else cls.__module__}.{cls.__qualname__}"
+
+
+REQUIRED = inspect.Parameter.empty  # the default of a parameter without one
+
+
+class Parameter(NamedTuple):
+    """Type hint and default of a parameter; the hint is Any where it cannot be read."""
+
+    hint: Any
+    default: Any
+
+
+@lru_cache(1000)
+def parameters_of(made: Any) -> dict[str, Parameter]:
+    """Return the named parameters of a class or function, by name.
+
+    Where `__init__` takes `**options`, the parameters of the base class's `__init__` follow its own, for classes of
+    this library and those derived from them.
+
+    Example:
+        >>> parameters_of(complex)
+        {}
+    """
+    found: dict[str, Parameter] = {}
+    for function, skipped in _functions(made):
+        try:
+            parameters = list(inspect.signature(function).parameters.values())[skipped:]
+        except (TypeError, ValueError):  # of classes that are written in C
+            break
+        hints = _hints(function)
+        for one in parameters:
+            if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) and one.name not in found:
+                found[one.name] = Parameter(hints.get(one.name, Any), one.default)
+        if not any(one.kind is one.VAR_KEYWORD for one in parameters):
+            break
+    return found
+
+
+def takes_more(made: Callable[..., Any]) -> bool:
+    """Return whether a class or function takes keyword arguments other than its named parameters."""
+    function, _ = next(_functions(made))
+    return any(one.kind is one.VAR_KEYWORD for one in inspect.signature(function).parameters.values())
+
+
+def constructor_arguments(part: object) -> dict[str, Any]:
+    """Return the arguments that an object was made with, which it keeps as attributes of the same names.
+
+    Raises InputError for one that it does not keep.
+    """
+    cls: Any = type(part)
+    names = parameters_of(cls)
+    for name in names:
+        if not hasattr(part, name):
+            raise InputError(
+                f"{class_location(cls)} does not keep its option {name}, from which a saved model is built again: "
+                f"write self.{name} = {name} in __init__"
+            )
+    return {name: getattr(part, name) for name in names}
+
+
+def _functions(made: Callable[..., Any]) -> Iterator[tuple[Callable[..., Any], int]]:
+    """Functions that take the parameters, each with the number of first ones (self) that are not given by callers."""
+    if not isinstance(made, type):
+        yield made, 0
+        return
+    classes = [one for one in made.__mro__ if "__init__" in vars(one) and one is not object]
+    own = [one for one in classes if is_user_class(one) or one.__module__.startswith("structperc.")]
+    yield from ((vars(one)["__init__"], 1) for one in own or classes[:1])
+    if not classes:
+        yield made, 0
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Type hints of a function; names that exist for type checkers only make their hints Any."""
+    try:
+        return get_type_hints(function)
+    except (NameError, TypeError, AttributeError):
+        return {}

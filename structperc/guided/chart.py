@@ -1,0 +1,243 @@
+"""Spans of one sentence, their states, and the queue of candidates, compiled.
+
+The queue is a tournament: an array of 2 n scores, n a power of two, of which the last n are those of the places, -inf
+without a candidate, and each one before is the maximum of two, so that the maximum and a change cost O(log n).
+
+A state of a span is the labels at both ends, which is all that tokens outside depend on. Its interfaces are four labels
+(first, second, last but one, last), UNKNOWN where the span is too short: a span of one token has (y, UNKNOWN, UNKNOWN,
+y), no span has four UNKNOWN.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from structperc.guided.templates import UNKNOWN
+from structperc.kernels.jit import FAST_COMPARISONS, kernel, subkernel, subkernel_no_alloc
+
+
+@kernel
+def make_queue(places, dtype):
+    """Return an empty queue for so many places."""
+    n = 1
+    while n < places:
+        n *= 2
+    return np.full(2 * n, -np.inf, dtype)
+
+
+@subkernel_no_alloc
+def set_score(queue, place, score):
+    """Set the score of a place; -inf removes its candidate."""
+    i = len(queue) // 2 + place
+    queue[i] = score
+    while i > 1:
+        i //= 2
+        queue[i] = max(queue[2 * i], queue[2 * i + 1])
+
+
+@subkernel_no_alloc
+def best_place(queue):
+    """Return the place of the highest score, the first of equals; the queue must not be empty."""
+    i = 1
+    while i < len(queue) // 2:
+        i = 2 * i + (queue[2 * i] < queue[2 * i + 1])
+    return i - len(queue) // 2
+
+
+@subkernel_no_alloc
+def is_queued(queue, place):
+    """Return whether there is a candidate at a place."""
+    return queue[len(queue) // 2 + place] > -np.inf
+
+
+class Chart(NamedTuple):
+    """Accepted spans P and candidate spans Q of a sentence of up to T tokens, each with its best B states (§2.2).
+
+    A span has the place of the token that was, or would be, labelled last: accepting a candidate changes only the queue
+    and the ends of spans. Its contexts are the spans next to that token. Token t has place t + 1; place 0 is no span,
+    with a single state.
+
+    V is relative to the best hypothesis of the span: only differences between its states affect any choice, and so they
+    keep their digits in long sentences.
+    """
+
+    queue: Any  # action scores of the candidates
+    spans: Any  # (T + 2,) the span that begins or ends at a place
+    ends: Any  # (T + 2, 2) first and last place of a span
+    contexts: Any  # (T + 2, 2) spans left and right of the last token
+    states: Any  # (T + 2,) number of states
+    interfaces: Any  # (T + 2, B, 4)
+    back: Any  # (T + 2, B, 3) label, left state, right state of the last action
+    U: Any  # (T + 2, B) score of the last action
+    V: Any  # (T + 2, B)
+    static: Any  # (T + 2, L) scores of labels without context, of tokens in the queue
+    members: Any  # (T + 2,) places of the tokens of a traced span
+    chosen: Any  # (T + 2,) and their states
+    windows: Any  # (B * B, 4)
+    before: Any  # (B, L) scores of labels with the left context only
+    after: Any  # (B, L) with the right context only
+    # All hypotheses of a candidate: combinations of a left and a right context state, each with all labels.
+    pairs: Any  # (B * B, 2) states left and right
+    joint: Any  # (B * B, 4) interfaces, OPEN where an action puts its label
+    scores: Any  # (B * B, L) of the actions
+    totals: Any  # (B * B, L) of the hypotheses, relative to the best ones of the contexts
+    highest: Any  # (B * B,)
+    best: Any  # (B,) totals of the best states
+    found: Any  # (B, 2) their combinations and labels
+
+
+@subkernel
+def chart_for(T, beam, weights):
+    """Return a chart for sentences of up to T tokens."""
+    P, pairs, L, dtype = T + 2, beam * beam, weights.node.shape[1], weights.node.dtype
+    return Chart(
+        make_queue(P, dtype),
+        np.empty(P, np.int64),
+        np.empty((P, 2), np.int64),
+        np.empty((P, 2), np.int64),
+        np.empty(P, np.int64),
+        np.empty((P, beam, 4), np.int64),
+        np.empty((P, beam, 3), np.int64),
+        np.empty((P, beam), dtype),
+        np.empty((P, beam), dtype),
+        np.empty((P, L), dtype),
+        np.empty(P, np.int64),
+        np.empty(P, np.int64),
+        np.empty((pairs, 4), np.int64),
+        np.empty((beam, L), dtype),
+        np.empty((beam, L), dtype),
+        np.empty((pairs, 2), np.int64),
+        np.empty((pairs, 4), np.int64),
+        np.empty((pairs, L), dtype),
+        np.empty((pairs, L), dtype),
+        np.empty(pairs, dtype),
+        np.empty(beam, dtype),
+        np.empty((beam, 2), np.int64),
+    )
+
+
+@subkernel_no_alloc
+def clear(chart):
+    """Clear the chart for a new sentence."""
+    chart.queue[:] = -np.inf
+    chart.spans[:] = 0
+    chart.states[0], chart.V[0, 0] = 1, 0
+    chart.interfaces[0] = UNKNOWN
+
+
+@subkernel_no_alloc
+def accept(place, chart):
+    """Turn a candidate into an accepted span that replaces its contexts."""
+    chart.spans[chart.ends[place, 0]] = chart.spans[chart.ends[place, 1]] = place
+    set_score(chart.queue, place, -np.inf)
+
+
+@subkernel_no_alloc
+def beside(place, easiest, text, chart):
+    """Return the places of the candidates next to an accepted span, 0 without one."""
+    before, after = chart.ends[place, 0] - 1, chart.ends[place, 1] + 1
+    return before if easiest else 0, after if after < len(text.offsets) else 0
+
+
+@subkernel_no_alloc
+def complete(place, text, chart):
+    """Return whether a span is the whole sentence."""
+    return chart.ends[place, 0] == 1 and chart.ends[place, 1] == len(text.offsets) - 1
+
+
+@subkernel_no_alloc
+def last_window(place, state, chart, windows, w):
+    """Fill windows[w] with the window of the last action of a state's best hypothesis."""
+    left, right, interfaces = chart.contexts[place, 0], chart.contexts[place, 1], chart.interfaces
+    a, b = chart.back[place, state, 1], chart.back[place, state, 2]
+    for i in range(2):
+        windows[w, i], windows[w, 2 + i] = interfaces[left, a, 2 + i], interfaces[right, b, i]
+
+
+@subkernel_no_alloc
+def trace(place, chart):
+    """Fill members and chosen with the best hypothesis of a span; return its number of tokens."""
+    members, chosen, n = chart.members, chart.chosen, 1
+    members[0], chosen[place] = place, 0
+    for i in range(chart.ends[place, 1] - chart.ends[place, 0] + 1):
+        outer = members[i]
+        for side in range(2):
+            inner = chart.contexts[outer, side]
+            if inner:
+                members[n], chosen[inner] = inner, chart.back[outer, chosen[outer], 1 + side]
+                n += 1
+    return n
+
+
+OPEN = -2  # in place of the label of the action, while it is not chosen
+
+
+@subkernel_no_alloc
+def join(left, a, right, b, interfaces, joint, row):
+    """Fill joint[row] with the interfaces of states a and b of two spans with any label between them."""
+    for i in range(2):
+        joint[row, i], joint[row, 3 - i] = interfaces[left, a, i], interfaces[right, b, 3 - i]
+    if joint[row, 0] == UNKNOWN:
+        joint[row, 0], joint[row, 1] = OPEN, interfaces[right, b, 0]
+    elif joint[row, 1] == UNKNOWN:
+        joint[row, 1] = OPEN
+    if joint[row, 3] == UNKNOWN:
+        joint[row, 3], joint[row, 2] = OPEN, interfaces[left, a, 3]
+    elif joint[row, 2] == UNKNOWN:
+        joint[row, 2] = OPEN
+
+
+@subkernel_no_alloc
+def best_states(M, joint, scores, highest, best, found):
+    """Find the best states of a candidate, each with its best hypothesis; return their number.
+
+    scores (M, L) of the hypotheses are used up: M combinations of contexts, each with all labels. joint (M, 4):
+    interfaces of the combinations, OPEN where an action puts its label. Hypotheses of equal interfaces are of one
+    state. highest (M,) is memory; best (B,) takes scores, found (B, 2) combinations and labels, the best state first.
+    Of equal scores the first combination comes first, then the lowest label.
+    """
+    for m in range(M):
+        highest[m] = _highest(m, scores)
+    for n in range(len(found)):
+        row = 0
+        for m in range(1, M):
+            row = m if highest[m] > highest[row] else row
+        if n and not highest[row] > -np.inf:
+            return n
+        best[n], found[n, 0], found[n, 1] = highest[row], row, _place(highest[row], row, scores)
+        _close(row, found[n, 1], M, joint, scores, highest)
+    return len(found)
+
+
+@subkernel_no_alloc
+def _close(row, label, M, joint, scores, highest):
+    """Remove all hypotheses of the same state."""
+    labelled = False  # whether hypotheses of different labels differ in state
+    for i in range(4):
+        labelled |= joint[row, i] == OPEN
+    for m in range(M):
+        same = True
+        for i in range(4):
+            same &= joint[m, i] == joint[row, i]
+        if same and labelled:
+            scores[m, label] = -np.inf
+            highest[m] = _highest(m, scores)
+        elif same:
+            highest[m] = -np.inf
+
+
+@subkernel_no_alloc(fastmath=FAST_COMPARISONS)
+def _highest(m, scores):
+    found = scores[m, 0]
+    for y in range(1, scores.shape[1]):
+        found = scores[m, y] if scores[m, y] > found else found
+    return found
+
+
+@subkernel_no_alloc
+def _place(score, m, scores):
+    """Return the first index of a score in scores[m]."""
+    for y in range(scores.shape[1]):
+        if scores[m, y] == score:
+            return y
+    return 0

@@ -1,0 +1,201 @@
+"""Algorithm 2 of Shen et al. 2007, compiled, with the rules `Aggressive` and `EarlyUpdate`."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from structperc.guided.chart import (
+    accept,
+    beside,
+    best_place,
+    chart_for,
+    clear,
+    complete,
+    is_queued,
+    last_window,
+    trace,
+)
+from structperc.guided.search import context_row, first_candidates, generate, hypothesise, sentence, static_score
+from structperc.guided.templates import UNKNOWN
+from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
+from structperc.kernels.slices import longest_sequence
+
+UPDATES, DECISIONS, ERRORS = range(3)  # indices of counts
+
+
+class GoldPath(NamedTuple):
+    """Gold labels of a sentence, and the states of the chart that hold the gold hypothesis.
+
+    The gold hypothesis p.G of a span p gives all its tokens their gold labels. gold_state is the state of p whose best
+    hypothesis it is: that of the action with the gold label in the gold states of the contexts. It is -1 where no state
+    is, and then for all larger spans.
+
+    The context in which gold's action p.G.A is scored is the gold labels of those neighbours that are decided, whether
+    or not a state holds them.
+    """
+
+    gold: Any  # (T,) int64
+    gold_state: Any  # (T + 2,) int64
+
+
+@subkernel
+def gold_path(s, data, gold_state):
+    """Return the gold path of sentence s; gold_state is memory for the longest sentence."""
+    gold_state[0] = 0
+    return GoldPath(data.gold[data.starts[s] : data.starts[s + 1]], gold_state)
+
+
+@subkernel_no_alloc
+def update_candidate(place, text, weights, chart, gold_path):
+    """Make or renew the candidate at a place, and find its gold state."""
+    generate(place, text, weights, chart)
+    gold_state, back, gold = gold_path.gold_state, chart.back, gold_path.gold[place - 1]
+    left, right = gold_state[chart.contexts[place, 0]], gold_state[chart.contexts[place, 1]]
+    gold_state[place] = -1
+    for state in range(chart.states[place]):
+        if back[place, state, 0] == gold and back[place, state, 1] == left and back[place, state, 2] == right:
+            gold_state[place] = state
+
+
+@subkernel_no_alloc
+def update_waiting_candidates(label, other, text, weights, chart, gold_path):
+    """Renew all queued candidates after weights of features with these two labels have changed."""
+    for place in range(1, len(text.offsets)):
+        if is_queued(chart.queue, place):
+            chart.static[place, label] = static_score(place - 1, label, text, weights)
+            chart.static[place, other] = static_score(place - 1, other, text, weights)
+            update_candidate(place, text, weights, chart, gold_path)
+
+
+@subkernel_no_alloc
+def gold_window(place, chart, gold_path, windows, w):
+    """Fill windows[w] with the gold labels of the neighbours that were decided at the last action on a span."""
+    left, right, interfaces, gold = chart.contexts[place, 0], chart.contexts[place, 1], chart.interfaces, gold_path.gold
+    for i in range(2):
+        windows[w, i] = gold[place - 3 + i] if interfaces[left, 0, 2 + i] != UNKNOWN else UNKNOWN
+        windows[w, 2 + i] = gold[place + i] if interfaces[right, 0, i] != UNKNOWN else UNKNOWN
+
+
+@subkernel_no_alloc
+def update_weights(place, label, windows, w, amount, steps, text, data):
+    """Add to the weights of all features of an action, and to their sums; `steps` decisions were made before."""
+    token, ids, keys, radix, first = place - 1, text.ids, text.keys, data.weights.radix, data.weights.first
+    for i in range(text.offsets[token], text.offsets[token + 1]):
+        _add(ids[i], label, amount, steps, data.weights.node, data.sums.node)
+    for f in range(len(first)):
+        row = context_row(f, windows, w, keys, token, radix, first, data.weights.size)
+        if row:
+            _add(row, label, amount, steps, data.weights.table, data.sums.table)
+
+
+@subkernel_no_alloc
+def _add(row, label, amount, steps, weights, sums):
+    weights[row, label] += amount
+    if len(sums):
+        sums[row, label] += np.float64(amount) * steps
+
+
+@kernel
+def learn_aggressively(data, margin, limit):
+    """Learn from each sentence; return the numbers of updates, decisions and errors."""
+    T = longest_sequence(data.starts)
+    chart, gold_state, counts = chart_for(T, data.beam, data.weights), np.empty(T + 2, np.int64), np.zeros(3, np.int64)
+    for s in range(len(data.starts) - 1):
+        text, own = sentence(s, data.starts, data.text), gold_path(s, data, gold_state)
+        if len(own.gold):
+            _visit_aggressively(text, own, data, chart, margin, counts[UPDATES] + limit * len(own.gold), counts)
+    return counts[UPDATES], counts[DECISIONS], counts[ERRORS]
+
+
+@subkernel_no_alloc
+def _visit_aggressively(text, own, data, chart, margin, most, counts):
+    """Learn from one sentence until it has its gold labels, or `most` updates are made."""
+    clear(chart)
+    for place in first_candidates(data.easiest, text):
+        update_candidate(place, text, data.weights, chart, own)
+    while counts[UPDATES] < most:
+        place = best_place(chart.queue)
+        label = _rival(place, margin, text, data.weights, chart, own)
+        counts[ERRORS] += own.gold_state[place] != 0
+        if label < 0:
+            counts[DECISIONS] += 1
+            accept(place, chart)
+            if complete(place, text, chart):
+                return
+            for near in beside(place, data.easiest, text, chart):
+                if near:
+                    update_candidate(near, text, data.weights, chart, own)
+        else:
+            gold, steps = own.gold[place - 1], data.steps + counts[DECISIONS]
+            update_weights(place, label, chart.windows, 0, -1, steps, text, data)
+            gold_window(place, chart, own, chart.windows, 0)
+            update_weights(place, gold, chart.windows, 0, 1, steps, text, data)
+            counts[UPDATES] += 1
+            counts[DECISIONS] += 1
+            update_waiting_candidates(gold, label, text, data.weights, chart, own)
+
+
+@subkernel_no_alloc
+def _rival(place, margin, text, weights, chart, own):
+    """Return the wrong label of the chosen candidate, or one within the margin, or -1; windows[0] is its window."""
+    if own.gold_state[place] != 0:
+        last_window(place, 0, chart, chart.windows, 0)
+        return chart.back[place, 0, 0]
+    if margin == 0:
+        return -1
+    gold, totals, windows, row, label = own.gold[place - 1], chart.totals, chart.windows, 0, -1
+    for m in range(hypothesise(place, text, weights, chart)):
+        for y in range(totals.shape[1]):
+            if y != gold and (label < 0 or totals[m, y] > totals[row, label]):
+                row, label = m, y
+    if label < 0 or totals[0, gold] - totals[row, label] > margin:
+        return -1
+    for i in range(4):
+        windows[0, i] = windows[row, i]
+    return label
+
+
+@kernel
+def learn_early(data):
+    """Learn from each sentence; return the numbers of updates, decisions and errors."""
+    T = longest_sequence(data.starts)
+    chart, gold_state, counts = chart_for(T, data.beam, data.weights), np.empty(T + 2, np.int64), np.zeros(3, np.int64)
+    for s in range(len(data.starts) - 1):
+        text, own = sentence(s, data.starts, data.text), gold_path(s, data, gold_state)
+        if len(own.gold):
+            _visit_early(text, own, data, chart, counts)
+    return counts[UPDATES], counts[DECISIONS], counts[ERRORS]
+
+
+@subkernel_no_alloc
+def _visit_early(text, own, data, chart, counts):
+    """Learn from one sentence until it is labelled, or the gold hypothesis is lost."""
+    clear(chart)
+    for place in first_candidates(data.easiest, text):
+        update_candidate(place, text, data.weights, chart, own)
+    left = False
+    while not left:
+        place = best_place(chart.queue)
+        gold_state, left = own.gold_state[place], complete(place, text, chart)
+        counts[ERRORS] += gold_state != 0
+        if gold_state < 0 or (left and gold_state > 0):
+            _correct(place, data.steps + counts[DECISIONS], text, own, data, chart)
+            counts[UPDATES] += 1
+            left = True
+        counts[DECISIONS] += 1
+        accept(place, chart)
+        for near in beside(place, data.easiest, text, chart):
+            if near and not left:
+                update_candidate(near, text, data.weights, chart, own)
+
+
+@subkernel_no_alloc
+def _correct(place, steps, text, own, data, chart):
+    """Demote all actions of the best hypothesis of a span, promote those of the gold hypothesis."""
+    for i in range(trace(place, chart)):
+        inner = chart.members[i]
+        state = chart.chosen[inner]
+        last_window(inner, state, chart, chart.windows, 0)
+        update_weights(inner, chart.back[inner, state, 0], chart.windows, 0, -1, steps, text, data)
+        gold_window(inner, chart, own, chart.windows, 0)
+        update_weights(inner, own.gold[inner - 1], chart.windows, 0, 1, steps, text, data)

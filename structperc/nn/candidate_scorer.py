@@ -1,0 +1,120 @@
+"""Gold and candidates of a lattice with their scores, as criteria compare them."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from structperc.chain import Constraints, KBest, separate_sentences, split_sentences
+from structperc.criteria import Criterion, empty_candidates, score_candidates
+from structperc.data.labels import LabelSet
+from structperc.errors import InputError, InvalidScore
+from structperc.nonlocal_features import NonlocalFeature, nonlocal_scores
+from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
+
+
+class Units(NamedTuple):
+    """The sequences that a criterion compares: those of a batch, or each of their sentences as a row."""
+
+    lattice: Lattice
+    gold: Tensor  # (B, T) int64, 0 in the padding
+    places: Tensor | None  # (B, T) int64, where the tokens of sentences are in the flattened batch; None: sequences
+
+
+class CandidateScorer:
+    """Searches for candidates and scores them beside gold; shared by `ChainHead` and `Tagger`.
+
+    Args:
+        constraints: of the tag scheme; no segment crosses the boundary of a sentence.
+        criterion: transforms the lattice, and says how many candidates of which units it compares.
+        search: Lattice -> Candidates for training.
+        nonlocal_features: score whole label sequences.
+        labels: the label set of all of these.
+    """
+
+    def __init__(
+        self,
+        constraints: Constraints,
+        criterion: Criterion,
+        search: KBest,
+        nonlocal_features: Iterable[NonlocalFeature],
+        labels: LabelSet,
+    ) -> None:
+        self.constraints, self.criterion, self.search = constraints, criterion, search
+        self.nonlocal_features, self.labels = list(nonlocal_features), labels
+
+    def lattice(self, scores: Lattice, batch: Batch) -> Lattice:
+        """Return scores as the criterion reads them, with -inf for everything that the tag scheme forbids."""
+        lattice = self.constraints(scores, batch.first, batch.last)
+        return self.criterion.transform_lattice(
+            separate_sentences(lattice, batch.first) if self.criterion.independent_sentences else lattice
+        )
+
+    def units(self, lattice: Lattice, batch: Batch) -> Units:
+        """Return what the criterion compares with gold."""
+        assert batch.gold is not None
+        if self.criterion.unit != "sentence":
+            return Units(lattice, batch.gold, None)
+        parts, places = split_sentences(lattice, batch.first)
+        gold = batch.gold.flatten()[places].where(real_tokens(parts.lengths, places.shape[1]), 0)
+        return Units(parts, gold, places)
+
+    @torch.no_grad()
+    def candidates(self, lattice: Lattice) -> Candidates:
+        """Return what the search finds if the criterion compares candidates.
+
+        Where scores are invalid there are none, and the loss is NaN.
+        """
+        if not self.criterion.min_candidates:
+            return empty_candidates(lattice)
+        try:
+            return self.search(lattice)
+        except InvalidScore:
+            B, T, _ = lattice.unary.shape
+            none = lattice.unary.new_full((B, self.search.k), -torch.inf)
+            return Candidates(lattice.lengths.new_zeros(B, self.search.k, T), none, none > -torch.inf)
+
+    def training_candidates(self, lattice: Lattice, gold: Tensor) -> Candidates:
+        """Return what the search finds under the criterion's cost."""
+        with torch.no_grad():
+            return self.candidates(self.criterion.augment(lattice, gold))
+
+    def score(self, batch: Batch, lattice: Lattice, gold: Tensor, candidates: Candidates) -> Scored:
+        """Return gold and candidates of `units` with their scores, with gradients.
+
+        Gold is scored as one more candidate.
+        """
+        scored = score_candidates(lattice, gold, candidates)
+        if self.criterion.unit == "sentence":
+            return scored
+        scored = scored._replace(starts=batch.first)
+        if not self.nonlocal_features:
+            return scored
+        labels = torch.cat([gold[:, None], candidates.labels], 1)
+        more = self.nonlocal_scores(batch, labels, pad(candidates.valid, (1, 0), value=True))
+        return scored._replace(gold_nonlocal=more[:, 0], candidate_nonlocal=more[:, 1:])
+
+    def nonlocal_scores(self, batch: Batch, labels: Tensor, valid: Tensor) -> Tensor:
+        """Return the scores (B, K) of label sequences (B, K, T), summed over all non-local features; 0 if not valid."""
+        return nonlocal_scores(self.nonlocal_features, batch, labels, valid, self.labels)
+
+
+def best_first(candidates: Candidates, total_scores: Tensor) -> Candidates:
+    """Return candidates in the order of their total scores (B, K); equal scores keep the order they had."""
+    scores, order = total_scores.sort(dim=1, descending=True, stable=True)
+    labels = candidates.labels.gather(1, order[:, :, None].expand_as(candidates.labels))
+    return Candidates(labels, scores, candidates.valid.gather(1, order))
+
+
+def check_criterion(criterion: Criterion, search: KBest, nonlocal_features: bool, place: str = "") -> None:
+    """Raise InputError for parts that do not go together.
+
+    place: of their options, such as "model.".
+    """
+    name, needed = type(criterion).__name__, criterion.min_candidates
+    if search.k < needed:
+        raise InputError(f"{place}search.k is {search.k}, but {name} compares gold with candidates: set it >= {needed}")
+    if nonlocal_features and criterion.unit == "sentence":
+        raise InputError(f"{place}criterion.unit is sentence, but non-local features compare sentences: leave it out")

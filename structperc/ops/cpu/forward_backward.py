@@ -1,0 +1,185 @@
+"""Sums over all label sequences: probabilities, samples, and log-sums over the next label."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from structperc.kernels.forward_backward import (
+    edge_factors,
+    log_sum,
+    max_score,
+    subtract_levels,
+    suffix_log_sums,
+    workspace,
+)
+from structperc.kernels.forward_backward import forward_backward as expect
+from structperc.kernels.jit import kernel, subkernel
+from structperc.kernels.simd import WIDTH, exp
+from structperc.ops.cpu.checks import (
+    check_lengths,
+    check_scores,
+    has_invalid_scores,
+    has_invalid_shared_edges,
+    length_out_of_range,
+)
+from structperc.ops.cpu.threads import next_sequence, run_in_threads
+
+
+def forward_backward(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Implement `structperc.ops.forward_backward`."""
+    B, T, L = unary.shape
+    each = 1 if edge.shape[1] == 1 else T
+    totals, nodes = unary.new_zeros(B), unary.new_empty(B, T, L)
+    pairs = unary.new_empty(B if with_pairs else 1, each if with_pairs else 0, L, L)
+    work = 4 * T * (2 * WIDTH + L * L // WIDTH)
+    if run_in_threads(_expect, B, work, unary, edge, lengths, totals, nodes, pairs):
+        check_lengths(lengths, T)
+    return totals, nodes, pairs if with_pairs else pairs.view(0)
+
+
+@subkernel
+def _expect(side, turns, unary, edge, lengths, totals, nodes, pairs):
+    _, T, L = unary.shape
+    M = edge.shape[1]
+    space, level, small, known = workspace(T, M, L), 0.0, False, False
+    for _ in range(len(unary)):
+        b = next_sequence(side, turns)
+        if b < 0:
+            break
+        if length_out_of_range(lengths[b], T):
+            return True
+        length, into = lengths[b], pairs[0 if len(pairs) == 1 else b]
+        if length == 0:
+            nodes[b], into[:] = 0, 0
+            continue
+        edges = edge[0 if len(edge) == 1 else b]
+        if not known:
+            level, small = edge_factors(edges, length, space)
+            known = M == 1 and len(edge) == 1
+        totals[b], scaled = expect(unary[b], edges, length, space, level, small, nodes[b], into)
+        if scaled:
+            nodes[b, length:] = 0
+            if M > 1:
+                into[:1], into[length:] = 0, 0
+    return False
+
+
+def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
+    """Implement `structperc.ops.sample`."""
+    labels = torch.zeros(noise.shape, dtype=torch.int64)
+    B, T, L = unary.shape
+    if run_in_threads(_draw, B, 16 * T * L * (L + noise.shape[1]), unary, edge, lengths, noise, labels):
+        check_scores(unary, edge, lengths)
+    return labels
+
+
+@subkernel
+def _draw(side, turns, unary, edge, lengths, noise, labels):
+    shared = has_invalid_shared_edges(unary, edge)
+    _, T, L = unary.shape
+    own, after, below = np.empty((T, L)), np.empty((T, L)), np.empty(L)
+    for _ in range(len(unary)):
+        b = next_sequence(side, turns)
+        if b < 0:
+            break
+        if length_out_of_range(lengths[b], T) or has_invalid_scores(b, unary, edge, lengths, shared):
+            return True
+        length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
+        if length == 0:
+            continue
+        subtract_levels(unary[b], length, own)
+        suffix_log_sums(own, edges, length, after)
+        own += after
+        if max_score(own[0]) == -np.inf:
+            continue
+        for s in range(noise.shape[1]):
+            for t in range(length):
+                for j in range(L):
+                    below[j] = own[t, j]
+                    if t > 0:
+                        below[j] += edges[0 if len(edges) == 1 else t, labels[b, s, t - 1], j]
+                labels[b, s, t] = _first_above(below, noise[b, s, t])
+    return False
+
+
+@subkernel
+def _first_above(scores, noise):
+    """Return the first possible label whose cumulative share of exp(scores) exceeds the noise.
+
+    The scores (L,) are overwritten.
+    """
+    highest, total = max_score(scores), 0.0
+    for j in range(len(scores)):
+        scores[j] = exp(scores[j] - highest)
+        total += scores[j]
+    below, last = 0.0, 0
+    for j in range(len(scores)):
+        if scores[j] > 0.0:
+            below, last = below + scores[j], j
+            if below > noise * total:
+                break
+    return last
+
+
+def local_log_partition(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
+    """Implement `structperc.ops.local_log_partition`."""
+    B, T, L = unary.shape
+    sums = unary.new_zeros(B, T, L)
+    if run_in_threads(_log_sums, B, 16 * T * L * L, unary, edge, lengths, sums):
+        check_lengths(lengths, T)
+    return sums
+
+
+def local_log_partition_backward(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """Implement `structperc.ops.local_log_partition_backward`."""
+    B, T, L = unary.shape
+    own, steps = unary.new_zeros(B, T, L), unary.new_zeros(B, *edge.shape[1:])
+    run_in_threads(_share, B, 16 * T * L * L, unary, edge, lengths, grad, own, steps)
+    return own, steps.sum_to_size(edge.shape)
+
+
+@subkernel
+def _log_sums(side, turns, unary, edge, lengths, sums):
+    _, T, L = unary.shape
+    scores = np.empty(L)
+    for _ in range(len(unary)):
+        b = next_sequence(side, turns)
+        if b < 0:
+            break
+        if length_out_of_range(lengths[b], T):
+            return True
+        edges = edge[0 if len(edge) == 1 else b]
+        for t in range(1, lengths[b]):
+            for i in range(L):
+                _terms(unary[b, t], edges[0 if len(edges) == 1 else t, i], scores)
+                total = log_sum(scores) if scores.sum() < np.inf else np.nan
+                sums[b, t - 1, i] = np.inf if total == -np.inf else total
+    return False
+
+
+@subkernel
+def _share(side, turns, unary, edge, lengths, grad, own, steps):
+    L = unary.shape[2]
+    scores = np.empty(L)
+    for _ in range(len(unary)):
+        b = next_sequence(side, turns)
+        if b < 0:
+            break
+        edges = edge[0 if len(edge) == 1 else b]
+        for t in range(1, lengths[b]):
+            at = 0 if len(edges) == 1 else t
+            for i in range(L):
+                _terms(unary[b, t], edges[at, i], scores)
+                total = log_sum(scores)
+                if total == -np.inf:
+                    continue
+                for j in range(L):
+                    share = exp(min(scores[j] - total, 0.0)) * grad[b, t - 1, i]
+                    own[b, t, j] += share
+                    steps[b, at, i, j] += share
+
+
+@kernel
+def _terms(unary, edge, scores):
+    for j in range(len(scores)):
+        scores[j] = float(unary[j]) + edge[j]

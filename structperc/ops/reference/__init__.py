@@ -1,0 +1,1 @@
+"""Implementations in tensor operations: the definitions, on any device."""

@@ -1,0 +1,88 @@
+"""Recursions over tokens in tensor operations, which torch.export turns into one node of a graph."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+Rows = tuple[Tensor, ...]
+Reduction = Callable[[Tensor], Tensor]  # along the last dimension
+
+
+def scan(step: Callable[[Tensor, Rows], tuple[Tensor, Tensor]], carry: Tensor, inputs: Rows) -> Tensor:
+    """Return the stacked outputs of the steps; each gets the carry of the one before and its row of the inputs.
+
+    During export this is the scan of torch: a loop would be unrolled for one T. Elsewhere that would be compiled again
+    for every shape.
+    """
+    if torch.compiler.is_exporting():
+        from torch._higher_order_ops.scan import scan as exported  # a prototype without a public name (torch 2.13)
+
+        return exported(step, carry, inputs)[1]
+    outputs = []
+    for here in zip(*inputs, strict=True):
+        carry, output = step(carry, here)
+        outputs.append(output)
+    return torch.stack(outputs) if outputs else carry.new_empty(0, *carry.shape)
+
+
+def prefix_scores(own: Tensor, edge: Tensor, real: Tensor, reduce: Reduction) -> Tensor:
+    """Reduce the scores of all paths before each label -> (B, T, L); 0 at the first token and in the padding.
+
+    own is (B, T, L), edge (B or 1, T or 1, L, L), real (B, T).
+    """
+    steps = torch.arange(own.shape[1], device=own.device)
+
+    def step(carry: Tensor, here: Rows) -> tuple[Tensor, Tensor]:
+        own, edge, joined = here
+        before = torch.where(joined.unsqueeze(1), reduce((carry.unsqueeze(2) + edge).mT), 0)
+        return before + own, before
+
+    inputs = own.transpose(0, 1), edges_into(edge, own.shape[1]), (real & (steps > 0)).T
+    return scan(step, _zeros(own), inputs).transpose(0, 1)
+
+
+def suffix_scores(own: Tensor, edge: Tensor, real: Tensor, reduce: Reduction) -> Tensor:
+    """Reduce the scores of all paths after each label; arguments and shapes are those of `prefix_scores`."""
+    T = own.shape[1]
+    followed = real.roll(-1, 1) & (torch.arange(T, device=own.device) < T - 1)
+
+    def step(carry: Tensor, here: Rows) -> tuple[Tensor, Tensor]:
+        own, edge, followed = here
+        after = torch.where(followed.unsqueeze(1), reduce(edge + carry.unsqueeze(1)), 0)
+        return after + own, after
+
+    inputs = own.transpose(0, 1), edges_into(edge, T).roll(-1, 0), followed.T
+    return scan(step, _zeros(own), tuple(x.flip(0) for x in inputs)).flip(0).transpose(0, 1)
+
+
+def _zeros(own: Tensor) -> Tensor:
+    return torch.zeros_like(own[:, 0]) if own.shape[1] else own.new_zeros(own.shape[0], own.shape[2])
+
+
+def edges_into(edge: Tensor, T: int) -> Tensor:
+    """Return edge scores (B or 1, T or 1, L, L) as (T, B or 1, L, L), those into each token."""
+    return edge.expand(-1, T, -1, -1).transpose(0, 1)
+
+
+def high_precision(x: Tensor) -> Tensor:
+    """Return x as float64, where the device has it."""
+    return x if x.device.type == "mps" else x.double()
+
+
+def subtract_levels(unary: Tensor) -> Tensor:
+    """Subtract the highest score of each token, so that sums over long sequences keep their digits."""
+    highest = unary.amax(-1, keepdim=True)
+    return unary - torch.where(highest > -torch.inf, highest, 0)
+
+
+def any_invalid(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
+    """Return for each sequence (B,) bool whether a score of a token, or of an edge into one, is +inf or NaN."""
+    steps, lengths = steps_and_lengths(unary, lengths)
+    own, into = (~(unary < torch.inf)).any(2), (~(edge < torch.inf)).flatten(2).any(2)
+    return ((own | (into & (steps > 0))) & (steps < lengths.unsqueeze(1))).any(1)
+
+
+def steps_and_lengths(unary: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Return steps (T,) and lengths (B,) on the device of the scores."""
+    return torch.arange(unary.shape[1], device=unary.device), lengths.to(unary.device, non_blocking=True)

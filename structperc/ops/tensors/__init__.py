@@ -1,1 +1,0 @@
-"""The reference: implementations in tensor operations, for every device and for second derivatives."""

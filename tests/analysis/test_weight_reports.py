@@ -1,0 +1,387 @@
+"""structperc weights: every weight that is shown against a list of all weights by name."""
+
+import csv
+import re
+
+import pytest
+import torch
+from pages import Page
+
+from structperc.analysis.weight_ranking import title, weights
+from structperc.analysis.weight_report import Group, LabelWeights, Sums, Transitions, Weight, Weights, weight_lines
+from structperc.chain import KBest
+from structperc.cli.main import main
+from structperc.criteria import MarginLoss
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.data.lexicon import LowerCaseLexicon
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from structperc.nonlocal_features import (
+    ConjunctionConsistency,
+    LexiconShapes,
+    MajorityPhrase,
+    NonlocalFeature,
+    PhraseConsistency,
+    QuotedTags,
+    WholeEntity,
+)
+from structperc.reports.figures import plot_weights
+from structperc.scorers import SparseLinear
+from structperc.taggers.tagger import Tagger
+
+SENTENCES = [["Anna", "paid", "$", "$5", "in", "New", "York"], ["Rome", "waits"], ["Anna"], ["$", "$"]]
+TEMPLATES = ["bias", {"of": ["w", "p2"], "at": [-1, 0, [-1, 0]]}]
+EDGES = {"none": None, "the same": TEMPLATES, "others": ["bias", "w[0]"]}
+
+
+def made(edge=None, transitions=True, more=(), spread=9):
+    """A tagger of random integer weights, half of them 0."""
+    features = FeatureExtractor(TEMPLATES, edge, cutoff=1)
+    features.fit(Corpus.from_sentences([{"word": words} for words in SENTENCES]))
+    tagger = Tagger(features, SparseLinear(transitions), MarginLoss(1.0), KBest(2), nonlocal_features=more)
+    tagger.allocate(LabelSet.from_corpus(["O", "B-PER", "B-LOC"], "IOB2"))
+    torch.manual_seed(len(list(tagger.parameters())))
+    with torch.no_grad():
+        for parameter in tagger.parameters():
+            parameter.copy_(torch.randint(-spread, spread + 1, parameter.shape) * torch.randint(0, 2, parameter.shape))
+    return tagger
+
+
+def by_name(tagger):
+    """{group: {(feature, labels): weight}}, each weight looked up by itself."""
+    names, scorer = tagger.labels.names, tagger.scorer
+    found = {"node": {}}
+    for i, feature in enumerate(tagger.features.feature_names("node")):
+        found["node"] |= {(feature, name): float(scorer.node[i, j]) for j, name in enumerate(names)}
+    pairs = [(a, b) for a in range(len(names)) for b in range(len(names))]
+    if scorer.edge is not None:
+        found["edge"] = {}
+        for i, feature in enumerate(tagger.features.feature_names("edge")):
+            row = scorer.edge[i].view(len(names), -1)
+            found["edge"] |= {(feature, f"{names[a]} {names[b]}"): float(row[a, b]) for a, b in pairs}
+    if scorer.transition is not None:
+        found["transition"] = {("", f"{names[a]} {names[b]}"): float(scorer.transition[a, b]) for a, b in pairs}
+    for feature in tagger.nonlocal_features:
+        columns = feature.names(tagger.labels.type_names)
+        found[title(feature)] = {(name, ""): float(w) for name, w in zip(columns, feature.weight, strict=True)}
+    return found
+
+
+@pytest.fixture(
+    params=[("none", True), ("the same", False), ("others", True)], ids=["no edges", "same edges", "other edges"]
+)
+def tagger(request):
+    edges, transitions = request.param
+    return made(EDGES[edges], transitions, [PhraseConsistency(), MajorityPhrase(match="folded")])
+
+
+def check_list(listed, wanted, top):
+    """Named rightly, none twice, in order, and no larger one is missing; `wanted` maps names to what is sorted by."""
+    names = [(weight.feature, weight.labels) for weight in listed]
+    assert len(set(names)) == len(names)
+    assert [wanted[name] for name in names] == sorted(wanted.values(), reverse=True)[:top]
+
+
+# -- the lists ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("top", [1, 4, 20, 10_000])
+def test_largest_weights(tagger, top):
+    known = by_name(tagger)
+    groups = weights(tagger, top)
+    assert [group.sums.name for group in groups] == list(known)
+    for group in groups:
+        values = known[group.sums.name]
+        assert all(weight.value == values[weight.feature, weight.labels] for weight in group.listed)
+        assert all(weight.group == group.sums.name for weight in group.listed)
+        sizes = {name: abs(value) for name, value in values.items()}
+        if group.sums.name in ("node", "edge", "transition"):
+            check_list(group.largest, {name: size for name, size in sizes.items() if size}, top)
+        else:
+            check_list(group.largest, sizes, None)
+
+
+@pytest.mark.parametrize("top", [1, 3, 10_000])
+def test_highest_and_lowest_of_each_label(tagger, top):
+    known = by_name(tagger)
+    for group in weights(tagger, top):
+        values = known[group.sums.name]
+        if group.sums.name not in ("node", "edge"):
+            assert group.columns == []
+            continue
+        assert len(group.columns) == len({labels for _, labels in values})
+        for sums, highest, lowest in group.columns:
+            own = {name: value for name, value in values.items() if name[1] == sums.name}
+            assert sums[1:] == (len(own), sum(v != 0 for v in own.values()), sum(map(abs, own.values())))
+            check_list(highest, {name: value for name, value in own.items() if value > 0}, top)
+            check_list(lowest, {name: -value for name, value in own.items() if value < 0}, top)
+            assert all(weight.value < 0 for weight in lowest)
+
+
+def test_sums_of_groups_and_templates(tagger):
+    known = by_name(tagger)
+    for group in weights(tagger):
+        values = known[group.sums.name]
+        assert group.sums[1:] == (len(values), sum(v != 0 for v in values.values()), sum(map(abs, values.values())))
+        if group.sums.name not in ("node", "edge"):
+            assert group.templates == []
+            continue
+        wanted = {}
+        for (feature, _), value in values.items():
+            template = re.sub(r"(?<=\])=[^|]*", "", feature)
+            size, nonzero, mass = wanted.get(template, (0, 0, 0.0))
+            wanted[template] = (size + 1, nonzero + (value != 0), mass + abs(value))
+        assert {sums.name: sums[1:] for sums in group.templates} == wanted
+        masses = [sums.mass for sums in group.templates]
+        assert masses == sorted(masses, reverse=True)
+
+
+def test_listed_weights_are_there_once(tagger):
+    for group in weights(tagger, 3):
+        sizes = [abs(weight.value) for weight in group.listed]
+        assert len(set(group.listed)) == len(group.listed)
+        assert sizes == sorted(sizes, reverse=True)
+        lists = [group.largest, *(part for column in group.columns for part in column[1:])]
+        assert set(group.listed) == {weight for part in lists for weight in part}
+
+
+def test_a_model_without_any_weight():
+    groups = weights(made(TEMPLATES, more=[PhraseConsistency()], spread=0))
+    assert [group.sums.nonzero for group in groups] == [0, 0, 0, 0]
+    *local, more = groups
+    assert all(group.listed == [] for group in local)
+    assert [weight.value for weight in more.listed] == [0, 0, 0]
+    assert "\n".join(weight_lines(groups))
+
+
+@pytest.mark.parametrize("top", [0, -3])
+def test_bad_top(tagger, top):
+    with pytest.raises(InputError, match="--top must be >= 1"):
+        weights(tagger, top)
+
+
+@pytest.mark.parametrize(
+    ("feature", "name"),
+    [
+        (PhraseConsistency(), "PhraseConsistency"),
+        (PhraseConsistency(match="folded"), "PhraseConsistency(match='folded')"),
+        (ConjunctionConsistency(), "ConjunctionConsistency"),
+        (ConjunctionConsistency(["and"]), "ConjunctionConsistency(connectors=['and'])"),
+        (WholeEntity(), "WholeEntity"),
+        (WholeEntity(typed=False), "WholeEntity(typed=False)"),
+        (QuotedTags(4), "QuotedTags(limit=4)"),
+        (LexiconShapes(), "LexiconShapes"),
+        (LexiconShapes(lexicon=LowerCaseLexicon()), "LexiconShapes"),
+        (LexiconShapes(lexicon=LowerCaseLexicon("a.txt")), "LexiconShapes(lexicon=LowerCaseLexicon(text='a.txt'))"),
+        (
+            LexiconShapes(False, LowerCaseLexicon("a.txt", 1)),
+            "LexiconShapes(typed=False, lexicon=LowerCaseLexicon(text='a.txt', column=1))",
+        ),
+    ],
+)
+def test_titles(feature, name):
+    assert title(feature) == name
+
+
+# -- strings ---------------------------------------------------------------------------------------------------
+
+
+def with_strings(feature, n, named=True):
+    """The feature with n strings."""
+    numbers = torch.arange(n) * 1000 - 5000
+    feature.learn(numbers, [f"{feature.template}={chr(65 + i % 26)} {i}/PER" for i in range(n)] if named else None)
+    return feature
+
+
+@pytest.mark.parametrize("top", [1, 5, 1000])
+def test_of_strings_only_the_largest_weights_are_listed(top):
+    more = [with_strings(WholeEntity(), 60), PhraseConsistency(), with_strings(LexiconShapes(typed=False), 3)]
+    tagger = made(more=more)
+    known, groups = by_name(tagger), weights(tagger, top)
+    names = [group.sums.name for group in groups]
+    assert names == ["node", "transition", "PhraseConsistency", "WholeEntity", "LexiconShapes(typed=False)"]
+    for group in groups[2:]:
+        values = known[group.sums.name]
+        sizes = {name: abs(value) for name, value in values.items()}
+        assert (group.columns, group.templates) == ([], [])
+        assert group.sums[1:] == (len(values), sum(v != 0 for v in values.values()), sum(sizes.values()))
+        assert all(weight.value == values[weight.feature, ""] for weight in group.largest)
+        if group.sums.name == "PhraseConsistency":
+            check_list(group.largest, sizes, None)
+        else:
+            check_list(group.largest, {name: size for name, size in sizes.items() if size}, top)
+    assert len(groups[3].largest) == min(top, groups[3].sums.nonzero) > 0
+
+
+def test_strings_in_the_text_by_name_or_number(tmp_path, capsys):
+    named, numbered = with_strings(WholeEntity(), 7), with_strings(LexiconShapes(), 7, named=False)
+    tagger = made(more=[named, numbered])
+    lines = "\n".join(weight_lines(weights(tagger, 3), 3))
+    for feature, form in ((named, r"WE=[A-G] \d/PER"), (numbered, r"GF#[0-9a-f]{16}")):
+        part = lines[lines.index(f"{title(feature)}: largest") :].split("\n\n")[0].splitlines()[1:]
+        values = dict(zip(feature.names(()), feature.weight.tolist(), strict=True))
+        found = [re.fullmatch(rf" *([+-]\d+)  ({form})", line).groups() for line in part]
+        assert [values[name] for _, name in found] == [float(value) for value, _ in found]
+        assert len(found) == min(3, int(feature.weight.count_nonzero()))
+
+
+def test_features_without_any_string():
+    groups = weights(made(more=[WholeEntity(), with_strings(LexiconShapes(), 0)]))
+    assert [(group.sums.name, group.sums.weights, group.listed) for group in groups[2:]] == [
+        ("WholeEntity", 0, []),
+        ("LexiconShapes", 0, []),
+    ]
+    assert "WholeEntity: largest weights" in "\n".join(weight_lines(groups))
+
+
+# -- the command ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(tmp_path):
+    folder = tmp_path / "model"
+    made(EDGES["others"], True, [PhraseConsistency(), PhraseConsistency(match="folded")]).save(folder)
+    return folder
+
+
+class Plain(NonlocalFeature):
+    """A feature without options, as users write them."""
+
+    def names(self, types):
+        return [f"plain({kind})" for kind in types]
+
+    def counts(self, segments):
+        return segments.holders.counts.new_zeros(segments.valid.numel(), 1).float()
+
+
+def test_a_feature_without_options_is_called_by_its_class():
+    assert title(Plain()) == "Plain"
+
+
+def test_text_names_every_listed_weight(saved, capsys):
+    assert main(["weights", str(saved), "--top", "5"]) == 0
+    text = capsys.readouterr().out
+    tagger = Tagger.load(saved)
+    head, *rows = text.split("\n\n")[0].splitlines()
+    assert head.split()[:2] == ["group", "weights"]
+    known = by_name(tagger)
+    assert [row.split()[0] for row in rows] == list(known)
+    for row in rows:
+        name, size, nonzero = row.split()[:3]
+        values = known[name].values()
+        assert (int(size), int(nonzero)) == (len(values), sum(value != 0 for value in values))
+    assert sum(float(row.split()[-1].rstrip("%")) for row in rows) == pytest.approx(100, abs=0.3)
+    shown = {(name, float(value)) for value, name in re.findall(r"^ *([+-]\d+)  (.+)$", text, re.MULTILINE)}
+    for group in weights(tagger, 5):
+        assert {(weight.name, weight.value) for weight in group.largest} <= shown
+
+
+def test_text_has_a_line_for_each_label_pair(saved, capsys):
+    assert main(["weights", str(saved), "--top", "100"]) == 0
+    text = capsys.readouterr().out
+    lines = text[text.index("label pair") :].split("\n\n")[0].splitlines()[1:]
+    edge = weights(Tagger.load(saved), 100)[1]
+    wanted = {column.sums.name: column for column in edge.columns if column.sums.nonzero}
+    assert len(lines) == len(wanted)
+    for line in lines:
+        a, b, nonzero, mass, high, *_ = line.split()
+        column = wanted[f"{a} {b}"]
+        assert (int(nonzero), float(mass)) == column.sums[2:]
+        assert float(high) == (column.highest or column.lowest)[0].value
+
+
+def test_page_holds_what_is_listed(saved, tmp_path, capsys):
+    assert main(["weights", str(saved), "--top", "3", "--html", str(tmp_path / "page.html")]) == 0
+    page = Page([(tmp_path / "page.html").read_text(encoding="utf-8")])
+    found = weights(Tagger.load(saved), 3)
+    for group in found:
+        shown = [w for column in group.columns for w in (*column.highest, *column.lowest)] or group.largest
+        if group.sums.name in ("node", "PhraseConsistency"):
+            assert all(w.feature in page.text and f"{w.value:+.3f}" in page.text for w in shown if w.value)
+    assert not {"script", "link", "img"} & set(page.seen)
+
+
+def test_tables_of_all_label_pairs(tagger):
+    """They are those of the scorer, or of the template that every token has."""
+    found = weights(tagger, 1).transitions
+    names, known = tagger.labels.names, by_name(tagger)
+    group, feature = ("transition", "") if "transition" in known else ("edge", "bias")
+    expected = [[known[group][feature, f"{a} {b}"] for b in names] for a in names]
+    assert found == Transitions(list(names), expected)
+    lines = weights(tagger, 1)._repr_html_()
+    assert Page([lines]).seen.count("table") >= 1 + len(names)
+    shades = re.findall(r"<td style=.background: rgba\((\d+), .*?>([+-])", lines)
+    assert {(red == "30", sign) for red, sign in shades} == {(True, "+"), (False, "-")}
+
+
+def test_tables_escape_names():
+    bad = Weight("node", "<b>&", "B-<i>", 1.0)
+    column = LabelWeights(Sums("B-<i>", 1, 1, 1.0), [bad], [])
+    group = Group(Sums("node", 1, 1, 1.0), [bad], [column], [])
+    other = Group(Sums("<u>", 1, 1, 1.0), [bad], [], [])
+    page = Page([Weights([group, other], Transitions(["B-<i>"], [[1.0]]))._repr_html_()])
+    assert not {"b", "i", "u"} & set(page.seen)
+    assert {"<b>&", "B-<i>"} <= set(page.text)
+
+
+def test_csv_holds_what_is_listed(saved, tmp_path):
+    assert main(["weights", str(saved), "--top", "4", "--csv", str(tmp_path / "w.csv")]) == 0
+    with open(tmp_path / "w.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    tagger = Tagger.load(saved)
+    found = [(row["group"], row["feature"], row["labels"], float(row["value"])) for row in rows]
+    assert found == [tuple(weight) for group in weights(tagger, 4) for weight in group.listed]
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_plot_is_written(saved, tmp_path, ending):
+    assert main(["weights", str(saved), "--plot", str(tmp_path / f"w.{ending}")]) == 0
+    start = (tmp_path / f"w.{ending}").read_bytes()[:5]
+    assert start == {"png": b"\x89PNG\r", "svg": b"<?xml"}[ending]
+
+
+def test_plot_has_a_panel_for_each_group_and_a_bar_for_each_weight():
+    groups = {"node": [("w[0]=$|w[1]=$ -> O", 3.0), ("a", -2.0)], "edge": [], "phrase": [("phrase(A,B)", 0.0)] * 3}
+    figure = plot_weights(list(groups.items()))
+    panels = [ax for ax in figure.axes if ax.axison]
+    assert [ax.get_title() for ax in panels] == ["node", "phrase"]
+    assert [bar.get_width() for bar in panels[0].patches] == [3, -2]
+    assert len(panels[1].patches) == 3
+    assert panels[0].get_yticklabels()[0].get_text() == r"w[0]=\$|w[1]=\$ -> O"
+
+
+def test_plot_of_nothing(tmp_path):
+    plot_weights([]).savefig(tmp_path / "empty.png")
+
+
+@pytest.mark.parametrize("name", ["w[0]=$|w[1]=$", "w[0]=$\\|w[1]=$_", "w[0]=\\", "w[0]=日本"])
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_plot_takes_any_name(tmp_path, name):
+    plot_weights([("node", [(name, 1.0)])]).savefig(tmp_path / "name.png")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--top", "0"], "--top must be >= 1, got 0"),
+        (["--plot", "{}/nowhere/w.png"], "nowhere"),
+        (["--csv", "{}/nowhere/w.csv"], "nowhere"),
+        (["--plot", "{}/w.txt2"], ".txt2"),
+    ],
+)
+def test_bad_options(saved, tmp_path, capsys, options, says):
+    complaint(["weights", str(saved), *(option.format(tmp_path) for option in options)], capsys, says)
+
+
+def test_no_model(tmp_path, capsys):
+    complaint(["weights", str(tmp_path / "none")], capsys, str(tmp_path / "none"))
+
+
+def complaint(arguments, capsys, says):
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("structperc: error: ")
+    assert err.count("\n") == 1
+    assert says in err

@@ -1,0 +1,121 @@
+"""Pieces of a text as they arrive, and blocks of whole sentences, documents and lines."""
+
+import gzip
+import os
+import random
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from structperc.data.streaming import Block, blocks, document_ends, line_ends, nowhere, read_head, sentence_ends
+from structperc.data.text_files import read_text, stream_text
+from structperc.errors import InputError
+
+TEXT = "\ufeffKäthe O\r\nschläft O\n\n€ 𝄞 O\n" * 3
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32-le"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lambda data: gzip.compress(data[:9]) + gzip.compress(data[9:])])
+def test_pieces_are_the_text(tmp_path, size, encoding, pack):
+    file = tmp_path / "a"
+    file.write_bytes(pack(TEXT.encode(encoding)))
+    pieces = list(stream_text(file, encoding, size))
+    assert "".join(pieces) == TEXT.encode(encoding).decode(encoding).removeprefix("\ufeff")
+    assert size == 1000 or len(pieces) > 5
+
+
+@pytest.mark.parametrize("size", [1, 6, 1000])
+@pytest.mark.parametrize(
+    ("data", "before", "message"),
+    [
+        (b"ab\ncd\nf\xe9 x\nmore\n", "ab\ncd\nf", ":3: byte 0xe9 is not utf-8; save it as UTF-8"),
+        (b"ab\rcd\rf\xe9", "ab\rcd\rf", ":3: byte 0xe9 is not utf-8; save it as UTF-8"),
+        ("abä".encode()[:-1], "ab", ":1: byte 0xc3 is not utf-8; save it as UTF-8"),
+        (b"ab\nc\0d\n", "ab\nc", ":2: a zero byte: this is not a text file"),
+    ],
+)
+def test_what_is_no_text_comes_after_the_text_before_it(tmp_path, size, data, before, message):
+    file, seen = tmp_path / "a", []
+    file.write_bytes(data)
+    with pytest.raises(InputError) as error:
+        list(map(seen.append, stream_text(file, None, size)))
+    assert str(error.value) == f"{file}{message}"
+    assert "".join(seen) == before
+
+
+def test_a_pipe_says_when_there_is_no_more_for_now():
+    ends, begin = os.pipe()
+    os.write(begin, b"Anna\n")
+    pieces = stream_text(Path(f"/dev/fd/{ends}"))
+    assert [next(pieces), next(pieces)] == ["Anna\n", ""]
+    os.write(begin, b"\xc3")
+    os.close(begin)
+    with pytest.raises(InputError, match="0xc3"):
+        list(pieces)
+    os.close(ends)
+
+
+def cut(text, size):
+    return [text[a : a + size] for a in range(0, len(text), size)]
+
+
+LINES = ["Anna x\n", "-DOCSTART- O\n", "\n", " \t\n", "\r\n", "Bo -DOCSTART-\n", "-DOCSTART-x\n", "\t-DOCSTART-\n"]
+WHERE = {sentence_ends: r"[ \t]*\r?\n", document_ends: r"(?!)", line_ends: r".*\n", nowhere: r"(?!)"}
+
+
+@pytest.mark.parametrize("ends", WHERE)
+@pytest.mark.parametrize("size", [1, 5, 40, 10000])
+def test_blocks_end_where_they_may(ends, size):
+    draw = random.Random(size)
+    for _ in range(30):
+        lines = draw.choices(LINES, k=draw.randint(1, 20))
+        text = "".join(lines) + draw.choice(["", "her"])
+        found = list(blocks(cut(text, size), ends))
+        assert "".join(block.text for block in found) == text
+        assert [block.first for block in found] == [
+            1 + "".join(block.text for block in found[:i]).count("\n") for i in range(len(found))
+        ]
+        for block, after in pairwise(found):
+            last = block.text.splitlines(keepends=True)[-1]
+            opens = ends is document_ends and after.text.split()[:1] == ["-DOCSTART-"]
+            assert opens or re.fullmatch(WHERE[ends], last)
+        if size == 1:  # as small as can be, but for empty lines after each other
+            assert sum(len(block.parts(ends)) for block in found) == len(found)
+
+
+def test_blocks_say_when_they_have_to_be_waited_for():
+    found = list(blocks(["a\n\nb", "", "\n", "", "\n", "c"], sentence_ends))
+    assert found == [Block(1, "a\n\n"), None, None, Block(3, "b\n\n"), Block(5, "c")]
+
+
+def test_blocks_are_read_no_further_than_needed():
+    taken = []
+    pieces = (taken.append(i) or "a\n\n" for i in range(9))
+    found = blocks(pieces, sentence_ends)
+    next(found)
+    assert taken == [0]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text", "whole"),
+    [
+        (["Anna\n", "", "sleeps\n", "\n", "", "x"], "Anna\nsleeps\n\n", False),
+        (["-DOCSTART-\n\n", "Anna\n", "\n"], "-DOCSTART-\n\nAnna\n\n", True),
+        (['{"a": 1}\n', "", "x"], '{"a": 1}\n', False),
+        (["Anna\n", "sleeps\n"], "Anna\nsleeps\n", True),
+        ([], "", True),
+    ],
+)
+def test_the_opening_shows_a_sentence(pieces, text, whole):
+    found = read_head(iter(pieces), lambda lines: True)
+    assert (found.text, found.whole) == (text, whole)
+    assert "".join(found.pieces) == "".join(pieces)
+
+
+def test_a_file_is_read_as_it_arrives(tmp_path):
+    file = tmp_path / "a"
+    file.write_text(TEXT * 99, encoding="utf-8")
+    assert read_text(file) == "".join(stream_text(file, size=100))

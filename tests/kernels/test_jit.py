@@ -1,0 +1,124 @@
+"""Compiled code on disk: compiled once, kept until a source file changes, and no obstacle without a writable folder."""
+
+import importlib
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+
+from structperc.kernels import numba_internals
+
+PROGRAM = """
+import logging, sys
+logging.basicConfig(level=logging.INFO, format="%(message)s")
+import torch
+from structperc.ops import sample
+print(sample(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3]), torch.full((1, 1, 3), 0.7)).tolist())
+from structperc.ops.cpu import forward_backward, threads
+kept = threads._shared(forward_backward._draw).stats
+print(sum(kept.cache_hits.values()), sum(kept.cache_misses.values()))
+"""
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the program needs, without compiled code."""
+    import structperc
+
+    folder = tmp_path_factory.mktemp("copy")
+    source = Path(structperc.__file__).parent
+    shutil.copytree(source, folder / "structperc", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def start(package: Path, **environment: str) -> subprocess.Popen[str]:
+    given = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    command = [sys.executable, "-c", PROGRAM]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=given, cwd=package)
+
+
+def end(process: subprocess.Popen[str]) -> tuple[list[str], str]:
+    printed, said = process.communicate()
+    assert process.returncode == 0, said
+    return printed.splitlines(), said
+
+
+@pytest.mark.slow
+def test_one_process_compiles_what_is_kept_until_a_file_of_the_kernels_changes(package: Path) -> None:
+    """It says so, once; a change in another file than the kernel's own counts, too."""
+    both = sorted(end(process) for process in [start(package), start(package)])
+    assert [printed for printed, _ in both] == [["[[[1, 1, 1]]]", "0 1"], ["[[[1, 1, 1]]]", "1 0"]]
+    assert both[0][1].count("Compiling the operators of structperc") == 1
+    assert both[1][1] == ""
+    with (package / "structperc/kernels/viterbi.py").open("a") as file:
+        file.write("\n# changed\n")
+    assert end(start(package))[0] == both[0][0]
+
+
+@pytest.mark.slow
+def test_a_folder_that_cannot_be_written_to_is_no_obstacle(package: Path) -> None:
+    for path in (package / "structperc/ops/cpu").rglob("*"):
+        if path.suffix in (".nbi", ".nbc"):
+            path.unlink()
+    folder = package / "structperc/ops/cpu"
+    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        nowhere = {"HOME": "/proc/nowhere", "XDG_CACHE_HOME": "/proc/nowhere"}
+        if os.access(folder, os.W_OK):  # who may do everything is kept out by a file where the folder would be
+            shutil.rmtree(folder / "__pycache__", ignore_errors=True)
+            (folder / "__pycache__").write_text("")
+        assert end(start(package, **nowhere))[0] == ["[[[1, 1, 1]]]", "0 1"]
+    finally:
+        folder.chmod(stat.S_IRWXU)
+
+
+MADE = """
+from structperc.kernels.jit import kernel, subkernel_no_alloc
+
+def doubled(part):
+    part = subkernel_no_alloc(part)
+
+    @kernel
+    def double(x):
+        return 2 * part(x)
+
+    return double
+"""
+
+
+@pytest.fixture
+def doubling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """Module with a part -> the kernel that doubles it, as a new process would make it. The parts have one name."""
+    (tmp_path / "doubling.py").write_text(MADE)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def made(module: str) -> Any:
+        numba_internals._source_stamp.cache_clear()
+        part = importlib.reload(importlib.import_module(module)).part
+        return importlib.import_module("doubling").doubled(part)
+
+    return made
+
+
+def test_kernels_made_of_a_part_are_kept_whatever_is_made_of_other_parts(doubling: Any, tmp_path: Path) -> None:
+    for folder, code in (("first", "x"), ("second", "-x")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "of_doubling.py").write_text(f"def part(x):\n    return {code}\n")
+    for module, wanted, kept in (("first", 6, 0), ("second", -6, 0), ("first", 6, 1), ("second", -6, 1)):
+        double = doubling(f"{module}.of_doubling")
+        assert double(3) == wanted
+        assert sum(double.stats.cache_hits.values()) == kept
+    (tmp_path / "second" / "of_doubling.py").write_text("def part(x):\n    return x + 1\n")
+    assert doubling("second.of_doubling")(3) == 8
+
+
+def test_the_internals_of_numba_are_those_of_a_known_version() -> None:
+    """With another version, run all tests of kernels and operators, then raise CHECKED_WITH."""
+    assert tuple(map(int, numba.__version__.split(".")[:2])) <= numba_internals.CHECKED_WITH
