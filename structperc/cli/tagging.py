@@ -22,8 +22,8 @@ from structperc.data.read_options import ReadOptions
 from structperc.data.streaming import Block, blocks, nowhere, read_head
 from structperc.data.text_files import PIECE, expand_path, stream_text
 from structperc.errors import InputError
-from structperc.light import Labeller
 from structperc.loading import load
+from structperc.predictor import Predictor
 from structperc.process_pool import Workers, start_workers
 from structperc.progress import bar
 
@@ -212,7 +212,7 @@ def _labelling(model: str, trusted: Sequence[str], shown: Shown) -> Callable[[As
     return partial(_labelled, *_ready(model, trusted, shown))
 
 
-def _labelled(tagger: Labeller, done_of: DoneOf, asked: Asked) -> Done:
+def _labelled(tagger: Predictor, done_of: DoneOf, asked: Asked) -> Done:
     """A block labelled; one with a mistake as far as its sentences are labelled one by one."""
     plan, block = asked
     try:
@@ -236,7 +236,7 @@ def _up_to_mistake(parts: Iterable[Done]) -> Done:
     return Done("".join(part.text for part in found), sum(part.tokens for part in found), found[-1].wrong, marked)
 
 
-def _ready(model: str, trusted: Sequence[str], shown: Shown) -> tuple[Labeller, DoneOf]:
+def _ready(model: str, trusted: Sequence[str], shown: Shown) -> tuple[Predictor, DoneOf]:
     """The tagger, whole only where more than labels is shown, and what gives what is to be written."""
     if shown.k is None and not shown.order:
         tagger = load(model, trusted)
@@ -251,9 +251,9 @@ def _listed(lines: Lines, given: TagInput) -> Done:
     return Done("".join(lines(given)), given.corpus.tokens)
 
 
-def _decided(tagger: Labeller, shown: Shown, given: TagInput) -> Done:
+def _decided(tagger: Predictor, shown: Shown, given: TagInput) -> Done:
     form = shown.form or ("jsonl" if given.plan.form == "jsonl" else "columns")
-    decided, tokens = tagger.decided(given.corpus, shown.probabilities), given.corpus.tokens
+    decided, tokens = tagger.predict(given.corpus, shown.probabilities), given.corpus.tokens
     if form == "brat":
         return Done("", tokens, marked=marked_texts(given, decided, tagger.labels.scheme))
     return Done("".join(output_lines(given, decided, tagger.labels, form)), tokens)

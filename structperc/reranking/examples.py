@@ -65,7 +65,7 @@ class Examples(NamedTuple):
         Features of candidates that are not valid are left out, too.
         """
         K = self.valid.shape[1]
-        owner = self.features.owners
+        owner = self.features.row_ids
         live = self.valid.flatten()[owner]
         owner, ids = owner[live], self.features.ids[live]
         sequence = owner // K

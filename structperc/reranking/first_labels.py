@@ -95,7 +95,7 @@ class FirstLabels(DocumentAttribute):
         if self._training is not None and corpus is self._training[0]:
             return factorize(self._training[1])
         own = corpus.by_sentence() if self.first.unit == "sentence" else corpus  # as the first model was trained
-        return factorize(self.first.decided(own).labels)
+        return factorize(self.first.predict(own).labels)
 
     def start(self, corpus: Corpus) -> Self:
         """Return a copy that reads the labels of models that have not seen their documents in the training data.

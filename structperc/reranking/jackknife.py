@@ -107,7 +107,7 @@ class JackKnife:
         corpus = data.corpus("train")
         fold_of = fold_numbers(corpus.documents, self.folds, self.seed)
         name = self.fingerprint(first, data, n)
-        own = Builder.like(first, *first.features.foreign)
+        own = Builder.like(first, *first.features.user_objects)
         cache = ListCache(expand_path(self.cache) / name, own.trusted)
         training = _Training(self, first, data, options)
         # include_cuda only where CUDA runs already: starting it would forbid forks

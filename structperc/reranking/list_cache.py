@@ -148,7 +148,7 @@ def columns_read(first: Tagger, corpus: Corpus) -> list[str]:
 
 def outside_digests(first: Tagger) -> list[str]:
     """Return checksums of the files and folders from which text modules learn, beside the training data."""
-    places = [expand_path(place) for module in text_modules(first) for place in module.places()]
+    places = [expand_path(place) for module in text_modules(first) for place in module.source_files()]
     return [folder_digest(p) if p.is_dir() else file_digest(p) for p in places if p.exists()]
 
 

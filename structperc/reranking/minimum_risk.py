@@ -10,7 +10,7 @@ from structperc.chain import KBest, path_score
 from structperc.data.corpus import Corpus
 from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
-from structperc.light.inference import Sentence, read_sentences
+from structperc.predictor.base import Sentence, corpus_from_sentences
 from structperc.reranking.candidate_cost import CandidateCost, SegmentCost
 from structperc.structures import Batch, Candidates
 from structperc.taggers.base import flat_labels, inference_batch_size
@@ -64,7 +64,7 @@ class MinimumRisk:
 
     def tag(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> list[list[str]]:
         """Return the labels of each sentence, as names; arguments as of `Tagger.tag`."""
-        return self.label(read_sentences(sentences, documents))
+        return self.label(corpus_from_sentences(sentences, documents))
 
     def label(self, corpus: Corpus) -> list[list[str]]:
         """Return the labels of each sentence of a corpus, as names."""

@@ -33,7 +33,7 @@ class TaggerState(NamedTuple):
 
 def state_of(tagger: Tagger) -> TaggerState:
     """Return the state of a tagger with its present weights."""
-    return TaggerState(*tagger.to_state(), Builder.like(tagger, *tagger.features.foreign).trusted)
+    return TaggerState(*tagger.to_state(), Builder.like(tagger, *tagger.features.user_objects).trusted)
 
 
 def tagger_of(state: TaggerState) -> Tagger:

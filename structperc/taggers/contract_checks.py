@@ -32,7 +32,7 @@ Check = Callable[..., str | None]  # (part, *arguments, returned) -> what is wro
 
 def check_options(model: nn.Module, features: FeatureExtractor) -> None:
     """Raise InputError for own parts of a model and its features that could not be built again from their options."""
-    build = Builder.like(model, *features.foreign)
+    build = Builder.like(model, *features.user_objects)
     for part in own_modules(model):
         _check_rebuilt(part, lambda one: without_learned(describe(one)), build)
     for attribute in features.documents.values():

@@ -13,7 +13,7 @@ from structperc.data.labels import LabelSet
 from structperc.datamodules.base import BatchForm
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer, UpdateRule
+from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer, GuidedRule
 from structperc.guided.model import Order
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
@@ -52,7 +52,7 @@ class GuidedTagger(BaseTagger):
         context: ContextFeatures,
         beam: int = 3,
         order: Order = "easiest",
-        rule: UpdateRule | None = None,
+        rule: GuidedRule | None = None,
         average: bool = True,
         beta: float = 1.0,
     ) -> None:

@@ -23,8 +23,6 @@ from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.features.templates import template_name
-from structperc.light.inference import Sentence
-from structperc.light.labeller import no_probabilities
 from structperc.metrics import token_confidence
 from structperc.metrics.accuracy import sentence_boundaries
 from structperc.metrics.calibration import confidence_within
@@ -32,6 +30,7 @@ from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_cr
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.online import SequenceLearner
 from structperc.optim import AveragedOptimizer, Perceptron, TrainingProtocol, training_protocol
+from structperc.predictor.base import Sentence, missing_probabilities
 from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights
 from structperc.structures import Batch, Candidates, FlatBatch, Lattice, Scored
@@ -259,7 +258,7 @@ class Tagger(BaseTagger):
                 self.criterion.path if isinstance(self.criterion, InferenceCriterion) else type(self.criterion).__name__
             )
             name = path.rpartition(".")[2]
-            raise no_probabilities(
+            raise missing_probabilities(
                 "with non-local features" if self.criterion.probabilistic else f"trained with {name}"
             )
 
@@ -440,7 +439,7 @@ def initialize_from(tagger: Tagger, folder: str, data: SequenceDataModule) -> No
     Raises InputError for a missing model; for one with other templates, sequences, tag scheme or weights; and for
     labels of a first model on other training data.
     """
-    known_parts = Builder.like(tagger, *tagger.features.foreign)
+    known_parts = Builder.like(tagger, *tagger.features.user_objects)
     try:
         saved = type(tagger).load(folder, trusted=known_parts.trusted)
     except InputError as error:

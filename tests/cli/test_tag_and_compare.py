@@ -9,10 +9,10 @@ import sys
 import threading
 
 import pytest
-from tiny import without_names
 
 from structperc.cli.main import main
 from structperc.training.predictions import short_names
+from tests.tiny import without_names
 
 WORDS = "Anna\nsleeps\n\nRome\nwaits\nfor\nher\n"
 DOCUMENTS = "-DOCSTART- -X- O\n\nAnna x B-PER\nsleeps y O\n\nRome x B-LOC\n\n-DOCSTART- -X- O\n\nAnna x B-PER\n"

@@ -9,9 +9,9 @@ import re
 import sys
 
 import pytest
-from tiny import without_names
 
 from structperc.text import tokenize
+from tests.tiny import without_names
 
 TEXT = "Anna waits\nfor Rome & <her>. Rome sleeps.\n\nAnna\n"
 COLUMNS = "-DOCSTART- O\n\nAnna x\nsleeps y\n\nRome x\n\n-DOCSTART- O\n\nAnna x\n"
@@ -96,7 +96,7 @@ def test_probabilities_stand_before_the_label(run, file, model, tagger):
     plain = without_names(run("tag", model, file(COLUMNS))).splitlines()
     lines = without_names(run("tag", model, file(COLUMNS), "--probabilities")).splitlines()
     corpus = tagger.read([["Anna", "sleeps"], ["Rome"], ["Anna"]], [0, 0, 1])
-    sure = tagger.decided(corpus, confident=True)
+    sure = tagger.predict(corpus, confident=True)
     own = iter(zip(sure.tokens, sure.segments, strict=True))
     for before, line in zip(plain, lines, strict=True):
         fields, more = before.split(), line.split()

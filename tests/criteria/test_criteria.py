@@ -7,7 +7,6 @@ import math
 
 import pytest
 import torch
-from batches import random_gold, random_lattice, row, scored_of
 
 import structperc.criteria as package
 from structperc.builder import Builder
@@ -36,6 +35,7 @@ from structperc.criteria import (
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored
 from structperc.taggers.saving import describe
+from tests.criteria.batches import random_gold, random_lattice, row, scored_of
 
 
 def mce_f(*args, **options):

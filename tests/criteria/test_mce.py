@@ -2,16 +2,16 @@
 
 import math
 
-import oracle
 import pytest
 import torch
-from batches import random_gold, random_lattice, row, scored_of
 
 from structperc.chain import edge_marginals, log_partition, marginals, path_score
 from structperc.criteria import CRFLoss, Logistic, MCELoss, PowerMean, PowerRatio, Sigmoid, SoftMax, Strongest
 from structperc.criteria.wrong_paths import log_number_of_wrong_paths, log_sum_of_wrong_paths
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored
+from tests import oracle
+from tests.criteria.batches import random_gold, random_lattice, row, scored_of
 
 
 def sum_over_rivals(lattice, gold, b, psi):

@@ -2,10 +2,8 @@
 
 import math
 
-import oracle
 import pytest
 import torch
-from batches import random_gold, random_lattice, scored_of
 
 from structperc.chain import constrain, kbest
 from structperc.criteria import Logistic, MCEFLoss, MCELoss, Pointwise, Segmentwise, Sigmoid
@@ -14,6 +12,8 @@ from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
 from structperc.metrics.segments import segment_counts
 from structperc.structures import Lattice
+from tests import oracle
+from tests.criteria.batches import random_gold, random_lattice, scored_of
 
 SETS = {
     3: LabelSet(("O", "B-X", "I-X")),

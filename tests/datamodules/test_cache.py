@@ -31,7 +31,7 @@ from structperc.features import (
     LongestMention,
     OtherMentions,
     TokenMajority,
-    bag_string,
+    format_weighted_features,
 )
 from structperc.reranking import FirstLabels
 
@@ -118,7 +118,7 @@ def test_batches_of_files_are_those_of_memory(text, tmp_path, monkeypatch, optio
     corpus = data(text, unit=unit).corpus("train")
     if "bag" in options:  # of weights other than 1 from the middle on
         some = [
-            bag_string([("x", 1 + (t > corpus.tokens // 2)), (word, 1)])
+            format_weighted_features([("x", 1 + (t > corpus.tokens // 2)), (word, 1)])
             for t, word in enumerate(corpus.columns["word"])
         ]
         corpus = corpus.replace_column("listed", some)

@@ -1,12 +1,12 @@
 """data.types: other names of segment types in every split, and in what is predicted."""
 
 import pytest
-from tiny import Sentences, without_names
 
 from structperc.data.tag_schemes import Span, spans
 from structperc.datamodules.sources import Conll, Conllu, Synthetic
 from structperc.errors import InputError
 from structperc.reranking.jackknife import TrainingPart
+from tests.tiny import Sentences, without_names
 
 TRAIN = "Anna I-PER\nRome I-LOC\nBo B-LOC\nslept O\n\nUN I-ORG\nRome I-LOC\n\nBo I-PER\nBo B-PER\n"
 DEV = "Bo I-PER\nRome I-LOC\n"

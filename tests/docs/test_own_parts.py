@@ -4,9 +4,7 @@ from itertools import pairwise, product
 
 import pytest
 import torch
-from tiny import without_names
 from torch import nn
-from written import QUICKSTART, blocks
 
 from structperc import Corpus, FeatureExtractor, LabelSet, Lattice, Tagger, load
 from structperc.chain import path_score
@@ -15,6 +13,8 @@ from structperc.datamodules import EncodedCorpus
 from structperc.encoders import WordEmbedding
 from structperc.errors import InputError
 from structperc.structures import Candidates, Scored
+from tests.docs.written import QUICKSTART, blocks
+from tests.tiny import without_names
 
 
 def labellings(lattice: Lattice, row: int) -> dict[tuple[int, ...], float]:

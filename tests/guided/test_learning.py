@@ -4,9 +4,9 @@ import copy
 
 import pytest
 import torch
-from tagged import batch_of, model_of, reference_of, sentences, weights_of
 
 from structperc.guided import Aggressive, EarlyUpdate, GuidedOptimizer
+from tests.guided.tagged import batch_of, model_of, reference_of, sentences, weights_of
 
 ORDERS = ["easiest", "left-to-right"]
 RULES = {

@@ -5,11 +5,11 @@ import copy
 
 import pytest
 import torch
-from tagged import batch_of, model_of, sentences
 
 from structperc.errors import InputError
 from structperc.guided import ContextFeatures, GuidedModel
 from structperc.scorers import SparseLinear
+from tests.guided.tagged import batch_of, model_of, sentences
 
 
 def test_a_checkpoint_resumes_to_the_same_bits():

@@ -6,7 +6,6 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from tiny import EDGE, Sentences, fit, make_tagger, sentences
 
 from structperc.chain import KBest
 from structperc.criteria import HingeLoss, LocalAndNonlocal, MarginLoss, PairwiseLoss, PerceptronLoss
@@ -25,6 +24,7 @@ from structperc.taggers import Tagger
 from structperc.taggers import tagger as tagger_module
 from structperc.taggers.learning import GradientTraining
 from structperc.taggers.sequential_learning import CandidateLearner
+from tests.tiny import EDGE, Sentences, fit, make_tagger, sentences
 
 RAW = partial(Additive, average=False)
 LEARNERS = {  # some of all pairs: each is compiled once

@@ -4,12 +4,12 @@ from functools import partial
 
 import pytest
 import torch
-from tiny import Sentences, fit, make_tagger, sentences
 
 from structperc.criteria import CRFLoss
 from structperc.errors import InputError
 from structperc.optim import LBFGS, Averaging, InverseTime, Perceptron
 from structperc.taggers.checkpoints import use_evaluation_weights
+from tests.tiny import Sentences, fit, make_tagger, sentences
 
 ADAM = partial(torch.optim.Adam, lr=0.1)
 

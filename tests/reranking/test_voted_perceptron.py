@@ -38,7 +38,7 @@ def examples_of(lists, n_features=F):
 
 def totals_of(ranker, lists):
     examples = examples_of(lists)
-    labellings = examples.features.owners
+    labellings = examples.features.row_ids
     shuffled = torch.randperm(len(labellings))
     return ranker.total_scores(labellings[shuffled], examples.features.ids[shuffled], examples.first, examples.valid)
 

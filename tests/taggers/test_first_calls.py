@@ -5,7 +5,6 @@ import json
 
 import pytest
 import torch
-from tiny import Sentences, make_tagger, sentences
 from torch import nn
 
 from structperc.chain import KBest
@@ -21,6 +20,7 @@ from structperc.structures import Lattice
 from structperc.taggers.contract_checks import check_contracts, check_options, check_step_size_rule
 from structperc.taggers.tagger import Tagger
 from structperc.user_code import class_location, constructor_parameters, error_location, is_user_class
+from tests.tiny import Sentences, make_tagger, sentences
 
 DATA = Sentences(sentences(5))
 FILE = __file__.rpartition("/")[2]

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from tiny import without_names
 
 from structperc.cli.main import main
 from structperc.cli.tagging import Shown, tag_file
@@ -15,6 +14,7 @@ from structperc.taggers.base import BaseTagger
 from structperc.taggers.guided_tagger import GuidedTagger
 from structperc.taggers.tagger import Tagger
 from structperc.training.program import run, train
+from tests.tiny import without_names
 
 CONFIG = """\
 seed_everything: 1

@@ -7,7 +7,6 @@ import pycrfsuite
 import pytest
 import scipy.optimize
 import torch
-from tiny import EDGE, Loops, Sentences, fit, make_tagger, sentences, weights_of
 
 from structperc.chain import KBest
 from structperc.criteria import CRFLoss, Prior
@@ -19,6 +18,7 @@ from structperc.optim import LBFGS
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 from structperc.training.report import label_split
+from tests.tiny import EDGE, Loops, Sentences, fit, make_tagger, sentences, weights_of
 
 # -- scipy ---------------------------------------------------------------------------------------------------
 

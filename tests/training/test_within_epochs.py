@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from nested import assert_same
 from torch.utils.data import DistributedSampler
 
 from structperc.cli.main import main
 from structperc.datamodules.sampler import ResumableLoader, ResumableSampler
 from structperc.errors import InputError
 from structperc.taggers.callbacks import KEY
+from tests.nested import assert_same
 
 SMALL = ["--data.train=6", "--data.unit=sentence", "--data.batch_size=8", "--trainer.max_epochs=3"]
 CONFIGS = Path(__file__).parents[2] / "configs"
