@@ -24,11 +24,11 @@ class Units(NamedTuple):
 
 
 class CandidateScorer:
-    """Searches for candidates and scores them beside gold; shared by `ChainHead` and `Tagger`.
+    """Searches for candidates and scores them together with gold; shared by `ChainHead` and `Tagger`.
 
     Args:
         constraints: of the tag scheme; no segment crosses the boundary of a sentence.
-        criterion: transforms the lattice, and says how many candidates of which units it compares.
+        criterion: transforms the lattice, and compares gold with candidates.
         search: Lattice -> Candidates for training.
         nonlocal_features: score whole label sequences.
         labels: the label set of all of these.

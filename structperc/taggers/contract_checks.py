@@ -27,11 +27,11 @@ from structperc.structures import Batch, Candidates, Lattice, Scored, real_token
 from structperc.taggers.saving import describe, without_learned
 from structperc.user_code import class_location, is_user_class
 
-Check = Callable[..., str | None]  # (part, *arguments, returned) -> what is wrong with what was returned, or None
+Check = Callable[..., str | None]  # (part, *arguments, returned) -> why the returned value is wrong, or None
 
 
 def check_options(model: nn.Module, features: FeatureExtractor) -> None:
-    """Raise InputError for own parts of a model and its features that could not be built again from their options."""
+    """Raise InputError for a user's parts that could not be built again from their options."""
     build = Builder.like(model, *features.user_objects)
     for part in own_modules(model):
         _check_rebuilt(part, lambda one: without_learned(describe(one)), build)
@@ -41,7 +41,7 @@ def check_options(model: nn.Module, features: FeatureExtractor) -> None:
 
 
 def _check_rebuilt(part: object, tell: Callable[[Any], dict[str, Any]], build: Builder) -> None:
-    """Raise InputError unless a part that is built from what `tell` tells of one has the same options."""
+    """Raise InputError unless a part that is built from its description by `tell` has the same options."""
     cls, described = type(part), tell(part)
     try:
         json.dumps(described)
@@ -64,9 +64,9 @@ def _check_rebuilt(part: object, tell: Callable[[Any], dict[str, Any]], build: B
 
 
 def check_contracts(model: nn.Module, n_labels: int) -> None:
-    """Have what own parts of a model return checked when their methods are called first.
+    """Check what a user's parts of a model return, at the first call of each method.
 
-    A method that returns something else than its contract says raises InputError, with file, line and what to change.
+    A method that breaks its contract raises InputError, with file, line and what to change.
     """
     for part in own_modules(model):
         for kind, method, check in CONTRACTS:
@@ -101,12 +101,12 @@ def check_step_size_rule(optimizer: Optimizer) -> None:
 
 
 def own_modules(model: nn.Module) -> Iterator[nn.Module]:
-    """Yield the parts of a model, at any depth, that are of a user's modules; the model itself is none."""
+    """Yield the parts of a model, at any depth and without the model itself, that are of a user's modules."""
     return (part for part in model.modules() if part is not model and is_user_class(type(part)))
 
 
 def _gives(part: nn.Module, method: str, kind: type) -> bool:
-    """Whether a method is a user's, or computed from one of hers: not that of a class of this library alone."""
+    """Whether a method is a user's, or calls one: not that of a class of this library."""
     giver = next(one for one in type(part).__mro__ if method in vars(one))
     return is_user_class(giver) or method in ("losses_and_updates", "decide")
 

@@ -379,7 +379,7 @@ class Tagger(BaseTagger):
         return self.training_method.step(batch, batch_idx)
 
     def backward(self, loss: Tensor, *args: Any, **options: Any) -> None:
-        """Compute gradients as the training method says."""
+        """Compute gradients by the training method."""
         self.training_method.backward(loss, *args, **options)
 
     def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Optimizer) -> None:
@@ -387,7 +387,7 @@ class Tagger(BaseTagger):
         self.training_method.zero_grad(batch_idx)
 
     def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
-        """Make a step if the training method says so."""
+        """Make a step by the training method."""
         self.training_method.optimizer_step(batch_idx, optimizer, optimizer_closure)
 
     def on_train_batch_end(self, *args: Any) -> None:
