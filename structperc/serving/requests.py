@@ -122,9 +122,7 @@ async def _read(request: Request, limits: Limits) -> bytes:
         raise too_large(limits.body, "bytes")
     coding = request.headers.get("content-encoding", "identity")
     if coding != "identity":
-        raise HTTPException(
-            415, f"the body is compressed ({coding[:40]!a}); send it without content-encoding"
-        )
+        raise HTTPException(415, f"the body is compressed ({coding[:40]!a}); send it without content-encoding")
     body = bytearray()
     try:
         async with asyncio.timeout(limits.seconds):
