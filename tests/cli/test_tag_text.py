@@ -166,7 +166,7 @@ def test_what_a_file_looks_like_is_said(run, file, model, said, text, form):
         (
             "Anna visits Rome\n",
             [],
-            "text.txt: this may be running text or columns; set --input text or --input columns",
+            "text.txt: ",
         ),
         ("Anna N\nRome N N\n", [], "text.txt: this may be running text or columns"),
         ("Anna N\nRome N\n\nBo N N\n", [], "text.txt:4: 3 fields, but line 1 has 2"),
