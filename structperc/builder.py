@@ -469,7 +469,7 @@ def _called(made: Callable[..., Any], arguments: dict[str, Any], place: str) -> 
     except Exception as error:
         if where := error_location(error):
             raise InputError(f"{where}: {type(error).__name__}: {error}") from error
-        if isinstance(error, TypeError | ValueError | ImportError) or "Misconfiguration" in type(error).__name__:
+        if isinstance(error, TypeError | ValueError | RuntimeError | ImportError) or "Misconfiguration" in type(error).__name__:
             name = getattr(made, "__qualname__", "")
             raise OptionError(place, " ".join(f"{name}: {error}".split())) from error
         raise
