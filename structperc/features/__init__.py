@@ -11,44 +11,6 @@ lookup.py             ids at tokens, compiled; kernels.py other compiled loops
 id_lists.py           ids of a corpus as arrays; encoded.py mini-batches cut from them
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from structperc.features.clusters import Clusters
-from structperc.features.documents import (
-    CaseElsewhere,
-    DocumentAttribute,
-    EntityMajority,
-    LineKind,
-    LongestMention,
-    OtherMentions,
-    SuperentityMajority,
-    TokenMajority,
-)
-from structperc.features.extractor import FeatureExtractor
-from structperc.features.gazetteers import Gazetteer
-from structperc.features.templates import parse_templates, shipped_sets
-from structperc.features.weighted_features import format_weighted_features
-from structperc.lazy_imports import lazy_imports
-
-if TYPE_CHECKING:
-    from structperc.features.encoded import EncodedFeatures
-
-__all__ = [
-    "parse_templates",
-    "shipped_sets",
-    "format_weighted_features",
-    "Gazetteer",
-    "Clusters",
-    "DocumentAttribute",
-    "OtherMentions",
-    "LongestMention",
-    "CaseElsewhere",
-    "LineKind",
-    "TokenMajority",
-    "EntityMajority",
-    "SuperentityMajority",
-    "FeatureExtractor",
-    "EncodedFeatures",
-]
-
-__getattr__ = lazy_imports(__name__, {"structperc.features.encoded": ["EncodedFeatures"]})  # needs PyTorch
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -22,7 +22,7 @@ from structperc.guided.arrays import (
     token_values,
     writable_arrays,
 )
-from structperc.guided.rules import Aggressive, GuidedOptimizer, LearningCounts, UpdateRule
+from structperc.guided.rules import Aggressive, GuidedOptimizer, GuidedRule, LearningCounts
 from structperc.guided.templates import OFFSETS, parse_context
 from structperc.nonlocal_features.strings import combined
 from structperc.scorers import SparseLinear
@@ -136,7 +136,7 @@ class GuidedModel(nn.Module):
         context: ContextFeatures,
         beam: int = 3,
         order: Order = "easiest",
-        rule: UpdateRule | None = None,
+        rule: GuidedRule | None = None,
     ) -> None:
         super().__init__()
         if beam < 1:

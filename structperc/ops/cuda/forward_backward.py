@@ -21,7 +21,7 @@ from structperc.ops.cuda.blocks import (
     INTERPRETED,
     SHAPES,
     WHOLE,
-    Lattice,
+    KernelArguments,
     any_invalid,
     edges_at,
     finite_or_zero,
@@ -41,7 +41,7 @@ from structperc.ops.cuda.blocks import (
 
 def forward_backward(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Implement `structperc.ops.forward_backward`."""
-    lattice = Lattice(unary, edge, lengths)
+    lattice = KernelArguments(unary, edge, lengths)
     B, T, L = unary.shape
     total, nodes = lattice.scratch(B), lattice.scratch(B, T, L)
     summed = torch.float64 if lattice.stationary and L > WHOLE else unary.dtype  # in place, token by token
@@ -200,7 +200,7 @@ def _both_passes(
 
 def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
     """Implement `structperc.ops.sample`."""
-    lattice = Lattice(unary, edge, lengths)
+    lattice = KernelArguments(unary, edge, lengths)
     (B, T, L), n = unary.shape, noise.shape[1]
     labels = lattice.scratch(B, n, T, dtype=torch.int64)
     if not labels.numel():
@@ -245,7 +245,7 @@ SPLITS = 64  # programs that share the tokens of a sequence
 
 def local_log_partition(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
     """Implement `structperc.ops.local_log_partition`."""
-    lattice = Lattice(unary, edge, lengths)
+    lattice = KernelArguments(unary, edge, lengths)
     found = lattice.scratch(*unary.shape)
     if found.numel():
         blocks = lattice.blocks()
@@ -256,7 +256,7 @@ def local_log_partition(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
 
 def local_log_partition_backward(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
     """Implement `structperc.ops.local_log_partition_backward`."""
-    lattice = Lattice(unary, edge, lengths)
+    lattice = KernelArguments(unary, edge, lengths)
     if not unary.numel():
         return torch.zeros_like(unary), torch.zeros(edge.shape, dtype=edge.dtype, device=edge.device)
     (B, T, L), blocks = unary.shape, lattice.blocks()

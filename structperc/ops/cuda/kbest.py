@@ -17,7 +17,7 @@ from structperc.ops.cuda.blocks import (
     ENTRIES,
     INTERPRETED,
     SHAPES,
-    Lattice,
+    KernelArguments,
     any_invalid,
     finite_or_zero,
     follows_another,
@@ -37,7 +37,7 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
     K, P = (max(2, triton.next_power_of_2(n)) for n in (k, L))
     if K * P > ENTRIES or not unary.numel():
         return reference(unary, edge, lengths, k)
-    lattice = Lattice(unary, edge, lengths)
+    lattice = KernelArguments(unary, edge, lengths)
     suffix = suffix_scores(lattice, unary.dtype, summed=False)
     labels, losses = torch.zeros(B, k, T, dtype=torch.int64, device=device), lattice.scratch(B, k)
     picks, kept = lattice.scratch(B, T, k, dtype=torch.int32), lattice.scratch(B, 2, k)

@@ -19,7 +19,7 @@ from triton.language import constexpr
 from structperc.ops.cuda.blocks import (
     SHAPES,
     SOME_TOKENS,
-    Lattice,
+    KernelArguments,
     any_invalid,
     edges_at,
     finite_or_zero,
@@ -37,7 +37,7 @@ from structperc.ops.cuda.paths import path_totals
 
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Implement `structperc.ops.viterbi`."""
-    lattice = Lattice(unary, edge, lengths)
+    lattice = KernelArguments(unary, edge, lengths)
     B, T, L = unary.shape
     scores, labels = lattice.scratch(B), lattice.scratch(B, T, dtype=torch.int64)
     if not B or not T:
@@ -112,7 +112,7 @@ def _search(
 
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Implement `structperc.ops.best_before_and_after`."""
-    lattice = Lattice(unary, edge, lengths)
+    lattice = KernelArguments(unary, edge, lengths)
     (B, T, L), blocks = unary.shape, lattice.blocks(torch.float64)
     before, after = lattice.scratch(B, T, L), lattice.scratch(B, T, L)
     if before.numel():
@@ -126,7 +126,7 @@ def best_before_and_after_backward(
     unary: Tensor, edge: Tensor, lengths: Tensor, grad_before: Tensor, grad_after: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Implement `structperc.ops.best_before_and_after_backward`."""
-    lattice = Lattice(unary, edge, lengths)
+    lattice = KernelArguments(unary, edge, lengths)
     (B, T, L), blocks = unary.shape, lattice.blocks(torch.float64)
     if not unary.numel():
         return torch.zeros_like(unary), torch.zeros(edge.shape, dtype=edge.dtype, device=edge.device)
