@@ -78,7 +78,7 @@ class Conllu(SequenceDataModule):
         path: folder; environment variables are expanded.
         files: file of each split.
         tags: "upos" or "xpos".
-        scheme: "none", since parts of speech are no segments.
+        scheme: "none", since parts of speech are not segments.
         encoding: of the files.
         options: those of `SequenceDataModule`.
     """
@@ -198,7 +198,7 @@ class Table(SequenceDataModule):
             each row; with `sentence`, whose value changes where a sentence begins, for a token in each row (an empty
             name: an empty row of CSV ends a sentence); {text: text, spans: entities} for a document of running text in
             each row, whose spans have start, end and label.
-            `document` tells the rows of different documents apart.
+            `document` has another value for each document.
         label_names: names of labels kept as bare numbers, by role.
         tokens: how running text is cut: "conll" or "ud", see `structperc.text`.
         sentences: where its sentences begin: "rules", "lines" or "one"; never inside of a span.
@@ -245,7 +245,7 @@ class Table(SequenceDataModule):
 
 
 class InMemory(SequenceDataModule):
-    """Data sets of the package `datasets` that a program holds; from Python alone.
+    """Data sets of the package `datasets` in memory; for use from Python.
 
     Args:
         data: a `DatasetDict` or another mapping, or one `Dataset`, the training data. An `IterableDataset` is read to

@@ -29,7 +29,7 @@ from structperc.metrics.calibration import confidence_within
 from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.online import SequenceLearner
-from structperc.optim import AveragedOptimizer, Perceptron, TrainingProtocol, learner
+from structperc.optim import AveragedOptimizer, Perceptron, TrainingProtocol, training_protocol
 from structperc.predictor.base import Sentence, missing_probabilities
 from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights
@@ -349,7 +349,7 @@ class Tagger(BaseTagger):
     def training_protocol(self) -> TrainingProtocol:
         """Return the optimizer's side of the training protocol; its defaults outside of a trainer."""
         made = [] if self._trainer is None else self.trainer.optimizers
-        return learner(made[0]) if made else TrainingProtocol()
+        return training_protocol(made[0]) if made else TrainingProtocol()
 
     @property
     def full_batch(self) -> bool:
@@ -379,7 +379,7 @@ class Tagger(BaseTagger):
         return self.training_method.step(batch, batch_idx)
 
     def backward(self, loss: Tensor, *args: Any, **options: Any) -> None:
-        """Compute gradients as the training method says."""
+        """Compute gradients by the training method."""
         self.training_method.backward(loss, *args, **options)
 
     def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Optimizer) -> None:
@@ -387,7 +387,7 @@ class Tagger(BaseTagger):
         self.training_method.zero_grad(batch_idx)
 
     def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
-        """Make a step if the training method says so."""
+        """Make a step by the training method."""
         self.training_method.optimizer_step(batch_idx, optimizer, optimizer_closure)
 
     def on_train_batch_end(self, *args: Any) -> None:

@@ -115,5 +115,5 @@ def test_the_rest_of_one_epoch_and_the_whole_of_others():
 
 @pytest.mark.parametrize("state", [None, {}, {"epoch": 0, "seen": -1, "steps": 2}, {"epoch": 0, "seen": "1"}])
 def test_other_states_are_refused(state):
-    with pytest.raises(InputError, match="which mini-batches were seen"):
+    with pytest.raises(InputError, match="mini-batches seen"):
         loader().load_state_dict(state)
