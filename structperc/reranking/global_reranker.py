@@ -19,7 +19,8 @@ from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import GlobalFeature, find_segments
 from structperc.reranking.examples import Examples
 from structperc.reranking.jackknife import JackKnife
-from structperc.reranking.list_features import Correct, Found, ListFeatures, numbered
+from structperc.reranking.list_features import Found, ListFeatures, numbered
+from structperc.reranking.lists import Correct
 from structperc.reranking.local_score import FirstScore
 from structperc.reranking.ranker import Ranker
 from structperc.reranking.second_model import SecondModel

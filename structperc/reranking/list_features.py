@@ -1,7 +1,7 @@
 """Global features of the candidates of training lists: first which strings there are, then who has which."""
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from pytorch_lightning.utilities import move_data_to_device
@@ -14,13 +14,10 @@ from structperc.metrics import oracle
 from structperc.nonlocal_features import CandidateSegments, GlobalFeature, Vocabulary, find_segments, spell
 from structperc.progress import bar
 from structperc.reranking.examples import Examples
-from structperc.reranking.lists import CandidateLists, Listed
+from structperc.reranking.lists import CandidateLists, Correct, Listed
 from structperc.structures import Batch, Candidates
 
 BATCH = 64  # sequences at a time
-
-Correct = Literal["closest", "gold"]
-
 
 class Part(NamedTuple):
     """A mini-batch with its candidate lists and the segments of its candidates."""

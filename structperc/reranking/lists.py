@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from safetensors import safe_open
@@ -16,6 +16,8 @@ from structperc.data.output import open_atomic
 from structperc.errors import InputError
 from structperc.ragged import Ragged, boundaries
 from structperc.structures import Candidates, padded_places
+
+Correct = Literal["closest", "gold"]  # what competitors are compared with where gold is not in the list
 
 TENSORS = ("labels", "scores", "valid", "gold_scores", "starts")
 

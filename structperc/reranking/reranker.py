@@ -14,7 +14,7 @@ from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import NonlocalFeature
 from structperc.optim import Perceptron
 from structperc.reranking.jackknife import JackKnife
-from structperc.reranking.list_features import Correct
+from structperc.reranking.lists import Correct
 from structperc.reranking.local_score import LocalScore
 from structperc.reranking.second_model import SecondModel
 from structperc.structures import Batch, Candidates, Scored

@@ -20,7 +20,7 @@ from structperc.nonlocal_features import NonlocalFeature
 from structperc.optim import Perceptron
 from structperc.ragged import Ragged
 from structperc.reranking.jackknife import JackKnife
-from structperc.reranking.list_features import Correct
+from structperc.reranking.lists import Correct
 from structperc.reranking.lists import CandidateLists, Listed
 from structperc.reranking.local_score import LocalFeatures, LocalScore, local_scores
 from structperc.structures import Batch, Candidates, Lattice, Scored
