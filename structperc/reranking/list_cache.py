@@ -175,8 +175,8 @@ def corpus_digest(corpus: Corpus, roles: Iterable[str]) -> str:
     total = hashlib.sha256()
     for role in sorted(set(roles)):
         total.update(f"{role}\0{chr(0).join(corpus.columns.get(role, []))}\0".encode("utf-8", "surrogatepass"))
-    for boundaries in (corpus.starts, corpus.sentences, corpus.documents):
-        total.update(np.asarray(boundaries, np.int64).tobytes())
+    for limits in (corpus.starts, corpus.sentences, corpus.documents):
+        total.update(np.asarray(limits, np.int64).tobytes())
     return total.hexdigest()
 
 
