@@ -74,10 +74,10 @@ def _rows(case: Case, numbers: Iterable[int]) -> list[dict]:
         apart = max(sum(run.speed for run in runs) for runs in others)
         what = {"size": f"{case.config}{case.name}, {n} against one"}
         mixing = {"what": "online learning by processes that mix", "unit": "epochs/s", "target": SPEED}
-        side_by_side = {"what": "online learning by trainings at the same time", "unit": "epochs/s", "target": None}
+        stack_parts = {"what": "online learning by trainings at the same time", "unit": "epochs/s", "target": None}
         score = {"what": f"development F1 after {case.epochs} epochs, processes that mix", "unit": "F1", "target": None}
         rows.append({**what, **mixing, **_against(found.speed, alone.speed)})
-        rows.append({**what, **side_by_side, **_against(apart, alone.speed)})
+        rows.append({**what, **stack_parts, **_against(apart, alone.speed)})
         rows.append({**what, **score, **_against(100 * found.score, 100 * alone.score)})
     return rows
 

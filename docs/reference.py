@@ -6,6 +6,7 @@ with the base class if that has an entry, otherwise with the class that inherits
 """
 
 import ast
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -33,7 +34,9 @@ class Source:
         self.lines = path.read_text(encoding="utf-8").splitlines()
         self.tree = ast.parse("\n".join(self.lines))
         self.defined = {node.name: node for node in self.tree.body if isinstance(node, Defined)}
-        self.imported = {**dict(imports(self.tree)), **self.lazy_imports()}
+        stub = path.with_suffix(".pyi")
+        self.lazy = dict(lazy_imports(stub)) if stub.is_file() else {}
+        self.imported = {**dict(imports(self.tree)), **self.lazy}
 
     def constant(self, name: str) -> Any:
         """The value of a name that is assigned a literal at the top level, None without one."""
@@ -42,16 +45,10 @@ class Source:
                 return ast.literal_eval(node.value)
         return None
 
-    def lazy_imports(self) -> dict[str, str]:
-        """{name: module} of what the file imports only when it is asked for."""
-        calls = (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
-        tables = [ast.literal_eval(call.args[1]) for call in calls if ast.unparse(call.func) == "lazy_imports"]
-        return {name: module for table in tables for module, names in table.items() for name in names}
-
     def public(self) -> list[str]:
         """Names that the file offers: of a room those it lists or imports on first use, else what it defines."""
-        if listed := self.constant("__all__"):
-            return list(dict.fromkeys([*listed, *self.lazy_imports()]))
+        if listed := self.constant("__all__") or self.lazy:
+            return list(listed)
         return [name for name in self.defined if not name.startswith("_")]
 
     def cut(self, first: int, last: int) -> list[str]:
@@ -72,6 +69,14 @@ class Source:
         end = next((first_line(part) for part in node.body if isinstance(part, Defined)), (node.end_lineno or 0) + 1)
         lines = self.cut((node.body[0].end_lineno or 0) + 1, end - 1)
         return [line for line in lines if (":" in line or "#" in line) and not line.strip().startswith("_")]
+
+
+def lazy_imports(stub: Path) -> Iterator[tuple[str, str]]:
+    """(name, module) of every name that a package imports on first use."""
+    package = ".".join(stub.parent.relative_to(ROOT).parts)
+    for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((alias.name, f"{package}.{node.module}") for alias in node.names)
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -105,7 +110,8 @@ def entries() -> dict[str, dict[str, tuple[Source, Defined]]]:
     """{room: {public path: where it is defined}}; what two rooms offer stands in the earlier one."""
     found: dict[str, dict[str, tuple[Source, Defined]]] = {}
     seen: set[Defined] = set()
-    for room in [*source(PACKAGE).constant("_ROOMS"), "errors"]:
+    rooms = re.findall(r"^(\w+)  ", ast.get_docstring(source(PACKAGE).tree) or "", re.MULTILINE)
+    for room in [*rooms[: rooms.index("cli")], "errors"]:
         module = f"{PACKAGE}.{room}"
         places = {f"{module}.{name}": place(module, name) for name in source(module).public()}
         found[room] = {path: at for path, at in places.items() if at is not None and at[1] not in seen}

@@ -1,13 +1,13 @@
 """Structured prediction over sequences; the packages stand in the order of the data flow.
 
+kernels             loops over labels and features compiled for a CPU, without PyTorch
 ragged              lists of ids of different lengths in one tensor
 structures          every tensor that passes from one package to another
-kernels             loops over labels and features compiled for a CPU, without PyTorch
 ops                 dynamic programs as compiled operators, for each device
 text                running text -> tokens with character offsets
 data                files, hub data sets, the embedded corpus -> sequences with labels of a tag scheme
 features            tokens -> feature ids
-light               saved taggers of sparse features that label without PyTorch
+predictor           saved taggers of sparse features that label without PyTorch
 encoders            tokens -> vectors
 scorers             ids or vectors -> Lattice
 chain               Lattice -> best paths, k best, marginals: exact dynamic programs
@@ -34,87 +34,6 @@ Packages before `datamodules` need neither Lightning nor datasets; `import struc
 `structperc.load` gives a saved model, ready to label, and imports PyTorch only where the model needs it.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import lazy_loader
 
-from structperc.lazy_imports import lazy_imports
-from structperc.version import __version__
-
-if TYPE_CHECKING:
-    from structperc.chain import kbest, log_partition, marginals, max_marginals, viterbi
-    from structperc.data.corpus import Corpus
-    from structperc.data.labels import LabelSet
-    from structperc.errors import InputError
-    from structperc.features import FeatureExtractor
-    from structperc.loading import load
-    from structperc.structures import Batch, Candidates, Lattice
-    from structperc.taggers import Tagger
-
-__all__ = [
-    "__version__",
-    "Batch",
-    "Lattice",
-    "Candidates",
-    "Corpus",
-    "LabelSet",
-    "FeatureExtractor",
-    "viterbi",
-    "kbest",
-    "log_partition",
-    "marginals",
-    "max_marginals",
-    "Tagger",
-    "load",
-    "InputError",
-]
-_PACKAGES = (
-    "kernels",
-    "ragged",
-    "structures",
-    "ops",
-    "text",
-    "data",
-    "features",
-    "light",
-    "encoders",
-    "scorers",
-    "chain",
-    "nonlocal_features",
-    "criteria",
-    "nn",
-    "optim",
-    "online",
-    "guided",
-    "reports",
-    "metrics",
-    "datamodules",
-    "taggers",
-    "loading",
-    "reranking",
-    "training",
-    "experiments",
-    "analysis",
-    "serving",
-    "sklearn",
-)
-_named = lazy_imports(
-    __name__,
-    {
-        "structperc.structures": ["Batch", "Lattice", "Candidates"],
-        "structperc.data": ["Corpus", "LabelSet"],
-        "structperc.features": ["FeatureExtractor"],
-        "structperc.chain": ["viterbi", "kbest", "log_partition", "marginals", "max_marginals"],
-        "structperc.taggers": ["Tagger"],
-        "structperc.loading": ["load"],
-        "structperc.errors": ["InputError"],
-    },
-)
-
-
-def __getattr__(name: str) -> Any:
-    """Import public names and packages on first use: the command line answers without PyTorch."""
-    return import_module(f"{__name__}.{name}") if name in _PACKAGES else _named(name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_PACKAGES})
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -14,8 +14,17 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
-from structperc.class_paths import CLASS, LABELLING, LEARNED, OPTIONS, class_path_of
-from structperc.constructors import REQUIRED, Parameter, parameters_of, takes_more
+from structperc.constructors import (
+    CLASS,
+    LABELLING,
+    LEARNED,
+    OPTIONS,
+    REQUIRED,
+    Parameter,
+    class_path_of,
+    parameters_of,
+    takes_more,
+)
 from structperc.data.json_data import check_fields, check_value, matches_type
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean
@@ -241,7 +250,11 @@ class Builder:
         hints = _alternatives(hint)
         nested = _is_part(value) or (isinstance(value, list) and any(map(_is_part, value)))
         if not (hint is Any and nested) and any(matches_type(value, one) for one in hints):
-            return value
+            return (
+                float(value)
+                if self.any_module and type(value) is int and float in hints and int not in hints
+                else value
+            )
         if isinstance(value, list):
             for one in hints:
                 if (elements := _elements(one, len(value))) is not None:
@@ -457,7 +470,8 @@ def _called(made: Callable[..., Any], arguments: dict[str, Any], place: str) -> 
         if where := error_location(error):
             raise InputError(f"{where}: {type(error).__name__}: {error}") from error
         if isinstance(error, TypeError | ValueError | ImportError) or "Misconfiguration" in type(error).__name__:
-            raise OptionError(place, " ".join(str(error).split())) from error
+            name = getattr(made, "__qualname__", "")
+            raise OptionError(place, " ".join(f"{name}: {error}".split())) from error
         raise
 
 

@@ -1,12 +1,25 @@
-"""Parameters of constructors, and the arguments with which an object was made."""
+"""Class paths, parameters of constructors, and the arguments with which an object was made."""
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, get_type_hints
 
 from structperc.errors import InputError
 from structperc.user_code import class_location, is_user_class
+
+CLASS, OPTIONS = "class_path", "init_args"
+LEARNED = "learned"  # beside them, what a part of a saved model has taken from its training data
+LABELLING = "labelling"  # beside them, all that new text needs of a criterion of a user's own
+
+
+def class_path_of(cls: type) -> str:
+    """Return the dotted path of a class: that of the room which exports it, else that of its file."""
+    room = ".".join(cls.__module__.split(".")[:2])
+    public = getattr(sys.modules.get(room), cls.__qualname__, None) is cls
+    return f"{room if public else cls.__module__}.{cls.__qualname__}"
+
 
 REQUIRED = inspect.Parameter.empty  # the default of a parameter without one
 

@@ -7,13 +7,13 @@ from typing import Any, Literal
 import numpy as np
 
 from structperc.builder import CRITERION_FIELDS, Builder
-from structperc.class_paths import CLASS, LABELLING, LEARNED, OPTIONS
+from structperc.constructors import CLASS, LABELLING, LEARNED, OPTIONS
 from structperc.data.json_data import matches_type
 from structperc.data.labels import LabelSet
 from structperc.data.read_options import check_training_files
 from structperc.features import FeatureExtractor
 from structperc.kernels.arrays import WeightTables
-from structperc.light import Labeller, LightTagger
+from structperc.predictor import Predictor, SparsePredictor
 from structperc.taggers.model_format import (
     FEATURE_PREFIX,
     TRAINING_FILES,
@@ -41,11 +41,11 @@ PARTS: dict[str, dict[str, dict[str, Any]]] = {  # of a light model: class, opti
 Arrays = Mapping[str, np.ndarray]
 
 
-def load(path: str | Path, trusted: Iterable[str] = ()) -> Labeller:
-    """Return a saved model, ready to label new text: `tag`, `annotate` and the rest of `light.Labeller`.
+def load(path: str | Path, trusted: Iterable[str] = ()) -> Predictor:
+    """Return a saved model, ready to label new text: `tag`, `annotate` and the rest of `predictor.Predictor`.
 
     A `Tagger` of sparse and local features, trained by `PerceptronLoss`, `MarginLoss`, `HingeLoss`, `CRFLoss` or a
-    criterion of one's own that leaves the scores of labels as they are, is given as a `LightTagger`, which needs
+    criterion of one's own that leaves the scores of labels as they are, is given as a `SparsePredictor`, which needs
     neither PyTorch nor Lightning: same labels, a fraction of the time and memory to load. Every other model, and one
     whose model.json was changed by hand, is given whole.
 
@@ -110,7 +110,7 @@ def _reads_text_alone(features: Any) -> bool:
     return all(LEARNED not in one and str(one.get(CLASS)).startswith("structperc.features.") for one in attributes)
 
 
-def _light(config: dict[str, Any], arrays: Arrays, trusted: Sequence[str]) -> LightTagger | None:
+def _light(config: dict[str, Any], arrays: Arrays, trusted: Sequence[str]) -> SparsePredictor | None:
     """The light tagger of a plain configuration; None where its weights are not those that are due.
 
     trusted: the modules of functions of a user's own.
@@ -128,7 +128,7 @@ def _light(config: dict[str, Any], arrays: Arrays, trusted: Sequence[str]) -> Li
     }
     own = criterion.get(LABELLING, plain)
     files, name = check_training_files(config.get(TRAINING_FILES, {})), criterion[CLASS].rpartition(".")[2]
-    return LightTagger(
+    return SparsePredictor(
         features, labels, config["unit"], files, weights, own["independent_sentences"], name, own["probabilistic"]
     )
 

@@ -48,7 +48,7 @@ class Ragged(NamedTuple):
         return self.offsets.diff()
 
     @property
-    def owners(self) -> Tensor:
+    def row_ids(self) -> Tensor:
         """Which list each id belongs to, (M,)."""
         return torch.repeat_interleave(self.counts, output_size=self.ids.shape[0])
 
@@ -87,7 +87,7 @@ class Ragged(NamedTuple):
         order = self.ids.argsort(stable=True)
         present, counts = self.ids.unique(return_counts=True)
         weights = None if self.weights is None else self.weights[order]
-        lists, offsets = self.owners[order].int(), boundaries(counts).int()
+        lists, offsets = self.row_ids[order].int(), boundaries(counts).int()
         return self._replace(transposed=Transposed(present.long(), lists, offsets, weights))
 
 
@@ -110,7 +110,7 @@ def spread(counts: Tensor, first: Tensor | None = None) -> tuple[Tensor, Tensor]
 
     -> the run i of each (M,); first[i], first[i] + 1, ... for each run (M,), from 0 on where first (n,) is not given.
     """
-    owners = torch.repeat_interleave(counts)
+    row_ids = torch.repeat_interleave(counts)
     before = counts.cumsum(0) - counts
     shifts = -before if first is None else first - before
-    return owners, shifts.index_select(0, owners) + torch.arange(len(owners), device=counts.device)
+    return row_ids, shifts.index_select(0, row_ids) + torch.arange(len(row_ids), device=counts.device)

@@ -5,10 +5,10 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from functools import cache, wraps
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import hypothesis
 import pytest
@@ -25,12 +25,6 @@ hypothesis.settings.register_profile("untimed", deadline=None)  # the first exam
 hypothesis.settings.load_profile("untimed")
 
 TESTS = Path(__file__).parent
-sys.path.append(str(TESTS.parent))  # tests, whose functions other processes look for by name
-sys.path.append(str(TESTS))  # oracle.py, terminal.py, tiny.py, nested.py, ...
-sys.path.append(str(TESTS / "nonlocal_features"))  # naive_strings.py
-sys.path.append(str(TESTS / "encoders"))  # tiny_models.py
-sys.path.append(str(TESTS / "serving"))  # serving_models.py
-sys.path.append(str(TESTS / "text"))  # detokenised.py
 
 QUICKSTART = Path(__file__).parents[1] / "configs" / "quickstart.yaml"
 SMALL = [
@@ -54,15 +48,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Tests with a fixture of many cases are called for each of them."""
-    from each import call_with_each
-
-    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    return call_with_each(pyfuncitem.obj, arguments) or None
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +74,7 @@ def corpora() -> Path:
 @pytest.fixture(scope="session")
 def zygote():
     """A new interpreter that has imported the library, whose forks are new processes that start at once."""
-    from zygote import Zygote
+    from tests.zygote import Zygote
 
     with Zygote() as zygote:
         yield zygote
@@ -136,41 +121,12 @@ def run(capsys):
 
 @pytest.fixture(scope="module")
 def parts_made_once():
-    """What experiments have in common is made once: parsers and what they parse, gazetteers, embedded corpora."""
+    """Embedded corpora are made once, not for each of many programs."""
     from structperc.datamodules import sources
-    from structperc.features import Clusters, Gazetteer
-    from structperc.training.configuration import looked_up
-    from structperc.training.program import Program
 
-    with pytest.MonkeyPatch.context() as patch, looked_up():
-        for kind in (Gazetteer, Clusters):
-            patch.setattr(kind, "__init__", once(kind.__init__, lambda self, *args: (type(self), *args)))
-        patch.setattr(
-            Program, "setup_parser", once(Program.setup_parser, lambda self, *_: (type(self), self.arguments[0]))
-        )
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "synthetic_splits", cache(sources.synthetic_splits))
-        patch.setattr(Program, "config_dump", {}, raising=False)  # which a checkpoint would hold
         yield
-
-
-def kind_and_command(program: Any, *_: Any) -> tuple[type, str]:
-    return type(program), program.arguments[0]
-
-
-def once(method: Callable[..., None], key_of: Callable[..., Any]) -> Callable[..., None]:
-    """The method of objects that get what it has made of the first one with the same key."""
-    known: dict[Any, dict[str, Any]] = {}
-
-    @wraps(method)
-    def shared(self: Any, *args: Any, **options: Any) -> None:
-        key = key_of(self, *args, *options.items())
-        if key not in known:
-            before = set(vars(self))
-            method(self, *args, **options)
-            known[key] = {name: value for name, value in vars(self).items() if name not in before}
-        vars(self).update(known[key])
-
-    return shared
 
 
 # -- small runs of the program ----------------------------------------------------------------------------------

@@ -8,8 +8,6 @@ from itertools import pairwise
 import numpy as np
 import pytorch_lightning as pl
 import torch
-from naive_strings import MARKS, Sentence, strings
-from tiny import sentences
 
 from structperc.chain import KBest, kbest
 from structperc.criteria import MEMMLoss, Prior
@@ -24,6 +22,8 @@ from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.jackknife import JackKnife
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
+from tests.nonlocal_features.naive_strings import MARKS, Sentence, strings
+from tests.tiny import sentences
 
 QUIET = {"accelerator": "cpu", "enable_progress_bar": False}
 LIMIT = 5  # of quotes
@@ -165,8 +165,8 @@ def known(made: GlobalReranker) -> list[tuple[int, str]]:
         names = dict(made.feature_strings(torch.arange(made.examples.n_features)))
     else:
         names = dict(enumerate(name for feature in made.global_features for name in feature.names(())))
-    owners = [i for i, feature in enumerate(made.global_features) for _ in range(len(feature.keys))]
-    return [(owner, names[i]) for i, owner in enumerate(owners)]
+    row_ids = [i for i, feature in enumerate(made.global_features) for _ in range(len(feature.keys))]
+    return [(owner, names[i]) for i, owner in enumerate(row_ids)]
 
 
 def linear_totals(made: GlobalReranker, listed) -> list[float]:

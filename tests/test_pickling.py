@@ -10,7 +10,6 @@ from operator import methodcaller
 from pkgutil import iter_modules
 
 import pytest
-from tiny import fit
 
 import structperc
 from structperc.chain import KBest
@@ -21,6 +20,7 @@ from structperc.optim import Perceptron as Additive
 from structperc.scorers import SparseLinear
 from structperc.sklearn import SequenceTagger
 from structperc.taggers import Tagger
+from tests.tiny import fit
 
 SENTENCES = [["Anna", "saw", "Rome"], ["Bo", "left"]]
 ROOMS = [import_module(f"structperc.{room.name}") for room in iter_modules(structperc.__path__) if room.ispkg]

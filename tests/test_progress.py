@@ -7,10 +7,10 @@ from contextvars import copy_context
 from pathlib import Path
 
 import pytest
-from terminal import terminal
 
 from structperc import progress
 from structperc.progress import bar, library_bars, show_bars
+from tests.terminal import terminal
 
 WHAT = "a long description of what is being done"
 

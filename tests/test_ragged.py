@@ -36,7 +36,7 @@ def test_lists_and_what_they_say_of_themselves(lists):
     made = ragged(lists)
     assert listed(made) == lists
     assert made.counts.tolist() == [len(one) for one in lists]
-    assert made.owners.tolist() == [i for i, one in enumerate(lists) for _ in one]
+    assert made.row_ids.tolist() == [i for i, one in enumerate(lists) for _ in one]
 
 
 @given(st.lists(nested, min_size=1, max_size=4), st.sampled_from([None, 3]))
@@ -122,8 +122,8 @@ runs_of_numbers = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 50)), max
 def test_boundaries_and_spread_runs(runs, dtype):
     counts, first = torch.tensor(runs, dtype=dtype).view(-1, 2).unbind(1)
     assert boundaries(counts).tolist() == [sum(n for n, _ in runs[:i]) for i in range(len(runs) + 1)]
-    owners, numbers = spread(counts, first)
-    assert owners.tolist() == [i for i, (n, _) in enumerate(runs) for _ in range(n)]
+    row_ids, numbers = spread(counts, first)
+    assert row_ids.tolist() == [i for i, (n, _) in enumerate(runs) for _ in range(n)]
     assert numbers.tolist() == [a + step for n, a in runs for step in range(n)]
     assert spread(counts)[1].tolist() == [step for n, _ in runs for step in range(n)]
     assert numbers.dtype == torch.int64

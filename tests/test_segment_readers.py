@@ -116,7 +116,7 @@ def by_nonlocal_features(documents, batch, boundaries, label_set) -> list[Found]
     labels = torch.stack([ids.flip(1), ids, torch.full_like(ids, len(label_set) - 1)], 1)
     read = find_segments(batch, labels, torch.ones(labels.shape[:2], dtype=torch.bool), label_set)
     T = ids.shape[1]
-    span = read.holders.owners[read.holders.ids % 3 == 1]
+    span = read.holders.row_ids[read.holders.ids % 3 == 1]
     rows = read.spans.starts[span] // T
     starts, ends = read.spans.starts[span] - rows * T, read.spans.ends[span] - rows * T
     return named(rows, starts, ends, read.spans.types[span], label_set, len(documents))

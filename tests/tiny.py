@@ -88,7 +88,7 @@ def occurrences(rows: EncodedCorpus, size: int, kind: str = "nodes") -> Tensor:
     """(N, size) how often each token has each feature."""
     features = getattr(rows.arrays, kind)
     table = torch.zeros(len(features.counts), size, dtype=torch.float64)
-    for token, i in zip(features.owners.tolist(), features.ids.tolist(), strict=True):
+    for token, i in zip(features.row_ids.tolist(), features.ids.tolist(), strict=True):
         table[token, i] += 1
     return table
 

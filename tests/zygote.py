@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 IMPORTED = (
     "structperc.cli.main",
     "structperc.taggers.guided_tagger",
-    "structperc.training.reranking_program",
+    "structperc.training.reranking",
     "structperc.datamodules.sources",
     "structperc.experiments.studies",
     "structperc.experiments.sweeps",

@@ -14,7 +14,7 @@ from structperc.data.normalise import checked_corpus, illegal_sentences, warn_un
 from structperc.data.read_options import ReadOptions
 from structperc.data.text_files import read_lines
 from structperc.errors import InputError
-from structperc.light import Labeller
+from structperc.predictor import Predictor
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -25,7 +25,7 @@ TAGS = ("upos", "xpos")  # kinds of labels of CoNLL-U
 HALF = 0.5
 
 
-def read_corpus(tagger: Labeller, file: str, reading: ReadOptions = DEFAULT_READING) -> Corpus:
+def read_corpus(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_READING) -> Corpus:
     """Return a file of columns or a table as a corpus; its `label`, if there is gold, is in the scheme of the tagger.
 
     A file whose name is that of a table (.jsonl, .parquet, a saved folder) is one, see `table_corpus`; CoNLL-U is
@@ -39,7 +39,7 @@ def read_corpus(tagger: Labeller, file: str, reading: ReadOptions = DEFAULT_READ
     return corpus
 
 
-def _normal(tagger: Labeller, file: str, reading: ReadOptions) -> Corpus:
+def _normal(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
     """The file as `read_corpus` gives it."""
     due = reading.or_else(tagger.unit, tagger.training_files.get("labels", tagger.labels.scheme))
     if is_table(tagger, file, reading.columns):
@@ -58,7 +58,7 @@ def _normal(tagger: Labeller, file: str, reading: ReadOptions) -> Corpus:
     return checked_corpus(corpus, due, tagger.labels.scheme, UNMARKED)
 
 
-def read_gold(tagger: Labeller, file: str, reading: ReadOptions = DEFAULT_READING) -> Corpus:
+def read_gold(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_READING) -> Corpus:
     """Return a file as a corpus, as `read_corpus` does. Raises InputError for a file without gold labels."""
     corpus = read_corpus(tagger, file, reading)
     if GOLD not in corpus.columns:
@@ -66,7 +66,7 @@ def read_gold(tagger: Labeller, file: str, reading: ReadOptions = DEFAULT_READIN
     return corpus
 
 
-def check_columns_format(tagger: Labeller, lines: Sequence[str], file: str, reading: ReadOptions) -> None:
+def check_columns_format(tagger: Predictor, lines: Sequence[str], file: str, reading: ReadOptions) -> None:
     """Raise InputError for lines that are probably no columns, unless `reading` names some."""
     if reading.columns or (lines and header_names(lines[0])):
         return
@@ -74,17 +74,17 @@ def check_columns_format(tagger: Labeller, lines: Sequence[str], file: str, read
     check_not_text(lines, len(tagger.features.columns), file)
 
 
-def refuse_plain_text(tagger: Labeller, lines: Sequence[str], file: str) -> None:
+def refuse_plain_text(tagger: Predictor, lines: Sequence[str], file: str) -> None:
     """Raise InputError for lines that look like running text, if the tagger reads more than words."""
-    if tagger.needs is None or field_count(lines, DEFAULT_READING.line_format(tagger.training_files)) <= len(
-        tagger.features.columns
-    ):
+    if tagger.unsupported_reason is None or field_count(
+        lines, DEFAULT_READING.line_format(tagger.training_files)
+    ) <= len(tagger.features.columns):
         return
     if looks_like_text(lines) and not all(is_json(line) for _, line in nonblank_lines(lines)):
-        raise InputError(f"{file}: {tagger.needs}, a token per line")
+        raise InputError(f"{file}: {tagger.unsupported_reason}, a token per line")
 
 
-def _treebank(tagger: Labeller, file: str, reading: ReadOptions) -> Corpus:
+def _treebank(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
     """A file in CoNLL-U; its label is the kind of tags that was learned or, where that is not known, fits best."""
     assert reading.unit is not None
     corpus = conllu_corpus(file, unit=reading.unit, encoding=reading.encoding)
@@ -98,7 +98,7 @@ def _treebank(tagger: Labeller, file: str, reading: ReadOptions) -> Corpus:
     return replace(corpus, columns=columns)
 
 
-def _scheme(tagger: Labeller, corpus: Corpus) -> str:
+def _scheme(tagger: Predictor, corpus: Corpus) -> str:
     """The scheme of gold labels: that of the training files, unless they are legal in that of the tagger alone."""
     trained: str = tagger.training_files.get("labels", tagger.labels.scheme)
     if GOLD in corpus.columns and not _legal(corpus, trained) and _legal(corpus, tagger.labels.scheme):
@@ -143,7 +143,7 @@ class ColumnRoles(NamedTuple):
 
 
 def column_roles(
-    tagger: Labeller, lines: Sequence[str], file: str, reading: ReadOptions = DEFAULT_READING
+    tagger: Predictor, lines: Sequence[str], file: str, reading: ReadOptions = DEFAULT_READING
 ) -> ColumnRoles:
     """Return the roles of the columns of a file that opens with these lines.
 
@@ -169,9 +169,9 @@ def column_roles(
         _check_input_columns(tagger, distinct_fields(lines, how), _used(trained, inputs), file)
         return ColumnRoles(_used(trained, inputs), trained, "trained")
     if width < len(inputs):
-        if not width or tagger.needs is None:
+        if not width or tagger.unsupported_reason is None:
             return ColumnRoles(inputs, inputs, "places")
-        raise InputError(f"{file}: {width} {'column' if width == 1 else 'columns'}, but {tagger.needs}")
+        raise InputError(f"{file}: {width} {'column' if width == 1 else 'columns'}, but {tagger.unsupported_reason}")
     if trained and trained[: len(inputs)] != inputs and width != len(inputs):
         known = f"the training files have {len(trained)} ({' '.join(trained)})"
         raise InputError(
@@ -185,7 +185,7 @@ def _used(roles: Sequence[str], inputs: Sequence[str]) -> list[str]:
     return [role if role == GOLD or role in inputs else SKIPPED for role in roles]
 
 
-def _by_place(tagger: Labeller, values: Sequence[Set[str]], file: str, width: int) -> ColumnRoles:
+def _by_place(tagger: Predictor, values: Sequence[Set[str]], file: str, width: int) -> ColumnRoles:
     """Roles of columns, of some distinct strings, of which those that the tagger reads come first."""
     inputs = tagger.features.columns
     roles = [*inputs, *[SKIPPED] * (width - len(inputs))]
@@ -198,7 +198,7 @@ def _by_place(tagger: Labeller, values: Sequence[Set[str]], file: str, width: in
     return ColumnRoles(roles, names, "places", gold if len(gold) > 1 else ())
 
 
-def _check_input_columns(tagger: Labeller, values: Sequence[Set[str]], roles: Sequence[str], file: str) -> None:
+def _check_input_columns(tagger: Predictor, values: Sequence[Set[str]], roles: Sequence[str], file: str) -> None:
     """Refuse labels as those of the tagger where it reads something else."""
     usual = tagger.training_files.get("like_labels", ())
     for place, (role, distinct) in enumerate(zip(roles, values, strict=True), 1):
@@ -209,6 +209,6 @@ def _check_input_columns(tagger: Labeller, values: Sequence[Set[str]], roles: Se
             raise InputError(f"{file}: {reason}; name the columns in --columns")
 
 
-def _may_be_gold(tagger: Labeller, values: Set[str]) -> bool:
+def _may_be_gold(tagger: Predictor, values: Set[str]) -> bool:
     """Whether the strings of a column are labels that the tagger predicts, or all O."""
     return values == {"O"} or tagger.labels.share_known(values) > HALF

@@ -10,7 +10,7 @@ from structperc.data.read_options import PREDICTED, ReadOptions
 from structperc.data.tables import DELIMITERS, USUAL_NAMES, candidate_columns, parse_column_options, table_format
 from structperc.data.text_files import expand_path
 from structperc.errors import InputError
-from structperc.light import Labeller
+from structperc.predictor import Predictor
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -18,7 +18,7 @@ TEXT, SPANS, DOCUMENT = "text", "spans", "document"
 LABEL_ROLES = ("label", SPANS)
 
 
-def is_table(tagger: Labeller, file: str, columns: Sequence[str] | None) -> bool:
+def is_table(tagger: Predictor, file: str, columns: Sequence[str] | None) -> bool:
     """Return whether a file is a table by its name.
 
     CSV, which may be columns, is one where ROLE=COLUMN says so, or the training files were tables and nothing is said.
@@ -29,7 +29,7 @@ def is_table(tagger: Labeller, file: str, columns: Sequence[str] | None) -> bool
     return any("=" in one for one in columns) if columns else isinstance(tagger.training_files.get("columns"), dict)
 
 
-def table_corpus(tagger: Labeller, file: str, reading: ReadOptions) -> Corpus:
+def table_corpus(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
     """Return a table as a corpus of the unit and with labels in the scheme that `reading` names.
 
     Its columns name roles as ROLE=COLUMN; without them those of the training files are taken, if they were tables and
@@ -50,7 +50,7 @@ def table_corpus(tagger: Labeller, file: str, reading: ReadOptions) -> Corpus:
         trained = _as_trained(tagger, list(row))
         columns = trained.get("columns") or _found(tagger, row, file)
     if TEXT in columns:
-        tagger.check_words_alone()
+        tagger.check_reads_words_only()
     elif missing := [role for role in ("word", *tagger.features.columns) if role not in columns]:
         raise InputError(f"{file}: which column is {missing[0]!r}? add {missing[0]}=COLUMN to --columns")
     reader = TableOptions(columns, scheme=reading.labels)._replace(**{**trained, "columns": columns})
@@ -65,7 +65,7 @@ def table_corpus(tagger: Labeller, file: str, reading: ReadOptions) -> Corpus:
     return corpus
 
 
-def _as_trained(tagger: Labeller, given: Sequence[str]) -> Mapping[str, Any]:
+def _as_trained(tagger: Predictor, given: Sequence[str]) -> Mapping[str, Any]:
     """Options of `TableOptions` for the training files, if these columns hold all that is read of them but labels."""
     options = tagger.training_files
     named = options.get("columns")
@@ -76,7 +76,7 @@ def _as_trained(tagger: Labeller, given: Sequence[str]) -> Mapping[str, Any]:
     return {"columns": columns, "names": options.get("names", {}), "text_options": text_options}
 
 
-def _found(tagger: Labeller, row: Mapping[str, Any], file: str) -> dict[str, str]:
+def _found(tagger: Predictor, row: Mapping[str, Any], file: str) -> dict[str, str]:
     """Roles and columns by their usual names in a row; text counts only where there is no word."""
     known = dict.fromkeys([*tagger.features.columns, *(role for role in USUAL_NAMES if role != "sentence")])
     predicted = {"labels", SPANS} if PREDICTED in row else ()  # see `tag_output`

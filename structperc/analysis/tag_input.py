@@ -19,7 +19,7 @@ from structperc.data.json_data import parse_json_lines, strings
 from structperc.data.read_options import DOCSTART, PREDICTED, LineFormat, ReadOptions
 from structperc.data.streaming import Block, Ends, FileHead, document_ends, line_ends, nowhere, sentence_ends
 from structperc.errors import InputError
-from structperc.light import Labeller
+from structperc.predictor import Predictor
 from structperc.text import TokenizedText, align_words, join_words, paragraph_ends, tokenize
 from structperc.text.tokenizer import SENTENCES, TOKENIZERS, Cut, Split
 
@@ -77,7 +77,7 @@ class InputPlan(NamedTuple):
 
 
 def plan_input(
-    tagger: Labeller,
+    tagger: Predictor,
     opening: FileHead,
     name: str,
     shown: str | None,
@@ -100,7 +100,7 @@ def plan_input(
     if form != "columns" and (option := column_option(reading)):
         raise InputError(f"{name}: --{option} is for files of columns; leave it out, or set --input columns")
     if form == "text":
-        tagger.check_words_alone()
+        tagger.check_reads_words_only()
     columns: Sequence[str] = []
     names: Sequence[str] = []
     if form == "columns":
@@ -125,14 +125,14 @@ def column_option(reading: ReadOptions) -> str | None:
 
 
 def _documents_matter(
-    tagger: Labeller, form: InputFormat, shown: str | None, unit: str, text_options: TextSplitting
+    tagger: Predictor, form: InputFormat, shown: str | None, unit: str, text_options: TextSplitting
 ) -> bool:
     """Whether a document is to be read as a whole."""
     one = form == "text" and text_options.sentences == "one"
     return unit == "document" or tagger.features.extent != "sequence" or shown not in (None, "columns") or one
 
 
-def _cut_at(tagger: Labeller, form: InputFormat, shown: str | None, together: bool, marked: bool) -> str:
+def _cut_at(tagger: Predictor, form: InputFormat, shown: str | None, together: bool, marked: bool) -> str:
     one = shown == "html" or (shown == "brat" and form == "columns" and not marked)
     if tagger.features.extent == "corpus" or one:
         return "nowhere"
@@ -189,7 +189,7 @@ class TagInput(NamedTuple):
         return self.corpus.starts[:-1][np.diff(self.corpus.documents, prepend=-1) != 0].tolist()
 
 
-def read_block(tagger: Labeller, block: Block, plan: InputPlan) -> TagInput:
+def read_block(tagger: Predictor, block: Block, plan: InputPlan) -> TagInput:
     """Return what a block of a file gives a tagger to label.
 
     A file of running text is one document. So is each JSON line; its field "tokens" is a sentence, with a field for
@@ -220,7 +220,7 @@ def _columns(block: Block, plan: InputPlan) -> Corpus:
 
 
 def _record(
-    tagger: Labeller, record: dict[str, Any], place: str, text_options: TextSplitting
+    tagger: Predictor, record: dict[str, Any], place: str, text_options: TextSplitting
 ) -> tuple[dict[str, list[str]], TokenizedText]:
     """Further columns and the text of an object."""
     text = record.get(TEXT_FIELD)
@@ -233,7 +233,7 @@ def _record(
             raise InputError(
                 f"{place}: there is neither a field {TOKENS_FIELD!r} nor {TEXT_FIELD!r} among {list(record)}"
             )
-        tagger.check_words_alone()
+        tagger.check_reads_words_only()
         return {}, tokenize(text, text_options.tokenizer, text_options.split)
     words = strings(record, TOKENS_FIELD, place)
     if "" in words:

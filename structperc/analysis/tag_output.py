@@ -15,7 +15,7 @@ from structperc.data.conll import append_fields, conll_lines, header_line, heade
 from structperc.data.json_data import json_line
 from structperc.data.labels import LabelSet
 from structperc.data.read_options import PREDICTED
-from structperc.light.inference import Decided, text_spans
+from structperc.predictor.base import Prediction, text_spans
 from structperc.reports.html_pages import render, type_colours
 from structperc.text import TextSpan, TokenizedText, join_words
 
@@ -32,7 +32,7 @@ class MarkedText(NamedTuple):
     spans: list[TextSpan]
 
 
-def marked_texts(given: TagInput, decided: Decided, scheme: str) -> list[MarkedText]:
+def marked_texts(given: TagInput, decided: Prediction, scheme: str) -> list[MarkedText]:
     """Return each document with its spans; a file of columns that marks no documents is one."""
     texts = given.texts
     if given.plan.form == "columns" and not given.plan.above.marked:
@@ -41,7 +41,7 @@ def marked_texts(given: TagInput, decided: Decided, scheme: str) -> list[MarkedT
     return [MarkedText(text.text, text_spans(text, part, scheme)) for text, part in found]
 
 
-def output_lines(given: TagInput, decided: Decided, labels: LabelSet, form: Format) -> Iterator[str]:
+def output_lines(given: TagInput, decided: Prediction, labels: LabelSet, form: Format) -> Iterator[str]:
     """Return lines, with their ends, that show what was decided.
 
     Columns: everything that was given, then probabilities where they are known (of the label, and of the segment the
@@ -58,7 +58,7 @@ def output_lines(given: TagInput, decided: Decided, labels: LabelSet, form: Form
     return text_page(texts, spans, Path(given.corpus.name).name, labels.type_names)
 
 
-def probability_columns(decided: Decided, scheme: str) -> dict[str, list[str]]:
+def probability_columns(decided: Prediction, scheme: str) -> dict[str, list[str]]:
     """Return probabilities as columns of N strings, by name; none where they are not known."""
     if decided.tokens is None or decided.segments is None:
         return {}
@@ -121,7 +121,7 @@ def brat_lines(text: str, spans: Sequence[TextSpan], before: int = 0) -> Iterato
 
 
 def _json_lines(
-    given: TagInput, found: Sequence[tuple[TokenizedText, Decided]], spans: Sequence[Sequence[TextSpan]]
+    given: TagInput, found: Sequence[tuple[TokenizedText, Prediction]], spans: Sequence[Sequence[TextSpan]]
 ) -> Iterator[str]:
     """An object for each text, with what the record of it held; fields of the same names are not replaced.
 
@@ -146,12 +146,12 @@ def _object(span: TextSpan, text: str) -> dict[str, Any]:
     return {"start": span.start, "end": span.end, "type": span.type, "text": text[span.start : span.end], **sure}
 
 
-def _cut(texts: Sequence[TokenizedText], decided: Decided) -> Iterator[Decided]:
+def _cut(texts: Sequence[TokenizedText], decided: Prediction) -> Iterator[Prediction]:
     """What was decided about the tokens of each text."""
     ends = np.cumsum([0, *(len(text.tokens) for text in texts)]).tolist()
     for a, b in pairwise(ends):
         sure = [None if values is None else values[a:b] for values in decided[1:]]
-        yield Decided(decided.labels[a:b], *sure)
+        yield Prediction(decided.labels[a:b], *sure)
 
 
 def text_page(

@@ -1,17 +1,7 @@
-"""The commands: one file for each, with its options, its work and its printing.
+"""The command line: one file per command, with its options, its work and its printing.
 
-command.py         what a command is; the parser whose mistakes are one line
-labelled_file.py   options of the commands that read a file with gold labels
-saved_model.py     the argument of those that load a model, and whose code that may run
-data_files.py      options of the commands that read labelled files without a model
-tagging.py         what tag does; listing.py: what it shows by whole taggers alone; tag_files.py: with several files
-comparing.py       what compare does; serving.py: what serve does
-complaint.py       one line about what ended a command
-messages.py        what is told beside its output
-program.py         fit, validate, test, predict and rerank, which share LightningCLI
-importing.py       imports of a training without looking for garbage
-
-These files are imported for every command line, so they import what a command needs only when it runs.
+Files for several commands: main (dispatch), arguments, output, tagging and tag_candidates (of tag), server (of serve).
+All are imported for every command line, so they import what a command needs only when it runs.
 """
 
 from structperc.cli.arguments import Command

@@ -1,11 +1,4 @@
-"""Commands of the command line, and how their arguments are read.
-
-The argument of the commands that load a saved model, and whose code that may run; loading a guided tagger.
-
-Options of the commands that read a file of columns for a saved model.
-
-Options of the commands that read labelled files without a model.
-"""
+"""Commands, and the arguments that several of them share: saved models, labelled files and how these are read."""
 
 import argparse
 import logging

@@ -6,8 +6,7 @@ import traceback
 from collections.abc import Sequence
 
 from structperc.cli import COMMANDS
-from structperc.cli.error_messages import report_error
-from structperc.cli.output import show_messages
+from structperc.cli.output import report_error, show_messages
 from structperc.errors import InputError
 from structperc.signals import sigterm_as_interrupt
 from structperc.spelling import did_you_mean

@@ -1,8 +1,93 @@
-"""Output of commands while they work, and log messages on standard error."""
+"""Output of commands: lines on standard output, log messages and one-line errors on standard error."""
 
+import contextlib
 import logging
+import os
+import re
+import shlex
 import sys
 from collections.abc import Iterable
+from functools import partial
+
+from structperc.errors import InputError
+from structperc.spelling import visible
+from structperc.user_code import error_location, error_reason
+
+UNEXPECTED = 70  # exit status of failures that are no mistake of the user
+LONGEST = 600  # characters of a complaint
+CONFIGURED = ("fit", "validate", "test", "predict", "rerank", "sweep", "study")  # commands that read configurations
+SURVEYING = ("init", "check")
+_ADVICE = re.compile(r"\bset (?P<name>encoding|comments|separator|labels|scheme): (?P<value>[^;,]+)")
+
+
+def report_error(error: BaseException, command: str = "") -> int:
+    """Print one line about what ended a command, and return its exit status.
+
+    Advice names the options as the command has them. Nothing is printed if the output was closed by whoever read it.
+    """
+    if isinstance(error, BrokenPipeError):  # has seen enough
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    if isinstance(error, KeyboardInterrupt):
+        print("; ".join(["structperc: interrupted", *map(str, error.args)]), file=sys.stderr)
+        return 1
+    print(f"structperc: error: {shortened(printable(with_own_options(message(error), command)))}", file=sys.stderr)
+    known = isinstance(error, InputError | OSError) or lacks_memory(error)
+    return 2 if known or error_location(error) else UNEXPECTED
+
+
+def message(error: BaseException) -> str:
+    """Return what is wrong, from an error that ended a command."""
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, OSError):
+        place = "" if error.filename is None else f"{error.filename}: "
+        return f"{place}{error.strerror or error}"
+    if lacks_memory(error):
+        return "there is not enough memory for this; ask for fewer candidates, or smaller batch sizes under data"
+    reason = error_reason(error)
+    if failed := error_location(error):
+        return f"{failed}: {reason} (--debug shows the traceback)"
+    return f"unexpected failure ({reason}); --debug shows the traceback"
+
+
+def with_own_options(text: str, command: str) -> str:
+    """Return a message whose advice, such as "set encoding: utf-16", names options as the command takes them.
+
+    Example:
+        >>> with_own_options("set encoding: utf-16", "tag"), with_own_options("set comments: true", "fit")
+        ('set --encoding utf-16', 'set data.comments: true')
+    """
+    return _ADVICE.sub(partial(_own_option, command), text)
+
+
+def _own_option(command: str, advice: re.Match[str]) -> str:
+    name, value = advice["name"], advice["value"]
+    if command in CONFIGURED:
+        return f"set data.{name}: {value}"
+    if name == "scheme":
+        return f"set --labels {value}" if command in SURVEYING else advice[0]
+    return f"set --{name}" if value == "true" else f"set --{name} {shlex.quote(value)}"
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Return whether memory was asked for that is not there; PyTorch says so in words alone."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or "can't allocate memory" in said or "out of memory" in said
+
+
+def printable(text: str) -> str:
+    """Return the text in one line, without characters that are invisible or move the cursor."""
+    line = visible(" ".join(text.split()))
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in line)
+
+
+def shortened(text: str) -> str:
+    """Return the text, without its middle where a file or an option makes it far too long."""
+    part = LONGEST // 2
+    return text if len(text) <= LONGEST else f"{text[:part]} ... {text[-part:]}"
+
 
 OWN, LIGHTNING = logging.getLogger("pytorch_lightning.structperc"), logging.getLogger("pytorch_lightning")
 

@@ -11,8 +11,8 @@ import uvicorn
 from starlette.applications import Starlette
 
 from structperc.errors import InputError
-from structperc.light import Labeller
 from structperc.loading import load
+from structperc.predictor import Predictor
 from structperc.serving import Limits, application
 from structperc.serving.app import Requests
 from structperc.serving.jobs import SentencesJob, label_jobs
@@ -69,7 +69,7 @@ def _end(requests: Requests, grace: int) -> None:
         os._exit(0)  # compiled code that is at work when the interpreter is taken apart may crash
 
 
-def _warm(tagger: Labeller) -> None:
+def _warm(tagger: Predictor) -> None:
     """Answer a question, so that all is compiled before the first request."""
     columns = ["word", *tagger.features.columns]
     with suppress(InputError):  # of a column in which this is no value

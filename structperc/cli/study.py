@@ -17,7 +17,7 @@ def run(arguments: list[str]) -> None:
     options = parser().parse_args(arguments)
 
     from structperc.experiments import study
-    from structperc.training.interruptions import resume_hint
+    from structperc.training.run_folders import resume_hint
 
     with resume_hint(lambda: ["study", *arguments]):
         print_lines(study(options.file, options.root))

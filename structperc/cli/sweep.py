@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> None:
 
     from structperc.experiments import sweep
     from structperc.packaged_configs import packaged
-    from structperc.training.interruptions import resume_hint
+    from structperc.training.run_folders import resume_hint
 
     with resume_hint(lambda: ["sweep", *arguments]):
         files = [packaged(file) for file in options.config]

@@ -45,8 +45,7 @@ def run(arguments: list[str]) -> None:
     options = parser().parse_args(arguments)
 
     from structperc.analysis.tag_input import TextSplitting
-    from structperc.cli.tag_file import LabelSequence, Shown, tag_file
-    from structperc.cli.tag_files import is_folder, tag_files
+    from structperc.cli.tagging import LabelSequence, Shown, is_folder, tag_file, tag_files
 
     shown = Shown(options.format, options.k, options.order, options.probabilities)
     text_options = TextSplitting(options.input, options.tokens, options.sentences)

@@ -1,7 +1,4 @@
-"""Imports of many packages, without looking through what they leave for garbage.
-
-The commands fit, validate, test, predict and rerank, which do what a configuration says.
-"""
+"""The commands fit, validate, test, predict and rerank, which run what a configuration describes."""
 
 import gc
 import sys
@@ -116,7 +113,7 @@ def _train(command: str, arguments: list[str]) -> None:
 
 def _rerank(arguments: list[str]) -> None:
     with importing():
-        from structperc.training.reranking_program import rerank
+        from structperc.training.reranking import rerank
 
     rerank(arguments)
 

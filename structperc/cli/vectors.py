@@ -21,7 +21,7 @@ def run(arguments: list[str]) -> None:
 
     from structperc.data.table_survey import survey_file
     from structperc.encoders.cooccurrence import cooccurrence_vectors
-    from structperc.encoders.vectors import check_vectors_target, write_vectors
+    from structperc.encoders.word_vectors import check_vectors_target, write_vectors
     from structperc.progress import bar
 
     check_vectors_target(options.output)

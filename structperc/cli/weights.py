@@ -40,7 +40,7 @@ def run(arguments: list[str]) -> None:
         write_lines(
             options.html, weights_page(groups, f"Weights of {short_names([options.model])[0]}", [options.model])
         )
-    print("\n".join([*tagger.features.told(), *weight_lines(groups, options.top)]))
+    print("\n".join([*tagger.features.summary(), *weight_lines(groups, options.top)]))
 
 
 WEIGHTS = Command("weights", "MODEL", "the largest weights of a model, by name", run)

@@ -13,52 +13,14 @@ hub needs the package `datasets` and lexicon PyTorch when they are imported; oth
 The data modules for these sources are defined in `structperc.datamodules`.
 """
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import Any
 
-from structperc.lazy_imports import lazy_imports
+import lazy_loader
 
-if TYPE_CHECKING:
-    from structperc.data.conll import read_conll, write_conll
-    from structperc.data.conllu import read_conllu
-    from structperc.data.corpus import Corpus
-    from structperc.data.hub import read_hub
-    from structperc.data.labels import LabelSet
-    from structperc.data.lexicon import LowerCaseLexicon
-    from structperc.data.normalise import normalise_labels, rename_types
-    from structperc.data.read_options import ReadOptions
-    from structperc.data.synthetic import local_f1_bound, synthetic_splits
-    from structperc.data.tag_schemes import Span, spans
+_find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_DATA_MODULES = ("Conll", "Conllu", "Hub", "Synthetic", "Table", "InMemory")  # configurations name them here
 
-__all__ = [
-    "read_conll",
-    "write_conll",
-    "read_conllu",
-    "read_hub",
-    "synthetic_splits",
-    "local_f1_bound",
-    "ReadOptions",
-    "Corpus",
-    "normalise_labels",
-    "rename_types",
-    "LabelSet",
-    "Span",
-    "spans",
-    "LowerCaseLexicon",
-]
 
-__getattr__ = lazy_imports(
-    __name__,
-    {
-        "structperc.data.conll": ["read_conll", "write_conll"],
-        "structperc.data.conllu": ["read_conllu"],
-        "structperc.data.hub": ["read_hub"],
-        "structperc.data.synthetic": ["synthetic_splits", "local_f1_bound"],
-        "structperc.data.read_options": ["ReadOptions"],
-        "structperc.data.corpus": ["Corpus"],
-        "structperc.data.labels": ["LabelSet"],
-        "structperc.data.tag_schemes": ["Span", "spans"],
-        "structperc.data.normalise": ["normalise_labels", "rename_types"],
-        "structperc.data.lexicon": ["LowerCaseLexicon"],
-        "structperc.datamodules.sources": ["Conll", "Conllu", "Hub", "Synthetic", "Table", "InMemory"],
-    },
-)
+def __getattr__(name: str) -> Any:
+    return getattr(import_module("structperc.datamodules"), name) if name in _DATA_MODULES else _find(name)

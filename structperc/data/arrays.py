@@ -5,6 +5,7 @@ and unchanged.
 """
 
 import json
+import mmap
 import os
 import weakref
 from collections.abc import Iterable, Mapping
@@ -86,7 +87,9 @@ class FileArray:
         """Return the array as a read-only memory map."""
         if not np.prod(self.shape):
             return np.empty(self.shape, self.dtype)
-        return np.asarray(np.memmap(self.path, self.dtype, "r", shape=self.shape))
+        with open(self.path, "rb") as file:
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return np.frombuffer(memory, self.dtype).reshape(self.shape)
 
 
 class ArrayWriter:

@@ -1,4 +1,4 @@
-"""A corpus as arrays of numbers, in memory or in files, of which stretches are read."""
+"""A corpus as arrays of numbers, in memory or in files."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -35,7 +35,7 @@ class IdListSource(Protocol):
 
 
 class CorpusArrays(NamedTuple):
-    """A corpus of N tokens, of V distinct words, as taggers of features read it."""
+    """A corpus of N tokens, of V distinct words, with the features of a tagger."""
 
     nodes: IdListSource
     edges: IdListSource | None  # the same object as `nodes` where these are the same features; None without templates
@@ -53,7 +53,7 @@ class StoredIdLists(NamedTuple):
 
     def take(self, starts: np.ndarray, stops: np.ndarray) -> Ragged:
         """Return the lists starts[i], ..., stops[i] - 1, for one i after the other, as a mini-batch holds them."""
-        from structperc.kernels.slices import copy_offsets  # which needs a compiler
+        from structperc.kernels.slices import copy_offsets  # needs a compiler
 
         ends, lengths = self.ends.take(starts, stops + 1), stops - starts
         closing = (lengths + 1).cumsum() - 1  # where the stretches close in `ends`
@@ -83,9 +83,9 @@ def write_arrays(
     labels: LabelSet,
     workers: Workers = Workers(),  # noqa: B008  # immutable
 ) -> None:
-    """Write a corpus as arrays, piece by piece, in memory that does not grow with it. Raises as `encode_arrays` does.
+    """Write a corpus as arrays, piece by piece, in constant memory. Raises as `encode_arrays` does.
 
-    Workers find the features of a piece each. Features that read the whole corpus find those of all of it at once.
+    Each worker extracts the features of a piece. Features that read the whole corpus are extracted in one piece.
     """
     bounds = chunk_bounds(corpus, PIECE, features.extent)
     nodes, edges, kind = _ListWriter(writer, NODES), _ListWriter(writer, EDGES), None
@@ -147,7 +147,7 @@ def _written_tokens(writer: ArrayWriter, corpus: Corpus, labels: LabelSet, bound
 
 
 def _numbers(corpus: Corpus, words: np.ndarray, gold: np.ndarray) -> np.ndarray:
-    """What `CorpusArrays` tells of each token of a corpus, (N, 3) int32."""
+    """The `tokens` of `CorpusArrays`, (N, 3) int32."""
     return np.stack([gold, _sentences(corpus), words], 1).astype(np.int32)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import pytorch_lightning as pl
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from structperc.class_paths import class_path_of
+from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_types, checked_corpus, rename_types
@@ -19,7 +19,7 @@ from structperc.data.scheme_detection import NO_SEGMENT
 from structperc.data.splits import missing_types, split_holdout
 from structperc.data.tag_schemes import Scheme, check_notation
 from structperc.data.text_files import expand_path
-from structperc.datamodules.cache import CorpusCache, CorpusStore, InMemoryStore, file_digest
+from structperc.datamodules.cache import CorpusCache, CorpusStore, file_digest
 from structperc.datamodules.distributed import share
 from structperc.datamodules.encoded import EncodedCorpus, FlatSequences, PrecomputedBatches
 from structperc.datamodules.sampler import LengthBatchSampler, ResumableLoader, ResumableSampler, sequential_batch_size
@@ -47,29 +47,29 @@ class SplitFiles(NamedTuple):
 
     path: str  # folder
     files: Mapping[str, str]  # by split
-    options: Mapping[str, Any]  # how they are read, beside the options of `SequenceDataModule`; plain JSON types
+    options: Mapping[str, Any]  # how they are read, besides the options of `SequenceDataModule`; plain JSON types
 
 
 class SequenceDataModule(pl.LightningDataModule, ABC):
-    """Reads splits named train, dev and test, and cuts them into mini-batches. A subclass says how a split is read.
+    """Reads splits named train, dev and test, and cuts them into mini-batches. A subclass reads a split.
 
     Args:
         unit: what one sequence is: a "sentence" or a whole "document".
-        scheme: tag scheme that the tagger learns (IOB1, IOB2, IOBES, BILOU), or "none" for labels that are no
+        scheme: tag scheme that the tagger learns (IOB1, IOB2, IOBES, BILOU), or "none" for labels that are not
             segments, such as parts of speech.
         labels: scheme that the source is written in; default: as `scheme`. For labels that are not written as
             "B-PER" it is followed by their form, and the label outside of segments: "IOB2 TYPE-B", "IOBES b_TYPE 0".
         strict: refuse illegal label sequences instead of repairing and counting them.
         batch_size: sequences per step of training, in each process; by default 8. Where a tagger learns them one after
-            the other, as those of the perceptron family do, it is a matter of speed alone, and by default what makes
-            some 65,000 tokens.
+            the other, as those of the perceptron family do, it is a matter of speed only, and by default about
+            65,000 tokens.
         eval_batch_size: sequences at a time where nothing is learned. Decisions do not depend on it, apart from
-            which of several labellings of equal score are the last of a list of candidates.
+            which of several label sequences of equal score are the last of a list of candidates.
         shuffle: see training sequences in a new order every epoch; else the same mini-batches of sequences of one
             length, which makes full-batch training faster. They are kept: twice the memory for features.
         seed: of the order in which training sequences are seen.
         predict: split that `predict` labels.
-        holdout: training sequences (sentences or documents, as `unit` says) that are the development split of a source
+        holdout: training sequences (sentences or documents, see `unit`) that are the development split of a source
             that has none, and are left out of training: so many of the last ones or, below 1, a share that is drawn at
             random, whole documents where they are marked, of which no type of segments is missing in training.
         holdout_seed: of what is drawn.
@@ -85,7 +85,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             several workers and no cache.
     """
 
-    unlabelled = "name their column 'label' in data.columns"  # advice where there are no gold labels
+    unlabelled = "name their column 'label' in data.columns"  # advice if there are no gold labels
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             raise InputError(f"data.holdout must be a number of sequences or a share below 1, got {holdout}")
         check_splits("data.predict", [predict])
         if types and scheme == "none":
-            raise InputError("data.types: labels of scheme none are no segments and have no types; leave it out")
+            raise InputError("data.types: labels of scheme none have no segments and no types; remove it")
         if cache is None and cache_workers > 1:
             raise InputError("data.cache_workers: they fill a cache; name its folder, data.cache, or leave them out")
         check_notation("data.labels", labels or scheme)
@@ -125,7 +125,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         self.holdout, self.holdout_seed = holdout, holdout_seed
         self.types = types or {}
         self.workers = Workers(cache_workers, "set data.cache_workers: 1")
-        self.store: CorpusStore = InMemoryStore() if cache is None else CorpusCache(cache, self.workers)
+        self.store = CorpusStore() if cache is None else CorpusCache(cache, self.workers)
         self.in_files: SplitFiles | None = None  # set by sources that read a file for each split
         self._corpora: dict[str, Corpus | None] = {}
         self._encoded: dict[str, EncodedCorpus] = {}
@@ -156,7 +156,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         Raises InputError if the source has no such split, and for training data without labels.
         """
         if not self.has(split):
-            raise InputError(f"data: there is no {split} split; name one under data")
+            raise InputError(f"data: the split {split} is missing; configure it under data")
         corpus = self._corpora[split]
         assert corpus is not None
         if split == "train":
@@ -176,7 +176,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
 
     def _check_labels(self, corpus: Corpus) -> None:
         if "label" not in corpus.columns:
-            raise InputError(f"{corpus.where(0)}: there are no gold labels; {self.unlabelled}")
+            raise InputError(f"{corpus.where(0)}: gold labels are missing; {self.unlabelled}")
 
     def has(self, split: str) -> bool:
         """Return whether there is such a split, in the source or held out of the training data."""
@@ -201,7 +201,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         return self._renamed(split, self._prepared(*found))
 
     def _made_from(self, split: str, file: Path) -> Any:
-        """All that the corpus of a file depends on; types are checked for training data alone."""
+        """All that the corpus of a file depends on; types are checked for training data only."""
         assert self.in_files is not None
         source = [class_path_of(type(self)), file.suffixes, self.in_files.options]
         try:
@@ -250,7 +250,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
     def encode(self, encoder: Callable[[Corpus], EncodedCorpus], stage: str) -> None:
         """Turn the splits that a stage needs into arrays; "fit" takes all splits, so that bad labels show early.
 
-        Arrays are kept for the same encoder; another tagger has other feature numbers and encodes anew. InputError is
+        Arrays are kept for the same encoder; another tagger has other feature ids and encodes again. InputError is
         raised where labels are missing, unless the stage is "predict".
         """
         for split in self._splits(stage):
@@ -319,7 +319,7 @@ def check_splits(option: str, given: Iterable[str]) -> None:
     for name in given:
         if name not in SPLITS:
             meant = "; did you mean dev?" if name.lower().startswith("val") else did_you_mean(name, SPLITS)
-            raise InputError(f"{option}: there is no split {name!r}; splits are {', '.join(SPLITS)}{meant}")
+            raise InputError(f"{option}: unknown split {name!r}; splits are {', '.join(SPLITS)}{meant}")
 
 
 def split_file(path: str, files: Mapping[str, str], split: str) -> Path | None:

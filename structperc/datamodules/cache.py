@@ -1,12 +1,8 @@
-"""Corpora, features and arrays kept in a folder, so that they are made once.
+"""Corpora, their features and arrays, in memory or cached in a folder for later runs.
 
-What is kept has a name that stands for all that it was made from: the content of the data and the options of reading,
-templates and resources, labels, the library's version. It appears when it is complete, is made by one process while
-others that need it wait, and is made anew where its files are damaged.
-
-Corpora in files: what tells one from another, how they are written, and read as far as they are looked at.
-
-Learned features in files.
+The name of a cached folder is a checksum of all that it depends on: the content of the data, the options of reading,
+templates and resources, labels and the library's version. The folder appears when it is complete, is written by one
+process while others wait for it, and is written again if its files are damaged.
 """
 
 import hashlib
@@ -16,13 +12,13 @@ import mmap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import xxhash
 from filelock import FileLock, Timeout
 
-from structperc.class_paths import class_path_of
+from structperc.constructors import class_path_of
 from structperc.data.arrays import ArrayFolder, ArrayWriter
 from structperc.data.corpus import Column, Corpus, Factorized
 from structperc.data.labels import LabelSet
@@ -34,8 +30,132 @@ from structperc.features import DocumentAttribute, FeatureExtractor
 from structperc.process_pool import Workers
 from structperc.version import __version__
 
-NAME, ROLES = "name", "roles"  # what is known of a corpus beside its arrays
+FORMAT = 3  # of the folders, and of the checksums that are their names
+LIBRARY = __name__.partition(".")[0]
+NAME, ROLES = "name", "roles"  # of a corpus
 BOUNDARIES = ("starts", "sentences", "documents")
+PLACE = "features.documents."  # of an attribute of documents in what `FeatureExtractor.from_state` reads
+STRINGS = "strings"
+COUNTED = ("vocabularies", "buckets", "bag")  # what features have from a corpus
+
+logger = logging.getLogger("pytorch_lightning.structperc")
+
+
+class CorpusStore:
+    """Keeps corpora in memory, for this process only."""
+
+    def corpus(self, made_from: Callable[[], Any], read: Callable[[], Corpus]) -> Corpus:
+        """Return the corpus that `read` reads.
+
+        made_from: returns plain JSON types that the corpus depends on.
+        """
+        return read()
+
+    def fit_features(self, features: FeatureExtractor, corpus: Corpus) -> FeatureExtractor:
+        """Return features whose ids are those of this training corpus. Raises InputError as their `fit` does."""
+        features.fit(corpus)
+        return features
+
+    def arrays(self, corpus: Corpus, features: FeatureExtractor, labels: LabelSet) -> CorpusArrays:
+        """Return a corpus as arrays. Raises InputError for labels that are unknown, and for missing columns."""
+        return encode_arrays(corpus, features, labels)
+
+
+class CorpusCache(CorpusStore):
+    """Keeps corpora in files, for all processes and later runs.
+
+    Features with attributes of documents that learn, or that are not of this library, are learned by each run, and
+    their arrays stay in memory: what such attributes depend on besides the corpus is not known.
+
+    Args:
+        folder: the folder, which is created when it is needed; environment variables are expanded.
+        workers: for large corpora; the files do not depend on how many there are.
+    """
+
+    def __init__(self, folder: str, workers: Workers = Workers()) -> None:  # noqa: B008  # immutable
+        self.folder, self.workers = expand_path(folder), workers
+
+    def corpus(self, made_from: Callable[[], Any], read: Callable[[], Corpus]) -> Corpus:
+        """Return the corpus that `read` reads, or a cached one.
+
+        Raises InputError as `read` does, and if the cache cannot be written.
+        """
+        source = made_from()
+
+        def write(writer: ArrayWriter) -> None:
+            corpus = read()
+            if made_from() != source:
+                raise InputError(f"{corpus.name}: this file was changed while it was read; start again")
+            write_corpus(writer, corpus)
+
+        return load_corpus(self._cached("corpus", source, write))
+
+    def fit_features(self, features: FeatureExtractor, corpus: Corpus) -> FeatureExtractor:
+        """Return the features as they are after this training corpus: another object if they were cached."""
+        if not is_cacheable(features):
+            return super().fit_features(features, corpus)
+
+        def write(writer: ArrayWriter) -> None:
+            features.fit(corpus, self._workers(writer))
+            write_features(writer, features)
+
+        state = {name: value for name, value in features.state_dict_json().items() if name not in COUNTED}
+        column = None if features.bag is None else features.bag.column
+        source = [corpus_digest(corpus, features.columns), state, column]
+        return load_features(self._cached("features", source, write), features)
+
+    def arrays(self, corpus: Corpus, features: FeatureExtractor, labels: LabelSet) -> CorpusArrays:
+        """Return a corpus as arrays in files."""
+        if not is_cacheable(features):
+            return super().arrays(corpus, features, labels)
+
+        def write(writer: ArrayWriter) -> None:
+            write_arrays(writer, corpus, features, labels, self._workers(writer))
+
+        digest = corpus_digest(corpus, [*features.columns, "label"])
+        folder = self._cached("arrays", [digest, features_digest(features), labels.names, labels.scheme], write)
+        release_memory(corpus)
+        return load_arrays(folder)
+
+    def _cached(self, kind: str, source: Any, write: Callable[[ArrayWriter], None]) -> ArrayFolder:
+        """The folder of what depends on `source`, which `write` fills if it is missing or damaged."""
+        text = json.dumps([FORMAT, __version__, kind, source], sort_keys=True).encode("utf-8", "surrogatepass")
+        place = self.folder / f"{kind}-{hashlib.sha256(text).hexdigest()[:32]}"
+        with suppress(InputError):
+            if place.exists():
+                return ArrayFolder(place)
+        with self._locked(place):
+            try:
+                if place.exists():  # another process has written it in the meantime, or it is damaged
+                    return ArrayFolder(place)
+            except InputError as error:
+                logger.warning("%s; it is written again", error)
+            with write_errors(place), atomic_folder(place) as folder, ArrayWriter(folder) as writer:
+                write(writer)
+        return ArrayFolder(place)
+
+    def _workers(self, writer: ArrayWriter) -> Workers:
+        """The workers, whose files are next to what is written, and are removed with it."""
+        return self.workers._replace(folder=writer.folder.parent)
+
+    @contextmanager
+    def _locked(self, place: Path) -> Iterator[None]:
+        """Hold the lock of a folder, after waiting for other processes; it ends with the process."""
+        with write_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(place.with_name(f".{place.name}.lock"))
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                logger.info("%s: another process writes it; waiting", place)
+                lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+# -- corpora -------------------------------------------------------------------------------------------------
 
 
 def file_digest(path: Path) -> str:
@@ -54,15 +174,19 @@ def corpus_digest(corpus: Corpus, roles: Iterable[str]) -> str:
     total = xxhash.xxh3_128()
     for role in sorted(corpus.columns.keys() & set(roles)):
         distinct, numbers = corpus.factorize(role)
-        told = "".join(f"{len(string)} {string}" for string in distinct)
-        total.update(f"{role}\0{len(distinct)} {told}".encode("utf-8", "surrogatepass"))
-        total.update(np.ascontiguousarray(numbers))  # type: ignore[arg-type]
+        text = "".join(f"{len(string)} {string}" for string in distinct)
+        total.update(f"{role}\0{len(distinct)} {text}".encode("utf-8", "surrogatepass"))
+        _update(total, numbers)
     for name in BOUNDARIES:
         boundaries = np.asarray(getattr(corpus, name), np.int64)
         total.update(f"{name} {len(boundaries)}".encode())
-        total.update(boundaries)  # type: ignore[arg-type]
-    release(corpus)
+        _update(total, boundaries)
+    release_memory(corpus)
     return total.hexdigest()
+
+
+def _update(total: xxhash.xxh3_128, array: np.ndarray) -> None:
+    total.update(np.ascontiguousarray(array).data.cast("B") if array.size else b"")
 
 
 def write_corpus(writer: ArrayWriter, corpus: Corpus) -> None:
@@ -79,7 +203,7 @@ def write_corpus(writer: ArrayWriter, corpus: Corpus) -> None:
 
 
 def load_corpus(folder: ArrayFolder) -> Corpus:
-    """Return the corpus that `write_corpus` has written; what belongs to each token is read when it is looked at."""
+    """Return the corpus that `write_corpus` has written; the values of tokens are read when they are used."""
     columns = {
         role: Column(Factorized(folder.strings(f"strings.{i}"), folder.array(f"numbers.{i}").mapped()))
         for i, role in enumerate(folder.about[ROLES])
@@ -89,27 +213,23 @@ def load_corpus(folder: ArrayFolder) -> Corpus:
     return Corpus(columns, starts, sentences, documents, folder.about[NAME], lines)
 
 
-def release(corpus: Corpus) -> None:
-    """Let go of the memory of what was looked at in files; it is read again where it is needed."""
-    for array in _mapped(corpus):
-        if isinstance(array.base, np.memmap) and hasattr(mmap, "MADV_DONTNEED"):
-            array.base._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
+def release_memory(corpus: Corpus) -> None:
+    """Release the memory of mapped files; they are read again when they are used."""
+    arrays = [column.strings.numbers for column in corpus.columns.values() if isinstance(column, Column)]
+    for array in arrays if corpus.lines is None else [*arrays, corpus.lines]:
+        base: Any = array
+        while isinstance(base, np.ndarray):
+            base = base.base
+        base = base.obj if isinstance(base, memoryview) else base
+        if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            base.madvise(mmap.MADV_DONTNEED)
 
 
-def _mapped(corpus: Corpus) -> Iterator[np.ndarray]:
-    yield from (column.strings.numbers for column in corpus.columns.values() if isinstance(column, Column))
-    if corpus.lines is not None:
-        yield corpus.lines
+# -- features ------------------------------------------------------------------------------------------------
 
 
-LIBRARY = __name__.partition(".")[0]
-PLACE = "features.documents."  # of an attribute of documents in what `FeatureExtractor.from_state` reads
-STRINGS = "strings"
-COUNTED = ("vocabularies", "buckets", "bag")  # of the state of features what they have from a corpus
-
-
-class _Given:
-    """Gives attributes of documents, which have learned nothing, in place of building them anew."""
+class _FixedParts:
+    """Returns attributes of documents that exist already, in the place of a builder."""
 
     trusted: tuple[str, ...] = ()
 
@@ -117,19 +237,19 @@ class _Given:
         self._attributes = attributes
 
     def part(self, described: Any, base: type, place: str) -> Any:
-        """Return the one that a place names."""
+        """Return the attribute of a place."""
         return self._attributes[place.removeprefix(PLACE)]
 
     def function(self, path: Any, place: str) -> Any:
-        """Refuse: features with functions of a user's own are not kept."""
-        raise InputError(f"{place}: {path} is not kept")
+        """Raise InputError: features with a user's functions are not cached."""
+        raise InputError(f"{place}: {path} is not cached")
 
 
 def is_cacheable(features: FeatureExtractor) -> bool:
-    """Return whether the state of features, a corpus and the version of the library decide all ids.
+    """Return whether the state of features, a corpus and the version of the library determine all ids.
 
-    Attributes of documents that learn, such as the labels of first models, and those of other packages may look at
-    anything else; so may functions of a user's own.
+    Attributes of documents that learn, such as the labels of first models, and those of other packages may depend on
+    anything else; so may a user's functions.
     """
     return not features.attributes and all(
         type(one).learn is DocumentAttribute.learn and class_path_of(type(one)).partition(".")[0] == LIBRARY
@@ -137,24 +257,18 @@ def is_cacheable(features: FeatureExtractor) -> bool:
     )
 
 
-def feature_config(features: FeatureExtractor) -> list[Any]:
-    """Return all that decides what features learn of a corpus, plain JSON types."""
-    told = {name: value for name, value in features.state_dict_json().items() if name not in COUNTED}
-    return [told, None if features.bag is None else features.bag.column]
-
-
 def features_digest(features: FeatureExtractor) -> str:
     """Return a checksum of features and their ids."""
-    total = xxhash.xxh3_128(_told(features).encode("utf-8", "surrogatepass"))
+    total = xxhash.xxh3_128(json.dumps(features.state_dict_json()).encode("utf-8", "surrogatepass"))
     for name, array in sorted(features.state_arrays().items()):
         total.update(f"{name} {array.dtype} {array.shape}".encode())
-        total.update(array)  # type: ignore[arg-type]
+        _update(total, array)
     return total.hexdigest()
 
 
 def write_features(writer: ArrayWriter, features: FeatureExtractor) -> None:
     """Write features and their ids."""
-    writer.append_text(STRINGS, _told(features))
+    writer.append_text(STRINGS, json.dumps(features.state_dict_json()))
     arrays = features.state_arrays()
     for name, array in arrays.items():
         writer.append(name, array)
@@ -162,147 +276,8 @@ def write_features(writer: ArrayWriter, features: FeatureExtractor) -> None:
 
 
 def load_features(folder: ArrayFolder, like: FeatureExtractor) -> FeatureExtractor:
-    """Return the features that `write_features` has written; what they show of progress is as of `like`."""
+    """Return the features that `write_features` has written; they show progress as `like` does."""
     arrays = {name: folder.array(name).whole() for name in folder.about["arrays"]}
-    found = FeatureExtractor.from_state(json.loads(folder.text(STRINGS)), arrays, _Given(like.documents))
+    found = FeatureExtractor.from_state(json.loads(folder.text(STRINGS)), arrays, _FixedParts(like.documents))
     found.progress = like.progress
     return found
-
-
-def _told(features: FeatureExtractor) -> str:
-    return json.dumps(features.state_dict_json())
-
-
-FORMAT = 2  # of the folders, and of what their names are made from
-
-logger = logging.getLogger("pytorch_lightning.structperc")
-
-
-class CorpusStore(Protocol):
-    """Where corpora are kept as training reads them."""
-
-    def corpus(self, made_from: Callable[[], Any], read: Callable[[], Corpus]) -> Corpus:
-        """Return the corpus that `read` reads.
-
-        made_from: gives plain JSON types that say all that it depends on.
-        """
-
-    def fit_features(self, features: FeatureExtractor, corpus: Corpus) -> FeatureExtractor:
-        """Return features whose ids are those of this training corpus. Raises InputError as their `fit` does."""
-
-    def arrays(self, corpus: Corpus, features: FeatureExtractor, labels: LabelSet) -> CorpusArrays:
-        """Return a corpus as arrays. Raises InputError for labels that are unknown, and for missing columns."""
-
-
-class InMemoryStore:
-    """Keeps corpora in memory, for this process alone."""
-
-    def corpus(self, made_from: Callable[[], Any], read: Callable[[], Corpus]) -> Corpus:
-        """Return the corpus that `read` reads."""
-        return read()
-
-    def fit_features(self, features: FeatureExtractor, corpus: Corpus) -> FeatureExtractor:
-        """Return the features, which are learned now."""
-        features.fit(corpus)
-        return features
-
-    def arrays(self, corpus: Corpus, features: FeatureExtractor, labels: LabelSet) -> CorpusArrays:
-        """Return a corpus as arrays in memory."""
-        return encode_arrays(corpus, features, labels)
-
-
-class CorpusCache:
-    """Keeps corpora in files, for all processes and later runs.
-
-    Features with attributes of documents that learn, or that are not of this library, are learned by each run, and
-    arrays of theirs are in memory: what such attributes look at beside the corpus is not known.
-
-    Args:
-        folder: the folder, which is made when it is needed; environment variables are expanded.
-        workers: that make what large corpora need; the files do not depend on how many they are.
-    """
-
-    def __init__(self, folder: str, workers: Workers = Workers()) -> None:  # noqa: B008  # immutable
-        self.folder, self.workers = expand_path(folder), workers
-
-    def corpus(self, made_from: Callable[[], Any], read: Callable[[], Corpus]) -> Corpus:
-        """Return the corpus that `read` reads, or one that is made from the same.
-
-        Raises InputError as `read` does, and where the cache cannot be written.
-        """
-        told = made_from()
-
-        def write(writer: ArrayWriter) -> None:
-            corpus = read()
-            if made_from() != told:
-                raise InputError(f"{corpus.name}: this file was changed while it was read; start again")
-            write_corpus(writer, corpus)
-
-        return load_corpus(self._kept("corpus", told, write))
-
-    def fit_features(self, features: FeatureExtractor, corpus: Corpus) -> FeatureExtractor:
-        """Return the features as they are after this training corpus: others than those given, if they were kept."""
-        if not is_cacheable(features):
-            return InMemoryStore().fit_features(features, corpus)
-        made_from = [corpus_digest(corpus, features.columns), feature_config(features)]
-
-        def learn(writer: ArrayWriter) -> None:
-            features.fit(corpus, self._workers(writer))
-            write_features(writer, features)
-
-        return load_features(self._kept("features", made_from, learn), features)
-
-    def arrays(self, corpus: Corpus, features: FeatureExtractor, labels: LabelSet) -> CorpusArrays:
-        """Return a corpus as arrays in files."""
-        if not is_cacheable(features):
-            return encode_arrays(corpus, features, labels)
-        made_from = [
-            corpus_digest(corpus, [*features.columns, "label"]),
-            features_digest(features),
-            labels.names,
-            labels.scheme,
-        ]
-
-        def write(writer: ArrayWriter) -> None:
-            write_arrays(writer, corpus, features, labels, self._workers(writer))
-
-        kept = self._kept("arrays", made_from, write)
-        release(corpus)
-        return load_arrays(kept)
-
-    def _kept(self, kind: str, made_from: Any, write: Callable[[ArrayWriter], None]) -> ArrayFolder:
-        """The folder of what is made from this, which `write` fills if it is not there or damaged."""
-        told = json.dumps([FORMAT, __version__, kind, made_from], sort_keys=True)
-        place = self.folder / f"{kind}-{hashlib.sha256(told.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
-        with suppress(InputError):
-            if place.exists():
-                return ArrayFolder(place)
-        with self._alone(place):
-            try:
-                if place.exists():  # another process has made it in the meantime, or it is damaged
-                    return ArrayFolder(place)
-            except InputError as error:
-                logger.warning("%s; it is made anew", error)
-            with write_errors(place), atomic_folder(place) as folder, ArrayWriter(folder) as writer:
-                write(writer)
-        return ArrayFolder(place)
-
-    def _workers(self, writer: ArrayWriter) -> Workers:
-        """The workers, whose files lie beside what is written, and are swept with it."""
-        return self.workers._replace(folder=writer.folder.parent)
-
-    @contextmanager
-    def _alone(self, place: Path) -> Iterator[None]:
-        """Hold the lock of what is made at a place, once no other process does. It ends with the process."""
-        with write_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(place.with_name(f".{place.name}.lock"))
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                logger.info("%s: another process makes it; waiting", place)
-                lock.acquire()
-        try:
-            yield
-        finally:
-            lock.release()

@@ -1,7 +1,4 @@
-"""The processes of one training: which of them this is, and sums and lists over all of them.
-
-Lists of all processes, exchanged in one message each.
-"""
+"""Processes that train together: which of them this is, and sums and lists over all of them."""
 
 import math
 import os
@@ -23,7 +20,7 @@ _alone = False
 
 
 class Share(NamedTuple):
-    """The number of this process and the number of all processes: each does its own share of the work."""
+    """The number of this process and the number of all processes, each of which does its share of the work."""
 
     process: int  # 0 <= process < processes
     processes: int
@@ -33,14 +30,14 @@ WHOLE = Share(0, 1)
 
 
 def share() -> Share:
-    """Return the place of this process among those that train together, or process 0 of 1 where it trains alone."""
+    """Return the number of this process among those that train together; process 0 of 1 if there is one."""
     together = not _alone and dist.is_available() and dist.is_initialized()
     return Share(dist.get_rank(), dist.get_world_size()) if together else WHOLE
 
 
 @contextmanager
 def single_process() -> Iterator[None]:
-    """Let every process do all of the work by itself within the block, as if there were no others."""
+    """Let every process do all of the work within the block, as if there were no others."""
     global _alone
     before, _alone = _alone, True
     try:
@@ -52,8 +49,8 @@ def single_process() -> Iterator[None]:
 def leave_process_group() -> None:
     """Leave the group of processes, if there is one.
 
-    A process that ends while it is in one is aborted now and then, by threads of gloo that it has left, and Lightning
-    then ends all the others, whatever they are writing.
+    A process that ends within a group is sometimes aborted by threads of gloo, and Lightning then ends all others,
+    whatever they are writing.
     """
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
@@ -146,23 +143,23 @@ _give_way: Callable[[], None] = getattr(os, "sched_yield", partial(time.sleep, 0
 
 
 class GatheredLists(NamedTuple):
-    """The lists of P processes, of which each lies at places begins[p] <= i < ends[p] of the entries."""
+    """The lists of P processes: that of process p is entries[begins[p]:ends[p]]."""
 
-    entries: np.ndarray  # good until the next exchange
+    entries: np.ndarray  # valid until the next call
     begins: np.ndarray  # (P,) int64
     ends: np.ndarray  # (P,) int64
-    numbers: np.ndarray  # (P,) int64, one that each process has sent along
+    numbers: np.ndarray  # (P,) int64, one from each process
 
 
 class AllGatherLists:
-    """Gives all processes the lists of all.
+    """Gives all processes the lists of all, in one message of fixed size each.
 
-    Lengths are not sent before the lists, since a message of any length makes processes wait for each other: one has
-    room for a list that is somewhat longer than the longest of late. Where a list is longer than that, all processes
-    send again, with more room. `all_gather_tensors` takes tensors of any device, and two rounds.
+    Lengths are not sent before the lists, since each message makes processes wait for each other: a message has room
+    for a list somewhat longer than the longest recent one. If a list is longer, all processes send again with more
+    room. `all_gather_tensors` takes tensors of any device, and two rounds.
 
     Args:
-        kind: dtype of an entry, which has at least 16 bytes.
+        kind: dtype of an entry, at least 16 bytes.
     """
 
     def __init__(self, kind: np.dtype) -> None:
@@ -172,8 +169,8 @@ class AllGatherLists:
     def __call__(self, write: Callable[[np.ndarray], int], number: int) -> GatheredLists:
         """Return the lists of all processes; all call this together.
 
-        write: puts a list into the entries (room,) that it is given, as much of it as there is room for, and returns
-        how long the list is. It is asked again where a list of any process was too long.
+        write: writes as much of a list as fits into the entries (room,), and returns the length of the list. It is
+        called again if the list of any process was too long.
         """
         processes = share().processes
         while True:
@@ -188,9 +185,9 @@ class AllGatherLists:
                 return GatheredLists(found, 1 + begins, 1 + begins + lengths, numbers)
 
     def _buffers(self, processes: int) -> tuple[np.ndarray, np.ndarray]:
-        """Room for the message of this process and for those of all: a heading in the place of an entry, then entries.
+        """Buffers for the message of this process and for those of all: a heading of one entry, then entries.
 
-        It is kept from one exchange to the next, as new memory is slower at first.
+        They are kept for the next call, as new memory is slower at first.
         """
         size = 1 + self.room
         if len(self._message) < size:
@@ -210,9 +207,9 @@ def _gather(found: np.ndarray, message: np.ndarray) -> None:
 
 
 def _wait_awake(work: dist.Work) -> None:
-    """Wait for a message of other processes without sleep, unless it is long in coming.
+    """Wait for a message of other processes, at first without sleeping.
 
-    A processor that has slept may be awake some milliseconds later: longer than it takes to send a million weights.
+    Waking up may take milliseconds, longer than sending a million weights.
     """
     end = time.perf_counter() + AWAKE
     while not work.is_completed() and time.perf_counter() < end:

@@ -1,7 +1,4 @@
-"""The order in which sequences are seen: mini-batches of similar length, reproducible from (seed, epoch).
-
-Mini-batches of training that go on where a checkpoint was written within an epoch.
-"""
+"""The order in which sequences are seen: mini-batches of similar length, reproducible from (seed, epoch), resumable."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -16,25 +13,24 @@ from structperc.datamodules.distributed import WHOLE, Share
 from structperc.errors import InputError
 
 POOL = 16  # batches per pool: sequences are sorted by length only within a pool, so order stays random
-TOKENS = 2**16  # of a mini-batch whose sequences are learned one after the other
+TOKENS = 2**16  # per mini-batch of sequences that are learned one after the other
 
 
 class LengthBatchSampler(DistributedSampler[list[int]]):
-    """Lists of up to `batch_size` row numbers. Shuffled anew each epoch, or sorted by length when not.
+    """Lists of up to `batch_size` row numbers, shuffled in each epoch, or sorted by length.
 
-    The order is a function of (seed, epoch) alone, so that a resumed run goes on with the order that an
-    uninterrupted one would have had. Dynamic programs cost max(length) dependent steps per batch: rows of a
-    batch come from a pool of 16 batches sorted by length.
+    The order is a function of (seed, epoch), so that a resumed run sees what an uninterrupted one would have seen.
+    Dynamic programs cost max(length) dependent steps per batch: the rows of a batch come from a pool of 16 batches
+    sorted by length.
 
-    Of several processes each gets its share of every batch of processes x batch_size rows, so that together they
-    see what one process with batches of that size does: every row once, in the same number of batches each. Shares
-    have about as many tokens each, since processes wait for the slowest. Where the last batch is too small for all
+    Of several processes each gets its share of every batch of processes x batch_size rows, so that together they see
+    what one process with batches of that size does: every row once, in the same number of batches each. Shares have
+    about as many tokens each, since processes wait for the slowest. Where the last batch is too small for all
     processes, those before it are larger.
 
-    With `by_length` false, sequences are in an order that does not depend on the size of batches: for learners that
-    take them one after the other.
+    With `by_length` false, the order does not depend on the size of batches: for learners of one sequence at a time.
 
-    It is a DistributedSampler by name alone, by which trainers know that rows are shared out already.
+    The base class tells Lightning that rows are distributed already.
 
     Raises:
         InputError: batch_size < 1; fewer rows than processes.
@@ -58,7 +54,7 @@ class LengthBatchSampler(DistributedSampler[list[int]]):
         self.by_length = by_length and batch_size * share.processes > 1
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the order of an epoch; the trainer calls this at the start of each one."""
+        """Set the epoch; the trainer calls this at the start of each one."""
         self.epoch = epoch
 
     def __len__(self) -> int:
@@ -68,7 +64,7 @@ class LengthBatchSampler(DistributedSampler[list[int]]):
         yield from (self._own(batch).tolist() for batch in self._batches())
 
     def _own(self, batch: np.ndarray) -> np.ndarray:
-        """This process's rows of a batch in their order: dealt from the longest on, there and back."""
+        """This process's rows of a batch in their order: assigned from the longest on, forth and back."""
         process, processes = self.share
         turn, place = np.divmod(np.arange(len(batch)), processes)
         dealt_to = np.where(turn % 2, processes - 1 - place, place)
@@ -99,10 +95,10 @@ class LengthBatchSampler(DistributedSampler[list[int]]):
 
 
 def sequential_batch_size(lengths: Sequence[int] | np.ndarray, processes: int) -> int:
-    """Return how many sequences are in each mini-batch of a process where they are learned one after the other.
+    """Return the default batch size of each process for sequences that are learned one after the other.
 
-    They are some 65,000 tokens: a step of the trainer then takes much longer than what it does around it. There are as
-    many mini-batches in an epoch as there are processes, or a multiple of it.
+    A mini-batch has about 65,000 tokens, so that the overhead of the trainer does not count. The number of mini-batches
+    in an epoch is a multiple of the number of processes.
     """
     steps = processes * max(1, round(int(np.sum(lengths)) / (TOKENS * processes**2)))
     return max(1, math.ceil(len(lengths) / (steps * processes)))
@@ -114,19 +110,17 @@ STATE = ("epoch", "seen", "steps")  # steps: mini-batches of an epoch
 class ResumableSampler(DistributedSampler[Any]):
     """The order of another sampler, without the items of one epoch that an interrupted run has seen.
 
-    It is a DistributedSampler by name alone, by which trainers know that rows are shared out already.
-
     Raises:
-        InputError: when an epoch goes on that had another number of items.
+        InputError: when an epoch is continued that had another number of items.
     """
 
     def __init__(self, order: DistributedSampler[Any]) -> None:
         self.order, self.epoch = order, 0
         self.seen = 0  # items of this epoch
-        self.before = dict.fromkeys(STATE, 0)  # an epoch, and what was seen of it
+        self.before = dict.fromkeys(STATE, 0)  # of the interrupted run
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the order of an epoch; the trainer calls this at the start of each one."""
+        """Set the epoch; the trainer calls this at the start of each one."""
         self.order.set_epoch(epoch)
         self.epoch, self.seen = epoch, 0
 
@@ -151,28 +145,26 @@ class ResumableSampler(DistributedSampler[Any]):
 
 
 class ResumableLoader(DataLoader[Any]):
-    """Mini-batches in a `ResumableSampler`; the trainer keeps in its checkpoints how many of an epoch were seen."""
+    """A loader with a `ResumableSampler`, whose state the trainer keeps in its checkpoints."""
 
     def state_dict(self) -> dict[str, int]:
-        """Return the epoch of now, how many of its mini-batches were seen, and how many there are."""
+        """Return the current epoch, how many of its mini-batches were seen, and how many there are."""
         return {name: getattr(self.sampler, name) for name in STATE}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Leave out what was seen when the state was kept. Raises InputError for what is no such state."""
+        """Skip the mini-batches that were seen before. Raises InputError for an invalid state."""
         known = isinstance(state, dict) and all(type(state.get(name)) is int and state[name] >= 0 for name in STATE)
         if not known:
-            raise InputError(
-                "the checkpoint does not say which mini-batches were seen: name another one, or train anew"
-            )
+            raise InputError("checkpoint: the number of mini-batches seen is missing; use another one, or train again")
         assert isinstance(self.sampler, ResumableSampler)
         self.sampler.before = state
 
 
 def batches_seen(trainer: pl.Trainer) -> int | None:
-    """Return how many mini-batches of its first epoch a resumed run has seen before; None where it has its start.
+    """Return how many mini-batches of its first epoch a resumed run has seen; None if it begins with a whole epoch.
 
-    It is not None, but may be 0, where a checkpoint was written after a mini-batch rather than after an epoch: for the
-    epoch of now the trainer does not call `on_train_epoch_start` then.
+    If a checkpoint was written after a mini-batch rather than after an epoch, this is a number, perhaps 0, and the
+    trainer does not call `on_train_epoch_start` for the epoch.
     """
     if not trainer.fit_loop.restarted_mid_epoch:
         return None
@@ -180,9 +172,9 @@ def batches_seen(trainer: pl.Trainer) -> int | None:
 
 
 def mark_unfinished_epoch(checkpoint: dict[str, Any], trainer: pl.Trainer) -> None:
-    """Note in a checkpoint that an epoch goes on which ended, by steps or time, before its last mini-batch.
+    """Mark the epoch of a checkpoint as unfinished if it ended, by steps or time, before its last mini-batch.
 
-    The trainer counts such an epoch among those that are over, and a resumed run would begin the next one within it.
+    The trainer counts such an epoch as finished, and a resumed run would begin the next one within it.
     """
     loop = checkpoint["loops"]["fit_loop"]
     seen = loop["epoch_loop.batch_progress"]["current"]["completed"]

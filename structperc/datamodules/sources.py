@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from structperc.data.annotations import Misaligned, OffsetUnit, Overlaps, TextOptions
@@ -77,7 +78,7 @@ class Conllu(SequenceDataModule):
         path: folder; environment variables are expanded.
         files: file of each split.
         tags: "upos" or "xpos".
-        scheme: "none", since parts of speech are no segments.
+        scheme: "none", since parts of speech are not segments.
         encoding: of the files.
         options: those of `SequenceDataModule`.
     """
@@ -137,22 +138,15 @@ class Hub(SequenceDataModule):
         self.hub, self.columns, self.splits = hub, columns, splits
         self.revision, self.config, self.label_names = revision, config, label_names
 
-    def read(self, split: str) -> "tuple[str, Dataset] | None":
-        """Return a name and the rows of the split, fetched from the hub, or None if the data set has no such split."""
-        from structperc.data.hub import read_hub  # which needs `datasets`
+    def read(self, split: str) -> tuple[str, Corpus] | None:
+        """Return a name and the split, fetched from the hub, or None if the data set has no such split."""
+        from structperc.data.hub import hub_corpus  # needs `datasets`
 
         if split not in self.splits:
             return None
         name = self.splits[split]
-        rows = read_hub(
-            self.hub,
-            self.columns,
-            split=name,
-            revision=self.revision,
-            config=self.config,
-            label_names=self.label_names,
-        )
-        return f"{self.hub} ({name})", rows
+        corpus = hub_corpus(self.hub, self.columns, name, self.revision, self.config, self.label_names, self.unit)
+        return f"{self.hub} ({name})", replace(corpus, name=f"{self.hub} ({name})")
 
 
 class Synthetic(SequenceDataModule):
@@ -204,7 +198,7 @@ class Table(SequenceDataModule):
             each row; with `sentence`, whose value changes where a sentence begins, for a token in each row (an empty
             name: an empty row of CSV ends a sentence); {text: text, spans: entities} for a document of running text in
             each row, whose spans have start, end and label.
-            `document` tells the rows of different documents apart.
+            `document` has another value for each document.
         label_names: names of labels kept as bare numbers, by role.
         tokens: how running text is cut: "conll" or "ud", see `structperc.text`.
         sentences: where its sentences begin: "rules", "lines" or "one"; never inside of a span.
@@ -251,7 +245,7 @@ class Table(SequenceDataModule):
 
 
 class InMemory(SequenceDataModule):
-    """Data sets of the package `datasets` that a program holds; from Python alone.
+    """Data sets of the package `datasets` in memory; for use from Python.
 
     Args:
         data: a `DatasetDict` or another mapping, or one `Dataset`, the training data. An `IterableDataset` is read to

@@ -12,11 +12,9 @@ transformer.py       a pre-trained transformer: pretrained.py finds it, piece_wi
 
 from structperc.encoders.base import ContextEncoder, Encoder, TextModule, TokenEmbedder
 from structperc.encoders.bilstm import BiLSTM
-from structperc.encoders.char_cnn import CharCNN
-from structperc.encoders.feature_embedding import FeatureEmbedding
+from structperc.encoders.token_embedders import CharCNN, FeatureEmbedding, WordEmbedding
 from structperc.encoders.transformer import Transformer
 from structperc.encoders.window import Window
-from structperc.encoders.word_embedding import WordEmbedding
 
 __all__ = [
     "TextModule",

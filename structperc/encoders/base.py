@@ -36,7 +36,7 @@ class TextModule(nn.Module, ABC):
     def allocate(self, n_features: int) -> None:
         """Create weights whose number is that of the tagger's node features; by default none."""
 
-    def places(self) -> list[str]:
+    def source_files(self) -> list[str]:
         """Return the files and folders, as options name them, from which `learn` takes something; by default none."""
         return []
 

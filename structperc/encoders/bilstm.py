@@ -1,14 +1,38 @@
-"""The bidirectional LSTM: recurrent networks in both directions."""
+"""Sequences of several sentences, each of which is encoded by itself.
 
+The bidirectional LSTM: recurrent networks in both directions.
+"""
+
+from collections.abc import Callable
 from typing import Literal, cast, get_args
 
 import torch
 from torch import Tensor, nn
 
 from structperc.encoders.base import ContextEncoder, TokenEmbedder, check_share, variational_dropout
-from structperc.encoders.sentences import by_sentence
 from structperc.errors import InputError
-from structperc.structures import Batch, real_tokens
+from structperc.structures import Batch, padded_places, real_tokens
+
+
+def encode_sentences(encode: Callable[[Tensor, Tensor], Tensor], vectors: Tensor, batch: Batch) -> Tensor:
+    """Return what `encode` gives for the sentences of a batch, put where their tokens stand.
+
+    Args:
+        encode: (vectors (S, T', D), lengths (S,)) -> vectors (S, T', E), 0 in the padding.
+        vectors: (B, T, D) of the tokens.
+        batch: tells where sentences begin and end.
+
+    Returns:
+        vectors (B, T, E), 0 in the padding.
+    """
+    (B, T, D), device = vectors.shape, vectors.device
+    starts = batch.first.to(device).flatten().nonzero().squeeze(1)
+    lengths = batch.last.to(device).flatten().nonzero().squeeze(1) - starts + 1
+    places, real = padded_places(starts, lengths)
+    found = encode(vectors.reshape(B * T, D)[places] * real.unsqueeze(2), lengths)
+    whole = found.new_zeros(B * T, found.shape[2])
+    return whole.index_copy(0, places[real], found[real]).view(B, T, found.shape[2])
+
 
 Within = Literal["sequence", "sentence"]
 
@@ -55,7 +79,7 @@ class BiLSTM(ContextEncoder):
         """Return the vectors (B, T, D) of the tokens in their sequences, or in their sentences."""
         vectors = variational_dropout(self.inputs(batch), self.dropout, self.training)
         if self.within == "sentence":
-            return by_sentence(self._encode, vectors, batch)
+            return encode_sentences(self._encode, vectors, batch)
         return self._encode(vectors, batch.lengths)
 
     def _encode(self, vectors: Tensor, lengths: Tensor) -> Tensor:

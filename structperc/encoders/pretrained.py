@@ -76,7 +76,7 @@ def config_of(network: Any) -> dict[str, Any]:
     return {option: value for option, value in config.items() if option != "_name_or_path"}
 
 
-def unlearned(config: dict[str, Any]) -> nn.Module:
+def untrained_network(config: dict[str, Any]) -> nn.Module:
     """Return a network of this configuration with meaningless weights, in float32, as `load_pretrained` gives it.
 
     Raises InputError for a configuration that would have something fetched, or code run that is not the library's own.

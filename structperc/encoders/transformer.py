@@ -1,8 +1,14 @@
-"""Vectors of words from a pre-trained transformer."""
+"""Windows over the sub-word pieces of long sequences, as index arrays: cut between words, one window for each word.
+
+N words stand one after the other, word i has the pieces offsets[i]:offsets[i + 1], at least one and at most
+`max_pieces`.
+
+Vectors of words from a pre-trained transformer.
+"""
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -11,14 +17,70 @@ from torch import Tensor, nn
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_fields
 from structperc.encoders.base import Encoder, padded_vectors
-from structperc.encoders.piece_windows import PieceWindows
-from structperc.encoders.pretrained import check_installed, config_of, load_pretrained, positions, unlearned
+from structperc.encoders.pretrained import check_installed, config_of, load_pretrained, positions, untrained_network
 from structperc.errors import InputError
 from structperc.ragged import Ragged, spread
 from structperc.structures import Batch
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+
+class PieceWindows(NamedTuple):
+    """W windows over the words of a batch: window w has the words first[w], ..., stop[w] - 1."""
+
+    first: np.ndarray  # (W,) int64
+    stop: np.ndarray  # (W,) int64
+
+    @classmethod
+    def over(cls, offsets: np.ndarray, lengths: np.ndarray, max_pieces: int, overlap: int) -> "PieceWindows":
+        """Return windows of at most `max_pieces` pieces; neighbours share at most `overlap` pieces, fewer than
+        `max_pieces`.
+
+        offsets (N + 1,) int64, lengths (B,) int64 words of each sequence. A sequence that fits is one window, an empty
+        one none. The last window of a longer sequence begins as early as it can, so it may share more.
+        """
+        ends = lengths.cumsum()
+        sequences = zip((ends - lengths)[lengths > 0].tolist(), ends[lengths > 0].tolist(), strict=True)
+        spans = [span for start, end in sequences for span in _spans(offsets, start, end, max_pieces, overlap)]
+        return cls(*np.array(spans, dtype=np.int64).reshape(-1, 2).T)
+
+    def seats(self, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return for each word the window (N,) where it is farthest from a boundary, and how many pieces precede it.
+
+        The distance is that to the nearer boundary of the window, in pieces; among equal ones the first window counts.
+        """
+        counts = self.stop - self.first
+        window, word = (x.numpy() for x in spread(torch.from_numpy(counts), torch.from_numpy(self.first)))
+        before, after = offsets[word] - offsets[self.first[window]], offsets[self.stop[window]] - offsets[word + 1]
+        order = np.lexsort((window, -np.minimum(before, after), word))
+        best = order[np.diff(word[order], prepend=-1) > 0]
+        return window[best], before[best]
+
+    def layout(self, offsets: np.ndarray, opening: int, closing: int) -> np.ndarray:
+        """Return what stands at each of the P places of each window, (W, P) int64.
+
+        That is a piece, one of `opening` special tokens before all pieces, of `closing` after them, or padding on the
+        right. They are numbered in this order, the padding is the last number.
+        """
+        pieces = (offsets[self.stop] - offsets[self.first])[:, None]
+        place = np.arange(pieces.max(initial=0) + opening + closing) - opening
+        special = offsets[-1] + opening
+        cases = [place < 0, place < pieces, place < pieces + closing]
+        return np.select(
+            cases, [special + place, offsets[self.first][:, None] + place, special + place - pieces], special + closing
+        )
+
+
+def _spans(offsets: np.ndarray, start: int, end: int, max_pieces: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """(first word, word after the last) of the windows over the words start, ..., end - 1 of one sequence."""
+    first = start
+    while (stop := int(offsets.searchsorted(offsets[first] + max_pieces, "right")) - 1) < end:
+        yield first, stop
+        shared = offsets.searchsorted(offsets[stop] - overlap)
+        first = int(max(shared, offsets.searchsorted(offsets[stop + 1] - max_pieces)))
+    yield int(max(start, offsets.searchsorted(offsets[end] - max_pieces))), end
+
 
 LEARNED = {
     "config": dict[str, Any],
@@ -101,7 +163,7 @@ class Transformer(Encoder):
         learned = {"tokenizer": tokenizer.to_str(), "unknown": found.unk_token_id, "opening": opening}
         self._begin(network, {**learned, "closing": closing})
 
-    def places(self) -> list[str]:
+    def source_files(self) -> list[str]:
         """Return the folder of the network, where `model` names one, so that saved models know what they read."""
         return [self.model]
 
@@ -115,7 +177,7 @@ class Transformer(Encoder):
     def load_state(self, learned: dict[str, Any]) -> None:
         """Make the network without its weights. Raises InputError for anything that `learned` does not give."""
         check_fields(learned, LEARNED, "Transformer")
-        self._begin(unlearned(learned["config"]), learned)
+        self._begin(untrained_network(learned["config"]), learned)
 
     def _begin(self, network: Any, learned: dict[str, Any]) -> None:
         from tokenizers import Tokenizer
@@ -127,13 +189,15 @@ class Transformer(Encoder):
         if isinstance(pooler := getattr(network, "pooler", None), nn.Module):
             pooler.requires_grad_(False)  # nothing reads it, so that it would only decay
         self.width = network.config.hidden_size
-        self.room = self._room(positions(network))
-        self.shared = self.room // 4 if self.overlap is None else self.overlap
-        if self.shared >= self.room:
-            raise InputError(f"Transformer: overlap must be < {self.room}, the words' pieces of a window; lower it")
+        self.max_pieces = self._max_pieces(positions(network))
+        self.shared = self.max_pieces // 4 if self.overlap is None else self.overlap
+        if self.shared >= self.max_pieces:
+            raise InputError(
+                f"Transformer: overlap must be < {self.max_pieces}, the words' pieces of a window; lower it"
+            )
         self.train(self.training)
 
-    def _room(self, limit: int | None) -> int:
+    def _max_pieces(self, limit: int | None) -> int:
         """Pieces of words in a window."""
         size, special = self.window or limit or UNLIMITED, len(self.opening) + len(self.closing)
         if limit is not None and size > limit:
@@ -158,7 +222,9 @@ class Transformer(Encoder):
         _check_characters(corpus, known)
         written = [[f" {word}" if self.spaced and word[:1].strip() else word] for word in known]
         found = self.tokenizer.encode_batch(written, is_pretokenized=True, add_special_tokens=False)
-        pieces = [one.ids[: self.room] or self._unknown(word, corpus) for word, one in zip(known, found, strict=True)]
+        pieces = [
+            one.ids[: self.max_pieces] or self._unknown(word, corpus) for word, one in zip(known, found, strict=True)
+        ]
         ids = torch.tensor([piece for ids in pieces for piece in ids], dtype=torch.int32)
         distinct = Ragged.of_counts(ids, torch.tensor(list(map(len, pieces)), dtype=torch.int64))
         number = {word: i for i, word in enumerate(known)}
@@ -181,7 +247,7 @@ class Transformer(Encoder):
         if len(offsets) == 1:
             B, T = batch.sentences.shape
             return torch.zeros(B, T, self.width, device=pieces.ids.device)
-        windows = PieceWindows.over(offsets, batch.lengths.cpu().numpy(), self.room, self.shared)
+        windows = PieceWindows.over(offsets, batch.lengths.cpu().numpy(), self.max_pieces, self.shared)
         hidden = self._run(pieces.ids, windows.layout(offsets, len(self.opening), len(self.closing)))
         window, before = windows.seats(offsets)
         first = window * hidden.shape[1] + len(self.opening) + before

@@ -10,29 +10,30 @@ from structperc.structures import Batch, real_tokens
 
 
 class Window(ContextEncoder):
-    """Vectors of the `reach` tokens before, of the token and of the `reach` tokens after it. Collobert et al. 2011.
+    """Vectors of the `window_size` tokens before, of the token and of the `window_size` tokens after it. Collobert et
+    al. 2011.
 
     Zeros stand beyond the boundaries of a sequence.
 
     Args:
         inputs: token embedders; their vectors are put one after the other.
-        reach: tokens to each side; 0 gives the vectors of the tokens alone.
+        window_size: tokens to each side; 0 gives the vectors of the tokens alone.
 
     Raises:
         InputError: no input, a negative reach.
     """
 
-    def __init__(self, inputs: list[TokenEmbedder], reach: int = 2) -> None:
+    def __init__(self, inputs: list[TokenEmbedder], window_size: int = 2) -> None:
         super().__init__(inputs)
-        if reach < 0:
-            raise InputError(f"Window: reach must be >= 0, got {reach}")
-        self.reach = reach
-        self.width = (2 * reach + 1) * self.inputs.width
+        if window_size < 0:
+            raise InputError(f"Window: reach must be >= 0, got {window_size}")
+        self.window_size = window_size
+        self.width = (2 * window_size + 1) * self.inputs.width
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the vectors (B, T, D) of the tokens with their neighbours."""
         vectors, T = self.inputs(batch), batch.sentences.shape[1]
-        around = pad(vectors, (0, 0, self.reach, self.reach))
+        around = pad(vectors, (0, 0, self.window_size, self.window_size))
         real = real_tokens(batch.lengths.to(vectors.device), T)
-        seen = torch.cat([around[:, shift : shift + T] for shift in range(2 * self.reach + 1)], 2)
+        seen = torch.cat([around[:, shift : shift + T] for shift in range(2 * self.window_size + 1)], 2)
         return torch.where(real[:, :, None], seen, 0.0)

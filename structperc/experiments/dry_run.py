@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import torch
 from pytorch_lightning.utilities.seed import isolate_rng
 
-from structperc.training.lightning_messages import quiet
+from structperc.training.lightning_messages import input_errors, quiet
 from structperc.training.program import Program
-from structperc.training.reranking_program import RerankingProgram
+from structperc.training.reranking import RerankingProgram
 from structperc.training.run_folders import next_run
-from structperc.training.trainer_options import input_errors
 
 
 def dry_run(arguments: Sequence[str], command: str = "fit") -> Program:

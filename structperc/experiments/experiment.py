@@ -1,6 +1,7 @@
-"""One training of many, in a process of its own, so that none can spoil another.
+"""Trainings of an experiment, each in its own process, and the loop over them that studies and sweeps share.
 
-The loop that studies and sweeps share: rows are trained one by one, and after each run all that is known is written.
+Trainings with results are not repeated, interrupted ones go on from their last epoch. One that fails is reported and
+the experiment goes on; the next time it is tried again.
 """
 
 import json
@@ -8,43 +9,98 @@ import os
 import shlex
 import subprocess
 import sys
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from structperc.errors import InputError
 from structperc.experiments.rows import Row
-from structperc.training.run_folders import checkpoint, lock_folder, runs
+from structperc.training.run_folders import checkpoint, runs
 
 LOG = "log.txt"
+Trial = tuple[Row, int | None]  # a row and one of its seeds, before training
 
 
-class TrialResult(NamedTuple):
-    """A training that is done: the results of its run, or why there are none."""
+class Run(NamedTuple):
+    """A finished training of an experiment: its results, or the reason why there are none."""
 
+    row: Row
+    seed: int | None  # None: that of the configuration
     command: list[str]
-    run: str | None  # folder of the run that has results
+    folder: str | None  # of the run that has results
     results: dict[str, Any] | None
     error: str | None
 
-    def about(self) -> dict[str, Any]:
-        """Return all that is known about the training, as plain JSON types."""
-        return {**self._asdict(), "command": shlex.join(["structperc", *self.command])}
+    @property
+    def name(self) -> str:
+        """The name of the row and the seed, for messages."""
+        return self.row.name if self.seed is None else f"{self.row.name}, seed {self.seed}"
 
-    def line(self, name: str, splits: Sequence[str]) -> str:
-        """Return one line: the name, then scores on the first of the splits that it has any on, or the complaint.
+    def record(self) -> dict[str, Any]:
+        """Return command, folder, results and error as plain JSON types."""
+        command = shlex.join(["structperc", *self.command])
+        return {"command": command, "run": self.folder, "results": self.results, "error": self.error}
 
-        Scores are in per cent.
-        """
+    def line(self, splits: Sequence[str]) -> str:
+        """Return one line: the name, then scores in per cent on the first split that has any, or the error."""
         if self.results is None:
-            return f"{name}: failed: {self.error}"
+            return f"{self.name}: failed: {self.error}"
         effort = f"{self.results['epochs']} epochs, {self.results['seconds']:.1f} s"
         split = next((split for split in splits if split in self.results), None)
         if split is None:
-            return f"{name}: {effort}"
+            return f"{self.name}: {effort}"
         score, right = (100 * self.results[split][which] for which in ("score", "sentence_accuracy"))
-        return f"{name}: {split} score {score:.2f}, sentence accuracy {right:.2f}, {effort}"
+        return f"{self.name}: {split} score {score:.2f}, sentence accuracy {right:.2f}, {effort}"
+
+
+def run_trials(
+    steps: Sequence[Sequence[Trial]],
+    unit: str,
+    root: Path,
+    splits: Sequence[str],
+    options: Sequence[str],
+    keep: Callable[[list[Run]], None],
+) -> Generator[str, None, list[Run]]:
+    """Yield a line about the progress after each training, and return all runs.
+
+    Args:
+        steps: the trainings in their order; those of one step count as one when progress is shown.
+        unit: plural noun for the steps.
+        root: the folder of all runs.
+        splits: lines show the scores of the first of them that a run has.
+        options: further arguments of all trainings.
+        keep: called after each training with the runs so far, to write them to files.
+    """
+    done: list[Run] = []
+    yield f"{len(steps)} {unit} in {root}"
+    for number, step in enumerate(steps, 1):
+        for trial in step:
+            run, line = run_trial(trial, root, splits, options, done)
+            done.append(run)
+            keep(done)
+            yield f"[{number}/{len(steps)}] {line}"
+    return done
+
+
+def run_trial(
+    trial: Trial, root: Path, splits: Sequence[str], options: Sequence[str] = (), done: Sequence[Run] = ()
+) -> tuple[Run, str]:
+    """Return the run of a trial, trained unless its results exist, and a line about it.
+
+    `done` has the runs from whose models it may start; other arguments are those of `run_trials`.
+    """
+    row, seed = trial
+    folder = row.place(root, seed)
+    kept = " (kept)" if finished_run(folder) is not None else ""
+    command = [row.command, *row.arguments(seed), *options]
+    if sources := [run for run in done if run.row.name == row.init_from]:
+        source = next((run for run in sources if run.seed == seed), sources[0])
+        if source.folder is None:
+            run = Run(row, seed, command, None, None, f"{source.name}, which it starts from, failed")
+            return run, run.line(splits)
+        command.append(f"--model.init_from={Path(source.folder) / 'model'}")
+    run = Run(row, seed, *_train_or_load(command, folder))
+    return run, run.line(splits) + kept
 
 
 def finished_run(folder: Path) -> Path | None:
@@ -52,27 +108,25 @@ def finished_run(folder: Path) -> Path | None:
     return next((run for run in reversed(runs(folder)) if (run / "results.json").is_file()), None)
 
 
-def train_or_load(command: list[str], folder: Path) -> TrialResult:
-    """Return the training in a folder with its results; unless they are there, run fit or rerank to get them.
-
-    An interrupted training goes on from its last epoch. What is printed is added to log.txt in the folder.
-    """
+def _train_or_load(command: list[str], folder: Path) -> tuple[list[str], str | None, dict[str, Any] | None, str | None]:
+    """-> command, run folder, results and error of the training in a folder, which runs unless its results exist."""
     command = [*command, f"--trainer.default_root_dir={folder}"]
     run, error = finished_run(folder), None
     if run is None:
         error = fit(command, folder)
         run = finished_run(folder)
     if run is None:
-        return TrialResult(command, None, None, error or f"{command[0]} left no results.json")
-    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
-    return TrialResult(command, str(run), results, None)
+        return command, None, None, error or f"{command[0]} left no results.json"
+    return command, str(run), json.loads((run / "results.json").read_text(encoding="utf-8")), None
 
 
 def fit(command: list[str], folder: Path) -> str | None:
-    """Run fit or rerank in a process that ends when this one does; return None, or its complaint if it failed."""
+    """Run fit or rerank in a process that ends when this one does; return None, or the error message if it failed.
+
+    An interrupted training goes on from its last epoch. The output is appended to log.txt in the folder.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    path = os.pathsep.join(filter(None, sys.path))
-    environment = {**os.environ, "PYTHONPATH": path}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with open(folder / LOG, "a+b") as log:
         start = log.seek(0, os.SEEK_END)
         whole = [sys.executable, "-m", "structperc.training.child_process", *command, *_resumed(folder), "--debug"]
@@ -84,7 +138,7 @@ def fit(command: list[str], folder: Path) -> str | None:
 
 
 def failure_line(log: str, code: int) -> str:
-    """Return the line of a log that says what went wrong: the program's own, or else the last one."""
+    """Return the line of a log that names the failure: the program's own message, or else the last line."""
     if code < 0:
         return f"ended by signal {-code}"
     lines = [line.strip() for line in log.splitlines() if line.strip()]
@@ -98,96 +152,3 @@ def _resumed(folder: Path) -> list[str]:
     except InputError:
         return []
     return ["--ckpt_path=last"]
-
-
-class Run(NamedTuple):
-    """A training of an experiment that is done: its row, its seed and its results."""
-
-    row: Row
-    seed: int | None  # None: that of the configuration
-    training: TrialResult
-
-    @property
-    def name(self) -> str:
-        """The name of the row and the seed, as people read it."""
-        return self.row.name if self.seed is None else f"{self.row.name}, seed {self.seed}"
-
-
-Trial = tuple[Row, int | None]  # a row and one of its seeds, before it is trained
-
-
-class Experiment(ABC):
-    """What distinguishes one experiment from another: its rows, and what becomes of their runs.
-
-    Args:
-        rows: what is trained; a row that starts from the models of another one comes after it.
-        root: the folder of all runs.
-        splits: the first of them that a run has scores on is named in the line about it.
-        further: arguments of all trainings, after their own.
-    """
-
-    unit: str  # what lines about progress count, in the plural
-
-    def __init__(self, rows: Sequence[Row], root: Path, splits: Sequence[str], further: Sequence[str] = ()) -> None:
-        self.rows, self.root, self.splits, self.further = rows, root, splits, further
-
-    @property
-    @abstractmethod
-    def steps(self) -> list[list[Trial]]:
-        """The trainings in their order; those in one list are counted as one step when progress is shown."""
-
-    @abstractmethod
-    def prepare(self) -> None:
-        """Note in the root what is trained there, where needed. Raises InputError if it holds runs of other rows."""
-
-    @abstractmethod
-    def keep(self, done: Sequence[Run]) -> None:
-        """Write to files what is known after these runs."""
-
-    @abstractmethod
-    def close(self, done: Sequence[Run]) -> Iterator[str]:
-        """Write the last files and yield lines about the outcome. Raises InputError if there is none."""
-
-
-def run_experiment(experiment: Experiment) -> Iterator[str]:
-    """Yield lines about the progress of an experiment, then about its outcome.
-
-    Raises InputError as `prepare` and `close` do, and if another process runs in the same root.
-    """
-    done: list[Run] = []
-    with lock_folder(experiment.root, "wait for it, or set --root"):
-        experiment.prepare()
-        steps = experiment.steps
-        yield f"{len(steps)} {experiment.unit} in {experiment.root}"
-        for number, step in enumerate(steps, 1):
-            for trial in step:
-                made, line = train_trial(trial, experiment.root, experiment.splits, experiment.further, done)
-                done.append(made)
-                experiment.keep(done)
-                yield f"[{number}/{len(steps)}] {line}"
-        yield from experiment.close(done)
-
-
-def train_trial(
-    trial: Trial, root: Path, splits: Sequence[str], further: Sequence[str] = (), done: Sequence[Run] = ()
-) -> tuple[Run, str]:
-    """Return the run of a trial, trained unless its results are there, and a line about it.
-
-    `done` has the runs from whose models it may start; other arguments are those of `Experiment`.
-    """
-    row, seed = trial
-    place = row.place(root, seed)
-    kept = " (kept)" if finished_run(place) is not None else ""
-    made = Run(row, seed, _training(row, seed, place, further, done))
-    return made, made.training.line(made.name, splits) + kept
-
-
-def _training(row: Row, seed: int | None, place: Path, further: Sequence[str], done: Sequence[Run]) -> TrialResult:
-    command = [row.command, *row.arguments(seed), *further]
-    sources = [run for run in done if run.row.name == row.init_from]
-    if not sources:
-        return train_or_load(command, place)
-    source = next((run for run in sources if run.seed == seed), sources[0])
-    if source.training.run is None:
-        return TrialResult(command, None, None, f"{source.name}, which it starts from, failed")
-    return train_or_load([*command, f"--model.init_from={Path(source.training.run) / 'model'}"], place)

@@ -62,7 +62,7 @@ class Significance:
         return {name: self._row([run for run in runs if run.row.name == name], own) for name in names}
 
     def _row(self, runs: Sequence[Run], baseline: Sequence[Run]) -> dict[str, float]:
-        pairs = [(a, b) for a, b in pairs_of(runs, baseline) if a.training.results and b.training.results]
+        pairs = [(a, b) for a, b in pairs_of(runs, baseline) if a.results and b.results]
         if not pairs:
             return {}
         p_seeds = paired_t_test([self._score(run) - self._score(other) for run, other in pairs])
@@ -77,8 +77,8 @@ class Significance:
         return {**interval, **found, "p_documents": test.p}
 
     def _score(self, run: Run) -> float:
-        assert run.training.results is not None
-        return float(run.training.results[self.split]["score"])
+        assert run.results is not None
+        return float(run.results[self.split]["score"])
 
     def _test(self, run: Run, other: Run | None) -> dict[str, float]:
         ours, theirs = self._judged(run), self._judged(other)
@@ -88,7 +88,7 @@ class Significance:
         one, base = (ours.own, theirs.own) if alike else (ours.iob2, theirs.iob2)
         if one.text != base.text:
             raise InputError(
-                f"{run.training.run}: its predictions are not of the text and gold labels of those of "
+                f"{run.folder}: its predictions are not of the text and gold labels of those of "
                 f"{base.system.name}: the data have changed in between; run the study in another folder (--root)"
             )
         tokens, sentences = base.system.against(one.system)
@@ -96,13 +96,13 @@ class Significance:
 
     def _judged(self, run: Run | None) -> RunPredictions | None:
         """None for a run that failed, or has words that no column file can hold, and so no predictions."""
-        if run is None or run.training.run is None:
+        if run is None or run.folder is None:
             return None
-        path = Path(run.training.run) / "predictions" / f"{self.split}.conll"
+        path = Path(run.folder) / "predictions" / f"{self.split}.conll"
         if path not in self._known:
             if not path.is_file():
                 return None
-            self._known[path] = _judged(run.training.run, *read_predictions(str(path)), document_numbers(str(path)))
+            self._known[path] = _judged(run.folder, *read_predictions(str(path)), document_numbers(str(path)))
         return self._known[path]
 
 

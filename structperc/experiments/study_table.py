@@ -50,7 +50,7 @@ class Line(NamedTuple):
 
 def numbers_of(run: Run, split: str, p: Numbers) -> Numbers:
     """Return scores (shares) of the split, costs and p-values of a run that has results, each by its name."""
-    results: dict[str, Any] = run.training.results or {}
+    results: dict[str, Any] = run.results or {}
     types = results.get("types", {}).get(split, {})
     by_type = {f"{TYPE}{name}": scores["score"] for name, scores in types.items()}
     speed = {"tokens_per_second": results.get("tokens_per_second", {}).get(split)}
@@ -63,7 +63,7 @@ def lines_of(runs: Sequence[Run], split: str, tests: Sequence[Numbers], of_rows:
     found = {run.row.name: Line(run.row, [], [], of_rows.get(run.row.name, {})) for run in runs}
     for run, p in zip(runs, tests, strict=True):
         found[run.row.name].runs.append(run)
-        if run.training.results is not None:
+        if run.results is not None:
             found[run.row.name].numbers.append(numbers_of(run, split, p))
     return list(found.values())
 
@@ -193,7 +193,7 @@ def write_runs(path: str, lines: Sequence[Line]) -> None:
     for line in lines:
         numbers = iter(line.numbers)
         for run in line.runs:
-            training, held = run.training, {} if run.training.results is None else next(numbers)
-            about = {"row": line.row.name, "seed": run.seed, "run": training.run or "", "error": training.error or ""}
+            held = {} if run.results is None else next(numbers)
+            about = {"row": line.row.name, "seed": run.seed, "run": run.folder or "", "error": run.error or ""}
             flat.append({**about, **held})
     write_records(path, flat)

@@ -1,9 +1,4 @@
-"""The results of a sweep as text and as a table of all trainings.
-
-The figure of a sweep: its scores on development data over the values of its first option.
-
-A sweep: a study whose rows come from a grid. The best row on development data is chosen and trained on all data.
-"""
+"""Sweeps: configurations from a grid of values; the best on development data is trained on all data."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -17,12 +12,18 @@ from matplotlib.figure import Figure
 
 from structperc.errors import InputError
 from structperc.experiments.dry_run import dry_run
-from structperc.experiments.experiment import LOG, Experiment, Run, Trial, run_experiment, train_trial
+from structperc.experiments.experiment import LOG, Run, run_trial, run_trials
 from structperc.experiments.rows import Row, check_same, grid_rows, identity, parse_grid, short_keys
 from structperc.progress import bar
 from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks, series_style, write_figure
 from structperc.reports.tables import percent, text_table, write_records
 from structperc.training.report import results_table, write_json
+from structperc.training.run_folders import lock_folder
+
+SWEEP_RECORD, TABLE, FIGURE = "sweep.json", "sweep.csv", "sweep.png"
+FINAL = "final"
+SPLITS = ("dev", "test")
+DECADE = 10
 
 
 class Point(NamedTuple):
@@ -34,12 +35,12 @@ class Point(NamedTuple):
     @property
     def error(self) -> str | None:
         """The complaint of the first training that failed, or None if none did."""
-        return next((run.training.error for run in self.runs if run.training.error is not None), None)
+        return next((run.error for run in self.runs if run.error is not None), None)
 
     @property
     def results(self) -> list[dict[str, Any]]:
         """The results of the trainings that did not fail."""
-        return [run.training.results for run in self.runs if run.training.results is not None]
+        return [run.results for run in self.runs if run.results is not None]
 
     @property
     def scores(self) -> list[float]:
@@ -77,24 +78,12 @@ def _cells(one: Point) -> list[str]:
     return [percent(one.score), percent(right), *effort, percent(stdev(one.scores)) if len(one.scores) > 1 else ""]
 
 
-def write_table(path: str, runs: Sequence[Run]) -> None:
-    """Write all trainings as CSV: values, seed, epochs, seconds, every score of dev and test, run and complaint."""
-    write_records(path, [_flat(run) for run in runs])
-
-
 def _flat(run: Run) -> dict[str, object]:
-    results = run.training.results or {}
-    scores = {f"{split}_{name}": x for split in ("dev", "test") for name, x in results.get(split, {}).items()}
-    sums = {name: results.get(name, "") for name in ("epochs", "seconds")}
-    about = {
-        "seed": "" if run.seed is None else run.seed,
-        "run": run.training.run or "",
-        "error": run.training.error or "",
-    }
-    return {**dict(run.row.values), **about, **sums, **scores}
-
-
-DECADE = 10
+    results = run.results or {}
+    scores = {f"{split}_{name}": x for split in SPLITS for name, x in results.get(split, {}).items()}
+    effort = {name: results.get(name, "") for name in ("epochs", "seconds")}
+    seed = "" if run.seed is None else run.seed
+    return {**dict(run.row.values), "seed": seed, "run": run.folder or "", "error": run.error or "", **effort, **scores}
 
 
 def plot_sweep(found: Sequence[Point]) -> Figure:
@@ -150,11 +139,6 @@ def _axis(ax: Axes, places: dict[str, float], numbers: bool) -> None:
         plain_log_ticks(ax.xaxis)
 
 
-SWEEP_RECORD, TABLE, FIGURE = "sweep.json", "sweep.csv", "sweep.png"
-FINAL = "final"
-SPLITS = ("dev", "test")
-
-
 class SweepPlan(NamedTuple):
     """A sweep as its command line describes it."""
 
@@ -170,8 +154,8 @@ class SweepPlan(NamedTuple):
         return grid_rows(self.grid, self.configs, self.options, self.seeds)
 
     @property
-    def held(self) -> list[str]:
-        """The option that holds data out, for the trainings among which is chosen."""
+    def holdout_options(self) -> list[str]:
+        """The option that holds data out, for all trainings but the final one."""
         return [f"--data.holdout={self.holdout}"] if self.holdout else []
 
     def identity(self) -> dict[str, Any]:
@@ -190,8 +174,8 @@ def sweep(
     """Yield lines about the progress of a sweep, then its table and what was chosen.
 
     The configuration is trained once for each combination of values in `grids` ("KEY=V1,V2") and each of the seeds
-    (seed_everything and data.seed), in ROOT/KEY=VALUE, or ROOT/KEY=VALUE/seed=SEED. How trainings are kept, go on and
-    fail: see `experiment`.
+    (seed_everything and data.seed), in ROOT/KEY=VALUE, or ROOT/KEY=VALUE/seed=SEED. See `experiment` for trainings
+    that are interrupted or fail.
 
     The point of the highest dev score, the mean over its seeds, is chosen; of equal ones the earlier, and none with
     a training that failed. With a holdout, development data are the last so many training sequences, or a share of
@@ -206,101 +190,81 @@ def sweep(
     every point failed, or the training on all data.
     """
     plan = SweepPlan([*configs], parse_grid(grids), holdout, [*dict.fromkeys(seeds or ())], [*options])
-    runs = _checked(plan)
-    yield from run_experiment(
-        SweepExperiment(plan, Path(root) if root is not None else runs / f"sweep-{'-'.join(short_keys(plan.grid))}")
-    )
+    default = _check_trainings(plan) / f"sweep-{'-'.join(short_keys(plan.grid))}"
+    folder = default if root is None else Path(root)
+    with lock_folder(folder, "wait for it, or set --root"):
+        yield from _run(plan, folder)
 
 
-def _checked(plan: SweepPlan) -> Path:
-    """The root of the configuration's runs. Raises InputError for what fit would refuse, if that shows at once."""
+def _check_trainings(plan: SweepPlan) -> Path:
+    """The root of the configuration's runs. Raises InputError for mistakes that show before training."""
     root = None
     for row in bar(plan.rows, "checking"):
         try:
-            program = dry_run([*row.arguments(row.trials[0][1]), *plan.held])
+            program = dry_run([*row.arguments(row.trials[0][1]), *plan.holdout_options])
         except InputError as error:
             raise InputError(f"sweep: {row.name}: {error}") from None
         if root is None:
             root, data = program.root, program.datamodule
             data.corpus("train")
             if not data.has("dev"):
-                raise InputError("sweep: there is no dev split to choose by: name one under data, or set --holdout N")
+                raise InputError("sweep: no dev split to choose by: name one under data, or set --holdout N")
     assert root is not None  # a grid has a point
     return root
 
 
-class SweepExperiment(Experiment):
-    """The experiment of a grid, whose outcome is the best row, trained on all data.
+def _run(plan: SweepPlan, root: Path) -> Iterator[str]:
+    _check_root(plan, root)
+    steps = [row.trials for row in plan.rows]
 
-    Args:
-        plan: what is trained.
-        root: the folder of all runs.
-    """
+    def keep(done: list[Run]) -> None:
+        _write(plan, root, done)
 
-    unit = "points"
-
-    def __init__(self, plan: SweepPlan, root: Path) -> None:
-        super().__init__(plan.rows, root, SPLITS, plan.held)
-        self.plan = plan
-
-    @property
-    def steps(self) -> list[list[Trial]]:
-        """The trainings of all points, a point being one step however many seeds it is trained with."""
-        return [row.trials for row in self.rows]
-
-    def prepare(self) -> None:
-        """Raise InputError for a root that holds another sweep.
-
-        The sweep's own record is written after the first run.
-        """
-        path = self.root / SWEEP_RECORD
-        if path.is_file():
-            before = json.loads(path.read_text(encoding="utf-8"))["sweep"]
-            check_same(before, self.plan.identity(), f"{self.root} holds a sweep", "set --root to another folder")
-
-    def keep(self, done: Sequence[Run]) -> None:
-        """Write the table and the record of the runs so far."""
-        self._keep(done)
-
-    def close(self, done: Sequence[Run]) -> Iterator[str]:
-        """Write the figure and train the best point on all data.
-
-        Yield the table, the best point, its scores and models.
-
-        Raises InputError if every point has a failure, and if the last training failed.
-        """
-        found = points_of(done)
-        write_figure(str(self.root / FIGURE), plot_sweep(found))
-        yield from ("", *sweep_lines(found), "")
-        best = best_of(found, self.root)
-        yield f"best: {best.row.name}, dev score {100 * best.score:.2f}"
-        final = best.runs
-        if self.plan.holdout:
-            final = []
-            for trial in best.row.trials:
-                made, line = train_trial(trial, self.root / FINAL, SPLITS, ["--data.holdout=0"])
-                final.append(made)
-                yield f"[{FINAL}] {line}"
-        self._keep(done, best, final)
-        yield from _final_lines(final, self.root)
-        yield f"sweep: {self.root / SWEEP_RECORD}, {TABLE}, {FIGURE}"
-
-    def _keep(self, done: Sequence[Run], best: Point | None = None, final: Sequence[Run] = ()) -> None:
-        record = {
-            "sweep": self.plan.identity(),
-            "grid": self.plan.grid,
-            "seeds": self.plan.seeds,
-            "trials": [_about(one) for one in done],
-            "best": None if best is None else {"values": dict(best.row.values), "dev_score": best.score},
-            "final": [_about(one) for one in final],
-        }
-        write_json(self.root / SWEEP_RECORD, record)
-        write_table(str(self.root / TABLE), done)
+    done = yield from run_trials(steps, "points", root, SPLITS, plan.holdout_options, keep)
+    found = points_of(done)
+    write_figure(str(root / FIGURE), plot_sweep(found))
+    yield from ("", *sweep_lines(found), "")
+    best = best_of(found, root)
+    yield f"best: {best.row.name}, dev score {100 * best.score:.2f}"
+    final = best.runs
+    if plan.holdout:
+        final = []
+        for trial in best.row.trials:
+            run, line = run_trial(trial, root / FINAL, SPLITS, ["--data.holdout=0"])
+            final.append(run)
+            yield f"[{FINAL}] {line}"
+    _write(plan, root, done, best, final)
+    yield from _final_lines(final, root)
+    yield f"sweep: {root / SWEEP_RECORD}, {TABLE}, {FIGURE}"
 
 
-def _about(made: Run) -> dict[str, Any]:
-    """A run as plain JSON types."""
-    return {"values": dict(made.row.values), "seed": made.seed, **made.training.about()}
+def _check_root(plan: SweepPlan, root: Path) -> None:
+    """Raise InputError for a root that holds another sweep; the record is written after the first run."""
+    path = root / SWEEP_RECORD
+    if path.is_file():
+        before = json.loads(path.read_text(encoding="utf-8"))["sweep"]
+        check_same(before, plan.identity(), f"{root} holds a sweep", "set --root to another folder")
+
+
+def _write(
+    plan: SweepPlan, root: Path, done: Sequence[Run], best: Point | None = None, final: Sequence[Run] = ()
+) -> None:
+    """Write the table and the record of the runs so far."""
+    trials, last = ([_record(run) for run in runs] for runs in (done, final))
+    record = {
+        "sweep": plan.identity(),
+        "grid": plan.grid,
+        "seeds": plan.seeds,
+        "trials": trials,
+        "best": None if best is None else {"values": dict(best.row.values), "dev_score": best.score},
+        "final": last,
+    }
+    write_json(root / SWEEP_RECORD, record)
+    write_records(str(root / TABLE), [_flat(run) for run in done])
+
+
+def _record(run: Run) -> dict[str, Any]:
+    return {"values": dict(run.row.values), "seed": run.seed, **run.record()}
 
 
 def best_of(found: Sequence[Point], folder: Path) -> Point:
@@ -316,13 +280,10 @@ def best_of(found: Sequence[Point], folder: Path) -> Point:
 
 def _final_lines(final: Sequence[Run], folder: Path) -> Iterator[str]:
     """Scores and models of the chosen point."""
-    for made in final:
-        results = made.training.results
-        if results is None:
-            raise InputError(
-                f"sweep: the final training failed: {made.training.error} (see {LOG} under {folder / FINAL})"
-            )
-        scores = {split: results[split] for split in results if split in SPLITS}
+    for run in final:
+        if run.results is None:
+            raise InputError(f"sweep: the final training failed: {run.error} (see {LOG} under {folder / FINAL})")
+        scores = {split: run.results[split] for split in run.results if split in SPLITS}
         if scores:
             yield results_table(scores)
-        yield f"model: {made.training.run}/model"
+        yield f"model: {run.folder}/model"

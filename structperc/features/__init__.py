@@ -9,44 +9,6 @@ bag reads features that the data list with their weights, listed_names and hashe
 together in known_features, and gives id_lists, out of which encoded cuts mini-batches.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from structperc.features.bag import bag_string
-from structperc.features.clusters import Clusters
-from structperc.features.documents import (
-    CaseElsewhere,
-    DocumentAttribute,
-    EntityMajority,
-    LineKind,
-    LongestMention,
-    OtherMentions,
-    SuperentityMajority,
-    TokenMajority,
-)
-from structperc.features.extract import FeatureExtractor
-from structperc.features.gazetteers import Gazetteer
-from structperc.features.templates import parse_templates, shipped_sets
-from structperc.lazy_imports import lazy_imports
-
-if TYPE_CHECKING:
-    from structperc.features.encoded import EncodedFeatures
-
-__all__ = [
-    "parse_templates",
-    "shipped_sets",
-    "bag_string",
-    "Gazetteer",
-    "Clusters",
-    "DocumentAttribute",
-    "OtherMentions",
-    "LongestMention",
-    "CaseElsewhere",
-    "LineKind",
-    "TokenMajority",
-    "EntityMajority",
-    "SuperentityMajority",
-    "FeatureExtractor",
-    "EncodedFeatures",
-]
-
-__getattr__ = lazy_imports(__name__, {"structperc.features.encoded": ["EncodedFeatures"]})  # which needs PyTorch
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -16,16 +16,16 @@ from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.features.id_lists import IdLists
 from structperc.features.keys import NO_FEATURE
-from structperc.features.listed_names import KnownNames
+from structperc.features.listed_names import FeatureNames
 
-Listed = tuple[str, float]  # name and weight
+WeightedName = tuple[str, float]  # name and weight
 _ESCAPES = str.maketrans({"\\": "\\\\", ":": "\\:", "\t": "\\t", "\n": "\\n"})
 _ITEM = re.compile(r"((?:[^\\:]|\\.)*)(?::(.*))?")
 LARGEST = float(np.finfo(np.float32).max)
 _LETTERS = {"t": "\t", "n": "\n"}
 
 
-def bag_string(features: Iterable[Listed]) -> str:
+def format_weighted_features(features: Iterable[WeightedName]) -> str:
     """Return names and weights as one string, which a column of a corpus can hold; weights of 0 are left out."""
     return "\t".join(_written(name, weight) for name, weight in features if weight != 0)
 
@@ -36,7 +36,7 @@ def _written(name: str, weight: float) -> str:
     return escaped if weight == 1 and name else f"{escaped}:{float(weight)!r}"
 
 
-class Bag:
+class WeightedFeatures:
     """The features that strings of a column list, and their ids.
 
     Args:
@@ -44,18 +44,18 @@ class Bag:
         known: the names that have ids.
     """
 
-    def __init__(self, column: str, known: KnownNames) -> None:
+    def __init__(self, column: str, known: FeatureNames) -> None:
         self.column, self._known = column, known
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def counted(self, corpus: Corpus, cutoff: int) -> "Bag":
+    def count(self, corpus: Corpus, cutoff: int) -> "WeightedFeatures":
         """Return the features that a corpus lists at least `cutoff` times. Raises InputError as `encode` does."""
         held = self._strings(corpus)
         times = np.bincount(held.numbers, minlength=len(held.distinct)).tolist()
         names = ([name for name, _ in features] for features in self._read(corpus))
-        return Bag(self.column, self._known.counted(zip(names, times, strict=True), cutoff))
+        return WeightedFeatures(self.column, self._known.count(zip(names, times, strict=True), cutoff))
 
     def encode(self, corpus: Corpus, first: int = 0) -> IdLists:
         """Return the ids of the features at each token, counted from `first` on, with weights unless all are 1.
@@ -74,13 +74,13 @@ class Bag:
         """Return the features with these ids (n,)."""
         return self._known.names(rows)
 
-    def subset(self, keep: np.ndarray) -> "Bag":
+    def subset(self, keep: np.ndarray) -> "WeightedFeatures":
         """Return the features for which keep (F,) bool is true, renumbered in the same order."""
-        return Bag(self.column, self._known.subset(keep))
+        return WeightedFeatures(self.column, self._known.subset(keep))
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return what is to be known about the ids, as one line; nothing where each feature has its own."""
-        return self._known.told()
+        return self._known.summary()
 
     def to_json(self) -> dict[str, Any]:
         """Return the bag as {"column": ..., "names": [...]}."""
@@ -94,11 +94,11 @@ class Bag:
         """Return the strings of the state that are not in `to_json`."""
         return self._known.strings()
 
-    def restored(
+    def restore(
         self, state: Mapping[str, Any], strings: Mapping[str, Any], arrays: Mapping[str, np.ndarray], place: str
-    ) -> "Bag":
+    ) -> "WeightedFeatures":
         """Return the bag that told this state. Raises InputError, naming the place, for any other."""
-        return Bag(self.column, self._known.restored(state["names"], strings, arrays, place))
+        return WeightedFeatures(self.column, self._known.restore(state["names"], strings, arrays, place))
 
     def _strings(self, corpus: Corpus) -> Any:
         if self.column not in corpus.columns:
@@ -106,9 +106,9 @@ class Bag:
             raise InputError(f"{corpus.name}: no column {self.column!r}, which lists features, among {roles}")
         return corpus.factorize(self.column)
 
-    def _read(self, corpus: Corpus) -> Iterable[list[Listed]]:
+    def _read(self, corpus: Corpus) -> Iterable[list[WeightedName]]:
         """The features of each distinct string, without those of weight 0; an item is looked at once."""
-        known: dict[str, Listed] = {}
+        known: dict[str, WeightedName] = {}
         for text in self._strings(corpus).distinct:
             items = text.split("\t") if text else []
             for item in items:
@@ -116,7 +116,7 @@ class Bag:
                     known[item] = self._item(item, corpus)
             yield [known[item] for item in items if known[item][1] != 0]
 
-    def _item(self, item: str, corpus: Corpus) -> Listed:
+    def _item(self, item: str, corpus: Corpus) -> WeightedName:
         found = _ITEM.fullmatch(item)
         try:
             weight = 1.0 if found is None or found[2] is None else float(found[2])

@@ -7,8 +7,7 @@ import numpy as np
 
 from structperc.data.json_data import check_fields
 from structperc.errors import InputError
-from structperc.features.buckets import Buckets, bucket_numbers
-from structperc.features.hashing import hashed_keys
+from structperc.features.hashing import Buckets, bucket_numbers, hashed_keys
 from structperc.features.keys import NO_FEATURE
 from structperc.features.sources import Attributes
 from structperc.features.templates import Template, TemplatePart, template_name
@@ -40,7 +39,7 @@ class BucketNames(NamedTuple):
         names = [name for name, wanted in zip(self.names, kept.tolist(), strict=True) if wanted]
         return self._replace(buckets=self.buckets[kept], names=names)
 
-    def told(self, buckets: Buckets) -> str:
+    def summary(self, buckets: Buckets) -> str:
         """Return how many features share how many buckets, as one line."""
         shared = 100 * (self.distinct - self.occupied) / max(self.distinct, 1)
         return (
@@ -80,7 +79,9 @@ def sampled_names(view: View, reading: Attributes, templates: Sequence[Template]
     counts, numbers, places = map(np.concatenate, zip(_NONE, *met, strict=True))
     chosen = np.sort((-counts).argsort(kind="stable")[:NAMES])  # template by template
     own = np.split(chosen, chosen.searchsorted(np.cumsum([len(one.counts) for one in met])))
-    named = (_names(view, reading, template, places[one]) for template, one in zip(templates, own, strict=False))
+    named = (
+        _template_names(view, reading, template, places[one]) for template, one in zip(templates, own, strict=False)
+    )
     by_count = (-counts[chosen]).argsort(kind="stable")
     names = np.array([name for of_template in named for name in of_template], object)[by_count]
     return BucketNames(numbers[chosen][by_count].astype(np.int32), names.tolist(), 0, 0)
@@ -88,10 +89,10 @@ def sampled_names(view: View, reading: Attributes, templates: Sequence[Template]
 
 def _at(tokens: np.ndarray, view: View, values: Callable[[View], np.ndarray]) -> np.ndarray:
     """What a view shows at some tokens (n,), looked at piece by piece; (n,)."""
-    pieces, order = view.pieces() or [view], tokens.argsort(kind="stable")
-    ends = np.cumsum([piece.tokens for piece in pieces])
+    chunks, order = view.chunks() or [view], tokens.argsort(kind="stable")
+    ends = np.cumsum([chunk.tokens for chunk in chunks])
     own = np.split(tokens[order], tokens[order].searchsorted(ends[:-1]))
-    parts = [values(piece)[mine - end + piece.tokens] for piece, mine, end in zip(pieces, own, ends, strict=True)]
+    parts = [values(chunk)[mine - end + chunk.tokens] for chunk, mine, end in zip(chunks, own, ends, strict=True)]
     found = np.concatenate(parts)
     shown = np.empty_like(found)
     shown[order] = found
@@ -99,13 +100,13 @@ def _at(tokens: np.ndarray, view: View, values: Callable[[View], np.ndarray]) ->
 
 
 def _met(view: View, template: Template, tokens: np.ndarray, buckets: Buckets) -> _Met:
-    sampled = _at(tokens, view, lambda piece: hashed_keys(piece, template))
+    sampled = _at(tokens, view, lambda chunk: hashed_keys(chunk, template))
     keys, first, counts = np.unique(sampled, return_index=True, return_counts=True)
     kept = buckets.find(keys) != NO_FEATURE
     return _Met(counts[kept].astype(np.int64), bucket_numbers(keys[kept], buckets.bits), tokens[first[kept]])
 
 
-def _names(view: View, reading: Attributes, template: Template, tokens: np.ndarray) -> Iterable[str]:
+def _template_names(view: View, reading: Attributes, template: Template, tokens: np.ndarray) -> Iterable[str]:
     """The names of the features of a template at some tokens (n,)."""
     if not template:
         return [template_name(template)] * len(tokens)
@@ -113,8 +114,8 @@ def _names(view: View, reading: Attributes, template: Template, tokens: np.ndarr
 
 
 def _part_names(view: View, reading: Attributes, part: TemplatePart, tokens: np.ndarray) -> list[str]:
-    beyond, values = boundary_names(view.reach), reading.values[part.attribute]
-    numbers = _at(tokens, view, lambda piece: piece.numbers(part)).tolist()
+    beyond, values = boundary_names(view.max_offset), reading.values[part.attribute]
+    numbers = _at(tokens, view, lambda chunk: chunk.numbers(part)).tolist()
     return [f"{part}={beyond[n] if n < len(beyond) else values[n - len(beyond)]}" for n in numbers]
 
 

@@ -24,7 +24,7 @@ class Clusters:
     """
 
     def __init__(self, paths: str | Path | Mapping[str, str], lower_case: bool = True) -> None:
-        self.paths = _read(paths) if isinstance(paths, str | Path) else dict(paths)
+        self.paths = _read_clusters(paths) if isinstance(paths, str | Path) else dict(paths)
         self.lower_case = lower_case
         if not self.paths:
             place = paths if isinstance(paths, str | Path) else "clusters"
@@ -63,7 +63,7 @@ class Clusters:
         return cls({word: path for path, words in state["words"].items() for word in words}, state["lower_case"])
 
 
-def _read(path: str | Path) -> dict[str, str]:
+def _read_clusters(path: str | Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), 1):
         if line:

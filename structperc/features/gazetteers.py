@@ -42,7 +42,7 @@ class Gazetteer:
         `words` are the distinct words, `tokens` (N,) says which of them stands at each token, and sentence r
         is tokens[sentences[r]:sentences[r + 1]]; no match crosses its boundary.
         """
-        from structperc.features.matching import match  # compiled: imported when it is first needed
+        from structperc.features.kernels import match  # compiled: imported when it is first needed
 
         number = np.array([self._words.get(word, UNKNOWN) for word in self._folded(words)], np.int64)
         tags = np.zeros(len(tokens), np.int8)

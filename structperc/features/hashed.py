@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 from structperc.errors import InputError
-from structperc.features.bag import Bag
-from structperc.features.buckets import BITS, MET
+from structperc.features.bag import WeightedFeatures
 from structperc.features.hashed_index import HashedIndex
-from structperc.features.hashed_names import HashedNames
-from structperc.features.hashed_values import HashedValues
+from structperc.features.hashed_names import HashedVocabulary
+from structperc.features.hashing import BITS, MAX_COUNT, HashedValues
 from structperc.features.numbering import Arrays, Numbering
 from structperc.features.sources import Attributes
 from structperc.features.templates import Template
@@ -18,23 +17,23 @@ from structperc.features.windows import View
 from structperc.process_pool import Workers
 
 
-class Hashed(Numbering):
+class HashedNumbering(Numbering):
     """Features share 2**bits buckets, those in the same one have the same id.
 
     Args:
         bits: from 4 to 28.
-        reach: the largest offset of any template.
+        max_offset: the largest offset of any template.
     """
 
-    def __init__(self, bits: int, reach: int) -> None:
+    def __init__(self, bits: int, max_offset: int) -> None:
         if bits not in BITS:
             raise InputError(f"hash_bits: {bits} is not among {BITS[0]}, ..., {BITS[-1]}")
-        self._bits, self._values = bits, HashedValues(reach)
+        self._bits, self._values = bits, HashedValues(max_offset)
 
-    def learned(self, reading: Attributes, cutoff: int, reach: int) -> "Hashed":
+    def fit(self, reading: Attributes, cutoff: int, max_offset: int) -> "HashedNumbering":
         """Return the same numbering: values are not learned."""
-        if cutoff > MET:
-            raise InputError(f"cutoff: with hash_bits it is at most {MET}, got {cutoff}")
+        if cutoff > MAX_COUNT:
+            raise InputError(f"cutoff: with hash_bits it is at most {MAX_COUNT}, got {cutoff}")
         return self
 
     def codes(self, attribute: str, values: Sequence[str]) -> np.ndarray:
@@ -53,15 +52,15 @@ class Hashed(Numbering):
         """Take the buckets that features of a view fall into at least `cutoff` times."""
         return HashedIndex.count(view, reading, templates, self._bits, cutoff, progress, workers)
 
-    def bag(self, column: str) -> Bag:
+    def bag(self, column: str) -> WeightedFeatures:
         """Return a bag whose names are in buckets, too."""
-        return Bag(column, HashedNames.none(self._bits))
+        return WeightedFeatures(column, HashedVocabulary.none(self._bits))
 
     def to_json(self) -> dict[str, Any]:
         """Return the number of bits."""
         return {"vocabularies": {}, "hash": {"bits": self._bits}}
 
-    def restored(self, strings: Mapping[str, Any], attributes: Sequence[str], reach: int) -> "Hashed":
+    def restore(self, strings: Mapping[str, Any], attributes: Sequence[str], max_offset: int) -> "HashedNumbering":
         """Return the same numbering, which has learned nothing."""
         return self
 
@@ -69,4 +68,4 @@ class Hashed(Numbering):
         self, templates: Sequence[Template], strings: Mapping[str, Any], arrays: Arrays, place: str
     ) -> HashedIndex:
         """Return the index with the buckets that were saved."""
-        return HashedIndex.restored(templates, self._bits, strings, arrays, place)
+        return HashedIndex.restore(templates, self._bits, strings, arrays, place)

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structperc.features.bucket_names import BucketNames, sampled_names
-from structperc.features.buckets import Buckets, Tally
-from structperc.features.hashing import hashed_keys
+from structperc.features.hashing import BucketCounter, Buckets, hashed_keys
 from structperc.features.id_lists import IdLists
 from structperc.features.numbering import Arrays, Index
 from structperc.features.sources import Attributes
 from structperc.features.templates import Template
-from structperc.features.windows import WORTH, View
+from structperc.features.windows import MIN_CHUNKS, View
 from structperc.process_pool import Workers
 from structperc.progress import bar
 
 if TYPE_CHECKING:
-    from structperc.features.lookups import Lookups
+    from structperc.features.lookup import TemplateLookup
 
 
 class HashedIndex(Index):
@@ -50,7 +49,7 @@ class HashedIndex(Index):
 
         Each of several workers counts those of as many templates, in a table of its own.
         """
-        workers = workers.at_most(min(len(view.pieces()) // WORTH, len(templates)))
+        workers = workers.at_most(min(len(view.chunks()) // MIN_CHUNKS, len(templates)))
         shares = [templates[i :: workers.number] for i in range(workers.number)]
         several = workers.number > 1
         tallying = partial(partial, _tallied, view, bits, progress and not several)
@@ -63,11 +62,11 @@ class HashedIndex(Index):
         return cls(templates, buckets, named._replace(distinct=tally.distinct, occupied=tally.occupied))
 
     @classmethod
-    def restored(
+    def restore(
         cls, templates: Sequence[Template], bits: int, strings: Mapping[str, Any], arrays: Arrays, place: str
     ) -> "HashedIndex":
         """Rebuild an index from `strings` and `arrays`. Raises InputError, naming the place, for any others."""
-        buckets = Buckets.restored(bits, arrays["buckets"], place)
+        buckets = Buckets.restore(bits, arrays["buckets"], place)
         return cls(templates, buckets, BucketNames.from_json(strings, arrays["named"], place))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -78,7 +77,7 @@ class HashedIndex(Index):
 
     def encode(self, view: View, progress: bool = False) -> IdLists:
         """Return the ids of the features at each token of a view."""
-        return self._lookups.encode(view, progress)
+        return self._lookup.encode(view, progress)
 
     def names(self, rows: np.ndarray) -> list[str]:
         """Return what is known of the features with these ids (n,)."""
@@ -101,9 +100,9 @@ class HashedIndex(Index):
         """Return nothing: templates share their buckets."""
         return []
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return how many features share how many buckets."""
-        return self._known.told(self._buckets)
+        return self._known.summary(self._buckets)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return "buckets" and "named": the buckets with features, and those of the sample of names, both int32."""
@@ -114,17 +113,19 @@ class HashedIndex(Index):
         return self._known.to_json()
 
     @cached_property
-    def _lookups(self) -> "Lookups":
-        from structperc.features.hashed_keys import HashedKeys  # compiled: imported when it is first needed
-        from structperc.features.lookups import Lookups
+    def _lookup(self) -> "TemplateLookup":
+        from structperc.features.lookup import (
+            HashedLookup,  # compiled: imported when it is first needed
+            TemplateLookup,
+        )
 
-        return Lookups(self.templates, HashedKeys(self.templates, self._buckets))
+        return TemplateLookup(self.templates, HashedLookup(self.templates, self._buckets))
 
 
-def _tallied(view: View, bits: int, progress: bool, templates: Sequence[Template]) -> Tally:
+def _tallied(view: View, bits: int, progress: bool, templates: Sequence[Template]) -> BucketCounter:
     """What the features of some templates fall into at the tokens of a view."""
-    tally = Tally(bits)
+    tally = BucketCounter(bits)
     for template in bar(templates, "hashing features", show=progress):
-        for piece in view.pieces():
-            tally.add(hashed_keys(piece, template))
+        for chunk in view.chunks():
+            tally.add(hashed_keys(chunk, template))
     return tally

@@ -8,14 +8,13 @@ import numpy as np
 
 from structperc.errors import InputError
 from structperc.features.bucket_names import NAMES, TOKENS, BucketNames
-from structperc.features.buckets import Buckets, Tally, bucket_numbers
-from structperc.features.hashing import string_hash
-from structperc.features.listed_names import KnownNames, Times
+from structperc.features.hashing import BucketCounter, Buckets, bucket_numbers, string_hash
+from structperc.features.listed_names import FeatureNames, Times
 
-PIECE = 2**16  # names counted at once
+CHUNK = 2**16  # names counted at once
 
 
-class HashedNames(KnownNames):
+class HashedVocabulary(FeatureNames):
     """Names in buckets.
 
     Args:
@@ -27,7 +26,7 @@ class HashedNames(KnownNames):
         self._buckets, self._known = buckets, known
 
     @classmethod
-    def none(cls, bits: int) -> "HashedNames":
+    def none(cls, bits: int) -> "HashedVocabulary":
         """Return no names, in 2**bits buckets."""
         return cls(Buckets(bits, np.empty(0, np.int32)), BucketNames(np.empty(0, np.int32), [], 0, 0))
 
@@ -38,15 +37,15 @@ class HashedNames(KnownNames):
         """Return the id of the bucket of a name, NO_FEATURE where it has none."""
         return int(self._buckets.ids[string_hash(name, "listed") % 2**self._buckets.bits])
 
-    def counted(self, times: Times, cutoff: int) -> "HashedNames":
+    def count(self, times: Times, cutoff: int) -> "HashedVocabulary":
         """Return the buckets into which names fall at least `cutoff` times; the first strings give names to them."""
         bits = self._buckets.bits
-        tally, counts = Tally(bits), Counter[str]()
+        tally, counts = BucketCounter(bits), Counter[str]()
         keys: list[int] = []
         for number, (names, often) in enumerate(times):
             hashes = [string_hash(name, "listed") for name in names]
             keys += hashes * min(often, cutoff)
-            if len(keys) >= PIECE:
+            if len(keys) >= CHUNK:
                 tally.add(np.array(keys, np.uint64))
                 keys = []
             if number < TOKENS:
@@ -56,20 +55,20 @@ class HashedNames(KnownNames):
         chosen = [name for name, _ in counts.most_common(NAMES)]
         numbers = bucket_numbers(np.array([string_hash(name, "listed") for name in chosen], np.uint64), bits)
         named = BucketNames(numbers.astype(np.int32), chosen, tally.distinct, tally.occupied)
-        return HashedNames(buckets, named.within(buckets))
+        return HashedVocabulary(buckets, named.within(buckets))
 
     def names(self, rows: np.ndarray) -> list[str]:
         """Return what is known of the names with these ids (n,)."""
         return self._known.of(self._buckets.numbers[rows])
 
-    def subset(self, keep: np.ndarray) -> "HashedNames":
+    def subset(self, keep: np.ndarray) -> "HashedVocabulary":
         """Return the buckets for which keep (F,) bool is true, renumbered in the same order."""
         buckets = self._buckets.subset(keep)
-        return HashedNames(buckets, self._known.within(buckets))
+        return HashedVocabulary(buckets, self._known.within(buckets))
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return how many names share how many buckets."""
-        return self._known.told(self._buckets)
+        return self._known.summary(self._buckets)
 
     @property
     def listed(self) -> list[str]:
@@ -84,11 +83,11 @@ class HashedNames(KnownNames):
         """Return the sample of names."""
         return self._known.to_json()
 
-    def restored(
+    def restore(
         self, listed: list[str], strings: Mapping[str, Any], arrays: Mapping[str, np.ndarray], place: str
-    ) -> "HashedNames":
+    ) -> "HashedVocabulary":
         """Return the buckets that were saved. Raises InputError for what does not fit together."""
         if listed:
             raise InputError(f"{place}.names: names that are hashed are not listed")
-        buckets = Buckets.restored(self._buckets.bits, arrays["buckets"], place)
-        return HashedNames(buckets, BucketNames.from_json(strings, arrays["named"], place))
+        buckets = Buckets.restore(self._buckets.bits, arrays["buckets"], place)
+        return HashedVocabulary(buckets, BucketNames.from_json(strings, arrays["named"], place))

@@ -27,8 +27,8 @@ class IdLists(NamedTuple):
     def beside(self, other: "IdLists") -> "IdLists":
         """Return as many lists, each of them that of self and then the one of the other."""
         counts = np.diff(self.ends), np.diff(other.ends)
-        owners = [np.repeat(np.arange(len(one)), one) for one in counts]
-        order = np.concatenate(owners).argsort(kind="stable")
+        row_ids = [np.repeat(np.arange(len(one)), one) for one in counts]
+        order = np.concatenate(row_ids).argsort(kind="stable")
         weights = None
         if self.weights is not None or other.weights is not None:
             weights = np.concatenate([self._counting(), other._counting()])[order]

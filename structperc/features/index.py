@@ -13,19 +13,18 @@ import numpy as np
 
 from structperc.errors import InputError
 from structperc.features.id_lists import IdLists
-from structperc.features.keys import frequent_keys, radices, split_keys, template_keys
+from structperc.features.keys import ValueCodes, frequent_keys, radices, split_keys, template_keys
 from structperc.features.numbering import Index
 from structperc.features.templates import Template, TemplatePart, template_name
-from structperc.features.value_codes import ValueCodes
-from structperc.features.windows import WORTH, View
+from structperc.features.windows import MIN_CHUNKS, View
 from structperc.process_pool import Workers
 from structperc.progress import bar
 
 if TYPE_CHECKING:
-    from structperc.features.lookups import Lookups
+    from structperc.features.lookup import TemplateLookup
 
 
-class FeatureIndex(Index):
+class ExactIndex(Index):
     """The features of a list of templates.
 
     Args:
@@ -55,9 +54,9 @@ class FeatureIndex(Index):
         cutoff: int,
         progress: bool = False,
         workers: Workers = Workers(),  # noqa: B008  # immutable
-    ) -> "FeatureIndex":
+    ) -> "ExactIndex":
         """Index what occurs at least `cutoff` times in a view. Workers count the features of a template each."""
-        workers = workers.at_most(len(view.pieces()) // WORTH)
+        workers = workers.at_most(len(view.chunks()) // MIN_CHUNKS)
         asked = ((template, radices(template, vocabularies)) for template in templates)
         with closing(workers.each(partial(partial, _frequent, view, cutoff), asked)) as each:
             keys = [*bar(each, "counting features", len(templates), progress)]
@@ -70,7 +69,7 @@ class FeatureIndex(Index):
         vocabularies: Mapping[str, ValueCodes],
         keys: np.ndarray,
         sizes: np.ndarray,
-    ) -> "FeatureIndex":
+    ) -> "ExactIndex":
         """Rebuild an index from `arrays`; raises InputError for arrays that are not of these templates."""
         if keys.dtype != np.int64 or sizes.dtype != np.int64 or keys.ndim != 1 or sizes.shape != (len(templates),):
             raise InputError(f"features: keys and their numbers of {len(templates)} templates are due, as int64")
@@ -96,25 +95,25 @@ class FeatureIndex(Index):
         """Return how many features each template has; their ids are neighbours."""
         return list(map(len, self.keys))
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return nothing: each feature has an id of its own."""
         return ""
 
     def same(self, other: Index) -> bool:
         """Tell whether both give the same ids to the same features."""
-        if not isinstance(other, FeatureIndex) or self.templates != other.templates:
+        if not isinstance(other, ExactIndex) or self.templates != other.templates:
             return False
         return all(map(np.array_equal, self.keys, other.keys))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return FeatureIndex, (self.templates, self._vocabularies, self.keys)  # copies and pickles are without lookups
+        return ExactIndex, (self.templates, self._vocabularies, self.keys)  # copies and pickles are without lookups
 
     def __len__(self) -> int:
         return self._first[-1]
 
     def encode(self, view: View, progress: bool = False) -> IdLists:
         """Return the ids of the features at each token of a view."""
-        return self._lookups.encode(view, progress)
+        return self._lookup.encode(view, progress)
 
     def names(self, rows: np.ndarray) -> list[str]:
         """Return the features with these ids, ascending (n,), as "wl[-1]=the|wl[0]=cat"; the bias is "bias"."""
@@ -122,18 +121,20 @@ class FeatureIndex(Index):
         parts = zip(range(len(self.templates)), own, self._first, strict=False)  # without templates there is one, too
         return [name for number, mine, first in parts for name in self._names(number, mine - first)]
 
-    def subset(self, keep: np.ndarray) -> "FeatureIndex":
+    def subset(self, keep: np.ndarray) -> "ExactIndex":
         """Return the index of the features for which keep (F,) bool is true, renumbered in the same order."""
         masks = np.split(keep, self._first[1:-1])[: len(self.keys)]  # without templates there is one, too
         kept = [keys[mask] for keys, mask in zip(self.keys, masks, strict=True)]
-        return FeatureIndex(self.templates, self._vocabularies, kept)
+        return ExactIndex(self.templates, self._vocabularies, kept)
 
     @cached_property
-    def _lookups(self) -> "Lookups":
-        from structperc.features.lookups import Lookups  # compiled: imported when it is first needed
-        from structperc.features.ranked_keys import RankedKeys
+    def _lookup(self) -> "TemplateLookup":
+        from structperc.features.lookup import (
+            ExactLookup,
+            TemplateLookup,  # compiled: imported when it is first needed
+        )
 
-        return Lookups(self.templates, RankedKeys(self._sizes, self.keys))
+        return TemplateLookup(self.templates, ExactLookup(self._sizes, self.keys))
 
     def _names(self, number: int, ranks: np.ndarray) -> Iterable[str]:
         """The features of a template with these ranks (n,) among its own."""
@@ -151,4 +152,4 @@ class FeatureIndex(Index):
 def _frequent(view: View, cutoff: int, asked: tuple[Template, tuple[int, ...]]) -> np.ndarray:
     """The keys of a template, whose parts have so many codes, that are features of a view."""
     template, sizes = asked
-    return frequent_keys((template_keys(piece, template, sizes) for piece in view.pieces()), sizes, cutoff)
+    return frequent_keys((template_keys(chunk, template, sizes) for chunk in view.chunks()), sizes, cutoff)

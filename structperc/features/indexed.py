@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 
 from structperc.errors import InputError
-from structperc.features.bag import Bag
-from structperc.features.index import FeatureIndex
-from structperc.features.listed_names import ListedNames
+from structperc.features.bag import WeightedFeatures
+from structperc.features.index import ExactIndex
+from structperc.features.keys import ValueCodes
+from structperc.features.listed_names import ExplicitVocabulary
 from structperc.features.numbering import Arrays, Numbering
 from structperc.features.sources import Attributes
 from structperc.features.templates import Template
-from structperc.features.value_codes import ValueCodes
 from structperc.features.windows import View
 from structperc.process_pool import Workers
 
 
-class Indexed(Numbering):
+class ExactNumbering(Numbering):
     """Each value and each feature has a number of its own.
 
     Args:
@@ -28,9 +28,9 @@ class Indexed(Numbering):
     def __init__(self, vocabularies: Mapping[str, ValueCodes] = MappingProxyType({})) -> None:
         self._vocabularies = dict(vocabularies)
 
-    def learned(self, reading: Attributes, cutoff: int, reach: int) -> "Indexed":
+    def fit(self, reading: Attributes, cutoff: int, max_offset: int) -> "ExactNumbering":
         """Return the numbering with codes for the frequent values of a training corpus."""
-        return Indexed({name: _vocabulary(name, reading, cutoff, reach) for name in reading.values})
+        return ExactNumbering({name: _vocabulary(name, reading, cutoff, max_offset) for name in reading.values})
 
     def codes(self, attribute: str, values: Sequence[str]) -> np.ndarray:
         """Return the codes of the places beyond the boundaries, then of values of an attribute, int64."""
@@ -44,37 +44,37 @@ class Indexed(Numbering):
         cutoff: int,
         progress: bool,
         workers: Workers,
-    ) -> FeatureIndex:
+    ) -> ExactIndex:
         """Index what occurs at least `cutoff` times in a view."""
-        return FeatureIndex.count(view, templates, self._vocabularies, cutoff, progress, workers)
+        return ExactIndex.count(view, templates, self._vocabularies, cutoff, progress, workers)
 
-    def bag(self, column: str) -> Bag:
+    def bag(self, column: str) -> WeightedFeatures:
         """Return a bag that keeps all names."""
-        return Bag(column, ListedNames())
+        return WeightedFeatures(column, ExplicitVocabulary())
 
     def to_json(self) -> dict[str, Any]:
         """Return the values of attributes in the order of their codes."""
         values = {name: vocabulary.values for name, vocabulary in self._vocabularies.items()}
         return {"vocabularies": values, "hash": None}
 
-    def restored(self, strings: Mapping[str, Any], attributes: Sequence[str], reach: int) -> "Indexed":
+    def restore(self, strings: Mapping[str, Any], attributes: Sequence[str], max_offset: int) -> "ExactNumbering":
         """Return the numbering with the values that were saved."""
         vocabularies = {
-            name: ValueCodes.from_json(values, reach, f"features.vocabularies.{name}")
+            name: ValueCodes.from_json(values, max_offset, f"features.vocabularies.{name}")
             for name, values in strings["vocabularies"].items()
         }
         if missing := [name for name in attributes if name not in vocabularies]:
             raise InputError(f"features.vocabularies: there is no {missing[0]!r}, which a template reads")
-        return Indexed(vocabularies)
+        return ExactNumbering(vocabularies)
 
     def index(
         self, templates: Sequence[Template], strings: Mapping[str, Any], arrays: Arrays, place: str
-    ) -> FeatureIndex:
+    ) -> ExactIndex:
         """Return the index with the keys that were saved."""
-        return FeatureIndex.from_arrays(templates, self._vocabularies, arrays["keys"], arrays["sizes"])
+        return ExactIndex.from_arrays(templates, self._vocabularies, arrays["keys"], arrays["sizes"])
 
 
-def _vocabulary(name: str, reading: Attributes, cutoff: int, reach: int) -> ValueCodes:
+def _vocabulary(name: str, reading: Attributes, cutoff: int, max_offset: int) -> ValueCodes:
     values, numbers = reading.values[name], reading.numbers[reading.columns[name]]
-    counts = np.bincount(numbers, minlength=2 * reach + len(values))[2 * reach :]
-    return ValueCodes.frequent(values, counts, cutoff, reach)
+    counts = np.bincount(numbers, minlength=2 * max_offset + len(values))[2 * max_offset :]
+    return ValueCodes.frequent(values, counts, cutoff, max_offset)

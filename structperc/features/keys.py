@@ -1,4 +1,9 @@
-"""Conjunctions of values as integers: the mixed-radix number of the codes of a template's parts."""
+"""How often keys occur, counted piece by piece: exact, in memory that grows with the number of different keys alone.
+
+The values of one attribute as small integers.
+
+Conjunctions of values as integers: the mixed-radix number of the codes of a template's parts.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
@@ -6,10 +11,84 @@ from math import prod
 import numpy as np
 
 from structperc.errors import InputError
-from structperc.features.key_counts import KeyCounts
 from structperc.features.templates import Template, template_name
-from structperc.features.value_codes import ABSENT, UNSEEN, ValueCodes
-from structperc.features.windows import View
+from structperc.features.windows import View, boundary_names
+
+
+class KeyCounts:
+    """Counts keys by sorting. What pieces have counted is merged when it is as much as all before."""
+
+    def __init__(self) -> None:
+        self._keys, self._counts = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._more: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def add(self, keys: np.ndarray) -> None:
+        """Count keys (n,) int64."""
+        self._more.append(np.unique(keys, return_counts=True))
+        if sum(len(keys) for keys, _ in self._more) > len(self._keys):
+            self._merge()
+
+    def total(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the different keys, sorted (m,) int64, and how often each was met (m,) int64."""
+        self._merge()
+        return self._keys, self._counts
+
+    def _merge(self) -> None:
+        parts, self._more = [(self._keys, self._counts), *self._more], []
+        keys, counts = (np.concatenate(one) for one in zip(*parts, strict=True))
+        order = keys.argsort(kind="stable")
+        keys, counts = keys[order], counts[order]
+        first = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1))
+        self._keys, self._counts = keys[first], np.add.reduceat(counts, first) if len(first) else counts
+
+
+ABSENT = 0  # the attribute has no value at a token
+UNSEEN = 1  # the value did not occur often enough in training to be part of any feature
+
+
+class ValueCodes:
+    """Codes of an attribute's values: ABSENT, UNSEEN, the places beyond the boundaries, then the values."""
+
+    def __init__(self, values: Sequence[str], max_offset: int) -> None:
+        self.values = list(values)
+        self._names = ["", "?", *boundary_names(max_offset), *values]
+        self._beyond = np.arange(2, 2 + 2 * max_offset)
+        self._codes = {value: code for code, value in enumerate(values, 2 + 2 * max_offset)} | {"": ABSENT}
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @classmethod
+    def frequent(cls, strings: Sequence[str], counts: np.ndarray, cutoff: int, max_offset: int) -> "ValueCodes":
+        """Keep the values of total count >= cutoff: no feature can be more frequent than its parts.
+
+        The most frequent come first. So do their features within each template, whose weights then are neighbours in
+        memory: few lines of the cache have most of what is read.
+        """
+        index: dict[str, int] = {}
+        numbers = [index.setdefault(string, len(index)) for string in strings]
+        totals = np.bincount(np.array(numbers, np.int64), counts, minlength=len(index))
+        values, order = list(index), (-totals).argsort(kind="stable")
+        return cls([values[i] for i in order.tolist() if values[i] and totals[i] >= cutoff], max_offset)
+
+    @classmethod
+    def from_json(cls, values: list[str], max_offset: int, place: str) -> "ValueCodes":
+        """Take `values` as they were saved; InputError, naming the place, for one that is empty or there twice."""
+        if "" in values or len(set(values)) < len(values):
+            raise InputError(f"{place}: a value is empty or stands twice")
+        return cls(values, max_offset)
+
+    def encode(self, strings: Sequence[str]) -> np.ndarray:
+        """Return the codes of the places beyond the boundaries, then of `strings`: an array to index with
+        `DistinctStrings.numbers`.
+        """
+        codes = [self._codes.get(string, UNSEEN) for string in strings]
+        return np.concatenate([self._beyond, np.array(codes, np.int64)])
+
+    def name(self, code: int) -> str:
+        """Return the value with this code as features print it."""
+        return self._names[code]
+
 
 NO_FEATURE = -1
 TABLE = 1 << 18  # key spaces up to this size are counted and looked up in a table, larger ones by sorting
@@ -40,7 +119,7 @@ def split_keys(keys: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     return codes
 
 
-def frequent_keys(pieces: Iterable[np.ndarray], sizes: Sequence[int], cutoff: int) -> np.ndarray:
+def frequent_keys(chunks: Iterable[np.ndarray], sizes: Sequence[int], cutoff: int) -> np.ndarray:
     """Return the sorted keys that are features: met `cutoff` times, no part unseen, not all parts absent.
 
     The keys (n,) int64 of a corpus come in pieces, and are counted exactly, in memory for a piece and for the different
@@ -48,12 +127,12 @@ def frequent_keys(pieces: Iterable[np.ndarray], sizes: Sequence[int], cutoff: in
     """
     if prod(sizes) <= TABLE:
         table = np.zeros(prod(sizes), np.int64)
-        for keys in pieces:
+        for keys in chunks:
             table += np.bincount(keys, minlength=len(table))
         found = np.flatnonzero(table >= cutoff)
     else:
         counted = KeyCounts()
-        for keys in pieces:
+        for keys in chunks:
             counted.add(keys)
         distinct, counts = counted.total()
         found = distinct[counts >= cutoff]

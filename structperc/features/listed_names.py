@@ -13,7 +13,7 @@ from structperc.features.keys import NO_FEATURE
 Times = Iterable[tuple[Sequence[str], int]]  # names that stand together, and how often they do
 
 
-class KnownNames(ABC):
+class FeatureNames(ABC):
     """Names that have ids 0, 1, ..."""
 
     @abstractmethod
@@ -24,7 +24,7 @@ class KnownNames(ABC):
         """Return the id of a name, NO_FEATURE where it has none."""
 
     @abstractmethod
-    def counted(self, times: Times, cutoff: int) -> Self:
+    def count(self, times: Times, cutoff: int) -> Self:
         """Return the names that stand somewhere at least `cutoff` times."""
 
     @abstractmethod
@@ -36,7 +36,7 @@ class KnownNames(ABC):
         """Return the names for which keep (F,) bool is true, renumbered in the same order."""
 
     @abstractmethod
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return what is to be known about the ids, as one line; nothing where each name has its own."""
 
     @property
@@ -53,13 +53,13 @@ class KnownNames(ABC):
         """Return the strings of the state, beside those that are listed, as plain JSON types."""
 
     @abstractmethod
-    def restored(
+    def restore(
         self, listed: list[str], strings: Mapping[str, Any], arrays: Mapping[str, np.ndarray], place: str
     ) -> Self:
         """Return the names that told this state. Raises InputError, naming the place, for any other."""
 
 
-class ListedNames(KnownNames):
+class ExplicitVocabulary(FeatureNames):
     """Names that are kept.
 
     Args:
@@ -77,23 +77,23 @@ class ListedNames(KnownNames):
         """Return the id of a name, NO_FEATURE where it has none."""
         return self._ids.get(name, NO_FEATURE)
 
-    def counted(self, times: Times, cutoff: int) -> "ListedNames":
+    def count(self, times: Times, cutoff: int) -> "ExplicitVocabulary":
         """Return the names that stand somewhere at least `cutoff` times."""
         counts: Counter[str] = Counter()
         for names, number in times:
             for name in names:
                 counts[name] += number
-        return ListedNames([name for name, number in counts.items() if number >= cutoff])
+        return ExplicitVocabulary([name for name, number in counts.items() if number >= cutoff])
 
     def names(self, rows: np.ndarray) -> list[str]:
         """Return the names with these ids (n,)."""
         return [self._names[row] for row in rows.tolist()]
 
-    def subset(self, keep: np.ndarray) -> "ListedNames":
+    def subset(self, keep: np.ndarray) -> "ExplicitVocabulary":
         """Return the names for which keep (F,) bool is true, renumbered in the same order."""
-        return ListedNames([name for name, kept in zip(self._names, keep.tolist(), strict=True) if kept])
+        return ExplicitVocabulary([name for name, kept in zip(self._names, keep.tolist(), strict=True) if kept])
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return nothing: each name has an id of its own."""
         return ""
 
@@ -110,10 +110,10 @@ class ListedNames(KnownNames):
         """Return nothing beside the list."""
         return {}
 
-    def restored(
+    def restore(
         self, listed: list[str], strings: Mapping[str, Any], arrays: Mapping[str, np.ndarray], place: str
-    ) -> "ListedNames":
+    ) -> "ExplicitVocabulary":
         """Return the names of a list. Raises InputError for one that stands twice."""
         if len(set(listed)) < len(listed):
             raise InputError(f"{place}.names: a name stands twice")
-        return ListedNames(listed)
+        return ExplicitVocabulary(listed)

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from structperc.features.bag import Bag
+from structperc.features.bag import WeightedFeatures
 from structperc.features.id_lists import IdLists
 from structperc.features.sources import Attributes
 from structperc.features.templates import Template
@@ -45,7 +45,7 @@ class Index(ABC):
         """Return how many ids the features of each template have, which are neighbours; none where templates mix."""
 
     @abstractmethod
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return what is to be known about the ids, as one line; nothing where each feature has its own."""
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Numbering(ABC):
     """A way to number features."""
 
     @abstractmethod
-    def learned(self, reading: Attributes, cutoff: int, reach: int) -> Self:
+    def fit(self, reading: Attributes, cutoff: int, max_offset: int) -> Self:
         """Return the numbering with codes for the values of a training corpus."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class Numbering(ABC):
         """Index what occurs at least `cutoff` times in a view, which shows what was read."""
 
     @abstractmethod
-    def bag(self, column: str) -> Bag:
+    def bag(self, column: str) -> WeightedFeatures:
         """Return a bag of the features that a column lists, without any yet."""
 
     @abstractmethod
@@ -89,7 +89,7 @@ class Numbering(ABC):
         """Return "vocabularies", the values of attributes, and "hash", the options of hashed features or None."""
 
     @abstractmethod
-    def restored(self, strings: Mapping[str, Any], attributes: Sequence[str], reach: int) -> Self:
+    def restore(self, strings: Mapping[str, Any], attributes: Sequence[str], max_offset: int) -> Self:
         """Return the numbering that `to_json` told of. Raises InputError for anything else."""
 
     @abstractmethod

@@ -11,7 +11,7 @@ from structperc.errors import InputError
 from structperc.features.attributes import Attribute, read_attribute, surface_attribute
 from structperc.features.attributes import word as as_it_stands
 from structperc.features.clusters import Clusters
-from structperc.features.documents import DocumentAttribute, values_of
+from structperc.features.documents import DocumentAttribute, attribute_values
 from structperc.features.gazetteers import TAGS, Gazetteer
 
 _OF_COLUMN = re.compile(r"([^()]+)\(([^()]+)\)")
@@ -51,8 +51,8 @@ class Sources:
     circle.
     """
 
-    def __init__(self, names: Sequence[str], resources: Resources, reach: int) -> None:
-        self._resources, self._reach = resources, reach
+    def __init__(self, names: Sequence[str], resources: Resources, max_offset: int) -> None:
+        self._resources, self._max_offset = resources, max_offset
         self._sources = {name: self._source(name) for name in names}
         _check_use(self._all(names), resources)
 
@@ -74,7 +74,7 @@ class Sources:
         columns = {role: self._column(role, corpus) for role in roles}
         return Attributes(
             {name: source.column for name, source in self._sources.items()},
-            {role: column.numbers + np.int32(2 * self._reach) for role, column in columns.items()},
+            {role: column.numbers + np.int32(2 * self._max_offset) for role, column in columns.items()},
             {name: _once(self._read(value, columns[role].distinct)) for name, (role, value) in self._sources.items()},
         )
 
@@ -106,7 +106,7 @@ class Sources:
             tags = resources.gazetteers[role].tag(*corpus.factorize("word"), corpus.sentences)
             return Factorized(list(TAGS), tags.astype(np.int32))
         if role in resources.documents:
-            return values_of(resources.documents[role], corpus, lambda name: self._values(name, corpus))
+            return attribute_values(resources.documents[role], corpus, lambda name: self._values(name, corpus))
         if role == "label" or role not in corpus.columns:
             roles = ", ".join(role for role in corpus.columns if role != "label")
             raise InputError(

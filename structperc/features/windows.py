@@ -1,7 +1,7 @@
 """Corpus columns as integers, and what stands at an offset from each token.
 
 The strings of a column are numbered from 2 * reach on. Numbers below are kept for the places beyond the boundaries of
-a sequence, which CRF++ calls _B-1, _B-2, ... and _B+1, _B+2, ...; `reach` is the largest offset of any template.
+a sequence, which CRF++ calls _B-1, _B-2, ... and _B+1, _B+2, ...; `max_offset` is the largest offset of any template.
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ import numpy as np
 
 from structperc.features.templates import TemplatePart
 
-PIECE = 2**19  # tokens looked at at a time where a corpus need not be looked at as a whole
-WORTH = 4  # such pieces, of all templates, take longer than a worker takes to start
+CHUNK = 2**19  # tokens looked at at a time where a corpus need not be looked at as a whole
+MIN_CHUNKS = 4  # such pieces, of all templates, take longer than a worker takes to start
 
 
-def boundary_names(reach: int) -> list[str]:
+def boundary_names(max_offset: int) -> list[str]:
     """Return the names of the places beyond the boundaries, in the order of their numbers."""
-    return [f"_B{sign}{distance}" for sign in "-+" for distance in range(1, reach + 1)]
+    return [f"_B{sign}{distance}" for sign in "-+" for distance in range(1, max_offset + 1)]
 
 
 class Strings(NamedTuple):
@@ -27,7 +27,7 @@ class Strings(NamedTuple):
 
     numbers: np.ndarray  # (columns, N) int32
     starts: np.ndarray  # (S + 1,) int64, as of `View`
-    reach: int
+    max_offset: int
 
 
 class View:
@@ -38,7 +38,7 @@ class View:
         numbers: of each column what stands at each token, (N,) int32.
         codes: for each attribute the code of each number (places beyond the boundaries, then distinct strings).
         starts: sequence s is the tokens starts[s]:starts[s + 1], (S + 1,) int64 from 0 to N.
-        reach: the largest offset that is asked for.
+        max_offset: the largest offset that is asked for.
     """
 
     def __init__(
@@ -47,24 +47,30 @@ class View:
         numbers: Mapping[str, np.ndarray],
         codes: Mapping[str, np.ndarray],
         starts: np.ndarray,
-        reach: int,
+        max_offset: int,
     ) -> None:
         self.tokens = int(starts[-1])
         self.columns, self.codes, self.starts = columns, codes, starts
-        self._numbers, self.reach = numbers, reach
-        self._pieces: dict[int, list[View]] = {}
+        self._numbers, self.max_offset = numbers, max_offset
+        self._chunks: dict[int, list[View]] = {}
 
     def __reduce__(self) -> tuple:
-        return View, (self.columns, self._numbers, self.codes, self.starts, self.reach)  # copies are without pieces
+        return View, (
+            self.columns,
+            self._numbers,
+            self.codes,
+            self.starts,
+            self.max_offset,
+        )  # copies are without pieces
 
-    def pieces(self, size: int = PIECE) -> "list[View]":
+    def chunks(self, size: int = CHUNK) -> "list[View]":
         """Return views of some `size` tokens each, or of one sequence, which share the memory of this one.
 
         They are made once and kept.
         """
-        if size not in self._pieces:
-            self._pieces[size] = self._cut(size)
-        return self._pieces[size]
+        if size not in self._chunks:
+            self._chunks[size] = self._cut(size)
+        return self._chunks[size]
 
     def _cut(self, size: int) -> "list[View]":
         cuts = np.unique(np.searchsorted(self.starts, np.arange(0, self.tokens, size)))
@@ -73,7 +79,7 @@ class View:
             a, b = int(self.starts[first]), int(self.starts[stop])
             numbers = {column: own[a:b] for column, own in self._numbers.items()}
             starts = self.starts[first : stop + 1] - a
-            found.append(View(self.columns, numbers, self.codes, starts, self.reach))
+            found.append(View(self.columns, numbers, self.codes, starts, self.max_offset))
         return found
 
     @cached_property
@@ -97,7 +103,7 @@ class View:
         if offset < 0:
             seen[-offset:], room, first = numbers[:offset], self._before, 0
         else:
-            seen[:-offset], room, first = numbers[offset:], self._after, self.reach
+            seen[:-offset], room, first = numbers[offset:], self._after, self.max_offset
         beyond = np.flatnonzero(room < abs(offset))
         seen[beyond] = first + abs(offset) - 1 - room[beyond]
         return seen
@@ -106,7 +112,7 @@ class View:
     def strings(self) -> Strings:
         """The numbers of all columns, in the order of `columns`."""
         none = np.empty((0, self.tokens), np.int32)
-        return Strings(np.concatenate([none, *(x[None] for x in self._numbers.values())]), self.starts, self.reach)
+        return Strings(np.concatenate([none, *(x[None] for x in self._numbers.values())]), self.starts, self.max_offset)
 
     def row(self, attribute: str) -> int:
         """Return which row of `strings` an attribute is read from."""

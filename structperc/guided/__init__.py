@@ -11,12 +11,12 @@ learning.py     compiled: Algorithm 2 with either rule
 
 from structperc.guided.arrays import Decisions
 from structperc.guided.model import ContextFeatures, GuidedModel
-from structperc.guided.rules import Aggressive, EarlyUpdate, GuidedOptimizer, LearningCounts, UpdateRule
+from structperc.guided.rules import Aggressive, EarlyUpdate, GuidedOptimizer, GuidedRule, LearningCounts
 
 __all__ = [
     "GuidedModel",
     "ContextFeatures",
-    "UpdateRule",
+    "GuidedRule",
     "Aggressive",
     "EarlyUpdate",
     "Decisions",

@@ -22,13 +22,13 @@ from structperc.guided.arrays import (
     token_values,
     writable_arrays,
 )
-from structperc.guided.rules import Aggressive, GuidedOptimizer, LearningCounts, UpdateRule
+from structperc.guided.rules import Aggressive, GuidedOptimizer, GuidedRule, LearningCounts
 from structperc.guided.templates import OFFSETS, parse_context
-from structperc.nonlocal_features.hashes import combined
+from structperc.nonlocal_features.strings import combined
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
 
-SIDES = ({False}, {True}, {False, True})  # whether the labels that a template sees come after the token
+SIDES = ({False}, {True}, {False, True})  # whether the labels of a template are after the token
 
 
 class ContextFeatures(nn.Module):
@@ -136,7 +136,7 @@ class GuidedModel(nn.Module):
         context: ContextFeatures,
         beam: int = 3,
         order: Order = "easiest",
-        rule: UpdateRule | None = None,
+        rule: GuidedRule | None = None,
     ) -> None:
         super().__init__()
         if beam < 1:

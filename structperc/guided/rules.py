@@ -9,7 +9,7 @@ from torch import Tensor
 
 from structperc.errors import InputError
 from structperc.guided.arrays import TrainingData
-from structperc.optim.perceptron import AveragedOptimizer
+from structperc.optim.perceptron import AveragedOptimizer, StepSizeRule, constant_size
 
 
 class LearningCounts(NamedTuple):
@@ -20,7 +20,7 @@ class LearningCounts(NamedTuple):
     errors: int  # chosen candidates whose top hypothesis was not gold
 
 
-class UpdateRule(ABC):
+class GuidedRule(ABC):
     """Base class of update rules: when a chosen candidate is accepted, and when the weights are changed.
 
     The order of inference and the scores of actions are learned together, sentence by sentence.
@@ -31,7 +31,7 @@ class UpdateRule(ABC):
         """Learn from each sentence once."""
 
 
-class Aggressive(UpdateRule):
+class Aggressive(GuidedRule):
     """Accept only gold (Algorithm 2): else update, renew the queue and choose again.
 
     A top hypothesis is gold if it gives all tokens of its span gold's labels. If not, the features of gold's last
@@ -65,8 +65,8 @@ class Aggressive(UpdateRule):
         return LearningCounts(*learning.learn_aggressively(data, float(self.margin), int(self.limit)))
 
 
-class EarlyUpdate(UpdateRule):
-    """Accept what is chosen, right or wrong, as long as some state holds the gold hypothesis (not aggressive).
+class EarlyUpdate(GuidedRule):
+    """Accept each chosen candidate, right or wrong, while some state holds the gold hypothesis (not aggressive).
 
     Collins & Roark 2004: when no state of the chosen candidate holds it any more, or the sentence is complete and
     it is not on top, the features of all actions of the gold hypothesis on this span are promoted, those of the top
@@ -95,8 +95,9 @@ class GuidedOptimizer(AveragedOptimizer):
     def __init__(self, params: Iterable[Any], average: bool = True) -> None:
         super().__init__(params, {}, average)
 
-    def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float:
-        return 1.0
+    def step_size_rule(self, group: dict[str, Any]) -> StepSizeRule:
+        """Return a step size of 1."""
+        return StepSizeRule(constant_size, (1.0,))
 
     def sums(self, p: Tensor) -> Tensor:
         """Return the sum for the average of a parameter, float64; without rows where none is kept."""

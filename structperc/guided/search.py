@@ -26,7 +26,7 @@ from structperc.guided.chart import (
 from structperc.guided.templates import UNKNOWN
 from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.slices import longest_sequence
-from structperc.nonlocal_features.hashes import mixed
+from structperc.nonlocal_features.strings import mixed
 from structperc.ops.cpu.threads import next_sequence, run_in_threads
 
 _mixed = subkernel_no_alloc(mixed)

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from structperc.errors import InputError
 
-OFFSETS = (-2, -1, 1, 2)  # of the neighbours whose labels are seen, in the order of all windows
-UNKNOWN = -1  # in place of a label that is not decided yet
+OFFSETS = (-2, -1, 1, 2)  # of the neighbours in a window
+UNKNOWN = -1  # label that is not decided yet
 
 
 class ContextTemplate(NamedTuple):
-    """Offsets of the labels and of the words that are joined, relative to the token that is labelled."""
+    """Offsets of the labels and words of a feature, relative to the token."""
 
     labels: tuple[int, ...]  # ascending
     words: tuple[int, ...]  # ascending
@@ -31,16 +31,19 @@ _B = [*_A, "t[1]", "t[-1] t[1]", "t[1] t[2]"]
 _C = [*_B, "t[-2]", "t[2]", "t[-2] w[0]", "t[-1] w[0]", "t[1] w[0]", "t[2] w[0]"]
 _C += ["t[-2] t[-1] w[0]", "t[-1] t[1] w[0]", "t[1] t[2] w[0]"]
 
-# Table 2 of Shen et al. 2007, as far as it looks at labels. Sets D and E add words and affixes only.
+# Table 2 of Shen et al. 2007 without features of words alone, which sets D and E add.
 SETS = {f"shen2007_{name}": items for name, items in zip("abcde", [_A, _B, _C, _C, _C], strict=True)}
 
 _PART = re.compile(r"([tw])\[([+-]?[0-9]{1,3})\]")
 
 
 def parse_context(items: Iterable[object]) -> tuple[ContextTemplate, ...]:
-    """Return the templates of a list of items, in order, each once.
+    """Return the templates of a list of items, in order, without duplicates.
 
-    An item is a template such as "t[-1] w[0]" or the name of a list in `SETS`. Raises InputError, which names the item.
+    An item is a template such as "t[-1] w[0]" or the name of a list in `SETS`.
+
+    Raises:
+        InputError: an item is invalid.
     """
     if isinstance(items, str | dict):
         raise InputError(f"context: expected a list of templates, got {items!r}; put it in brackets")
@@ -57,12 +60,12 @@ def _template(text: str) -> ContextTemplate:
     matches = [_PART.fullmatch(part) for part in text.split()]
     parts = [(match[1], int(match[2])) for match in matches if match]
     if not matches or len(set(parts)) < len(matches):
-        raise _error(text, "is not understood")
+        raise _error(text, "is invalid")
     labels, words = (tuple(sorted(offset for name, offset in parts if name == kind)) for kind in "tw")
     if not set(labels) <= set(OFFSETS):
-        raise _error(text, "looks at a label that is never known: only t[-2], t[-1], t[1] and t[2] may be")
+        raise _error(text, "has an unsupported label offset: use t[-2], t[-1], t[1] and t[2]")
     if not labels:
-        raise _error(text, "looks at no label: put it among the node templates of the feature extractor")
+        raise _error(text, "has no label: put it among the node templates of the feature extractor")
     return ContextTemplate(labels, words)
 
 

@@ -3,12 +3,12 @@
 import logging
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numba
 
-from structperc.kernels.numba_internals import NO_REFERENCE_COUNTS, announce_compilation, cache_on_disk
+from structperc.kernels.numba_internals import NO_REFERENCE_COUNTS, cache_on_disk
 
 logger = logging.getLogger("structperc")
 
@@ -23,10 +23,9 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """
     if function is None:
         return partial(kernel, **options)
-    announce_compilation(_announce)
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
     compiled = numba.njit(**options)(function)
-    cache_on_disk(compiled, function)
+    cache_on_disk(compiled, function, _announce)
     return compiled
 
 
@@ -40,8 +39,9 @@ def subkernel_no_alloc(function: Callable[..., Any] | None = None, **options: An
     return subkernel(function, **NO_REFERENCE_COUNTS, **options)
 
 
+@cache
 def _announce() -> None:
-    """Print on a terminal, or else log, that kernels are compiled, which takes seconds."""
+    """Print on a terminal, or else log, that kernels are compiled, which takes seconds; once."""
     if sys.stderr is not None and sys.stderr.isatty():
         print(COMPILES, file=sys.stderr, flush=True)
     else:

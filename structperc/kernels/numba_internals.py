@@ -6,7 +6,6 @@ Reasons:
   kernel alone, not at those of the kernels that it calls, never finds kernels that are made by a function, and lets
   every process compile the same kernel.
 * `NO_REFERENCE_COUNTS` (option `_nrt`): each mention of an array in a tuple otherwise costs two atomic additions.
-* `announce_compilation` (numba.core.event): no public way to learn that a kernel is being compiled.
 * `copy_bytes` (raw_memcpy): assigning slices copies number by number, which takes two to five times as long.
 * `borrow_arrays` (populate_array, nrt): arrays made of an address by public means are counted by their owner.
 * `task_of`, `run_task`, `result_of` (call conventions): no public way to call a kernel of any signature by address.
@@ -20,11 +19,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numba
 from filelock import FileLock, Timeout
 from llvmlite import ir
 from numba import extending, types
-from numba.core import cgutils, event
+from numba.core import cgutils
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.callconv import RETCODE_USEREXC
 from numba.np.arrayobj import populate_array
@@ -43,25 +41,34 @@ class KernelCache(FunctionCache):
     processes one compiles a kernel while the others wait for it.
     """
 
-    def __init__(self, function: Callable[..., Any]):
+    def __init__(self, function: Callable[..., Any], announce: Callable[[], None]):
         super().__init__(function)
+        self._announce = announce
         given = [cell.cell_contents.py_func for cell in function.__closure__ or ()]
         name = "-".join([self._impl.filename_base, *_digests(given)])
-        self._cache_file = IndexDataCacheFile(self._cache_path, name, self._impl.locator.get_source_stamp())
         folders = {*SHARED, *(Path(inspect.getfile(one)).parent for one in (function, *given))}
-        self._cache_file._version = _source_stamp(tuple(sorted(folders)))  # before the index is read
-        self._lock = _lock(f"{self._cache_file._index_path}.lock")
+        self._cache_file = IndexDataCacheFile(self.cache_path, name, _source_stamp(tuple(sorted(folders))))
+        self._lock = _lock(f"{self.cache_path}/{name}.lock")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the cached code for these types; None if this process has to compile it."""
-        found = super().load_overload(sig, target_context)
+        found = self._load(sig, target_context)
         if found is None:
             with suppress(Timeout, OSError, NotImplementedError):  # files in the folder cannot be locked
                 self._lock.acquire(timeout=LOCK_TIMEOUT)
-            found = super().load_overload(sig, target_context)
-            if found is not None:
+            found = self._load(sig, target_context)
+            if found is None:
+                self._announce()
+            else:
                 self._lock.release(force=True)
         return found
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except (ImportError, AttributeError):  # the index names types of a module that was moved
+            self.flush()
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save compiled code."""
@@ -88,33 +95,16 @@ def _lock(path: str) -> FileLock:
 @cache
 def _source_stamp(folders: tuple[Path, ...]) -> str:
     files = [path for folder in folders for path in sorted(folder.glob("*.py"))]
-    return numba.__version__ + hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
-def cache_on_disk(kernel: Any, function: Callable[..., Any]) -> None:
-    """Keep the compiled code of a kernel on disk; only in this process if there is no writable folder."""
+def cache_on_disk(kernel: Any, function: Callable[..., Any], announce: Callable[[], None]) -> None:
+    """Keep the compiled code of a kernel on disk, or in this process if there is no writable folder.
+
+    `announce` is called before the kernel is compiled.
+    """
     with suppress(RuntimeError, OSError, TypeError):  # no folder, or no source file
-        kernel._cache = KernelCache(function)
-
-
-@cache
-def announce_compilation(announce: Callable[[], None]) -> None:
-    """Call a function once, when the first kernel of this library is compiled."""
-    event.register("numba:compile", _Announcement(announce))
-
-
-class _Announcement(event.Listener):
-    def __init__(self, announce: Callable[[], None]):
-        self.announce: Callable[[], None] | None = announce
-
-    def on_start(self, event: event.Event) -> None:
-        """Announce that a kernel of this library is compiled, once."""
-        if self.announce and event.data["dispatcher"].py_func.__module__.startswith("structperc."):
-            announce, self.announce = self.announce, None
-            announce()
-
-    def on_end(self, event: event.Event) -> None:
-        """Do nothing at the end."""
+        kernel._cache = KernelCache(function, announce)
 
 
 def pointer_to(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Heads for networks of one's own: scores of labels -> losses and labellings, in plain PyTorch.
+"""Heads for your own networks: scores of labels -> losses and label sequences, in plain PyTorch.
 
 chain_head.py   a chain of labels on top of any network: transitions, tag scheme, criterion, search
 crf.py          the same under the names of pytorch-crf

@@ -17,7 +17,7 @@ from structperc.chain import (
     viterbi,
 )
 from structperc.chain.lattices import full_precision as upcast
-from structperc.criteria import CRFLoss, Criterion, full_precision
+from structperc.criteria import CRFLoss, Criterion, without_autocast
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError, InvalidScore
 from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion
@@ -42,15 +42,15 @@ Found = TypeVar("Found")
 
 
 class Confidence(NamedTuple):
-    """The best labelling of each row, and how probable it is; 0 where the row has no legal one."""
+    """The best label sequence of each row, and its probability; 0 if the row has no legal one."""
 
     labels: Tensor  # (B, T) int64, -100 where there is no token
     tokens: Tensor  # (B, T) p(y_t = label | x), 0 where there is no token
-    rows: Tensor  # (B,) p(y = labelling | x), 1 of a row without tokens
+    rows: Tensor  # (B,) p(y = labels | x), 1 for a row without tokens
 
 
 class ChainHead(nn.Module):
-    """Scores of labels, position by position -> a loss to learn by, and the best labellings.
+    """Scores of labels, position by position -> a loss, and the best label sequences.
 
     score(y) = sum of logits[t, y_t] + transitions[y_{t-1}, y_t], with start_transitions at the first and
     end_transitions at the last token of each sentence; what the tag scheme forbids is impossible.
@@ -71,7 +71,7 @@ class ChainHead(nn.Module):
         labels: a LabelSet, or names of labels in the order of the logits, or a mapping of numbers to names (id2label),
             which are of `scheme`.
         criterion: what is learned by; by default Likelihood, a conditional random field.
-        nonlocal_features: what is counted in whole labellings; they read `words`, and `sentences` of documents.
+        nonlocal_features: score whole label sequences; they read `words`, and `sentences` of documents.
         search: Lattice -> Candidates for training; by default as many as needed, or 20 with non-local features.
         decoder: Lattice -> Candidates among which non-local features choose; by default 100.
         transitions: learn scores of pairs, of first and of last labels, which begin with zeros; or leave them there.
@@ -145,13 +145,13 @@ class ChainHead(nn.Module):
         Args:
             logits: (B, T, L) scores of labels.
             gold: (B, T) numbers of labels; -100 where there is no token.
-            mask: (B, T) bool or numbers, not 0 at tokens; None: gold alone says what they are.
+            mask: (B, T) bool or numbers, not 0 at tokens; None: gold marks them.
             words: of each row, the words of its tokens; for non-local features.
             sentences: (B, T) numbers of sentences within a row, which change where one ends; None: each row is one.
             reduction: what is made of the losses of the rows.
 
         Raises:
-            InputError: shapes that do not fit; on a CPU also labels that are none, or illegal where they stand (on
+            InputError: shapes that do not fit; on a CPU also labels that are unknown or illegal (on
                 other devices, which would be waited for, the loss is then NaN or infinite).
         """
         if reduction not in ("mean", "sum", "none"):
@@ -174,14 +174,14 @@ class ChainHead(nn.Module):
         units = self.scorer.units(lattice, batch)
         candidates = self.scorer.training_candidates(units.lattice, units.gold)
         scored = self.scorer.score(batch, units.lattice, units.gold, candidates)
-        with full_precision(lattice.lengths.device):
+        with without_autocast(lattice.lengths.device):
             losses = self.criterion(scored)
         if units.places is None:
             return losses
         B, T = batch.sentences.shape
         return losses.new_zeros(B).index_add(0, units.places[:, 0] // T, losses)
 
-    # -- labelling -------------------------------------------------------------------------------------------
+    # -- prediction ------------------------------------------------------------------------------------------
 
     @torch.no_grad()
     def decode(
@@ -211,7 +211,7 @@ class ChainHead(nn.Module):
         words: RowWords | None = None,
         sentences: Tensor | None = None,
     ) -> Candidates:
-        """Return the k best labellings, best first: labels (B, k, T), -100 where there is no token or no labelling.
+        """Return the k best label sequences, best first: labels (B, k, T), -100 where there is no token or no sequence.
 
         With non-local features they are the best by total score among the decoder's candidates, or among the k best by
         local score where that is more.
@@ -221,7 +221,7 @@ class ChainHead(nn.Module):
         return Candidates(places.back(labels).where(valid[:, :, None], IGNORE_INDEX), scores, valid)
 
     def _ranked(self, logits: Tensor, places: TokenPositions, batch: Batch, lattice: Lattice, k: int) -> Candidates:
-        """The k best labellings of the chains, by total score."""
+        """The k best label sequences of the chains, by total score."""
         several = max(k, self.decoder.k) if self.nonlocal_features else k
         found = self._search(lambda lattice: kbest(lattice, several), logits, places, lattice)
         if self.nonlocal_features:
@@ -252,7 +252,7 @@ class ChainHead(nn.Module):
 
     @torch.no_grad()
     def confidence(self, logits: Tensor, mask: Tensor | None = None, *, sentences: Tensor | None = None) -> Confidence:
-        """Return the best labelling, the probability of each of its labels, and that of the whole.
+        """Return the best label sequence, the probability of each of its labels, and that of the whole.
 
         Raises InputError as `marginals` does.
         """
@@ -293,7 +293,9 @@ class ChainHead(nn.Module):
     def _lattice(self, logits: Tensor, places: TokenPositions, batch: Batch) -> Lattice:
         """The scores of the chains as the criterion reads them; what the tag scheme forbids is -inf."""
         start, end = upcast(self.start_transitions), upcast(self.end_transitions)
-        unary = upcast(places.chain(logits)).where(places.real[:, :, None], 0)  # what is no token may be anything
+        unary = upcast(places.chain(logits)).where(
+            places.real[:, :, None], 0
+        )  # positions without a token may hold anything
         unary = unary + torch.where(batch.first[:, :, None], start, 0) + torch.where(batch.last[:, :, None], end, 0)
         return self.scorer.lattice(Lattice(unary, self.transitions[None, None], places.lengths), batch)
 

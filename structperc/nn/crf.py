@@ -15,11 +15,11 @@ Reduction = Literal["none", "sum", "mean", "token_mean"]
 
 
 class CRF(nn.Module):
-    """The module `torchcrf.CRF` of pytorch-crf 0.7.2: the same arguments, parameters, results and refusals.
+    """The module `torchcrf.CRF` of pytorch-crf 0.7.2: the same arguments, parameters, results and errors.
 
-    So models change their import alone, and load what they have saved. What differs: the work is done by the searches
-    of this library, scores of half precision are summed in float32, tags in the padding may be anything, and where a
-    mask has holes the chain goes on from token to token (pytorch-crf there scores transitions from masked tags).
+    Models change only their import, and load their saved weights. Differences: the searches of this library are used,
+    scores of half precision are summed in float32, tags in the padding may be anything, and across holes of a mask the
+    chain goes from token to token (pytorch-crf scores transitions from masked tags there).
     `ChainHead` is the head for new models.
 
     Args:

@@ -21,7 +21,7 @@ from structperc.errors import InputError, InvalidScore
 from structperc.ragged import Ragged
 from structperc.structures import Batch, Words, real_tokens
 
-IGNORE_INDEX = -100  # the label of a position that is no token, as losses of torch and transformers skip it
+IGNORE_INDEX = -100  # the label of positions without a token, which losses of torch and transformers skip
 
 
 class TokenPositions(NamedTuple):
@@ -93,7 +93,7 @@ def check_gold(gold: Tensor, kept: Tensor, labels: LabelSet) -> None:
         row, position = wrong.nonzero()[0].tolist()
         found = int(gold[row, position])
         known = f"labels are 0..{len(labels) - 1}, and {IGNORE_INDEX} where there is no token"
-        raise InputError(f"gold: row {row}, position {position}: {found} is no label; {known}")
+        raise InputError(f"gold: row {row}, position {position}: unknown label {found}; {known}")
 
 
 def check_legal(batch: Batch, labels: LabelSet, places: TokenPositions) -> None:
@@ -119,8 +119,8 @@ RowWords = Sequence[Sequence[str]]  # of each row, the words of its tokens
 def build_batch(places: TokenPositions, gold: Tensor | None, sentences: Tensor | None, words: RowWords | None) -> Batch:
     """Return chains as a Batch without features.
 
-    gold: (B, T) of positions, in which what is no token may have any label. sentences: (B, T) of positions, the number
-    of each token's sentence; None: each row is one. words: of the tokens; None: they are not looked at.
+    gold: (B, T), in which positions without a token may have any label. sentences: (B, T), the number of each token's
+    sentence; None: each row is one. words: of the tokens; None: they are not used.
     """
     real, (B, T) = places.real, places.order.shape
     number = torch.zeros_like(places.order) if sentences is None else places.chain(sentences.long())
@@ -193,14 +193,14 @@ def _in_order(id2label: Mapping[int, str] | Mapping[str, str]) -> list[str]:
     for number in range(len(names)):
         if number not in names:
             raise InputError(
-                f"labels: there is no label {number}, but {len(names)} labels up to {max(names)}; "
+                f"labels: label {number} is missing among {len(names)} labels up to {max(names)}; "
                 f"number them 0..{len(names) - 1}, as the logits are"
             )
     return [names[number] for number in range(len(names))]
 
 
 def to_state(labels: LabelSet) -> Tensor:
-    """Return names and scheme as UTF-8 JSON in a uint8 tensor, as files of tensors alone can hold it."""
+    """Return names and scheme as UTF-8 JSON in a uint8 tensor, which files of tensors can hold."""
     text = json.dumps({"scheme": labels.scheme, "labels": labels.names}, ensure_ascii=False)
     return torch.tensor(list(text.encode()), dtype=torch.uint8)
 

@@ -14,25 +14,32 @@ primitives.py what strings are made of, entity_feature.py what those of entities
 affixes.py and quotes.py are the templates. Which strings are features is learned: vocabulary.py collects them.
 """
 
-from structperc.nonlocal_features.affixes import LexiconPrefixes, LexiconSuffixes, Prefixes, Suffixes
-from structperc.nonlocal_features.base import NonlocalFeature
-from structperc.nonlocal_features.boundary import EndBigrams, EndTrigrams, StartBigrams, StartTrigrams
+from structperc.nonlocal_features.base import NonlocalFeature, nonlocal_scores
 from structperc.nonlocal_features.conjunction import ConjunctionConsistency
-from structperc.nonlocal_features.entity import (
+from structperc.nonlocal_features.consistency import (
+    MajorityPhrase,
+    MajoritySuperphrase,
+    PhraseConsistency,
+    SubphraseConsistency,
+)
+from structperc.nonlocal_features.entity_templates import (
+    EndBigrams,
+    EndTrigrams,
     LastWord,
     LastWordLowerCase,
+    LexiconPrefixes,
     LexiconShapes,
+    LexiconSuffixes,
+    Prefixes,
     ShapesOfEntity,
+    StartBigrams,
+    StartTrigrams,
+    Suffixes,
     WholeEntity,
 )
 from structperc.nonlocal_features.global_feature import GlobalFeature, Occurrences
-from structperc.nonlocal_features.majority_phrase import MajorityPhrase
-from structperc.nonlocal_features.majority_superphrase import MajoritySuperphrase
-from structperc.nonlocal_features.phrase import PhraseConsistency
 from structperc.nonlocal_features.quotes import QuotedEntity, QuotedTags
-from structperc.nonlocal_features.scores import nonlocal_scores
 from structperc.nonlocal_features.segments import CandidateSegments, find_segments
-from structperc.nonlocal_features.subphrase import SubphraseConsistency
 from structperc.nonlocal_features.vocabulary import Instances, Vocabulary, spell
 
 __all__ = [

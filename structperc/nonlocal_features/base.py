@@ -1,7 +1,10 @@
-"""The contract of a non-local feature: a linear score of what it counts in whole labellings."""
+"""The contract of a non-local feature: a linear score of what it counts in whole labellings.
+
+The score of labellings by all non-local features of a model.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations_with_replacement, product
 
 import torch
@@ -9,7 +12,8 @@ from torch import Tensor, nn
 
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.nonlocal_features.segments import CandidateSegments
+from structperc.nonlocal_features.segments import CandidateSegments, find_segments
+from structperc.structures import Batch
 from structperc.user_code import class_location
 
 
@@ -82,3 +86,17 @@ def unordered_pairs(name: str, types: Sequence[str]) -> list[str]:
 def unordered_column(a: Tensor, b: Tensor, C: int) -> Tensor:
     """Return the column of pairs of types a <= b < C in the order (0, 0), (0, 1), ..., (1, 1), (1, 2), ..."""
     return a * (2 * C - a - 1) // 2 + b
+
+
+def nonlocal_scores(
+    features: Iterable[NonlocalFeature], batch: Batch, labels: Tensor, valid: Tensor, label_set: LabelSet
+) -> Tensor:
+    """Return the scores (B, K) of labels (B, K, T) int64, valid (B, K) bool, summed over the features.
+
+    Zeros without any.
+    """
+    scores, features = valid.new_zeros(valid.shape, dtype=torch.float32), list(features)
+    if not features:
+        return scores
+    segments = find_segments(batch, labels, valid, label_set)
+    return scores + sum(feature(segments) for feature in features)

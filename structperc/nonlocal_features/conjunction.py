@@ -10,9 +10,8 @@ from torch.nn.functional import pad
 from structperc.data.words import word_hashes
 from structperc.errors import InputError
 from structperc.nonlocal_features.base import NonlocalFeature, unordered_pairs
+from structperc.nonlocal_features.candidate_text import CandidateText, Spans, build_text, find_spans
 from structperc.nonlocal_features.segments import CandidateSegments
-from structperc.nonlocal_features.spans import Spans, find_spans
-from structperc.nonlocal_features.text import Text, read
 
 
 class ConjunctionConsistency(NonlocalFeature):
@@ -46,10 +45,10 @@ class ConjunctionConsistency(NonlocalFeature):
         C = len(segments.label_set.type_names)
         connects = torch.isin(segments.batch.words.folded, self.connecting)
         if segments.compiled:
-            from structperc.nonlocal_features.chain_counts import counted_chains  # which needs a compiler
+            from structperc.nonlocal_features.kernels import count_chains  # which needs a compiler
 
             flat = (x.flatten().numpy() for x in (connects, segments.batch.first))
-            return torch.from_numpy(counted_chains(*segments.lists, *flat, C))
+            return torch.from_numpy(count_chains(*segments.lists, *flat, C))
         text = expressions(segments, connects)
         copies, starts, members = find_chains(find_spans(text, segments.label_set), connects, C)
         a, b = torch.triu_indices(C, C, device=connects.device)
@@ -82,7 +81,7 @@ def find_chains(spans: Spans, connects: Tensor, C: int) -> Chains:
     return Chains(spans.copies[first], spans.starts[first], members.view(-1, C).float())
 
 
-def expressions(segments: CandidateSegments, connects: Tensor) -> Text:
+def expressions(segments: CandidateSegments, connects: Tensor) -> CandidateText:
     """Return the text of runs of tokens that may be segments, and of connectors (B, T) between them, at least one."""
     kept = segments.possible | bridges(connects, segments.possible)
     run = (~kept).flatten().cumsum(0).view_as(kept)
@@ -93,7 +92,9 @@ def expressions(segments: CandidateSegments, connects: Tensor) -> Text:
     text = segments.text
     inside = kept.flatten()[text.starts].nonzero().squeeze(1)
     variants = (text.taken - text.firsts.unsqueeze(1)).index_select(0, inside + 1)
-    return read(segments.labellings, kept, segments.batch.first, text.starts[inside], variants, int(text.sizes.max()))
+    return build_text(
+        segments.labellings, kept, segments.batch.first, text.starts[inside], variants, int(text.sizes.max())
+    )
 
 
 def bridges(connects: Tensor, possible: Tensor) -> Tensor:

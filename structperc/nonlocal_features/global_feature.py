@@ -1,4 +1,10 @@
-"""Global features: strings that are read off whole labellings, by number."""
+"""What strings are made of (Collins 2002, section 3.2): words w, their shapes f, shapes with a flag g.
+
+Each as a number of every token of a batch and as a string of one token of a sentence. Outside of a sentence all of
+them are NULL, whose number is 0.
+
+Global features: strings that are read off whole labellings, by number.
+"""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
@@ -9,11 +15,41 @@ import torch
 from torch import Tensor, nn
 
 from structperc.data.lexicon import LowerCaseLexicon
-from structperc.data.words import word_hashes
+from structperc.data.words import word_hashes, word_shape
 from structperc.errors import InputError
 from structperc.nonlocal_features.base import NonlocalFeature
-from structperc.nonlocal_features.hashes import combined
 from structperc.nonlocal_features.segments import CandidateSegments
+from structperc.nonlocal_features.strings import combined
+from structperc.structures import Words
+
+NULL = "NULL"
+
+
+def lexicon_shapes(words: Words, lexicon: LowerCaseLexicon) -> Tensor:
+    """Return a number for g of each token, (B, T) int64: the word's shape and whether it is usually in lower case."""
+    return combined(words.shapes, lexicon(words.folded).long())
+
+
+def lexicon_shape(word: str, lexicon: LowerCaseLexicon) -> str:
+    """Return the shape of a word and 1 if it is in the lexicon, else 0: g of Animal is Aa1."""
+    return f"{word_shape(word)}{int(word in lexicon)}"
+
+
+def shifted(numbers: Tensor, places: Tensor, by: int | Tensor, segments: CandidateSegments) -> Tensor:
+    """Return the numbers (B, T) of the tokens `by` (n,) to the right of places b * T + t (n,).
+
+    Outside of their sentence the result is 0.
+    """
+    target = (places + by).clamp(0, numbers.numel() - 1)
+    same = (segments.sentences[target] == segments.sentences[places]) & (target == places + by)
+    return numbers.flatten()[target].where(same, 0)
+
+
+def spelled(words: Sequence[str], t: int, lexicon: LowerCaseLexicon | None = None) -> str:
+    """Write the word at t, or its g where a lexicon is given, or NULL where there is no token."""
+    if not 0 <= t < len(words):
+        return NULL
+    return words[t] if lexicon is None else lexicon_shape(words[t], lexicon)
 
 
 class Occurrences(NamedTuple):
@@ -78,7 +114,7 @@ class GlobalFeature(NonlocalFeature):
 
         A type of -1 stands for none.
         """
-        type_numbers = name_numbers((*segments.label_set.type_names, None)).to(types.device)
+        type_numbers = name_hashes((*segments.label_set.type_names, None)).to(types.device)
         template = int(word_hashes([self.template])[0])
         return combined(numbers, parts, type_numbers[types] if self.typed else 0, template)
 
@@ -148,7 +184,7 @@ class GlobalFeature(NonlocalFeature):
 
 
 @lru_cache(maxsize=64)
-def name_numbers(names: tuple[str | None, ...]) -> Tensor:
+def name_hashes(names: tuple[str | None, ...]) -> Tensor:
     """Return numbers (n,) int64 of names; None, which stands for no name, has the number 0."""
     numbers = [0 if name is None else int(word_hashes([name])[0]) for name in names]
     return torch.tensor(numbers, device="cpu")  # kept for others, whatever device is the default now

@@ -11,10 +11,16 @@ from structperc.data.lexicon import LowerCaseLexicon
 from structperc.data.tag_schemes import spans
 from structperc.data.words import DIGIT, LOWER, QUOTE, UPPER, word_kind
 from structperc.errors import InputError
-from structperc.nonlocal_features.global_feature import GlobalFeature, Occurrences, name_numbers
-from structperc.nonlocal_features.hashes import BASE, combined
-from structperc.nonlocal_features.primitives import lexicon_shapes, shifted, spelled
+from structperc.nonlocal_features.global_feature import (
+    GlobalFeature,
+    Occurrences,
+    lexicon_shapes,
+    name_hashes,
+    shifted,
+    spelled,
+)
 from structperc.nonlocal_features.segments import CandidateSegments
+from structperc.nonlocal_features.strings import BASE, combined
 from structperc.ragged import spread
 
 INITIAL = LOWER | UPPER | DIGIT  # of a word that begins with a letter or a digit
@@ -106,7 +112,7 @@ class QuotedTags(QuoteFeature):
         inside = shapes != 0
         places = (marks + by).where(inside, marks)
         labels = segments.labellings.labels[places // T, :, places % T]
-        tags = name_numbers(segments.label_set.names).to(labels.device)[labels]
+        tags = name_hashes(segments.label_set.names).to(labels.device)[labels]
         return combined(shapes.unsqueeze(1), tags).where(inside.unsqueeze(1), 0)
 
 
@@ -167,7 +173,7 @@ def entity_types(quotes: Quotes, segments: CandidateSegments) -> Tensor:
     quote = torch.searchsorted(starts[:-1], spans.starts)
     same = ((starts[quote] == spans.starts) & (ends[quote] == spans.ends)).nonzero().squeeze(1)
     held = holders.select(same)
-    span = same[held.owners]
+    span = same[held.row_ids]
     types = spans.types.new_full((len(quotes.opens), K), -1)
     types[quote[span], held.ids % K] = spans.types[span]
     return types

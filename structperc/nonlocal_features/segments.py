@@ -1,20 +1,49 @@
-"""The segments of all labellings of a batch, found once and shared by all non-local features."""
+"""What the compiled functions take and return.
+
+The segments of all labellings of a batch, found once and shared by all non-local features.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
+from numpy import ndarray
 from torch import Tensor
 
 from structperc.data.labels import LabelSet, segment_starts, shift
-from structperc.nonlocal_features.arrays import SegmentLists, StringCounts
-from structperc.nonlocal_features.spans import Spans, find_spans
-from structperc.nonlocal_features.strings import Strings
-from structperc.nonlocal_features.text import Labellings, Text, compare_labellings, read
+from structperc.nonlocal_features.candidate_text import (
+    CandidateLabels,
+    CandidateText,
+    Spans,
+    build_text,
+    compare_candidates,
+    find_spans,
+)
+from structperc.nonlocal_features.strings import SegmentStrings
 from structperc.ragged import Ragged
 from structperc.structures import Batch, real_tokens
 
-FEW = 64  # labellings of a sequence: of more, it pays to read what they have in common only once
+
+class SegmentLists(NamedTuple):
+    """n segments, those of labelling b * K + k after those of the labelling before, in the order of their tokens."""
+
+    bounds: ndarray  # (B * K + 1,) int64, where those of each labelling begin, at last where all end
+    starts: ndarray  # (n,) int64, b * T + t of the first token
+    stops: ndarray  # (n,) int64, b * T + t after the last token
+    types: ndarray  # (n,) int64, position in `LabelSet.type_names`
+
+
+class StringCounts(NamedTuple):
+    """What the features of strings count in N labellings, whose segments have C types; each float32."""
+
+    phrase: Tensor  # (N, C (C + 1) / 2), see `PhraseConsistency`
+    subphrase: Tensor  # (N, C * C), see `SubphraseConsistency`
+    majority_phrase: Tensor  # (N, C * C), see `MajorityPhrase`
+    majority_superphrase: Tensor  # (N, C * C), see `MajoritySuperphrase`
+
+
+MAX_COMPILED = 64  # labellings of a sequence: of more, it pays to read what they have in common only once
 PLACES = 2**22  # segments x labellings that are compared at a time: 32 MiB
 
 
@@ -35,37 +64,37 @@ class CandidateSegments:
     @property
     def compiled(self) -> bool:
         """Whether features that can count by compiled functions do so: on a CPU, in a few labellings."""
-        return self.labels.device.type == "cpu" and self.labels.shape[1] <= FEW
+        return self.labels.device.type == "cpu" and self.labels.shape[1] <= MAX_COMPILED
 
     @cached_property
     def lists(self) -> SegmentLists:
         """The segments of each labelling, on a CPU."""
-        from structperc.nonlocal_features.segment_lists import listed_segments  # which needs a compiler
+        from structperc.nonlocal_features.kernels import list_segments  # which needs a compiler
 
         own = self.labels, self.valid, self.batch.lengths, self.batch.first
         tables = self.label_set.types, self.label_set.opening
-        return SegmentLists(*listed_segments(*(x.contiguous().numpy() for x in (*own, *tables))))
+        return SegmentLists(*list_segments(*(x.contiguous().numpy() for x in (*own, *tables))))
 
     @cached_property
     def exact_counts(self) -> StringCounts:
         """What is counted of segments that have the same words."""
-        return self._counted(self.batch.words.exact)
+        return self._string_counts(self.batch.words.exact)
 
     @cached_property
     def folded_counts(self) -> StringCounts:
         """What is counted of segments that have the same words but for their case."""
-        return self._counted(self.batch.words.folded)
+        return self._string_counts(self.batch.words.folded)
 
-    def _counted(self, words: Tensor) -> StringCounts:
-        from structperc.nonlocal_features.string_counts import counted_strings
+    def _string_counts(self, words: Tensor) -> StringCounts:
+        from structperc.nonlocal_features.kernels import count_strings
 
-        counts = counted_strings(*self.lists, words.flatten().numpy(), len(self.label_set.type_names))
+        counts = count_strings(*self.lists, words.flatten().numpy(), len(self.label_set.type_names))
         return StringCounts(*map(torch.from_numpy, counts))
 
     @cached_property
-    def labellings(self) -> Labellings:
+    def labellings(self) -> CandidateLabels:
         """The labellings, and where they differ. One comparison looks at all B K T labels."""
-        return compare_labellings(self.labels, self.valid, real_tokens(self.batch.lengths, self.labels.shape[2]))
+        return compare_candidates(self.labels, self.valid, real_tokens(self.batch.lengths, self.labels.shape[2]))
 
     @cached_property
     def possible(self) -> Tensor:
@@ -75,14 +104,14 @@ class CandidateSegments:
         return ((types[self.labellings.reference] >= 0) & real) | self.labellings.varies
 
     @cached_property
-    def text(self) -> Text:
+    def text(self) -> CandidateText:
         """The stretches of tokens that may be segments. Work is O(K) for each token at which labellings differ."""
         T, varies = self.labels.shape[2], self.labellings.varies
         opening = segment_starts(self.labellings.reference, self.label_set)
         parted = self.batch.first | (opening & ~varies & ~shift(varies, 1, False))
         places = varies.flatten().nonzero().squeeze(1)
         columns = self.labellings.labels[places // T, :, places % T]
-        return read(self.labellings, self.possible, parted, places, columns, len(self.label_set))
+        return build_text(self.labellings, self.possible, parted, places, columns, len(self.label_set))
 
     @cached_property
     def spans(self) -> Spans:
@@ -90,14 +119,14 @@ class CandidateSegments:
         return find_spans(self.text, self.label_set)
 
     @cached_property
-    def exact(self) -> Strings:
+    def exact(self) -> SegmentStrings:
         """The strings of the segments, which are equal where segments have the same words."""
-        return Strings(self.batch.words.exact, self.text, self.spans, len(self.label_set.type_names))
+        return SegmentStrings(self.batch.words.exact, self.text, self.spans, len(self.label_set.type_names))
 
     @cached_property
-    def folded(self) -> Strings:
+    def folded(self) -> SegmentStrings:
         """The strings of the segments, which are equal where segments have the same words but for their case."""
-        return Strings(self.batch.words.folded, self.text, self.spans, len(self.label_set.type_names))
+        return SegmentStrings(self.batch.words.folded, self.text, self.spans, len(self.label_set.type_names))
 
     @cached_property
     def holders(self) -> Ragged:
@@ -118,13 +147,13 @@ class CandidateSegments:
         real = real_tokens(self.batch.lengths, self.possible.shape[1])
         return self.batch.first.flatten().cumsum(0).where(real.flatten(), -1)
 
-    def tallied(self, columns: Tensor, F: int) -> Tensor:
+    def count_spans(self, columns: Tensor, F: int) -> Tensor:
         """Count what each labelling holds of `spans`: columns (E,) of F, -1 for those left out -> counts (B * K, F)."""
         kept = (columns >= 0).nonzero().squeeze(1)
         groups = self.spans.starts[kept] // self.possible.shape[1] * F + columns[kept]
         return self.per_labelling(self.text.tally(self.spans.copies[kept], groups, len(self.valid) * F), F)
 
-    def summed(self, values: Tensor, rows: Tensor, columns: Tensor, F: int) -> Tensor:
+    def sum_columns(self, values: Tensor, rows: Tensor, columns: Tensor, F: int) -> Tensor:
         """Add up values (Q, K) of sequences rows (Q,) in columns (Q,) of F -> counts (B * K, F)."""
         sums = values.new_zeros(len(self.valid) * F, self.valid.shape[1])
         return self.per_labelling(sums.index_add_(0, rows * F + columns, values), F)

@@ -56,10 +56,13 @@ def wrapped_table(rows: Rows, width: int) -> Iterator[str]:
 
 
 def markdown_table(rows: Rows) -> Iterator[str]:
-    """Yield a Markdown table as lines: a heading, then rows; all columns but the first are right-aligned."""
-    heading, *others = ([cell.replace("|", r"\|") for cell in row] for row in rows)
-    sides = ["left", *["right"] * (len(heading) - 1)]
-    yield from tabulate(others, heading, tablefmt="pipe", colalign=sides, disable_numparse=True).split("\n")
+    """Yield a Markdown table as lines: a heading, then rows; all columns but the first are right-aligned.
+
+    Kept by hand: tabulate pads all cells of a column, so one long cell changes every line of a file.
+    """
+    heading, *others = rows
+    for cells in (heading, ["---", *["---:"] * (len(heading) - 1)], *others):
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def percent(share: float) -> str:

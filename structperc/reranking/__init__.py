@@ -11,53 +11,6 @@ first_labels.py turns the labels of a first model into an attribute for template
 candidates of one or several taggers by least expected cost.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from structperc.lazy_imports import lazy_imports
-from structperc.reranking.boosting import Boosting
-from structperc.reranking.candidate_lists import CandidateLists, ListBatch
-from structperc.reranking.local_score import FirstScore, LocalFeatures, LocalScore, LocalSum
-from structperc.reranking.ranker import Examples, Ranker
-from structperc.reranking.voted_perceptron import VotedPerceptron
-
-if TYPE_CHECKING:
-    from structperc.reranking.bayes_point import BayesPoint
-    from structperc.reranking.first_labels import FirstLabels
-    from structperc.reranking.global_reranker import GlobalReranker
-    from structperc.reranking.jackknife import JackKnife
-    from structperc.reranking.minimum_risk import CandidateCost, MinimumRisk, SegmentCost, TokenCost
-    from structperc.reranking.reranker import Reranker
-
-__all__ = [
-    "CandidateLists",
-    "ListBatch",
-    "LocalScore",
-    "FirstScore",
-    "LocalFeatures",
-    "LocalSum",
-    "Examples",
-    "Ranker",
-    "Boosting",
-    "VotedPerceptron",
-    "Reranker",
-    "GlobalReranker",
-    "JackKnife",
-    "FirstLabels",
-    "BayesPoint",
-    "CandidateCost",
-    "SegmentCost",
-    "TokenCost",
-    "MinimumRisk",
-]
-
-__getattr__ = lazy_imports(  # these need Lightning
-    __name__,
-    {
-        "structperc.reranking.reranker": ["Reranker"],
-        "structperc.reranking.global_reranker": ["GlobalReranker"],
-        "structperc.reranking.jackknife": ["JackKnife"],
-        "structperc.reranking.first_labels": ["FirstLabels"],
-        "structperc.reranking.bayes_point": ["BayesPoint"],
-        "structperc.reranking.minimum_risk": ["CandidateCost", "MinimumRisk", "SegmentCost", "TokenCost"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

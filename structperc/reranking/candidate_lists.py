@@ -82,7 +82,7 @@ class CandidateLists:
     def contains(self, labels: Tensor) -> Tensor:
         """Return (S,) bool: whether each sequence has the given labels (N,) among its candidates."""
         wrong = (self.labels != labels.unsqueeze(1)).long()
-        errors = wrong.new_zeros(self.valid.shape).index_add_(0, self._of_tokens.owners, wrong)
+        errors = wrong.new_zeros(self.valid.shape).index_add_(0, self._of_tokens.row_ids, wrong)
         return ((errors == 0) & self.valid).any(1)
 
     def batch(self, rows: Tensor) -> ListBatch:

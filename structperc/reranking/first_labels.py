@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from structperc.builder import Builder
-from structperc.class_paths import CLASS, LEARNED, OPTIONS, class_path_of
+from structperc.constructors import CLASS, LEARNED, OPTIONS, class_path_of
 from structperc.data.corpus import Corpus, Factorized, factorize
 from structperc.data.json_data import check_value
 from structperc.data.scheme_detection import legal_schemes
@@ -93,7 +93,7 @@ class FirstLabels(DocumentAttribute):
         if self._training is not None and corpus is self._training[0]:
             return factorize(self._training[1])
         own = corpus.by_sentence() if self.first.unit == "sentence" else corpus  # as the first model was trained
-        return factorize(self.first.decided(own).labels)
+        return factorize(self.first.predict(own).labels)
 
     def start(self, corpus: Corpus) -> Self:
         """Return a copy with the saved labels of the training data, by models trained without their documents.

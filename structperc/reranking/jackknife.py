@@ -21,7 +21,7 @@ from torch.optim import Optimizer
 
 from structperc.builder import Builder
 from structperc.chain import kbest, path_score
-from structperc.class_paths import class_path_of
+from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.output import write_lines
@@ -30,7 +30,7 @@ from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.cache import file_digest
 from structperc.encoders import TextModule
 from structperc.errors import InputError
-from structperc.optim import learner
+from structperc.optim import training_protocol
 from structperc.progress import bar
 from structperc.reports.training_progress import progress_options
 from structperc.reranking.bayes_point import seed_all
@@ -115,7 +115,7 @@ class JackKnife:
         corpus = data.corpus("train")
         fold_of = fold_numbers(corpus.documents, self.folds, self.seed)
         name = self.fingerprint(first, data, n)
-        own = Builder.like(first, *first.features.foreign)
+        own = Builder.like(first, *first.features.user_objects)
         cache = ListCache(expand_path(self.cache) / name, own.trusted)
         training = _Training(self, first, data, options)
         # include_cuda only where CUDA runs already: starting it would forbid forks
@@ -198,7 +198,7 @@ class _Training:
         )
         trainer.fit(tagger, datamodule=TrainingPart.of(corpus, self.data))
         for optimizer in trainer.optimizers:
-            learner(optimizer).use_evaluation_weights()
+            training_protocol(optimizer).use_evaluation_weights()
         return tagger.eval()
 
 
@@ -354,7 +354,7 @@ def fingerprint(first: Tagger, data: SequenceDataModule, callbacks: Sequence[Any
     corpus = data.corpus("train")
     text_modules = [module for module in first.modules() if isinstance(module, TextModule)]  # may read any column
     columns = corpus.columns if text_modules else [*first.features.columns, "label"]
-    places = [expand_path(place) for module in text_modules for place in module.places()]
+    places = [expand_path(place) for module in text_modules for place in module.source_files()]
     about = {
         "format": FORMAT,
         "first": untrained_description(first),

@@ -12,9 +12,9 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
-from structperc.light.inference import Sentence, read_sentences
 from structperc.metrics.accuracy import SentenceBoundaries, sentence_boundaries
 from structperc.metrics.segments import check_beta, opened_segments
+from structperc.predictor.base import Sentence, corpus_from_sentences
 from structperc.structures import Batch, Candidates, real_tokens
 from structperc.taggers.base import flat_labels, inference_batch_size
 from structperc.taggers.tagger import Tagger
@@ -66,7 +66,7 @@ class MinimumRisk:
 
     def tag(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> list[list[str]]:
         """Return the labels of each sentence, as names; arguments as of `Tagger.tag`."""
-        return self.label(read_sentences(sentences, documents))
+        return self.label(corpus_from_sentences(sentences, documents))
 
     def label(self, corpus: Corpus) -> list[list[str]]:
         """Return the labels of each sentence of a corpus, as names."""

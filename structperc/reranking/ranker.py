@@ -67,7 +67,7 @@ class Examples(NamedTuple):
         Features of invalid candidates are removed, too.
         """
         K = self.valid.shape[1]
-        owner = self.features.owners
+        owner = self.features.row_ids
         live = self.valid.flatten()[owner]
         owner, ids = owner[live], self.features.ids[live]
         sequence = owner // K

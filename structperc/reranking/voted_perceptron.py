@@ -239,7 +239,7 @@ class UpdateHistory(NamedTuple):
 
     def _sum(self, factors: Tensor, n_features: int) -> Tensor:
         total = factors.new_zeros(n_features)
-        return total.index_add_(0, self.features.ids, self.signs * factors[self.features.owners])
+        return total.index_add_(0, self.features.ids, self.signs * factors[self.features.row_ids])
 
 
 class VoteCounter:
@@ -289,7 +289,7 @@ class VoteCounter:
         features = lists.features.slice(start * K, end * K)
         known, row = features.ids.unique(return_inverse=True)
         has = lists.first.new_zeros((len(known) + 1, (end - start) * K), dtype=torch.float32)
-        has[row + 1, features.owners] = 1
+        has[row + 1, features.row_ids] = 1
         rows = self._features.ids.new_zeros(self.n_features)  # of `has`; 0 for features without candidates
         rows[known] = torch.arange(1, len(known) + 1, dtype=rows.dtype, device=rows.device)
         added = embedding_bag(

@@ -6,9 +6,8 @@ neural.py          linear scores of an encoder's vectors
 sum.py             several scorers in one lattice
 """
 
-from structperc.scorers.base import LocalWeights, Scorer
+from structperc.scorers.base import LocalWeights, Scorer, Sum
 from structperc.scorers.neural import Neural
 from structperc.scorers.sparse_linear import SparseLinear
-from structperc.scorers.sum import Sum
 
 __all__ = ["LocalWeights", "Scorer", "SparseLinear", "Neural", "Sum"]

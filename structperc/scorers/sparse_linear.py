@@ -1,12 +1,104 @@
-"""Linear scores of surface features: the scorer of perceptron and CRF taggers."""
+"""Sums of weight rows over ragged lists of feature ids, with a gradient that touches only what it must.
+
+Where the ids have weights of their own (`Ragged.weights`), each row is multiplied by that of its id. They are called
+`feature_weights` here, since the rows are weights, too.
+
+Linear scores of surface features: the scorer of perceptron and CRF taggers.
+"""
+
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from structperc.errors import InputError
-from structperc.scorers.bags import bag_sum
+from structperc.ragged import Ragged, spread
 from structperc.scorers.base import Scorer
 from structperc.structures import Batch, Lattice, real_tokens
+
+
+class _EntryGradSum(torch.autograd.Function):
+    """embedding_bag whose gradient lists single weights instead of rows or the whole table.
+
+    A perceptron gradient is non-zero at few (token, label) entries: where the compared paths differ. The
+    backward pass visits these entries only, so that its cost is (differing entries) x (features of the token). On a
+    GPU the host would have to wait for their number: there the gradient lists the whole row of each feature.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, ids: Tensor, offsets: Tensor, feature_weights: Tensor | None) -> Tensor:
+        ctx.save_for_backward(ids, offsets, feature_weights)
+        ctx.size = weight.shape
+        return _sums(
+            weight.detach(), ids, offsets, feature_weights
+        )  # detached, or embedding_bag prepares a gradient of its own
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        ids, offsets, feature_weights = ctx.saved_tensors
+        if grad.device.type != "cpu":
+            rows = _scale(grad.index_select(0, Ragged(ids, offsets).row_ids), feature_weights)
+            sparse = torch.sparse_coo_tensor(ids[None].long(), rows, ctx.size, check_invariants=False)
+            return sparse, None, None, None
+        token, column = grad.nonzero().unbind(1)
+        first = offsets.index_select(0, token)
+        count = offsets.index_select(0, token + 1) - first
+        entry, places = spread(count, first)  # which (token, column) entry each touched weight belongs to
+        index = torch.stack([ids.index_select(0, places), column.index_select(0, entry)])
+        values = _scale(
+            grad[token, column].index_select(0, entry),
+            feature_weights if feature_weights is None else feature_weights[places],
+        )
+        return torch.sparse_coo_tensor(index, values, ctx.size, check_invariants=False), None, None, None
+
+
+class _RowGradSum(torch.autograd.Function):
+    """embedding_bag whose gradient is an embedding_bag, too: for each feature that occurs the sum over its tokens."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, features: Ragged, *transposed: Tensor) -> Tensor:
+        ctx.save_for_backward(*transposed)
+        ctx.size = weight.shape
+        return _sums(weight.detach(), features.ids, features.offsets, features.weights)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        features, tokens, offsets, feature_weights = ctx.saved_tensors
+        rows = _sums(grad.contiguous(), tokens, offsets, feature_weights)
+        sparse = torch.sparse_coo_tensor(features[None], rows, ctx.size, is_coalesced=True, check_invariants=False)
+        return sparse, *[None] * 5
+
+
+def sum_features(weight: Tensor, features: Ragged, sparse_grad: bool = True) -> Tensor:
+    """Sum of the weight rows of each token's features, times the weights of the features where they have some.
+
+    weight (R, C) and n tokens -> (n, C). The gradient of weight is a COO tensor over single weights (sparse_dim 2,
+    uncoalesced) when `sparse_grad`, on a GPU over whole rows (sparse_dim 1, uncoalesced); else over whole rows and
+    coalesced for transposed features, which a dense `weight.grad` takes in place; else dense. A token without features
+    gives zeros.
+    """
+    if sparse_grad:
+        return _EntryGradSum.apply(weight, features.ids, features.offsets, features.weights)
+    if features.transposed is not None:
+        return _RowGradSum.apply(weight, features, *features.transposed)
+    return _sums(weight, features.ids, features.offsets, features.weights)
+
+
+def _sums(weight: Tensor, ids: Tensor, offsets: Tensor, feature_weights: Tensor | None) -> Tensor:
+    own = None if feature_weights is None else feature_weights.to(weight.dtype)
+    return F.embedding_bag(ids, weight, offsets, mode="sum", per_sample_weights=own, include_last_offset=True)
+
+
+def _scale(values: Tensor, feature_weights: Tensor | None) -> Tensor:
+    """Values (n,) or rows (n, C), each times its share (n,)."""
+    return (
+        values
+        if feature_weights is None
+        else values * feature_weights.to(values.dtype).view(-1, *[1] * (values.ndim - 1))
+    )
 
 
 class SparseLinear(Scorer):
@@ -58,7 +150,7 @@ class SparseLinear(Scorer):
         L, n = node.shape[1], batch.nodes.offsets.shape[0] - 1
         real = real_tokens(batch.lengths.to(node.device), T)
         places = real.flatten().nonzero_static(size=n).squeeze(1)  # of the tokens in B * T; n is known without a look
-        unary = at_places(bag_sum(node, batch.nodes, self.sparse_grad), places, B * T).view(B, T, L)
+        unary = at_places(sum_features(node, batch.nodes, self.sparse_grad), places, B * T).view(B, T, L)
         return Lattice(unary, self._edges(batch, places, unary), batch.lengths)
 
     def _edges(self, batch: Batch, places: Tensor, unary: Tensor) -> Tensor:
@@ -66,7 +158,7 @@ class SparseLinear(Scorer):
         stationary = unary.new_zeros(1, 1, L, L) if transition is None else transition.view(1, 1, L, L)
         if edge is None or batch.edges is None:
             return stationary
-        observed = at_places(bag_sum(edge, batch.edges, self.sparse_grad), places, B * T).view(B, T, L, L)
+        observed = at_places(sum_features(edge, batch.edges, self.sparse_grad), places, B * T).view(B, T, L, L)
         return observed if transition is None else observed + stationary
 
 

@@ -10,15 +10,6 @@ app.py         the application of Starlette
 It needs the extra `serve`. The command `structperc serve` runs the application by uvicorn.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from structperc.lazy_imports import lazy_imports
-
-if TYPE_CHECKING:
-    from structperc.serving.app import application
-    from structperc.serving.limits import Limits
-
-__all__ = ["application", "Limits"]
-__getattr__ = lazy_imports(
-    __name__, {"structperc.serving.app": ["application"], "structperc.serving.limits": ["Limits"]}
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from structperc.errors import InputError
-from structperc.light import Labeller, LightTagger
+from structperc.predictor import Predictor, SparsePredictor
 from structperc.serving.bodies import SENTENCES, TEXT, sentences_of, text_of
 from structperc.serving.jobs import Job, SentencesJob, TextJob, label_in_pieces, label_jobs
 from structperc.serving.limits import Limits, Refusal, unavailable
@@ -65,7 +65,7 @@ LEFT = 499  # the client has gone before its answer; nobody but the counters get
 
 
 def application(
-    tagger: Labeller,
+    tagger: Predictor,
     limits: Limits = Limits(),  # noqa: B008  # immutable
     tokenizer: Cut = conll_tokens,
     sentences: Split = rule_sentences,
@@ -100,7 +100,7 @@ def application(
     counters = ServiceMetrics(lambda: len(scheduler))
 
     async def annotate(request: Request) -> Response:
-        tagger.check_words_alone()
+        tagger.check_reads_words_only()
         text = await text_of(request, limits)
         return await _answered(request, TextJob(text, cut))
 
@@ -248,7 +248,7 @@ async def _failed(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": "unexpected failure; the log of the service has it"}, 500)
 
 
-def _evaluate(tagger: Labeller) -> None:
+def _evaluate(tagger: Predictor) -> None:
     """Leave a whole tagger in evaluation mode: of its two threads none may end what the other needs."""
-    if not isinstance(tagger, LightTagger):
+    if not isinstance(tagger, SparsePredictor):
         tagger.eval()  # type: ignore[attr-defined]  # a module of PyTorch

@@ -10,8 +10,8 @@ import numpy as np
 
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
-from structperc.light import Labeller
-from structperc.light.inference import Decided, text_spans
+from structperc.predictor import Predictor
+from structperc.predictor.base import Prediction, text_spans
 from structperc.serving.limits import too_large
 from structperc.text import TokenizedText
 
@@ -25,7 +25,7 @@ class Part(NamedTuple):
 
     first: int
     stop: int
-    decided: Decided
+    decided: Prediction
 
 
 class Job(ABC):
@@ -115,7 +115,7 @@ class SentencesJob(Job):
         return found
 
 
-def label_jobs(tagger: Labeller, jobs: Sequence[Job], tokens: int = 2**62) -> list[str | Exception]:
+def label_jobs(tagger: Predictor, jobs: Sequence[Job], tokens: int = 2**62) -> list[str | Exception]:
     """Return the answer to each question, or what is wrong with it; all are labelled together.
 
     Args:
@@ -128,14 +128,14 @@ def label_jobs(tagger: Labeller, jobs: Sequence[Job], tokens: int = 2**62) -> li
     read = [_read(job, tokens) for job in jobs]
     rows = [(number, row) for number, found in enumerate(read) if isinstance(found, list) for row in found]
     corpus = Corpus.from_sentences([row for _, row in rows], [number for number, _ in rows], tagger.unit)
-    decided = split_predictions(tagger.decided(corpus, tagger.probabilistic), [_tokens(found) for found in read])
+    decided = split_predictions(tagger.predict(corpus, tagger.probabilistic), [_tokens(found) for found in read])
     return [
         _joined([job.written(Part(0, len(found), own), tagger.labels.scheme)]) if isinstance(found, list) else found
         for job, found, own in zip(jobs, read, decided, strict=True)
     ]
 
 
-def label_in_pieces(tagger: Labeller, job: Job, tokens: int = 2**62) -> Iterator[str | None]:
+def label_in_pieces(tagger: Predictor, job: Job, tokens: int = 2**62) -> Iterator[str | None]:
     """Yield None after each piece of work on a question, and then its answer, that of `label_jobs`.
 
     Its sentences are labelled in pieces where they do not depend on one another, else all of them are one piece. Raises
@@ -148,17 +148,18 @@ def label_in_pieces(tagger: Labeller, job: Job, tokens: int = 2**62) -> Iterator
     for first, stop in pairwise(_bounds(rows, tagger)):
         yield None
         corpus = Corpus.from_sentences(rows[first:stop], [0] * (stop - first), tagger.unit)
-        decided = tagger.decided(corpus, tagger.probabilistic)
+        decided = tagger.predict(corpus, tagger.probabilistic)
         found.append(job.written(Part(first, stop, decided), tagger.labels.scheme))
     yield _joined(found)
 
 
-def split_predictions(decided: Decided, tokens: Sequence[int]) -> list[Decided]:
+def split_predictions(decided: Prediction, tokens: Sequence[int]) -> list[Prediction]:
     """Return what was decided about the first, the second, ... so many tokens."""
     ends = np.cumsum([0, *tokens]).tolist()
     labels, *sure = decided
     return [
-        Decided(labels[a:b], *(None if values is None else values[a:b] for values in sure)) for a, b in pairwise(ends)
+        Prediction(labels[a:b], *(None if values is None else values[a:b] for values in sure))
+        for a, b in pairwise(ends)
     ]
 
 
@@ -171,7 +172,7 @@ def _read(job: Job, most: int) -> Rows | Exception:
     return rows if _tokens(rows) <= most else too_large(most, "tokens")
 
 
-def _bounds(rows: Rows, tagger: Labeller) -> list[int]:
+def _bounds(rows: Rows, tagger: Predictor) -> list[int]:
     """Return the boundaries of pieces among sentences; there is at least one piece."""
     if tagger.reads_documents:
         return [0, len(rows)]

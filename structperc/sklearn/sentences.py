@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from structperc.errors import InputError
-from structperc.features import bag_string
+from structperc.features import format_weighted_features
 from structperc.metrics.seqeval import counted, is_listed, label_sequences
 
 LISTS = (list, tuple, set, frozenset)
@@ -88,7 +88,7 @@ class Sentences(NamedTuple):
         return [len(row[WORD]) for row in self.rows]
 
 
-def read_sentences(X: Iterable[Any], instead: str = "give [X]", name: str = "X") -> Sentences:
+def corpus_from_sentences(X: Iterable[Any], instead: str = "give [X]", name: str = "X") -> Sentences:
     """Return sentences that are all of one form: lists of words, dicts of columns, or lists of features for each token.
 
     Features become strings of the column `features`, whose words are empty. Raises InputError, with sentence, token and
@@ -181,7 +181,9 @@ def _columns(sentence: Any, roles: Sequence[str], place: str) -> dict[str, list[
 
 
 def _features(sentence: Any, roles: Sequence[str], place: str) -> dict[str, list[str]]:
-    strings = [bag_string(features_of(token, f"{place}, token {t}")) for t, token in enumerate(sentence, 1)]
+    strings = [
+        format_weighted_features(features_of(token, f"{place}, token {t}")) for t, token in enumerate(sentence, 1)
+    ]
     return {WORD: [""] * len(strings), FEATURES: strings}
 
 

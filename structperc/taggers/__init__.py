@@ -12,28 +12,6 @@ saving.py               saved models; model_format.py: their two files, read wit
 hub.py                  cards of models, and repositories of the hub
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from structperc.lazy_imports import lazy_imports
-
-if TYPE_CHECKING:
-    from structperc.taggers.base import BaseTagger, LabelSequence
-    from structperc.taggers.checkpoints import read_checkpoint
-    from structperc.taggers.guided_tagger import GuidedTagger
-    from structperc.taggers.hub import push_folder
-    from structperc.taggers.saving import prune
-    from structperc.taggers.tagger import Tagger
-
-__all__ = ["BaseTagger", "Tagger", "GuidedTagger", "LabelSequence", "prune", "push_folder", "read_checkpoint"]
-
-__getattr__ = lazy_imports(  # these need Lightning; the files of a model can be read without it
-    __name__,
-    {
-        "structperc.taggers.base": ["BaseTagger", "LabelSequence"],
-        "structperc.taggers.tagger": ["Tagger"],
-        "structperc.taggers.guided_tagger": ["GuidedTagger"],
-        "structperc.taggers.saving": ["prune"],
-        "structperc.taggers.hub": ["push_folder"],
-        "structperc.taggers.checkpoints": ["read_checkpoint"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

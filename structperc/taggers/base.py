@@ -24,9 +24,9 @@ from structperc.datamodules.encoded import EncodedCorpus
 from structperc.datamodules.sampler import LengthBatchSampler, batches_seen, mark_unfinished_epoch
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.light import Decided, Labeller
 from structperc.metrics import Evaluation
 from structperc.metrics.segments import check_beta
+from structperc.predictor import Prediction, Predictor
 from structperc.ragged import Ragged
 from structperc.structures import Batch, padded_places
 from structperc.taggers import saving
@@ -46,7 +46,7 @@ class LabelSequence(NamedTuple):
     log_probability: float | None
 
 
-class BaseTagger(pl.LightningModule, Labeller):
+class BaseTagger(pl.LightningModule, Predictor):
     """Base class of taggers: sequences are read through feature templates and get one label per token.
 
     A subclass defines the abstract methods, training_step and configure_optimizers; the other hooks have defaults.
@@ -156,7 +156,7 @@ class BaseTagger(pl.LightningModule, Labeller):
     # -- prediction ------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def decided(self, corpus: Corpus, confident: bool = False) -> Decided:
+    def predict(self, corpus: Corpus, confident: bool = False) -> Prediction:
         """Return the labels of all tokens of a corpus, in its order; `confident` adds their probabilities."""
         labels, tokens, segments = [], [], []
         for batch in self.batches(corpus, inference_batch_size(corpus)):
@@ -168,8 +168,8 @@ class BaseTagger(pl.LightningModule, Labeller):
                 segments.append((batch.rows, probabilities[1]))
         names = flat_labels(corpus, self.labels, labels)
         if not confident:
-            return Decided(names, None, None)
-        return Decided(names, flat_values(corpus, tokens, float), flat_values(corpus, segments, float))
+            return Prediction(names, None, None)
+        return Prediction(names, flat_values(corpus, tokens, float), flat_values(corpus, segments, float))
 
     def batches(self, corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:
         """Yield mini-batches of a corpus on the tagger's device, longest sequences first; none without tokens.

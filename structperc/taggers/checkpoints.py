@@ -1,4 +1,4 @@
-"""Lightning checkpoints: the files hold raw weights and optimizers' states; what is read out are the served weights."""
+"""Lightning checkpoints: files hold raw weights and optimizer states; taggers are loaded with evaluation weights."""
 
 import io
 import re
@@ -15,7 +15,7 @@ from structperc.data.output import open_atomic, write_errors
 from structperc.errors import InputError
 from structperc.optim.perceptron import lazy_average
 
-PARTS = {  # of every checkpoint, with their types
+ENTRIES = {  # of every checkpoint, with their types
     "epoch": int,
     "global_step": int,
     "state_dict": dict,
@@ -34,7 +34,7 @@ class CheckpointStorage(TorchCheckpointIO):
 
         The file that was there stays.
         """
-        content = io.BytesIO()  # of what torch cannot write to a file it tells no reason
+        content = io.BytesIO()  # torch gives no reason when it cannot write to a file
         torch.save(checkpoint, content)
         with write_errors(path):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -47,9 +47,9 @@ class CheckpointStorage(TorchCheckpointIO):
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
-    """Return what is in a checkpoint of this program: tensors and plain values. Reading it runs no code.
+    """Return the content of a checkpoint: tensors and plain values. Reading it runs no code.
 
-    Raises InputError for a file that is missing, damaged, of another program, or that holds anything else.
+    Raises InputError for a file that is missing, damaged, of another program, or that contains anything else.
     """
     try:
         with warnings.catch_warnings(action="ignore"):  # about pickles that other programs write
@@ -59,34 +59,31 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{path}: cannot read this checkpoint ({error.strerror or error})") from None
     except Exception as error:  # whatever a damaged or hostile file leads to
-        raise InputError(f"{path}: {_unreadable(error)}; name another checkpoint, or train anew") from None
+        raise InputError(f"{path}: {_unreadable(error)}; use another checkpoint, or train again") from None
     if damaged is not None:
         raise InputError(
-            f"{path}: damaged (the checksum of {damaged} is wrong); name another checkpoint, or train anew"
+            f"{path}: damaged (the checksum of {damaged} is wrong); use another checkpoint, or train again"
         )
-    for name, kind in PARTS.items():
+    for name, kind in ENTRIES.items():
         if not isinstance(saved, dict) or not isinstance(saved.get(name), kind):
-            raise InputError(
-                f"{path}: this is no checkpoint of structperc (it has no {name!r}); name one that fit wrote"
-            )
+            raise InputError(f"{path}: not a checkpoint of structperc (it has no {name!r}); use one that fit wrote")
     for name, tensor in saved["state_dict"].items():
         if not isinstance(tensor, torch.Tensor) or not torch.isfinite(tensor).all():
-            raise InputError(f"{path}: {name} holds NaN or infinite numbers; name another checkpoint, or train anew")
+            raise InputError(f"{path}: {name} holds NaN or infinite numbers; use another checkpoint, or train again")
     return saved
 
 
 def _unreadable(error: Exception) -> str:
-    """Without the advice of torch to load what it holds all the same."""
+    """The reason, without the advice of torch to load the file nevertheless."""
     if re.search("unsupported (global|class)", str(error), re.IGNORECASE):
-        return "a checkpoint holds tensors and plain values, this file names code that would be run"
+        return "a checkpoint holds tensors and plain values, this file contains code"
     return f"not a readable checkpoint ({type(error).__name__})"
 
 
 def load_weights(tagger: nn.Module, vocabulary: dict[str, Any], path: str | Path) -> int:
-    """Put the weights that a checkpoint's optimizer serves (raw ones, if it knows no others) into a tagger.
+    """Load the evaluation weights of a checkpoint (raw ones, if there are no others) into a tagger.
 
-    `vocabulary` is what the weights must agree on, see `check_vocabulary`. Returns the epoch, from 1, in which the
-    checkpoint was written.
+    `vocabulary`: see `check_vocabulary`. Returns the epoch, from 1, in which the checkpoint was written.
     """
     saved = read_checkpoint(path)
     check_vocabulary(saved, vocabulary)
@@ -107,10 +104,9 @@ def check_vocabulary(checkpoint: dict[str, Any], own: dict[str, Any]) -> None:
 
 
 def use_evaluation_weights(checkpoint: dict[str, Any], names: list[str]) -> None:
-    """Replace the raw weights of a checkpoint, in place, by those that its optimizers' states serve.
+    """Replace the raw weights of a checkpoint, in place, by the evaluation weights of its optimizer states.
 
-    These are the average where a state holds it, or the `sums` it comes from, and the weights `best` where it holds
-    these. `names` are the
+    These are the weights `best`, the `average`, or that of the `sums`, whichever a state holds. `names` are the
     parameters' names in the order in which the optimizers received them.
     """
     weights = checkpoint["state_dict"]

@@ -15,8 +15,8 @@ from torch.optim import Optimizer
 
 from structperc.builder import Builder
 from structperc.chain import KBest
-from structperc.class_paths import OPTIONS
-from structperc.criteria import CorpusCriterion, Criterion, Decision, PairwiseLoss, UpdateRule
+from structperc.constructors import OPTIONS
+from structperc.criteria import CandidateLoss, CorpusCriterion, Criterion, Decision, PairwiseLoss
 from structperc.encoders import Encoder, TokenEmbedder
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -27,12 +27,12 @@ from structperc.structures import Batch, Candidates, Lattice, Scored, real_token
 from structperc.taggers.saving import describe, without_learned
 from structperc.user_code import class_location, is_user_class
 
-Check = Callable[..., str | None]  # (part, *arguments, returned) -> what is wrong with what was returned, or None
+Check = Callable[..., str | None]  # (part, *arguments, returned) -> why the returned value is wrong, or None
 
 
 def check_options(model: nn.Module, features: FeatureExtractor) -> None:
-    """Raise InputError for own parts of a model and its features that could not be built again from their options."""
-    build = Builder.like(model, *features.foreign)
+    """Raise InputError for a user's parts that could not be built again from their options."""
+    build = Builder.like(model, *features.user_objects)
     for part in own_modules(model):
         _check_rebuilt(part, lambda one: without_learned(describe(one)), build)
     for attribute in features.documents.values():
@@ -41,7 +41,7 @@ def check_options(model: nn.Module, features: FeatureExtractor) -> None:
 
 
 def _check_rebuilt(part: object, tell: Callable[[Any], dict[str, Any]], build: Builder) -> None:
-    """Raise InputError unless a part that is built from what `tell` tells of one has the same options."""
+    """Raise InputError unless a part that is built from its description by `tell` has the same options."""
     cls, described = type(part), tell(part)
     try:
         json.dumps(described)
@@ -64,37 +64,49 @@ def _check_rebuilt(part: object, tell: Callable[[Any], dict[str, Any]], build: B
 
 
 def check_contracts(model: nn.Module, n_labels: int) -> None:
-    """Have what own parts of a model return checked when their methods are called first.
+    """Check what a user's parts of a model return, at the first call of each method.
 
-    A method that returns something else than its contract says raises InputError, with file, line and what to change.
+    A method that breaks its contract raises InputError, with file, line and what to change.
     """
     for part in own_modules(model):
         for kind, method, check in CONTRACTS:
             if isinstance(part, kind) and _gives(part, method, kind):
                 _check_once(part, method, check, n_labels)
+        if isinstance(part, PairwiseLoss):
+            _check_update_rule(part)
+
+
+def _check_update_rule(part: PairwiseLoss) -> None:
+    """Raise InputError for an update rule that gives no bool for a number, or no mask for a tensor."""
+    place, gaps = class_location(type(part), "should_update"), torch.ones(2)
+    answer = part.should_update(1.0, float(part.threshold))
+    if not isinstance(answer, bool | np.bool_):
+        raise InputError(f"{place} must return a bool for a number, not {answer!r}")
+    mask = part.should_update(gaps, float(part.threshold))
+    if not isinstance(mask, bool) and (wrong := _fault("a mask of a tensor of gaps", mask, (2,), torch.bool, gaps)):
+        raise InputError(f"{place} {wrong}")
 
 
 def check_step_size_rule(optimizer: Optimizer) -> None:
-    """Raise InputError for an own optimizer whose pace is none, or whose step sizes are no finite numbers."""
+    """Raise InputError for a user's optimizer whose step-size rule does not give finite numbers."""
     if not isinstance(optimizer, AveragedOptimizer) or not is_user_class(type(optimizer)):
         return
-    step_size_rule, place = optimizer.step_size_rule(), class_location(type(optimizer), "step_size_rule")
-    if step_size_rule is None:
-        return
-    if not isinstance(step_size_rule, StepSizeRule):
-        raise InputError(f"{place} must return a StepSizeRule or None, not {_kind(step_size_rule)}")
-    size = step_size_rule.size(1.0, 1.0, *step_size_rule.numbers)  # where a mistake has a line, before it is compiled
-    if not isinstance(size, int | float) or not math.isfinite(size):
-        raise InputError(f"{place}: the size of a step must be a finite number; it is {size!r} for a loss of 1")
+    rule, place = optimizer.step_size_rule(optimizer.param_groups[0]), class_location(type(optimizer), "step_size_rule")
+    if not isinstance(rule, StepSizeRule):
+        raise InputError(f"{place} must return a StepSizeRule, not {_kind(rule)}")
+    for one in (1.0, torch.tensor(1.0)):
+        size = rule.size(one, one, *rule.numbers)
+        if not isinstance(size, int | float | Tensor) or not math.isfinite(size):
+            raise InputError(f"{place}: the size of a step must be a finite number; it is {size!r} for a loss of 1")
 
 
 def own_modules(model: nn.Module) -> Iterator[nn.Module]:
-    """Yield the parts of a model, at any depth, that are of a user's modules; the model itself is none."""
+    """Yield the parts of a model, at any depth and without the model itself, that are of a user's modules."""
     return (part for part in model.modules() if part is not model and is_user_class(type(part)))
 
 
 def _gives(part: nn.Module, method: str, kind: type) -> bool:
-    """Whether a method is a user's, or computed from one of hers: not that of a class of this library alone."""
+    """Whether a method is a user's, or calls one: not that of a class of this library."""
     giver = next(one for one in type(part).__mro__ if method in vars(one))
     return is_user_class(giver) or method in ("losses_and_updates", "decide")
 
@@ -167,43 +179,17 @@ def _judge(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str
 
 
 def _decide(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
-    if returned is None:
-        return None
     if not isinstance(returned, Decision):
-        return f"must return a Decision or None, not {_kind(returned)}"
+        return f"must return a Decision, not {_kind(returned)}"
     B = len(scored.gold)
     masks = (_fault(name, getattr(returned, name), (B,), torch.bool, scored.gold) for name in ("updates", "whole"))
     return _first(_index(returned.rival, scored), *masks)
-
-
-def _rival(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
-    if not _are_tensors(returned, 2):
-        return f"must return two tensors, an index among the candidates and whether there is one, not {_kind(returned)}"
-    exists = _fault("whether there is a rival", returned[1], (len(scored.gold),), torch.bool, scored.gold)
-    return _index(returned[0], scored) or exists
 
 
 def _index(rival: Any, scored: Scored) -> str | None:
     B, K = scored.candidate_scores.shape
     wrong = _fault("an index among the candidates", rival, (B,), torch.int64, scored.gold)
     return wrong or (f"must return an index from 0 to {K - 1}" if K and not _within(rival, K) else None)
-
-
-def _asks(part: Criterion, gap: Tensor, returned: Any, n_labels: int) -> str | None:
-    return _fault("whether each gap is updated", returned, (len(gap),), torch.bool, gap)
-
-
-def _rule(part: Criterion, returned: Any, n_labels: int) -> str | None:
-    if returned is None:
-        return None
-    if not isinstance(returned, UpdateRule):
-        return f"must return an UpdateRule or None, not {_kind(returned)}"
-    answer = returned.should_update(1.0, float(returned.limit))  # where an error has a line, before it is compiled
-    return (
-        None
-        if isinstance(answer, bool | np.bool_)
-        else f"must return an UpdateRule whose should_update gives a bool, not {answer!r}"
-    )
 
 
 def _weighed(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
@@ -295,11 +281,8 @@ CONTRACTS: Sequence[tuple[type, str, Check]] = (
     (Criterion, "losses_and_updates", _judge),
     (Criterion, "transform_lattice", _reads),
     (Criterion, "augment", _augment),
-    (Criterion, "add_cost", _weighed),
-    (Criterion, "decide", _decide),
-    (Criterion, "rule", _rule),
-    (PairwiseLoss, "rival", _rival),
-    (PairwiseLoss, "should_update", _asks),
+    (CandidateLoss, "add_cost", _weighed),
+    (CandidateLoss, "decide", _decide),
     (CorpusCriterion, "counts", _counts),
     (Scorer, "forward", _scorer),
     (Encoder, "forward", _encoder),

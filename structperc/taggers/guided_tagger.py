@@ -13,7 +13,7 @@ from structperc.data.labels import LabelSet
 from structperc.datamodules.base import BatchForm
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer, UpdateRule
+from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer, GuidedRule
 from structperc.guided.model import Order
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
@@ -28,7 +28,7 @@ ORDER = "order"  # the column of `GuidedTagger.add_columns`
 class GuidedTagger(BaseTagger):
     """The tagger of Shen, Satta & Joshi 2007; see `GuidedModel`.
 
-    Node templates of `features` see words alone, `context` sees labels that are decided already. Sentences are learned
+    Node templates of `features` see words, `context` sees labels that are decided already. Sentences are learned
     one after the other, as in the paper: data.batch_size, how many of them are learned in one step of training, is a
     matter of speed only. Averaged weights are evaluated and saved. Labels are chosen one by one: a tag scheme is not
     enforced.
@@ -52,7 +52,7 @@ class GuidedTagger(BaseTagger):
         context: ContextFeatures,
         beam: int = 3,
         order: Order = "easiest",
-        rule: UpdateRule | None = None,
+        rule: GuidedRule | None = None,
         average: bool = True,
         beta: float = 1.0,
     ) -> None:
@@ -79,7 +79,7 @@ class GuidedTagger(BaseTagger):
 
     @property
     def probabilistic(self) -> bool:
-        """False: scores of decisions, made one by one, are no probabilities."""
+        """False: scores of decisions, made one by one, are not probabilities."""
         return False
 
     def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -88,7 +88,7 @@ class GuidedTagger(BaseTagger):
 
     @torch.no_grad()
     def decode(self, batch: Batch) -> Tensor:
-        """Return the labels (B, T) int64 that inference gives under the present weights."""
+        """Return the labels (B, T) int64 that inference gives under the current weights."""
         return self.guided.decode(batch).labels
 
     def predict_batch(self, batch: Batch) -> tuple[Tensor, ...]:

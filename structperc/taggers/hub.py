@@ -16,7 +16,7 @@ import yaml
 from huggingface_hub import CommitOperationAdd, EvalResult, HfApi, ModelCard, ModelCardData, snapshot_download
 from huggingface_hub.utils import HFValidationError, validate_repo_id
 
-from structperc.class_paths import CLASS
+from structperc.constructors import CLASS
 from structperc.errors import InputError
 from structperc.taggers.model_format import (
     CONFIG,
@@ -86,7 +86,7 @@ def _about(config: Mapping[str, Any], columns: Sequence[str], weights: int) -> I
 
 
 def use_text(path: str, columns: Sequence[str], trusted: Sequence[str] = ()) -> str:
-    """Return how a model is used, from Python and from the command line, where it is had as a folder `model`.
+    """Return how to use a model in a folder `model`, from Python and from the command line.
 
     Args:
         path: of the tagger's class.
@@ -101,7 +101,7 @@ def use_text(path: str, columns: Sequence[str], trusted: Sequence[str] = ()) -> 
     text = "\\n".join(" ".join([word, *["_"] * len(further)]) for word in WORDS)
     shell = f"printf '{text}\\n' > new.txt\nstructperc tag model new.txt{''.join(f' --trust {one}' for one in trusted)}"
     parts = [
-        f"{PLACE}\n\nThe model is this folder, here of the name `model`.\n\n{END}",
+        f"{PLACE}\n\nThe model is this folder, here called `model`.\n\n{END}",
         f"Classes of {', '.join(map(code, trusted))} belong to it; their code runs." if trusted else "",
         f"In place of `_` stand the {', '.join(map(code, further))} of the words." if further else "",
         code_block(f"{python}print(tagger.tag([{sentence}]))", "python"),
@@ -134,10 +134,10 @@ def foreign_modules(config: Any) -> list[str]:
 def hub_card(
     text: str, config: Mapping[str, Any], repository: str, licence: str | None, languages: Sequence[str]
 ) -> str:
-    """Return a card as a repository of the hub has it: it says how the model is had from there.
+    """Return a card for a repository of the hub, with instructions how to download the model.
 
     Licence and languages are set where they are given. What stands between the marks of the place is replaced, if both
-    are there. Raises ValueError or yaml.YAMLError for metadata that are none.
+    are there. Raises ValueError or yaml.YAMLError for invalid metadata.
     """
     card = ModelCard(text)
     data = cast(ModelCardData, card.data)
@@ -180,7 +180,7 @@ def code_block(text: str, language: str) -> str:
 
 
 LOGIN = "log in with `hf auth login`, or give a token that may write there"
-REFUSED = (401, 403, 404)  # the hub's answers to those who may not
+DENIED = (401, 403, 404)  # status codes without permission
 
 
 def push_folder(
@@ -197,7 +197,7 @@ def push_folder(
 ) -> str:
     """Put the folder of a saved model on the hub, and return the address of the commit.
 
-    The repository is made if there is none. All three files, README.md as it stands in the folder, appear in one
+    The repository is created if it does not exist. All three files, README.md as it stands in the folder, appear in one
     commit or not at all.
 
     Args:
@@ -205,15 +205,14 @@ def push_folder(
         repo_id: of the repository, such as "me/tagger".
         private: whether a new repository is private. None: as the account has it.
         token: of the hub; default: that of `hf auth login`, or of HF_TOKEN.
-        licence: for the card, an identifier of the hub such as "apache-2.0"; default: what the card says, if it does.
+        licence: for the card, an identifier of the hub such as "apache-2.0"; default: that of the card.
         language: for the card, a code such as "en", or several.
         branch: of the repository; default: main.
         commit_message: first line of the commit.
         create_pr: ask for the change by a pull request.
 
     Raises:
-        InputError: a folder without a whole model or with a card that has no proper metadata, an id that is none, and
-            whatever the hub refuses.
+        InputError: an incomplete model, a card without valid metadata, an invalid id, and errors of the hub.
     """
     path = Path(folder)
     text = _card(path, repo_id, licence, [language] if isinstance(language, str) else language)
@@ -242,17 +241,17 @@ def download(model: str, revision: str | None = None, **options: Any) -> Path:
 
 
 def _card(folder: Path, repo_id: str, licence: str | None, languages: Sequence[str]) -> str:
-    """The card that is pushed. Raises InputError for what can be seen to be wrong before the hub is asked."""
+    """The card that is pushed. Raises InputError for errors that can be found without the hub."""
     try:
         validate_repo_id(repo_id)
     except HFValidationError as error:
-        raise InputError(f"hub {repo_id}: this is no id of a repository ({_reason(error)})") from None
+        raise InputError(f"hub {repo_id}: invalid id of a repository ({_reason(error)})") from None
     with model_errors(folder):
         config = read_configuration(folder).entries
         dequantize_tables(config, read_arrays(folder))
     text = read_card(folder)
     if text is None:
-        raise InputError(f"{folder}: there is no {CARD}, the card of the model; save the model again, or write one")
+        raise InputError(f"{folder}: {CARD}, the card of the model, is missing; save the model again, or write one")
     try:
         return hub_card(text, config, repo_id, licence, languages)
     except (ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
@@ -265,4 +264,4 @@ def _reason(error: Exception) -> str:
 
 def _advice(error: Exception) -> str:
     status = getattr(getattr(error, "response", None), "status_code", None)
-    return f"; {LOGIN}" if status in REFUSED else ""
+    return f"; {LOGIN}" if status in DENIED else ""

@@ -45,7 +45,7 @@ class ModelConfig(NamedTuple):
 
 @contextmanager
 def model_errors(path: Path) -> Iterator[None]:
-    """Turn whatever a damaged model leads to within the block into an InputError of one line that names the folder."""
+    """Turn any error within the block into an InputError of one line that names the folder."""
     try:
         yield
     except InputError as error:
@@ -58,7 +58,7 @@ def model_errors(path: Path) -> Iterator[None]:
 
 
 def read_configuration(folder: Path) -> ModelConfig:
-    """Return the configuration just as it was written.
+    """Return the configuration of a model.
 
     Raises InputError for a folder that lacks one of the two files, another format, and weights that were changed.
     Checksums show damage, not who wrote a model.
@@ -80,7 +80,7 @@ def _suggestion(folder: Path) -> str:
     found = [str(one) for one in islice(below, 2)]
     if not found:
         return ""
-    return f"; did you mean {found[0]}?" if len(found) == 1 else f"; name one of those below, such as {found[0]}"
+    return f"; did you mean {found[0]}?" if len(found) == 1 else f"; use one of its subfolders, such as {found[0]}"
 
 
 def read_arrays(folder: Path) -> dict[str, np.ndarray]:
@@ -100,7 +100,7 @@ def check_finite_array(name: str, finite: bool) -> None:
 
 
 def check_entries(config: dict[str, Any]) -> None:
-    """Raise InputError for a configuration that lacks what all taggers have."""
+    """Raise InputError for a configuration without the entries that all taggers have."""
     for name, value in required_entries(config, ENTRIES).items():
         check_value(value, ENTRIES[name], name)
 
@@ -109,12 +109,12 @@ def required_entries(description: Mapping[str, Any], names: Iterable[str]) -> di
     """Return the named entries of a description. Raises InputError for one that is missing."""
     for name in names:
         if name not in description:
-            raise InputError(f"there is no {name!r}")
+            raise InputError(f"the entry {name!r} is missing")
     return {name: description[name] for name in names}
 
 
 def arrays_of_features(arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """Return those of a model's arrays that are of its features, by their names there."""
+    """Return the arrays of a model's features, by their names there."""
     return {name.removeprefix(FEATURE_PREFIX): one for name, one in arrays.items() if name.startswith(FEATURE_PREFIX)}
 
 
@@ -146,27 +146,25 @@ def _file_checksum(path: Path) -> str:
 
 
 def _checksum(config: dict[str, Any]) -> str:
-    """Of the meaning, so that white space and the order of keys do not count."""
+    """The checksum of the content, independent of white space and the order of keys."""
     return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
 
 
 TableType = Literal["float32", "float16", "int8"]
-TABLES = (
-    "tables"  # the entry of a configuration: {name: {"width": ..., "rows": how many there are with those of zeros}}
-)
+TABLES = "tables"  # entry of a configuration: {name: {"width": type, "rows": number including rows of zeros}}
 ENTRY = {"width": TableType, "rows": int}
 QUANTIZED_TABLES = ("scorer.node", "scorer.edge")
-ROWS = ".rows"  # ends the name of the numbers of the rows in the file, ascending, (n,) int32; none where all are in it
-SCALE = ".scale"  # ends the name of what the rows of an int8 table are multiplied by, (n,) float32
+ROWS = ".rows"  # ends the name of the row numbers in the file, ascending, (n,) int32; missing if all are in it
+SCALE = ".scale"  # ends the name of the factors of the rows of an int8 table, (n,) float32
 LEVELS = 127  # on both sides of 0
 NamedArrays = Mapping[str, np.ndarray]
 
 
 def quantize_tables(arrays: NamedArrays, width: TableType) -> tuple[dict[str, np.ndarray], dict[str, dict[str, Any]]]:
-    """Return tables (R, C) float32 as arrays for a file, and entries for those that are not as they were.
+    """Return tables (R, C) float32 as arrays for a file, and entries for those that were changed.
 
-    Rows of zeros are left out where that saves room. With int8 a weight is a whole number of 127ths of the largest one
-    of its row. Raises InputError for weights that float16 cannot hold.
+    Rows of zeros are omitted if that saves space. With int8 weights are multiples of 1/127 of the largest one of their
+    row. Raises InputError for weights that float16 cannot hold.
     """
     found: dict[str, np.ndarray] = {}
     entries: dict[str, dict[str, Any]] = {}
@@ -182,10 +180,7 @@ def quantize_tables(arrays: NamedArrays, width: TableType) -> tuple[dict[str, np
 
 
 def table_array_names(entries: Mapping[str, Any]) -> list[str]:
-    """Return the names of all arrays of tables that the entries of a configuration tell of.
-
-    Raises InputError for entries that are not of their types.
-    """
+    """Return the names of all arrays of tables in a configuration. Raises InputError for entries of wrong types."""
     tables = entries.get(TABLES, {})
     check_value(tables, dict[str, dict[str, Any]], TABLES)
     for name, entry in tables.items():
@@ -194,21 +189,23 @@ def table_array_names(entries: Mapping[str, Any]) -> list[str]:
 
 
 def dequantize_tables(entries: Mapping[str, Any], arrays: NamedArrays) -> dict[str, np.ndarray]:
-    """Return arrays with whole tables, in float32, in place of those that the entries of a configuration tell of.
+    """Return arrays in which the tables of a configuration are complete and float32.
 
-    Raises InputError for arrays that are not as the entries say.
+    Raises InputError for arrays that do not fit the entries.
     """
     own = table_array_names(entries)
     found = {name: array for name, array in arrays.items() if name not in own}
     for name, entry in entries.get(TABLES, {}).items():
         table, rows, scale = (arrays.get(name + end) for end in ("", ROWS, SCALE))
         if table is None or table.ndim != 2 or table.dtype != np.dtype(entry["width"]):
-            raise InputError(f"{TABLES}: the weights {name} are no {entry['width']} table")
+            raise InputError(f"{TABLES}: the weights {name} are not a table of {entry['width']}")
         rows = np.arange(len(table), dtype=np.int32) if rows is None and len(table) == entry["rows"] else rows
         if rows is None or not _are_rows(rows, len(table), entry["rows"]):
-            raise InputError(f"{TABLES}: the rows of {name} are not {len(table)} ascending numbers of {entry['rows']}")
+            raise InputError(
+                f"{TABLES}: the rows of {name} are not {len(table)} ascending numbers below {entry['rows']}"
+            )
         if entry["width"] == "int8" and (scale is None or scale.shape != rows.shape or scale.dtype != np.float32):
-            raise InputError(f"{TABLES}: the weights {name} have no scale, float32, for each row")
+            raise InputError(f"{TABLES}: the weights {name} need a float32 scale for each row")
         found[name] = np.zeros((entry["rows"], table.shape[1]), np.float32)
         found[name][rows] = table if scale is None else table * scale[:, None]
     return found

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from structperc.builder import Builder
-from structperc.class_paths import CLASS, LABELLING, LEARNED, OPTIONS, class_path_of
-from structperc.constructors import constructor_arguments
+from structperc.constructors import CLASS, LABELLING, LEARNED, OPTIONS, class_path_of, constructor_arguments
 from structperc.criteria import Criterion
 from structperc.criteria.base import InferenceCriterion
 from structperc.data.labels import LabelSet
@@ -294,5 +293,5 @@ def prune(tagger: Any, below: float = 0.0) -> Any:
     weights = {name: tensor for name, tensor in tensors.items() if not name.startswith((FEATURE_PREFIX, *replaced))}
     kept = {f"scorer.{kind}": tables[kind][keep].cpu() for kind, keep in rows.items() if keep.any()}
     config = {**config, "features": features.state_dict_json()}
-    build = Builder.like(tagger, *features.foreign)
+    build = Builder.like(tagger, *features.user_objects)
     return type(tagger).from_state(config, {**weights, **kept, **arrays}, build)

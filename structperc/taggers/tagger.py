@@ -23,15 +23,14 @@ from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.features.templates import template_name
-from structperc.light.inference import Sentence
-from structperc.light.labeller import no_probabilities
 from structperc.metrics import token_confidence
 from structperc.metrics.accuracy import sentence_boundaries
 from structperc.metrics.calibration import confidence_within
 from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.online import SequenceLearner
-from structperc.optim import AveragedOptimizer, Perceptron, TrainingProtocol, learner
+from structperc.optim import AveragedOptimizer, Perceptron, TrainingProtocol, training_protocol
+from structperc.predictor.base import Sentence, missing_probabilities
 from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights
 from structperc.structures import Batch, Candidates, FlatBatch, Lattice, Scored
@@ -259,7 +258,7 @@ class Tagger(BaseTagger):
                 self.criterion.path if isinstance(self.criterion, InferenceCriterion) else type(self.criterion).__name__
             )
             name = path.rpartition(".")[2]
-            raise no_probabilities(
+            raise missing_probabilities(
                 "with non-local features" if self.criterion.probabilistic else f"trained with {name}"
             )
 
@@ -350,7 +349,7 @@ class Tagger(BaseTagger):
     def training_protocol(self) -> TrainingProtocol:
         """Return the optimizer's side of the training protocol; its defaults outside of a trainer."""
         made = [] if self._trainer is None else self.trainer.optimizers
-        return learner(made[0]) if made else TrainingProtocol()
+        return training_protocol(made[0]) if made else TrainingProtocol()
 
     @property
     def full_batch(self) -> bool:
@@ -380,7 +379,7 @@ class Tagger(BaseTagger):
         return self.training_method.step(batch, batch_idx)
 
     def backward(self, loss: Tensor, *args: Any, **options: Any) -> None:
-        """Compute gradients as the training method says."""
+        """Compute gradients by the training method."""
         self.training_method.backward(loss, *args, **options)
 
     def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Optimizer) -> None:
@@ -388,7 +387,7 @@ class Tagger(BaseTagger):
         self.training_method.zero_grad(batch_idx)
 
     def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
-        """Make a step if the training method says so."""
+        """Make a step by the training method."""
         self.training_method.optimizer_step(batch_idx, optimizer, optimizer_closure)
 
     def on_train_batch_end(self, *args: Any) -> None:
@@ -440,7 +439,7 @@ def initialize_from(tagger: Tagger, folder: str, data: SequenceDataModule) -> No
     Raises InputError for a missing model; for one with other templates, sequences, tag scheme or weights; and for
     labels of a first model on other training data.
     """
-    known_parts = Builder.like(tagger, *tagger.features.foreign)
+    known_parts = Builder.like(tagger, *tagger.features.user_objects)
     try:
         saved = type(tagger).load(folder, trusted=known_parts.trusted)
     except InputError as error:

@@ -17,9 +17,8 @@ import yaml
 from pytorch_lightning.callbacks import ModelCheckpoint
 
 from structperc.builder import ABSENT, Builder, OptionError, packages_of, plain, public_names, type_name
-from structperc.class_paths import CLASS, OPTIONS
-from structperc.constructors import REQUIRED, Parameter, parameters_of
-from structperc.data.yaml_file import find_key, node_value, parse_node, place
+from structperc.constructors import CLASS, OPTIONS, REQUIRED, Parameter, parameters_of
+from structperc.data.yaml_file import node_value, parse_node, place
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
 from structperc.packaged_configs import packaged_named, split_arguments
@@ -175,13 +174,13 @@ class Configuration:
         return {name: values[name] for name in self.fields if name in values}
 
     def _text(self, dotted: str) -> str | None:
-        """The text of a plain value that was given as an option."""
-        keys = dotted.split(".")
-        key = find_key(self.tree, keys, between=(OPTIONS,))
-        if key is None or not key.start_mark.name.startswith("--"):
+        """The text of a value that was given as an option."""
+        _, value = find_entry(self.tree, dotted.split("."))
+        if value is None or not value.start_mark.name.startswith("--"):
             return None
-        value = find_value(self.tree, keys)
-        return value.value if isinstance(value, yaml.ScalarNode) else None
+        if value.start_mark.buffer and not value.start_mark.index:  # the whole option
+            return str(value.start_mark.buffer).rstrip("\0")
+        return str(value.value) if isinstance(value, yaml.ScalarNode) else None
 
     def _located(self, error: OptionError) -> InputError:
         """The error with file and line of the option, and with options that may be meant by an unknown one."""
@@ -194,11 +193,8 @@ class Configuration:
 
     def _place(self, dotted: str) -> str:
         """Return "file:line: " of an option or of what it stands in; "" for options of the command line."""
-        keys = dotted.split(".")
-        for n in range(len(keys), 0, -1):
-            if (key := find_key(self.tree, keys[:n], between=(OPTIONS,))) is not None:
-                return "" if key.start_mark.name.startswith(("--", "defaults", "inline")) else f"{place(key)}: "
-        return ""
+        key, _ = find_entry(self.tree, dotted.split("."))
+        return "" if key is None or key.start_mark.name.startswith(("--", "defaults", "inline")) else f"{place(key)}: "
 
     # -- use -------------------------------------------------------------------------------------------------
 
@@ -283,14 +279,26 @@ def options_meant(given: str, known: Iterable[str]) -> list[str]:
     return [*dict.fromkeys(one for one in nearest or [*usual, *ending] if one in names)][:SUGGESTED]
 
 
-def find_value(node: yaml.Node | None, keys: Sequence[str]) -> yaml.Node | None:
-    """Return the node of the value of nested keys, of which init_args are left out."""
+def find_entry(node: yaml.Node | None, keys: Sequence[str]) -> tuple[yaml.Node | None, yaml.Node | None]:
+    """Return the nodes of key and value of an option whose keys leave out init_args; places in lists are numbers.
+
+    Where there is none, the key is that of the innermost option that there is, and the value None.
+    """
+    last = None
     for key in keys:
-        entries = {k.value: v for k, v in node.value} if isinstance(node, yaml.MappingNode) else {}
-        if key not in entries and isinstance(inner := entries.get(OPTIONS), yaml.MappingNode):
-            entries = {k.value: v for k, v in inner.value}
-        node = entries.get(key)
-    return node
+        if key.isdecimal():  # of an item; one that is added to a list may be written without brackets
+            node = node.value[int(key)] if isinstance(node, yaml.SequenceNode) else node
+            continue
+        while True:
+            entries = {k.value: (k, v) for k, v in node.value} if isinstance(node, yaml.MappingNode) else {}
+            found = entries.get(key) or entries.get(f"{key}+")
+            if found or OPTIONS not in entries:
+                break
+            node = entries[OPTIONS][1]
+        if not found:
+            return last, None
+        last, node = found
+    return last, node
 
 
 def option_lines(made: Any, prefix: str) -> Iterator[str]:

@@ -1,12 +1,18 @@
-"""Notices that are hidden: those that only programmers can act on, and what the first of several processes says."""
+"""Messages of Lightning: notices that are hidden, and errors about options as one line that names the option."""
 
+import inspect
 import logging
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
+import pytorch_lightning as pl
+from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
+from structperc.errors import InputError
 from structperc.log_levels import at_level
 
 WARNINGS = (
@@ -65,3 +71,107 @@ def _tells(record: logging.LogRecord) -> bool:
 def _is_of_the_first(record: logging.LogRecord) -> bool:
     """Whether nobody else says it: of several processes that train together the first one tells how they get on."""
     return record.levelno >= logging.WARNING or not getattr(rank_zero_only, "rank", 0)
+
+
+LEAST = {  # of what Lightning takes as it comes
+    "accumulate_grad_batches": 1,
+    "check_val_every_n_epoch": 1,
+    "gradient_clip_val": 0,
+    "log_every_n_steps": 0,
+    "min_epochs": 0,
+    "min_steps": 0,
+    "num_sanity_val_steps": -1,
+    "reload_dataloaders_every_n_epochs": 0,
+}
+MOST = {"max_epochs": 10**6, "min_epochs": 10**6}  # more would never end
+ABOVE_ZERO = ("limit_train_batches", "val_check_interval")
+DEFAULTS = {name: option.default for name, option in inspect.signature(pl.Trainer).parameters.items()}
+ADVICE = {  # what optimizers and callbacks cannot do -> where they are configured, and what to do
+    "sparse gradients": ("model.optimizer", "; or set model.scorer.init_args.sparse_grad: false"),
+    "does not allow for gradient clipping": (
+        "model.optimizer",
+        "; set its option fused: false, or leave out trainer.gradient_clip_val",
+    ),
+    "Early stopping conditioned on metric": ("trainer.callbacks", ""),
+}
+LIGHTNING = ("pytorch_lightning.", "lightning_fabric.")
+
+
+@contextmanager
+def options_named(options: Mapping[str, Any]) -> Iterator[None]:
+    """Raise InputError, which names the option, if no trainer can be made of these options within the block."""
+    _check_numbers(options)
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise _refused(options, error) from error
+
+
+def _check_numbers(options: Mapping[str, Any]) -> None:
+    """Raise InputError for numbers that are too small or too large, and for an option that sequences do not go with."""
+    for name, least in LEAST.items():
+        value = options.get(name)
+        if value is not None and value < least:
+            raise InputError(f"trainer.{name} must be >= {least}, got {value}")
+    for name in ABOVE_ZERO:
+        if isinstance(options.get(name), int | float) and options[name] == 0:
+            raise InputError(f"trainer.{name} must be > 0, got {options[name]}")
+    if options.get("overfit_batches"):
+        raise InputError("trainer.overfit_batches would cut mini-batches anew; leave it out, and name a small file")
+    for name, most in MOST.items():
+        value = options.get(name)
+        if value is not None and value > most:
+            raise InputError(f"trainer.{name} must be <= {most}, got {value}: such a training never ends")
+
+
+def _refused(options: Mapping[str, Any], error: Exception) -> InputError:
+    """Names the first option with which, beside those before it, no trainer can be made."""
+    fine: dict[str, Any] = {}
+    with quiet():
+        for name in (name for name in DEFAULTS if name in options and options[name] != DEFAULTS[name]):
+            fine[name] = options[name]
+            try:
+                pl.Trainer(**{option: _copied(value) for option, value in fine.items()})
+            except Exception as own:
+                return InputError(f"trainer.{name}: {_line(own)}")
+    return InputError(f"trainer: {_line(error)}")
+
+
+@contextmanager
+def input_errors() -> Iterator[None]:
+    """Turn complaints of Lightning about its use, and of optimizers about their options, into InputErrors."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ValueError, TypeError, MisconfigurationException) as error:
+        if isinstance(error, MisconfigurationException) or _raised_in(error).startswith(LIGHTNING):
+            named = [word for word in re.findall(r"[`(](\w+)[`=]", str(error)) if word in DEFAULTS]
+            raise InputError(f"trainer.{named[0]}: {_line(error)}" if named else _line(error)) from error
+        if type(error) is ValueError and _raised_in(error).startswith("torch.optim."):
+            raise InputError(f"model.optimizer: {_line(error)}") from error
+        raise
+    except RuntimeError as error:
+        for words, (place, advice) in ADVICE.items():
+            if words in str(error):
+                raise InputError(f"{place}: {_line(error)}{advice}") from error
+        raise
+
+
+def _raised_in(error: Exception) -> str:
+    """The name of the module that an error comes from."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _copied(value: Any) -> Any:
+    """Trainers add to lists that they get."""
+    return [*value] if isinstance(value, list) else value

@@ -17,8 +17,7 @@ from pytorch_lightning.loggers.csv_logs import ExperimentWriter
 from pytorch_lightning.loggers.logger import rank_zero_experiment
 
 from structperc.builder import Builder
-from structperc.class_paths import CLASS, OPTIONS
-from structperc.constructors import parameters_of
+from structperc.constructors import CLASS, OPTIONS, parameters_of
 from structperc.data.output import open_atomic, write_errors
 from structperc.errors import InputError
 from structperc.training.overlays import to_yaml

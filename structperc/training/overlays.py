@@ -74,15 +74,18 @@ def _with(node: yaml.Node | None, keys: Sequence[str], value: yaml.Node, name: s
     if isinstance(node, yaml.ScalarNode) and re.fullmatch(r"[A-Za-z_][\w.]*", node.value) and node.tag.endswith(":str"):
         node = _mapping(CLASS_KEYS[0], node)
     below = node if isinstance(node, yaml.MappingNode) else yaml.MappingNode(MAP, [], value.start_mark, value.end_mark)
-    inner = next((found for found_key, found in below.value if found_key.value == keys[0]), None)
+    entries = {entry_key.value: found for entry_key, found in below.value}
+    if keys[0] not in entries and f"{keys[0]}{APPENDED}" in entries:
+        keys = [f"{keys[0]}{APPENDED}", *keys[1:]]
+    inner = entries.get(keys[0])
     if inner is None and _class(below) is not None and keys[0] not in CLASS_KEYS:
         return _with(below, [CLASS_KEYS[1], *keys], value, name)
     found = value if len(keys) == 1 else _with(inner, keys[1:], value, name)
     above = yaml.MappingNode(MAP, [(_text(keys[0], name), found)], value.start_mark, value.end_mark)
     if len(keys) > 1:  # it holds what was there already
-        entries = [entry for entry in below.value if entry[0].value != keys[0]]
+        others = [entry for entry in below.value if entry[0].value != keys[0]]
         own = next((entry[0] for entry in below.value if entry[0].value == keys[0]), above.value[0][0])
-        return yaml.MappingNode(below.tag, [*entries, (own, found)], below.start_mark, below.end_mark)
+        return yaml.MappingNode(below.tag, [*others, (own, found)], below.start_mark, below.end_mark)
     return overlaid(below, above)
 
 

@@ -33,16 +33,34 @@ from structperc.training.checkpoints import (
     use_best_weights,
 )
 from structperc.training.configuration import Configuration, parse_arguments
-from structperc.training.cost import Stopwatch, by_part, parameters, peak_memory, size_on_disk
-from structperc.training.interruptions import resume_hint, resuming
-from structperc.training.lightning_messages import hide_lightning_messages
+from structperc.training.lightning_messages import hide_lightning_messages, input_errors, options_named
 from structperc.training.loggers import SaveRunConfig, connect_loggers, log_into, log_scores, without_null
 from structperc.training.overlays import to_yaml
 from structperc.training.predictions import write_predictions
-from structperc.training.report import LabelledSplit, by_type, label_split, outcome_lines, write_json
+from structperc.training.report import (
+    LabelledSplit,
+    Stopwatch,
+    by_part,
+    by_type,
+    label_split,
+    outcome_lines,
+    parameters,
+    peak_memory,
+    size_on_disk,
+    write_json,
+)
 from structperc.training.run_card import RunRecord, write_card
-from structperc.training.run_folders import checkpoint, lock_folder, lock_new_run, name_of, next_run, root_of, run_of
-from structperc.training.trainer_options import input_errors, options_named
+from structperc.training.run_folders import (
+    checkpoint,
+    lock_folder,
+    lock_new_run,
+    name_of,
+    next_run,
+    resume_hint,
+    resuming,
+    root_of,
+    run_of,
+)
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 

@@ -6,8 +6,6 @@ from functools import partial
 
 import pytest
 import torch
-from pages import Page
-from tiny import without_names
 
 from structperc.analysis.decision_order import (
     DECISION_NOTES,
@@ -33,6 +31,8 @@ from structperc.taggers.guided_tagger import GuidedTagger
 from structperc.taggers.tagger import Tagger
 from structperc.training.program import run as run_program
 from structperc.training.program import train
+from tests.pages import Page
+from tests.tiny import without_names
 
 
 def by_hand(words, labels, weights, context, beam=2):

@@ -5,7 +5,6 @@ from functools import partial
 
 import pytest
 import torch
-from pages import Page
 
 from structperc.analysis.explanation import Change, ChangedSentence, explain, explain_changed, summarise
 from structperc.analysis.explanation_report import (
@@ -42,6 +41,7 @@ from structperc.reports.html_pages import COLOURS, page_title, type_colours
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 from structperc.text import TextSpan, TokenizedText
+from tests.pages import Page
 
 FEATURES = (PhraseConsistency, SubphraseConsistency, MajorityPhrase, ConjunctionConsistency)
 

@@ -16,7 +16,7 @@ LABELS = [["B-PER", "O", "B-PER"], ["B-PER"]]
 
 @pytest.fixture(scope="module")
 def model():
-    from serving_models import tagger
+    from tests.serving.serving_models import tagger
 
     return tagger(unit="sentence")
 
@@ -87,7 +87,7 @@ def test_mistakes(here, model, columns, given, said):
 
 
 def test_a_model_that_reads_more_than_words(here):
-    from serving_models import tagger
+    from tests.serving.serving_models import tagger
 
     reads_more = tagger(PerceptronLoss, ("w[0]", "pos[0]"), "sentence")
     with pytest.raises(InputError, match=r"which column is 'pos'\?"):

@@ -5,7 +5,6 @@ import re
 
 import pytest
 import torch
-from pages import Page
 
 from structperc.analysis.weight_ranking import title, weights
 from structperc.analysis.weight_report import Group, LabelWeights, Sums, Transitions, Weight, Weights, weight_lines
@@ -29,6 +28,7 @@ from structperc.nonlocal_features import (
 from structperc.reports.figures import plot_weights
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
+from tests.pages import Page
 
 SENTENCES = [["Anna", "paid", "$", "$5", "in", "New", "York"], ["Rome", "waits"], ["Anna"], ["$", "$"]]
 TEMPLATES = ["bias", {"of": ["w", "p2"], "at": [-1, 0, [-1, 0]]}]

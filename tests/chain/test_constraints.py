@@ -1,11 +1,11 @@
 from itertools import pairwise
 
-import oracle
 import pytest
 import torch
 
 from structperc.chain import allow, constrain, kbest, log_partition, marginals, path_score, viterbi
 from structperc.structures import Lattice
+from tests import oracle
 
 # O, B, I: no sequence starts with I, O is not followed by I; none ends with B, to give the end mask work
 START = torch.tensor([True, True, False])

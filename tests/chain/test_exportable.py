@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import oracle
 import pytest
 import torch
 from torch import Tensor, nn
@@ -22,6 +21,7 @@ from structperc.chain import (
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import first_violation
 from structperc.structures import Lattice
+from tests import oracle
 
 DOCS = Path(__file__).parents[2] / "docs" / "export_and_devices.md"
 

@@ -1,6 +1,5 @@
 from importlib import import_module
 
-import oracle
 import pytest
 import torch
 
@@ -8,6 +7,7 @@ from structperc.chain import KBest, kbest, path_score, viterbi
 from structperc.errors import InputError
 from structperc.ops.registration import implementation
 from structperc.structures import Candidates, Lattice
+from tests import oracle
 
 memory = import_module("structperc.chain.kbest")  # the package exports the function of this name
 

@@ -1,13 +1,13 @@
 import math
 from collections.abc import Sequence
 
-import oracle
 import pytest
 import torch
 
 from structperc.chain import constrain, kbest, locally_normalised, log_partition, marginals, path_score
 from structperc.data.labels import LabelSet
 from structperc.structures import Lattice
+from tests import oracle
 
 SCHEMES = {
     "IOB1": ("O", "I-X", "B-X"),

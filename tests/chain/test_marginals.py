@@ -3,7 +3,6 @@
 import math
 from importlib import import_module
 
-import oracle
 import pytest
 import torch
 
@@ -21,6 +20,7 @@ from structperc.chain import (
 )
 from structperc.errors import InputError
 from structperc.structures import Lattice
+from tests import oracle
 
 
 def test_log_partition_matches_enumeration(lattice: Lattice) -> None:

@@ -1,6 +1,5 @@
 from collections.abc import Callable
 
-import oracle
 import pytest
 import torch
 
@@ -17,6 +16,7 @@ from structperc.chain import (
 )
 from structperc.errors import InputError
 from structperc.structures import Lattice
+from tests import oracle
 
 
 def every_segment(lattice: Lattice) -> Segments:

@@ -1,12 +1,12 @@
 """The best label sequence, scores of given ones, and max-marginals, against enumeration."""
 
-import oracle
 import pytest
 import torch
 
 from structperc.chain import Viterbi, best_before_and_after, kbest, max_marginals, path_score, viterbi
 from structperc.errors import InputError
 from structperc.structures import Lattice
+from tests import oracle
 
 
 def test_matches_enumeration_of_viterbi(lattice: Lattice) -> None:

@@ -5,10 +5,10 @@ import os
 import sys
 
 import pytest
-from conftest import QUICKSTART, SMALL
 
 from structperc.cli.main import main
 from structperc.cli.output import print_lines
+from tests.conftest import QUICKSTART, SMALL
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ import json
 import logging
 
 import pytest
-from tiny import without_names
+
+from tests.tiny import without_names
 
 
 @pytest.fixture(scope="module")

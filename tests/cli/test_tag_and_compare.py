@@ -9,10 +9,10 @@ import sys
 import threading
 
 import pytest
-from tiny import without_names
 
 from structperc.cli.main import main
 from structperc.training.predictions import short_names
+from tests.tiny import without_names
 
 WORDS = "Anna\nsleeps\n\nRome\nwaits\nfor\nher\n"
 DOCUMENTS = "-DOCSTART- -X- O\n\nAnna x B-PER\nsleeps y O\n\nRome x B-LOC\n\n-DOCSTART- -X- O\n\nAnna x B-PER\n"
@@ -106,7 +106,10 @@ def test_tag_leaves_lines_as_they_are(run, file, model):
 
 def test_tag_refuses_what_is_no_column_file(fails, run, file, model):
     for text, message in (
-        ("\nAngela Merkel visited Stromburg\n\n\nShe left it\n", "text.txt: this may be running text or columns; set"),
+        (
+            "\nAngela Merkel visited Stromburg\n\n\nShe left it\n",
+            "text.txt: cannot tell running text from columns; set",
+        ),
         ('{"a":1}\n{"b":[]}\n', "text.txt:1: there is neither a field 'tokens' nor 'text' among ['a']"),
         ('[{"a":1}]', "text.txt:1: this is JSON, but an array; write one object on each line"),
     ):

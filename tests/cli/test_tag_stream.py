@@ -12,11 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tiny import without_names
 
 from structperc.cli.main import main
-from structperc.cli.tag_file import Shown, TextSplitting, tag_file
+from structperc.cli.tagging import Shown, TextSplitting, tag_file
 from structperc.data.read_options import ReadOptions
+from tests.tiny import without_names
 
 WAIT = 120  # seconds, for a busy machine
 WORDS = ["Anna", "sleeps", "Rome", "waits", "for", "her"]

@@ -9,9 +9,9 @@ import re
 import sys
 
 import pytest
-from tiny import without_names
 
 from structperc.text import tokenize
+from tests.tiny import without_names
 
 TEXT = "Anna waits\nfor Rome & <her>. Rome sleeps.\n\nAnna\n"
 COLUMNS = "-DOCSTART- O\n\nAnna x\nsleeps y\n\nRome x\n\n-DOCSTART- O\n\nAnna x\n"
@@ -96,7 +96,7 @@ def test_probabilities_stand_before_the_label(run, file, model, tagger):
     plain = without_names(run("tag", model, file(COLUMNS))).splitlines()
     lines = without_names(run("tag", model, file(COLUMNS), "--probabilities")).splitlines()
     corpus = tagger.read([["Anna", "sleeps"], ["Rome"], ["Anna"]], [0, 0, 1])
-    sure = tagger.decided(corpus, confident=True)
+    sure = tagger.predict(corpus, confident=True)
     own = iter(zip(sure.tokens, sure.segments, strict=True))
     for before, line in zip(plain, lines, strict=True):
         fields, more = before.split(), line.split()
@@ -166,19 +166,19 @@ def test_what_a_file_looks_like_is_said(run, file, model, said, text, form):
         (
             "Anna visits Rome\n",
             [],
-            "text.txt: this may be running text or columns; set --input text or --input columns",
+            "text.txt: cannot tell running text from columns; set --input text or --input columns",
         ),
-        ("Anna N\nRome N N\n", [], "text.txt: this may be running text or columns"),
+        ("Anna N\nRome N N\n", [], "text.txt: cannot tell running text from columns"),
         ("Anna N\nRome N\n\nBo N N\n", [], "text.txt:4: 3 fields, but line 1 has 2"),
         (" \n", ["--input", "text"], "text.txt: there are no tokens in this file"),
-        ("Anna\n", ["--input", "jsonl"], "text.txt:1: this is no JSON"),
-        ('{"text": "a"}\n[1]\n', ["--input", "jsonl"], "text.txt:2: this is JSON, but an array"),
+        ("Anna\n", ["--input", "jsonl"], "text.txt:1: invalid JSON"),
+        ('{"text": "a"}\n[1]\n', ["--input", "jsonl"], "text.txt:2: expected a JSON object, got list"),
         ('{"text": 1}', [], "text.txt:1: field 'text' must be a string, not int"),
-        ('{"text": "\\ud800"}', [], "text.txt:1: an escape stands for half a character"),
+        ('{"text": "\\ud800"}', [], "text.txt:1: an escape is half of a surrogate pair"),
         ('{"tokens": "Anna"}', [], "text.txt:1: field 'tokens' must be a list of strings, not str"),
         ('{"tokens": ["Anna", 1]}', [], "text.txt:1: field 'tokens'[1] must be a string, not 1"),
         ('{"tokens": ["Anna", ""]}', [], "text.txt:1: field 'tokens'[1] is empty"),
-        ('{"tokens": ["Bo"], "text": "Anna"}', [], "text.txt:1: the text has no word 'Bo' next after character 0"),
+        ('{"tokens": ["Bo"], "text": "Anna"}', [], "text.txt:1: word 'Bo' not found in the text after character 0"),
         ('{"tokens": ["New York"]}', ["--format", "columns"], "'New York' cannot be a CoNLL field"),
         ("Anna.\n", ["--input", "text", "--columns", "word"], "--columns is for files of columns"),
         ("Anna\n", ["--format", "brat"], "brat has a pair of files for each text"),

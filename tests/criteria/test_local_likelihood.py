@@ -4,13 +4,13 @@ import math
 
 import pytest
 import torch
-from batches import random_gold, random_lattice, scored_of
 from torch.nn.functional import cross_entropy
 
 from structperc.chain import constrain, kbest, log_partition
 from structperc.criteria import CRFLoss, MEMMLoss
 from structperc.data.labels import LabelSet
 from structperc.structures import Lattice
+from tests.criteria.batches import random_gold, random_lattice, scored_of
 
 IOB2 = LabelSet(("O", "B-X", "I-X", "B-Y", "I-Y"))
 

@@ -1,13 +1,13 @@
 """The softmax head against torch's cross-entropy."""
 
 import torch
-from batches import random_gold, random_lattice, scored_of
 from torch.nn.functional import cross_entropy
 
 from structperc.chain import constrain, log_partition, marginals, viterbi
 from structperc.criteria import TokenCrossEntropyLoss
 from structperc.data.labels import LabelSet
 from structperc.structures import Lattice
+from tests.criteria.batches import random_gold, random_lattice, scored_of
 
 
 def test_loss_is_a_sum_of_cross_entropies_and_has_their_gradient():

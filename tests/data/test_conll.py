@@ -1,7 +1,6 @@
 import random
 
 import pytest
-from terminal import terminal
 
 from structperc import progress
 from structperc.data import conll
@@ -17,6 +16,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.read_options import LineFormat
 from structperc.data.text_files import read_lines
 from structperc.errors import InputError
+from tests.terminal import terminal
 
 NER = """-DOCSTART- -X- O O
 

@@ -18,7 +18,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.synthetic import synthetic_splits
 from structperc.datamodules import arrays, cache
 from structperc.datamodules.arrays import encode_arrays
-from structperc.datamodules.cache import CorpusCache, InMemoryStore, is_cacheable
+from structperc.datamodules.cache import CorpusCache, CorpusStore, is_cacheable
 from structperc.datamodules.encoded import EncodedCorpus
 from structperc.datamodules.sources import Conll
 from structperc.errors import InputError
@@ -31,7 +31,7 @@ from structperc.features import (
     LongestMention,
     OtherMentions,
     TokenMajority,
-    bag_string,
+    format_weighted_features,
 )
 from structperc.reranking import FirstLabels
 
@@ -97,7 +97,7 @@ def made(**options):
 
 
 def features_of(corpus, **options):
-    return InMemoryStore().fit_features(made(**options), corpus)
+    return CorpusStore().fit_features(made(**options), corpus)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_batches_of_files_are_those_of_memory(text, tmp_path, monkeypatch, optio
     corpus = data(text, unit=unit).corpus("train")
     if "bag" in options:  # of weights other than 1 from the middle on
         some = [
-            bag_string([("x", 1 + (t > corpus.tokens // 2)), (word, 1)])
+            format_weighted_features([("x", 1 + (t > corpus.tokens // 2)), (word, 1)])
             for t, word in enumerate(corpus.columns["word"])
         ]
         corpus = corpus.replace_column("listed", some)
@@ -282,7 +282,7 @@ def test_whatever_arrays_are_made_from_tells_them_apart(text, tmp_path, monkeypa
         list_of_names.write_text(phrases)
         node = [*NODE, "go[0]"]
         own = FeatureExtractor(node, cutoff=1, gazetteers={"go": Gazetteer(str(list_of_names))}, progress=False)
-        look(features=InMemoryStore().fit_features(own, corpus))
+        look(features=CorpusStore().fit_features(own, corpus))
     monkeypatch.setattr(cache, "__version__", "another")
     look()
     assert seen == [1, 1, 2, 3, 3, 4, 5, 6, 7, 8, 9]
@@ -310,7 +310,7 @@ def test_damaged_files_are_told_and_made_anew(text, tmp_path, caplog):
             assert_same_corpora(plain, look())
             (message,) = [record.getMessage() for record in caplog.records]
             assert f"{folder}: this folder of arrays is damaged (" in message
-            assert message.endswith("; it is made anew")
+            assert message.endswith("; it is written again")
             assert file.read_bytes() == content
 
 
@@ -431,5 +431,5 @@ def test_stretches_of_files_are_those_of_memory(tmp_path, monkeypatch, shape):
     np.testing.assert_array_equal(filed.whole(), array)
     monkeypatch.undo()
     os.truncate(tmp_path / "array", 8)
-    with pytest.raises(OSError, match="has become shorter"):
+    with pytest.raises(OSError, match="is truncated"):
         filed.take(np.array([0]), np.array([7]))

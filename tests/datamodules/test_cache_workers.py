@@ -19,7 +19,14 @@ from structperc.datamodules import arrays
 from structperc.datamodules.cache import CorpusCache
 from structperc.datamodules.sources import Conll
 from structperc.errors import InputError
-from structperc.features import CaseElsewhere, FeatureExtractor, Gazetteer, bag_string, hashed_index, index
+from structperc.features import (
+    CaseElsewhere,
+    FeatureExtractor,
+    Gazetteer,
+    format_weighted_features,
+    hashed_index,
+    index,
+)
 from structperc.features.windows import View
 from structperc.process_pool import Workers
 
@@ -50,7 +57,7 @@ def seen(monkeypatch):
     numbers = []
 
     @contextmanager
-    def at_work(workers, make):
+    def start_workers(workers, make):
         if workers.number > 1:
             numbers.append(workers.number)
         made = cycle([sent(make)() for _ in range(workers.number)])
@@ -59,7 +66,7 @@ def seen(monkeypatch):
     def sent(thing):
         return pickle.loads(pickle.dumps(thing))
 
-    monkeypatch.setattr(workers, "at_work", at_work)
+    monkeypatch.setattr(workers, "start_workers", start_workers)
     return numbers
 
 
@@ -98,7 +105,7 @@ def test_files_do_not_depend_on_the_number_of_workers(text, tmp_path, seen, opti
 
 def test_weights_begin_in_any_piece(text, tmp_path, seen):
     tokens = sum(1 for line in text.read_text().splitlines() if line and "-DOCSTART-" not in line)
-    bag = [bag_string([("x", 1 + (t > tokens // 2)), ("y", 1)]) for t in range(tokens)]
+    bag = [format_weighted_features([("x", 1 + (t > tokens // 2)), ("y", 1)]) for t in range(tokens)]
     one = build(text, tmp_path / "1", 1, bag)
     assert any(name.endswith("nodes.weights") for name in one)
     assert build(text, tmp_path / "3", 3, bag) == one

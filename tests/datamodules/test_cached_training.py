@@ -2,8 +2,6 @@
 
 import pytest
 import torch
-from nested import assert_same
-from tiny import fit
 
 from structperc.chain import KBest
 from structperc.criteria import CRFLoss, LocalAndNonlocal, PerceptronLoss
@@ -14,6 +12,8 @@ from structperc.nonlocal_features import PhraseConsistency
 from structperc.optim import LBFGS, Perceptron
 from structperc.scorers import SparseLinear
 from structperc.taggers import GuidedTagger, Tagger
+from tests.nested import assert_same
+from tests.tiny import fit
 
 COLUMNS = ["word", "pos", "chunk", "label"]
 NODE = [{"of": ["w", "shape"], "at": [-1, 0, 1]}]

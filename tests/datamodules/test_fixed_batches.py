@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from tiny import EDGE, NODE, Sentences, make_tagger, sentences
 
 from structperc.criteria import CRFLoss
 from structperc.datamodules.encoded import PrecomputedBatches
 from structperc.ragged import Ragged
+from tests.tiny import EDGE, NODE, Sentences, make_tagger, sentences
 
 SIZE = 4
 

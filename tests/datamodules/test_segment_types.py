@@ -1,12 +1,12 @@
 """data.types: other names of segment types in every split, and in what is predicted."""
 
 import pytest
-from tiny import Sentences, without_names
 
 from structperc.data.tag_schemes import Span, spans
 from structperc.datamodules.sources import Conll, Conllu, Synthetic
 from structperc.errors import InputError
 from structperc.reranking.jackknife import TrainingPart
+from tests.tiny import Sentences, without_names
 
 TRAIN = "Anna I-PER\nRome I-LOC\nBo B-LOC\nslept O\n\nUN I-ORG\nRome I-LOC\n\nBo I-PER\nBo B-PER\n"
 DEV = "Bo I-PER\nRome I-LOC\n"
@@ -70,7 +70,7 @@ def test_text_without_labels_is_left_as_it_is():
 def test_a_type_that_training_data_does_not_have(folder):
     with pytest.raises(InputError) as error:
         conll(folder, types={"PER": "NAME", "GPE": "NAME"}).corpus("train")
-    wanted = f"data.types: no segment of {folder}/train.txt is of type 'GPE'; known are LOC, ORG, PER"
+    wanted = f"data.types: no segment of {folder}/train.txt has type 'GPE'; known are LOC, ORG, PER"
     assert str(error.value) == wanted
     assert labels(conll(folder, types={"ORG": "NAME"}).corpus("dev")) == [["B-PER", "B-LOC"]]  # training data decides
 
@@ -95,6 +95,6 @@ def test_predictions_have_them_as_gold_and_as_answers(runs):
 
 
 def test_a_mistyped_name_is_one_line(runs, fails):
-    assert "data.types: no segment of embedded corpus (train) is of type 'PERS'" in fails(
+    assert "data.types: no segment of embedded corpus (train) has type 'PERS'" in fails(
         *runs.arguments("fit", "--data.types={PERS: NAME}")
     )

@@ -14,8 +14,6 @@ import pytorch_lightning as pl
 import torch
 import torch.distributed as dist
 import yaml
-from nested import assert_same
-from zygote import at_once
 
 from structperc.chain import KBest
 from structperc.cli.main import main
@@ -27,6 +25,8 @@ from structperc.features import FeatureExtractor
 from structperc.optim import Perceptron
 from structperc.scorers import SparseLinear
 from structperc.taggers import Tagger
+from tests.nested import assert_same
+from tests.zygote import at_once
 
 COLUMNS = ["word", "pos", "chunk", "label"]
 FILES = {"train": "train.txt", "dev": "dev.txt"}

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from tiny import Sentences, fit, make_tagger, sentences
 
 from structperc.criteria import CRFLoss, PerceptronLoss
 from structperc.optim import Perceptron as Additive
+from tests.tiny import Sentences, fit, make_tagger, sentences
 
 ROWS = 21
 

@@ -2,7 +2,6 @@
 
 import random
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from functools import cache
@@ -14,10 +13,7 @@ import pytest
 import torch
 
 from structperc.cli.main import main
-
-sys.path.append(str(Path(__file__).parent))  # written.py
-
-from written import ROOT, blocks
+from tests.docs.written import ROOT, blocks
 
 QUIET = ["--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false", "--trainer.accelerator=cpu"]
 

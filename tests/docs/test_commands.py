@@ -5,10 +5,10 @@ import re
 from importlib import import_module
 
 import pytest
-from tiny import without_names
-from written import DOCS, PAGES, blocks, commands
 
 from structperc.cli import COMMANDS
+from tests.docs.written import DOCS, PAGES, blocks, commands
+from tests.tiny import without_names
 
 SMALL = ["--data.train=20", "--data.dev=8", "--data.test=8", "--trainer.max_epochs=1"]
 SHORT = ["--trainer.max_epochs=2"]

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from written import blocks
+
+from tests.docs.written import blocks
 
 EXAMPLES = {"BiLSTM": 0, "transformers": 1, "new text": 2, "Lightning": 3, "pytorch-crf": 4}
 

@@ -7,14 +7,14 @@ from typing import Any
 import pycrfsuite
 import pytest
 import torch
-from tiny import without_names
 from torch import Tensor, nn
 from torchcrf import CRF
-from written import blocks
 
 from structperc import LabelSet, Tagger, kbest, log_partition, viterbi
 from structperc.chain import edge_marginals, path_score
 from structperc.optim import OWLQN
+from tests.docs.written import blocks
+from tests.tiny import without_names
 
 
 def as_crf(names: dict[str, Any]) -> CRF:

@@ -4,9 +4,7 @@ from itertools import pairwise, product
 
 import pytest
 import torch
-from tiny import without_names
 from torch import nn
-from written import QUICKSTART, blocks
 
 from structperc import Corpus, FeatureExtractor, LabelSet, Lattice, Tagger, load
 from structperc.chain import path_score
@@ -15,6 +13,8 @@ from structperc.datamodules import EncodedCorpus
 from structperc.encoders import WordEmbedding
 from structperc.errors import InputError
 from structperc.structures import Candidates, Scored
+from tests.docs.written import QUICKSTART, blocks
+from tests.tiny import without_names
 
 
 def labellings(lattice: Lattice, row: int) -> dict[tuple[int, ...], float]:
@@ -81,7 +81,7 @@ def test_own_optimizer_makes_steps_of_one_length(ran):
     last, average = [[-1.2, 2.0], [0.0, -1.6]], [[-1.2, 2 / 3], [0.0, -1.6]]
     for w, optimizer in zip(weights, (dense, sparse), strict=True):
         torch.testing.assert_close(w.detach(), torch.tensor(last))
-        with optimizer.averaged():
+        with optimizer.evaluation_weights():
             torch.testing.assert_close(w.detach(), torch.tensor(average))
 
 

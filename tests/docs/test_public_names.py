@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from inspect import ismodule
 
-from written import PAGES, ROOT, blocks
+from tests.docs.written import PAGES, ROOT, blocks
 
 # What benchmarks measure, or run, by itself, and nobody else needs.
 INNER = {

@@ -5,11 +5,11 @@ import re
 import threading
 
 import pytest
-from serving_models import tagger
 from starlette.testclient import TestClient
-from written import PAGES, blocks
 
 from structperc.serving import Limits, application
+from tests.docs.written import PAGES, blocks
+from tests.serving.serving_models import tagger
 
 
 def test_it_answers(tmp_path, monkeypatch):
@@ -26,7 +26,7 @@ def answered(path="/annotate", method="POST", content=b'{"text": "Anna"}', heade
     """The answer of an application to a request, as the client gets it."""
     own = tagger()
     if decided is not None:
-        own.decided = decided
+        own.predict = decided
     app = application(own, limits or Limits())
     with TestClient(app, raise_server_exceptions=False) as client:
         return client.request(method, path, content=content, headers=headers)

@@ -4,7 +4,6 @@ from itertools import accumulate, pairwise
 
 import pytest
 import torch
-from texts import WORDS, assert_alike, batch, corpus
 from torch import nn
 
 from structperc.data.corpus import Corpus
@@ -14,12 +13,13 @@ from structperc.encoders import BiLSTM, CharCNN, Window, WordEmbedding
 from structperc.encoders.base import variational_dropout
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from tests.encoders.texts import WORDS, assert_alike, batch, corpus
 
 INPUTS = [lambda: WordEmbedding(5, cutoff=1), lambda: CharCNN(width=4, characters=3)]
 ENCODERS = {
     "bilstm": lambda: BiLSTM([make() for make in INPUTS], hidden=6, layers=2, dropout=0.3),
     "bilstm of sentences": lambda: BiLSTM([make() for make in INPUTS], hidden=3, within="sentence"),
-    "window": lambda: Window([make() for make in INPUTS], reach=1),
+    "window": lambda: Window([make() for make in INPUTS], window_size=1),
 }
 
 
@@ -95,7 +95,7 @@ def test_bilstm_is_that_of_torch_over_the_vectors_of_one_sentence(layers):
 
 
 def test_window_puts_neighbours_side_by_side():
-    encoder = learned(Window([INPUTS[0]()], reach=2))
+    encoder = learned(Window([INPUTS[0]()], window_size=2))
     table, known = encoder.inputs[0].table, encoder.inputs[0].known
     found = encoder(batch(encoder))
     for b, words in enumerate(WORDS):
@@ -131,7 +131,7 @@ def test_dropout_is_for_training_alone():
         (lambda: BiLSTM([CharCNN()], layers=0), "layers must be >= 1, got 0"),
         (lambda: BiLSTM([CharCNN()], within="document"), "within must be sequence or sentence, got 'document'"),
         (lambda: BiLSTM([CharCNN()], dropout=1.0), "dropout must be >= 0 and < 1, got 1.0"),
-        (lambda: Window([CharCNN()], reach=-1), "reach must be >= 0, got -1"),
+        (lambda: Window([CharCNN()], window_size=-1), "reach must be >= 0, got -1"),
     ],
 )
 def test_options_that_cannot_work(make, message):

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from texts import WORDS
 
 from structperc.chain import KBest
 from structperc.criteria import CRFLoss
@@ -15,6 +14,7 @@ from structperc.features import FeatureExtractor
 from structperc.ragged import Ragged
 from structperc.scorers import Neural
 from structperc.taggers import Tagger
+from tests.encoders.texts import WORDS
 
 LISTS = Ragged.of_counts(torch.tensor([0, 2, 2, 1, 3]), torch.tensor([2, 0, 3]))
 
@@ -51,7 +51,7 @@ def tagger():
     sentences = [{"word": words, "label": ["B-X"] + ["O"] * (len(words) - 1)} for words in WORDS]
     corpus, labels = Corpus.from_sentences(sentences), LabelSet(("O", "B-X", "I-X"))
     torch.manual_seed(0)
-    encoder = Window([FeatureEmbedding(3), WordEmbedding(2), FeatureEmbedding(2)], reach=0)
+    encoder = Window([FeatureEmbedding(3), WordEmbedding(2), FeatureEmbedding(2)], window_size=0)
     made = Tagger(FeatureExtractor(["w[0]", "ic[0]"], progress=False), Neural(encoder), CRFLoss(), KBest(k=1))
     made.features.fit(corpus)
     made.scorer.learn(corpus)

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from structperc.encoders.piece_windows import PieceWindows
+from structperc.encoders.transformer import PieceWindows
 
 
 def naive_spans(counts, room, overlap):

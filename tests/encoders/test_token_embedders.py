@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from texts import WORDS, batch, corpus
 
 from structperc.encoders import CharCNN, WordEmbedding
-from structperc.encoders.strings import KnownStrings
-from structperc.encoders.vectors import read_vectors, write_vectors
+from structperc.encoders.token_embedders import StringVocabulary
+from structperc.encoders.word_vectors import read_vectors, write_vectors
 from structperc.errors import InputError
+from tests.encoders.texts import WORDS, batch, corpus
 
 FLAT = [word for words in WORDS for word in words]
 
@@ -23,7 +23,7 @@ def vectors(module, sentences=WORDS):
 
 
 def test_strings_number_the_frequent_ones_from_one():
-    known = KnownStrings.frequent(["b", "a", "b", "c", "a", "b"], 2)
+    known = StringVocabulary.frequent(["b", "a", "b", "c", "a", "b"], 2)
     assert (known.known, len(known)) == (["b", "a"], 3)
     assert known.numbers(["a", "c", "b", "", "a"]).tolist() == [2, 0, 1, 0, 2]
     assert "a" in known
@@ -150,9 +150,9 @@ def test_files_that_do_not_fit(file, tmp_path):
 
 def naive_char_cnn(module, word):
     """Each filter at each window of the word between zeros, then the maximum."""
-    reach, filters = module.window // 2, module.filters
+    window_size, filters = module.window // 2, module.filters
     characters = [module.table[number] for number in module.known.numbers(word).tolist()]
-    line = [torch.zeros(module.characters)] * reach + characters + [torch.zeros(module.characters)] * reach
+    line = [torch.zeros(module.characters)] * window_size + characters + [torch.zeros(module.characters)] * window_size
     found = []
     for t in range(len(word)):
         window = torch.stack(line[t : t + module.window], 1)  # (characters, window)

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from texts import assert_alike, batch, corpus
-from tiny_models import byte_pieces, save_bert, save_roberta, word_pieces
 from tokenizers import Tokenizer, models
 from transformers import AutoModel, PreTrainedTokenizerFast, T5Config, XLNetConfig
 
@@ -19,6 +17,8 @@ from structperc.encoders import Transformer
 from structperc.encoders import transformer as module
 from structperc.encoders.pretrained import positions
 from structperc.errors import InputError
+from tests.encoders.texts import assert_alike, batch, corpus
+from tests.encoders.tiny_models import byte_pieces, save_bert, save_roberta, word_pieces
 
 SENTENCES = [["Anna", "met", "Bo", "in", "Rome", "."], ["no"], ["Ann", "U.N.", "!?"], ["in", "in", "Bo"]]
 LONG = [[word for _ in range(9) for word in SENTENCES[0]], ["Bo", "met"], ["Anna"] * 14]

@@ -5,7 +5,6 @@ import shutil
 import pytest
 import pytorch_lightning as pl
 import torch
-from tiny_models import save_bert
 
 from structperc.chain import KBest
 from structperc.criteria import CRFLoss
@@ -13,6 +12,7 @@ from structperc.datamodules.sources import Synthetic
 from structperc.encoders import Transformer
 from structperc.scorers import Neural
 from structperc.taggers.tagger import Tagger
+from tests.encoders.tiny_models import save_bert
 
 
 class Objectives(pl.Callback):

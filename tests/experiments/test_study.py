@@ -11,7 +11,7 @@ from filelock import FileLock
 from scipy.stats import binom, ttest_rel
 
 from structperc.cli.main import main
-from structperc.experiments import experiment as trial
+from structperc.experiments import experiment
 from structperc.experiments import study_file as study_check
 from structperc.experiments.rows import Row
 from structperc.experiments.study_file import Task, digests
@@ -81,7 +81,7 @@ class Studies:
 @pytest.fixture
 def checked(parts_made_once, tmp_path, capsys, monkeypatch):
     made = Studies(tmp_path, capsys)
-    monkeypatch.setattr(trial, "fit", made.fit)
+    monkeypatch.setattr(experiment, "fit", made.fit)
     return made
 
 
@@ -153,7 +153,7 @@ def test_several_studies_stand_side_by_side_on_one_page(studies, capsys, tmp_pat
     assert (root / "study.png").read_bytes().startswith(b"\x89PNG")
     both.write_text(json.dumps({"studies": listed, "seeds": [1]}))
     assert main(["study", str(both)]) == 2
-    assert "both.yaml: beside studies there is nothing else; write seeds" in capsys.readouterr().err
+    assert "both.yaml: only studies is allowed" in capsys.readouterr().err
     both.write_text(json.dumps({"studies": ["chunks"]}))
     assert main(["study", str(both)]) == 2
     assert "both.yaml: studies: name at least one" in capsys.readouterr().err
@@ -167,11 +167,11 @@ def test_numbers_are_known_while_a_study_runs(studies, monkeypatch):
             raise KeyboardInterrupt
         return whole(command, folder)
 
-    monkeypatch.setattr(trial, "fit", stopped)
+    monkeypatch.setattr(experiment, "fit", stopped)
     assert "interrupted" in studies(status=1)
     assert studies.column("study.csv", "score") == [0.5]
     assert "| base |" in (studies.root / "study.md").read_text()
-    monkeypatch.setattr(trial, "fit", whole)
+    monkeypatch.setattr(experiment, "fit", whole)
     text = studies()
     assert text.count("(kept)") == 2
     assert studies.column("study.csv", "score") == [0.5, 0.5]
@@ -335,7 +335,7 @@ def test_a_row_of_that_name_with_another_configuration(studies, row):
 
 def test_every_run_fails(studies):
     studies.scores = {(row, seed): "diverged" for row in ("base", "other") for seed in (1, 2)}
-    assert "study: no run succeeded; base, seed 1: diverged" in studies(status=2)
+    assert "base, seed 1: diverged" in studies(status=2)
     assert [row["error"] for row in studies.table("runs.csv")] == ["diverged"] * 4
 
 

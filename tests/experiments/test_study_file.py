@@ -79,8 +79,8 @@ def test_folders_of_rows_are_visible_folders_of_the_root(write, name):
         ("one: {configs: [a.yaml]}", "one: {configs: a.yaml}", "rows.one.configs: write a list"),
         ("one: {configs: [a.yaml]}", "one: {configs: [c.yaml]}", "rows.one.configs: no file c.yaml; relative paths"),
         ("one:", "1:", "rows: 1 is no name"),
-        ("two:", "one:", "study.yaml:5: 'one' stands twice"),
-        ("configs: [a.yaml]", "configs: [a.yaml], configs: [b.yaml]", "study.yaml:4: 'configs' stands twice"),
+        ("two:", "one:", "study.yaml:5: duplicate key 'one'"),
+        ("configs: [a.yaml]", "configs: [a.yaml], configs: [b.yaml]", "study.yaml:4: duplicate key 'configs'"),
         ("[1, 2]", "[1, 2", "study.yaml:3: "),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from structperc.cli.main import main
-from structperc.experiments import experiment as trial
+from structperc.experiments import experiment
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -17,7 +17,7 @@ def in_one_process(tmp_path, monkeypatch):
     """Trainings run here, which saves the start of a process each; one is in a folder with the configurations."""
     monkeypatch.chdir(tmp_path)
     Path("configs").symlink_to(CONFIGS)
-    monkeypatch.setattr(trial, "fit", lambda command, folder: str(main([*command, *trial._resumed(folder)])))
+    monkeypatch.setattr(experiment, "fit", lambda command, folder: str(main([*command, *experiment._resumed(folder)])))
 
 
 @pytest.mark.slow

@@ -9,8 +9,8 @@ import pytest
 
 from structperc.cli.main import main
 from structperc.errors import InputError
-from structperc.experiments import experiment as trial
-from structperc.experiments.experiment import Run, TrialResult, failure_line
+from structperc.experiments import experiment
+from structperc.experiments.experiment import Run, failure_line
 from structperc.experiments.rows import grid_row, grid_rows, parse_grid, short_keys, split_values
 from structperc.experiments.sweeps import best_of, plot_sweep, points_of, sweep_lines
 
@@ -82,8 +82,8 @@ def made_up(scores, seeds=(None,)):
     for value, row in scores.items():
         for seed, score in zip(seeds, row, strict=True):
             results = score and {"dev": {"score": score, "sentence_accuracy": score / 2}, "epochs": 2, "seconds": 0.5}
-            training = TrialResult([], None, results, None if score else "diverged")
-            found.append(Run(grid_row((("m.C", value),)), seed, training))
+            row = grid_row((("m.C", value),))
+            found.append(Run(row, seed, [], None, results, None if score else "diverged"))
     return points_of(found)
 
 
@@ -129,11 +129,11 @@ def test_axis_of_the_figure(values, scale, places):
 
 def test_figure_has_a_line_per_combination_of_the_others():
     found = [
-        Run(grid_row((("C", c), ("k", k))), None, TrialResult([], None, {"dev": {"score": float(c) * float(k)}}, None))
+        Run(grid_row((("C", c), ("k", k))), None, [], None, {"dev": {"score": float(c) * float(k)}}, None)
         for c in ("0.5", "1")
         for k in ("0.2", "0.4")
     ]
-    failed = Run(grid_row((("C", "2"), ("k", "0.2"))), None, TrialResult([], None, None, "diverged"))
+    failed = Run(grid_row((("C", "2"), ("k", "0.2"))), None, [], None, None, "diverged")
     (ax,) = plot_sweep(points_of([*found, failed])).axes
     assert [line.get_ydata().tolist() for line in ax.lines] == [pytest.approx([10, 20]), pytest.approx([20, 40])]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["k=0.2", "k=0.4"]
@@ -185,7 +185,7 @@ class Sweeps:
 @pytest.fixture
 def sweeps(parts_made_once, runs, capsys, monkeypatch):
     made = Sweeps(runs, capsys)
-    monkeypatch.setattr(trial, "fit", made.fit)
+    monkeypatch.setattr(experiment, "fit", made.fit)
     return made
 
 
@@ -243,7 +243,7 @@ def test_with_a_holdout_the_best_point_is_trained_on_all_data(sweeps):
 def test_a_final_training_that_fails(sweeps, monkeypatch):
     whole = sweeps.fit
     monkeypatch.setattr(
-        trial, "fit", lambda command, folder: "no" if "--data.holdout=0" in command else whole(command, folder)
+        experiment, "fit", lambda command, folder: "no" if "--data.holdout=0" in command else whole(command, folder)
     )
     message = sweeps("--data.dev=0", "--holdout", "5", status=2)
     assert "the final training failed: no" in message
@@ -329,7 +329,9 @@ def test_trainings_that_succeed_fail_and_go_on(runs, tmp_path, monkeypatch, caps
     assert "FB1" in (good / "log.txt").read_text()
 
     (good / "1" / "results.json").unlink()
-    monkeypatch.setattr(trial, "fit", lambda command, folder: str(main([*command, *trial._resumed(folder)]) or ""))
+    monkeypatch.setattr(
+        experiment, "fit", lambda command, folder: str(main([*command, *experiment._resumed(folder)]) or "")
+    )
     assert main([arg.replace("good,bad", "good") for arg in arguments]) == 0
     assert "(kept)" not in capsys.readouterr().out
     assert [path.name for path in good.iterdir() if path.is_dir()] == ["1"]

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from structperc import Corpus, FeatureExtractor, InputError
 from structperc.builder import Builder
-from structperc.features import bag_string
-from structperc.features.bag import Bag
-from structperc.features.listed_names import ListedNames
+from structperc.features import format_weighted_features
+from structperc.features.bag import WeightedFeatures
+from structperc.features.listed_names import ExplicitVocabulary
 
 numbers = st.floats(-1e6, 1e6, width=32).filter(lambda x: x != 0)
 
@@ -37,13 +37,16 @@ def read(features, *tokens):
 
 @given(st.lists(st.lists(st.tuples(st.text(max_size=5), numbers), max_size=4), min_size=1, max_size=4))
 def test_what_was_written_is_read(tokens):
-    strings = [bag_string(token) for token in tokens]
+    strings = [format_weighted_features(token) for token in tokens]
     if any(tokens):
         assert read(extractor(*strings), *strings) == tokens
 
 
 def test_the_syntax_is_that_of_crfsuite():
-    assert bag_string([("w:the", 1.0), ("len", 3), ("none", 0.0), ("a\\b\tc", 1)]) == "w\\:the\tlen:3.0\ta\\\\b\\tc"
+    assert (
+        format_weighted_features([("w:the", 1.0), ("len", 3), ("none", 0.0), ("a\\b\tc", 1)])
+        == "w\\:the\tlen:3.0\ta\\\\b\\tc"
+    )
 
 
 def test_features_of_weight_1_alone_have_no_weights():
@@ -105,4 +108,6 @@ def test_a_missing_column_and_a_damaged_state_are_named():
     with pytest.raises(InputError, match=r"no column 'features'.*among word"):
         extractor("a").encode(Corpus.from_sentences([{"word": ["x"]}]))
     with pytest.raises(InputError, match=r"features.bag.names: a name stands twice"):
-        Bag("features", ListedNames()).restored({"column": "features", "names": ["a", "a"]}, {}, {}, "features.bag")
+        WeightedFeatures("features", ExplicitVocabulary()).restore(
+            {"column": "features", "names": ["a", "a"]}, {}, {}, "features.bag"
+        )

@@ -3,7 +3,7 @@ import pytest
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.features.crfpp import read_crfpp
+from structperc.features.templates import read_crfpp
 
 TEMPLATE = """# Unigram
 U00:%x[-2,0]

@@ -10,9 +10,8 @@ import pytest
 from structperc.builder import Builder
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
-from structperc.features import Clusters, FeatureExtractor, bag_string
-from structperc.features.buckets import Tally
-from structperc.features.hashing import string_hash
+from structperc.features import Clusters, FeatureExtractor, format_weighted_features
+from structperc.features.hashing import BucketCounter, string_hash
 
 NODE = ["bias", {"of": ["w", "p2", "ic", "c3"], "at": [-1, 0, 2]}, {"of": ["pos"], "at": [[-1, 0]]}, "w[-2]|ic[0]"]
 REACH, FULL = 2, 2**64 - 1
@@ -125,7 +124,7 @@ def test_the_state_is_all_there_is(corpus, made):
     for mine, its in zip(features.encode(corpus)[:2], again.encode(corpus)[:2], strict=True):
         assert lists(mine) == lists(its)
     assert again.feature_names("node") == features.feature_names("node")
-    assert again.told() == features.told()
+    assert again.told() == features.summary()
 
 
 def test_what_shares_a_bucket_is_named_together_and_what_has_no_name_by_its_bucket(corpus, made):
@@ -162,7 +161,11 @@ def test_a_subset_has_the_ids_that_are_left(corpus, made):
 
 
 def test_listed_features_are_in_buckets_of_their_own():
-    bags = [bag_string([("a", 1), ("b", 2)]), bag_string([("c", 0.5)]), bag_string([("a", 1)])]
+    bags = [
+        format_weighted_features([("a", 1), ("b", 2)]),
+        format_weighted_features([("c", 0.5)]),
+        format_weighted_features([("a", 1)]),
+    ]
     corpus = Corpus.from_sentences([{"word": ["x", "y", "z"], "features": bags}])
     features = FeatureExtractor(["bias"], cutoff=1, bag="features", hash_bits=12, progress=False)
     nodes = features.fit_encode(corpus).nodes
@@ -181,7 +184,7 @@ def test_listed_features_are_in_buckets_of_their_own():
 
 def test_different_keys_are_counted_in_fixed_memory():
     keys = np.random.default_rng(0).integers(1, 2**63, 200_000).astype(np.uint64) * np.uint64(2) + np.uint64(1)
-    tally = Tally(10)
+    tally = BucketCounter(10)
     for part in (keys, keys[:1000], np.zeros(5, np.uint64)):
         tally.add(part)
     assert abs(tally.distinct - 200_000) < 100  # five times the standard error
@@ -191,10 +194,10 @@ def test_different_keys_are_counted_in_fixed_memory():
 def test_tallies_are_merged_as_if_one_had_counted():
     draw = np.random.default_rng(0)
     keys = (draw.integers(0, 40, 6000) ** 3).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    whole, merged = Tally(6), Tally(6)
+    whole, merged = BucketCounter(6), BucketCounter(6)
     for part in np.split(keys, 3):
         whole.add(part)
-        own = Tally(6)
+        own = BucketCounter(6)
         own.add(part)
         merged.merge(own)
     assert (merged.distinct, merged.occupied) == (whole.distinct, whole.occupied)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from structperc.features.key_counts import KeyCounts
-from structperc.features.keys import TABLE, frequent_keys, template_keys
+from structperc.features.keys import TABLE, KeyCounts, frequent_keys, template_keys
 from structperc.features.templates import parse_templates
 from structperc.features.windows import View
 
@@ -12,12 +11,12 @@ from structperc.features.windows import View
 @pytest.mark.parametrize("sizes", [[0], [5], [1, 0, 7, 300], [100] * 9])
 def test_counts_of_pieces(sizes):
     random = np.random.default_rng(len(sizes))
-    pieces = [random.integers(0, 40, n) * 3 - 7 for n in sizes]
+    chunks = [random.integers(0, 40, n) * 3 - 7 for n in sizes]
     counted = KeyCounts()
-    for piece in pieces:
+    for piece in chunks:
         counted.add(piece)
     keys, counts = counted.total()
-    expected = np.unique(np.concatenate(pieces), return_counts=True)
+    expected = np.unique(np.concatenate(chunks), return_counts=True)
     np.testing.assert_array_equal(keys, expected[0])
     np.testing.assert_array_equal(counts, expected[1])
 
@@ -37,9 +36,9 @@ def test_pieces_of_a_view_show_the_same(size):
     starts = np.array([0, 0, 2, 3, 3, 9, 13, 13])
     numbers = {"word": random.integers(4, 9, 13).astype(np.int32)}
     view = View({"w": "word"}, numbers, {"w": random.permutation(9)}, starts, 2)
-    pieces = view.pieces(size)
-    assert len(pieces) == {1: 4, 3: 3, 5: 2, 100: 1}[size]
+    chunks = view.chunks(size)
+    assert len(chunks) == {1: 4, 3: 3, 5: 2, 100: 1}[size]
     for template in parse_templates([{"of": ["w"], "at": [-2, -1, 0, 1, 2]}, "w[-1]|w[2]"]):
         sizes = [9] * len(template)
-        found = [template_keys(piece, template, sizes) for piece in pieces]
+        found = [template_keys(piece, template, sizes) for piece in chunks]
         np.testing.assert_array_equal(np.concatenate(found), template_keys(view, template, sizes))

@@ -6,8 +6,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from fuzz.cases import KINDS, Case, Fuzzer
-from fuzz.outcome import FINE, Outcome
+from tests.fuzz.cases import KINDS, Case, Fuzzer
+from tests.fuzz.outcome import FINE, Outcome
 
 
 def table(cases: list[Case]) -> str:

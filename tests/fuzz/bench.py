@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from structperc.cli.main import main
-from structperc.encoders.vectors import write_vectors
+from structperc.encoders.word_vectors import write_vectors
 
 TAGGERS = ("sparse", "crf", "neural", "guided", "reranker")
 

@@ -9,24 +9,24 @@ from random import Random
 from typing import NamedTuple
 
 import pytest
-from fuzz.attempt import Attempt, Kind
-from fuzz.bench import lay_out
-from fuzz.checkpoints import checkpoints
-from fuzz.columns import columns
-from fuzz.command_lines import command_lines
-from fuzz.configurations import configurations
-from fuzz.conllu import conllu
-from fuzz.legal import SAME, reason
-from fuzz.models import models
-from fuzz.outcome import Judged, Outcome, changes, judge
-from fuzz.predictions import predictions
-from fuzz.resources import clusters, gazetteers, templates, vectors
-from fuzz.snapshot import snapshot
-from fuzz.studies import studies
-from fuzz.watch import Ran, guarded
 
 from structperc.cli.main import main
 from structperc.experiments import experiment as trial
+from tests.fuzz.attempt import Attempt, Kind
+from tests.fuzz.bench import lay_out
+from tests.fuzz.checkpoints import checkpoints
+from tests.fuzz.columns import columns
+from tests.fuzz.command_lines import command_lines
+from tests.fuzz.configurations import configurations
+from tests.fuzz.conllu import conllu
+from tests.fuzz.legal import SAME, reason
+from tests.fuzz.models import models
+from tests.fuzz.outcome import Judged, Outcome, changes, judge
+from tests.fuzz.predictions import predictions
+from tests.fuzz.resources import clusters, gazetteers, templates, vectors
+from tests.fuzz.snapshot import snapshot
+from tests.fuzz.studies import studies
+from tests.fuzz.watch import Ran, guarded
 
 KINDS: tuple[Kind, ...] = (
     columns,

@@ -9,10 +9,11 @@ from random import Random
 from typing import Any
 
 import torch
-from fuzz.attempt import Attempt
-from fuzz.bench import TAGGERS
-from fuzz.damage import CHANGES, damage
-from fuzz.trees import Spelled, changed, paths, put, spelled
+
+from tests.fuzz.attempt import Attempt
+from tests.fuzz.bench import TAGGERS
+from tests.fuzz.damage import CHANGES, damage
+from tests.fuzz.trees import Spelled, changed, paths, put, spelled
 
 
 class Call:
@@ -77,7 +78,9 @@ def checkpoints(draw: Random, folder: Path) -> Attempt:
     """A checkpoint spoiled, and a command that reads it."""
     tagger, name = draw.choice(TAGGERS), draw.choice(("best", "last"))
     file = folder / f"runs/{tagger}/1/checkpoints/{name}.ckpt"
-    done = draw.choice((lambda d, f: damage(d, f, CHANGES), content, content, foreign, executed, exchanged))(draw, file)
+    done = draw.choice((lambda d, f: damage(d, f, CHANGES), content, content, user_objects, executed, exchanged))(
+        draw, file
+    )
     command = arguments(draw, tagger, name)
     return Attempt(f"{'training' if 'fit' in command else 'labelling'}: {done}", command)
 
@@ -95,7 +98,7 @@ def content(draw: Random, file: Path) -> str:
     return done
 
 
-def foreign(draw: Random, file: Path) -> str:
+def user_objects(draw: Random, file: Path) -> str:
     """Something else that torch has saved."""
     file.unlink()
     name = draw.choice(list(FOREIGN))

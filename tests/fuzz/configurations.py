@@ -6,10 +6,11 @@ from random import Random
 from typing import Any
 
 import yaml
-from fuzz.attempt import Attempt, Change
-from fuzz.bench import TAGGERS
-from fuzz.damage import CHANGES, TEXT_CHANGES, damage
-from fuzz.trees import changed, paths, put, spelled
+
+from tests.fuzz.attempt import Attempt, Change
+from tests.fuzz.bench import TAGGERS
+from tests.fuzz.damage import CHANGES, TEXT_CHANGES, damage
+from tests.fuzz.trees import changed, paths, put, spelled
 
 CODE = (
     {"class_path": "os.system", "init_args": {"command": "touch KANARIE"}},

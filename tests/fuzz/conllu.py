@@ -3,8 +3,8 @@
 from pathlib import Path
 from random import Random
 
-from fuzz.attempt import Attempt, Change
-from fuzz.damage import CHANGES, TEXT_CHANGES, damage
+from tests.fuzz.attempt import Attempt, Change
+from tests.fuzz.damage import CHANGES, TEXT_CHANGES, damage
 
 
 def of_a_word(change) -> Change:

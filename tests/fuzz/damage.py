@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 
-from fuzz.attempt import Change
+from tests.fuzz.attempt import Change
 
 
 def truncated(draw: Random, data: bytes) -> bytes:

@@ -6,13 +6,14 @@ from random import Random
 from typing import Any
 
 import torch
-from fuzz.attempt import Attempt
-from fuzz.bench import TAGGERS
-from fuzz.damage import CHANGES, TEXT_CHANGES, damage
-from fuzz.tensors import header_changed
-from fuzz.trees import changed, paths, put, spelled
 from safetensors import safe_open
 from safetensors.torch import save_file
+
+from tests.fuzz.attempt import Attempt
+from tests.fuzz.bench import TAGGERS
+from tests.fuzz.damage import CHANGES, TEXT_CHANGES, damage
+from tests.fuzz.tensors import header_changed
+from tests.fuzz.trees import changed, paths, put, spelled
 
 CODE: dict[str, dict[str, Any]] = {
     "os.system": {"command": "touch KANARIE"},

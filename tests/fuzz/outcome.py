@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from fuzz.watch import Ran
+from tests.fuzz.watch import Ran
 
 
 class Outcome(Enum):

@@ -3,9 +3,9 @@
 from pathlib import Path
 from random import Random
 
-from fuzz.attempt import Attempt
-from fuzz.columns import COLUMNS
-from fuzz.damage import CHANGES, TEXT_CHANGES, damage
+from tests.fuzz.attempt import Attempt
+from tests.fuzz.columns import COLUMNS
+from tests.fuzz.damage import CHANGES, TEXT_CHANGES, damage
 
 OPTIONS = (
     [],

@@ -5,9 +5,10 @@ from pathlib import Path
 from random import Random
 
 import torch
-from fuzz.attempt import Attempt, Change
-from fuzz.damage import CHANGES, TEXT_CHANGES, damage
 from safetensors.torch import save_file
+
+from tests.fuzz.attempt import Attempt, Change
+from tests.fuzz.damage import CHANGES, TEXT_CHANGES, damage
 
 
 def line(text: str) -> Change:

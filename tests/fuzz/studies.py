@@ -4,10 +4,11 @@ from pathlib import Path
 from random import Random
 
 import yaml
-from fuzz.attempt import Attempt
-from fuzz.configurations import TEXTS
-from fuzz.damage import CHANGES, TEXT_CHANGES, damage
-from fuzz.trees import changed
+
+from tests.fuzz.attempt import Attempt
+from tests.fuzz.configurations import TEXTS
+from tests.fuzz.damage import CHANGES, TEXT_CHANGES, damage
+from tests.fuzz.trees import changed
 
 
 def studies(draw: Random, folder: Path) -> Attempt:

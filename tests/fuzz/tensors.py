@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from fuzz.trees import VALUES
+from tests.fuzz.trees import VALUES
 
 HEAD = 8  # bytes of the header's length
 

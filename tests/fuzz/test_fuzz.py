@@ -1,12 +1,13 @@
 """Malformed input of every kind: never a traceback, a hang, a call of what is in a file, a lost or unfinished file.
 
-`pytest -m fuzz` runs all cases, which takes half an hour; `PYTHONPATH=tests python -m fuzz 17` runs case 17.
+`pytest -m fuzz` runs all cases, which takes half an hour; `python -m tests.fuzz 17` runs case 17.
 """
 
 import pytest
-from fuzz.cases import KINDS, Fuzzer
-from fuzz.command_lines import GOOD
-from fuzz.outcome import FINE
+
+from tests.fuzz.cases import KINDS, Fuzzer
+from tests.fuzz.command_lines import GOOD
+from tests.fuzz.outcome import FINE
 
 CASES = 2000
 QUICK = 3  # of each kind

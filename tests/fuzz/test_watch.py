@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
-from fuzz import watch
-from fuzz.outcome import Outcome, changes, judge
-from fuzz.watch import guarded
+
+from tests.fuzz import watch
+from tests.fuzz.outcome import Outcome, changes, judge
+from tests.fuzz.watch import guarded
 
 PROGRAMS = {
     "a shell": lambda: os.system("true kanarie"),

@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 import torch
-from reference import Reference, Sentence
 
 from structperc.data.words import word_hashes
 from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer, LearningCounts
@@ -14,6 +13,7 @@ from structperc.guided.templates import UNKNOWN, parse_context
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Words
+from tests.guided.reference import Reference, Sentence
 
 VOCABULARY = ["the", "a", "dog", "cat", "runs"]
 N_STATIC = 12  # static features, of names "0", "1", ...

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from reference import Sentence
-from tagged import batch_of, model_of, sentences, set_weights
 
 from structperc.errors import InputError
 from structperc.guided import Aggressive, EarlyUpdate
+from tests.guided.reference import Sentence
+from tests.guided.tagged import batch_of, model_of, sentences, set_weights
 
 RULES = {"aggressive": Aggressive(), "margin": Aggressive(margin=3), "early": EarlyUpdate()}
 each_rule = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)

@@ -4,10 +4,10 @@ import copy
 
 import pytest
 import torch
-from reference import Reference, Sentence
-from tagged import Weights, batch_of, draw_weights, model_of, reference_of, sentences, set_weights
 
 from structperc.guided.templates import UNKNOWN
+from tests.guided.reference import Reference, Sentence
+from tests.guided.tagged import Weights, batch_of, draw_weights, model_of, reference_of, sentences, set_weights
 
 TEMPLATES = {"A": ["shen2007_a"], "B": ["shen2007_b"], "E": ["shen2007_e"], "words": ["t[-1] t[2] w[1]", "t[1] w[-2]"]}
 ORDERS = ["easiest", "left-to-right"]

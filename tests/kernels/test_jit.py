@@ -119,6 +119,36 @@ def test_kernels_made_of_a_part_are_kept_whatever_is_made_of_other_parts(doublin
     assert doubling("second.of_doubling")(3) == 8
 
 
+SUMS = """
+from structperc.kernels.jit import kernel
+
+@kernel
+def total(pair):
+    return pair.a + pair.b
+"""
+PAIRS = """
+from typing import NamedTuple
+
+class Pair(NamedTuple):
+    a: int
+    b: int
+"""
+
+
+def test_code_for_types_of_a_module_that_was_moved_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "sums.py").write_text(SUMS)
+    for module in ("pairs", "moved_pairs"):
+        (tmp_path / f"{module}.py").write_text(PAIRS)
+        pair = importlib.import_module(module).Pair(1, 2)
+        sums = importlib.reload(importlib.import_module("sums"))
+        assert sums.total(pair) == 3
+        (tmp_path / f"{module}.py").unlink()
+        del sys.modules[module]
+
+
 def test_the_internals_of_numba_are_those_of_a_known_version() -> None:
     """With another version, run all tests of kernels and operators, then raise CHECKED_WITH."""
     assert tuple(map(int, numba.__version__.split(".")[:2])) <= numba_internals.CHECKED_WITH

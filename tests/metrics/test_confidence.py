@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import pytest
 import torch
-from oracle import probabilities
 
 from structperc.chain import Segments, constrain, viterbi
 from structperc.data.labels import LabelSet
@@ -13,6 +12,7 @@ from structperc.metrics import segment_confidence, token_confidence
 from structperc.metrics.accuracy import sentence_boundaries
 from structperc.metrics.segments import opened_segments
 from structperc.structures import Lattice
+from tests.oracle import probabilities
 
 SETS = {
     "IOB2": LabelSet(("O", "B-P", "I-P", "B-L", "I-L")),

@@ -7,7 +7,6 @@ import pytest
 import torch
 import torch.distributed as dist
 from torchmetrics import MetricCollection
-from zygote import at_once
 
 from structperc.data.labels import LabelSet
 from structperc.metrics import (
@@ -21,6 +20,7 @@ from structperc.metrics import (
     TokenAccuracy,
 )
 from structperc.structures import Candidates
+from tests.zygote import at_once
 
 LABELS = LabelSet(("O", "B-P", "I-P", "B-L", "I-L"))
 SHARDS = [(slice(0, 3), slice(3, 8)), (slice(8, 9),)]  # batches of each process

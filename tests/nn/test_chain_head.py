@@ -330,7 +330,7 @@ def test_with_non_local_features_such_a_row_has_the_same_labels():
     assert head.decode(logits, KEPT, words=WORDS)[0].tolist() == [0, 0, 0, 0, -100, -100]
 
 
-class Labeller(torch.nn.Module):
+class Predictor(torch.nn.Module):
     """Labels, and how sure they are."""
 
     def __init__(self) -> None:
@@ -341,7 +341,7 @@ class Labeller(torch.nn.Module):
         return self.head.decode(logits, mask), *self.head.confidence(logits, mask)[1:]
 
 
-class Decoder(Labeller):
+class Decoder(Predictor):
     def forward(self, logits, mask):
         return self.head.decode(logits, mask)
 
@@ -349,7 +349,7 @@ class Decoder(Labeller):
 def exported(model=None):
     B, length = torch.export.Dim("B", min=1), torch.export.Dim("T", min=1)
     return torch.export.export(
-        model or Labeller(), (some_logits(), KEPT), dynamic_shapes=({0: B, 1: length}, {0: B, 1: length})
+        model or Predictor(), (some_logits(), KEPT), dynamic_shapes=({0: B, 1: length}, {0: B, 1: length})
     )
 
 
@@ -359,7 +359,7 @@ def same_for_masks_of_any_form(run):
         logits, mask = torch.randn(B, length, L), torch.rand(B, length) < 0.6
         mask[0] = False
         logits[~mask] = math.nan
-        for found, expected in zip(run(logits, mask), Labeller()(logits, mask), strict=True):
+        for found, expected in zip(run(logits, mask), Predictor()(logits, mask), strict=True):
             torch.testing.assert_close(found, expected)
 
 

@@ -1,23 +1,14 @@
-import sys
-from functools import partial
-from pathlib import Path
-
 import pytest
 import torch
 
-sys.path.append(str(Path(__file__).parent))  # naive.py and labelled.py
-
-from each import Each
-from labelled import WORDS, make_case
-
 from structperc.nonlocal_features import segments
+from tests.nonlocal_features.labelled import WORDS, Case, make_case
 
 
-@pytest.fixture(params=[(40, WORDS)], ids=["words"])
-def case(request: pytest.FixtureRequest) -> Each:
-    """So many cases with these words; tests are called with one after the other."""
-    number, words = request.param
-    return Each({seed: partial(make_case, seed, words) for seed in range(number)})
+@pytest.fixture(params=[(seed, WORDS) for seed in range(12)], ids=lambda param: str(param[0]))
+def case(request: pytest.FixtureRequest) -> Case:
+    """Random documents with candidates, of a few words that often return."""
+    return make_case(*request.param)
 
 
 @pytest.fixture(params=[10**6, 0], ids=["compiled", "tensors"])

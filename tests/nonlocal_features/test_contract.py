@@ -6,7 +6,6 @@ import pkgutil
 
 import pytest
 import torch
-from labelled import QUOTING, WORDS, Case, make_batch, make_case
 from torch import Tensor
 
 import structperc.nonlocal_features as package
@@ -21,6 +20,7 @@ from structperc.nonlocal_features import (
     segments,
 )
 from structperc.structures import Batch
+from tests.nonlocal_features.labelled import QUOTING, WORDS, Case, make_batch, make_case
 
 
 def subclasses() -> list[type[NonlocalFeature]]:
@@ -37,8 +37,9 @@ every = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 every_case = pytest.mark.parametrize(
     ("cls", "case"),
     [
-        pytest.param(cls, (6, QUOTING) if issubclass(cls, GlobalFeature) else (40, WORDS), id=cls.__name__)
+        pytest.param(cls, (seed, QUOTING if issubclass(cls, GlobalFeature) else WORDS), id=f"{cls.__name__}-{seed}")
         for cls in CLASSES
+        for seed in range(3 if issubclass(cls, GlobalFeature) else 6)
     ],
     indirect=["case"],
 )

@@ -3,10 +3,8 @@
 from collections import Counter
 from collections.abc import Callable
 
-import naive
 import pytest
 import torch
-from labelled import Case, make_batch, make_case
 
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
@@ -19,6 +17,8 @@ from structperc.nonlocal_features import (
     SubphraseConsistency,
     find_segments,
 )
+from tests.nonlocal_features import naive
+from tests.nonlocal_features.labelled import Case, make_batch, make_case
 
 pytestmark = pytest.mark.usefixtures("way")
 

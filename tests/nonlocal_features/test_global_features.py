@@ -4,8 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from labelled import QUOTING, Case, make_batch, make_case
-from naive_strings import Sentence, strings
 
 from structperc.data.labels import LabelSet
 from structperc.data.lexicon import LowerCaseLexicon
@@ -30,6 +28,8 @@ from structperc.nonlocal_features import (
     WholeEntity,
     find_segments,
 )
+from tests.nonlocal_features.labelled import QUOTING, Case, make_batch, make_case
+from tests.nonlocal_features.naive_strings import Sentence, strings
 
 LOWER_CASE = ["the", "the", "The", "xer", "animal", "day", "shot", "they", "here", "is", "nation", "for", "a1", "Arts"]
 PLAIN = (WholeEntity, ShapesOfEntity, LastWord, LastWordLowerCase, Prefixes, Suffixes)

@@ -5,10 +5,10 @@ from collections import Counter
 from pathlib import Path
 
 import torch
-from labelled import Case
-from naive import entities
 
 from structperc.nonlocal_features import find_segments
+from tests.nonlocal_features.labelled import Case
+from tests.nonlocal_features.naive import entities
 
 PAGE = Path(__file__).parents[2] / "docs" / "nonlocal_features.md"
 
@@ -32,6 +32,6 @@ def test_the_example_counts_what_it_says(case: Case) -> None:
 def test_segments_of_column_minus_one_are_left_out(case: Case) -> None:
     segments = find_segments(case.batch, case.labels, case.valid, case.label_set)
     types, C = segments.spans.types, len(case.label_set.type_names)
-    kept = segments.tallied(types.where(types != 0, -1), C)
+    kept = segments.count_spans(types.where(types != 0, -1), C)
     assert not kept[:, 0].any()
-    assert torch.equal(kept[:, 1:], segments.tallied(types, C)[:, 1:])
+    assert torch.equal(kept[:, 1:], segments.count_spans(types, C)[:, 1:])

@@ -3,10 +3,8 @@
 from collections import Counter
 from typing import Any
 
-import naive
 import pytest
 import torch
-from labelled import Case, make_batch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -23,7 +21,9 @@ from structperc.nonlocal_features import (
     find_segments,
     segments,
 )
-from structperc.nonlocal_features.hashes import Hashes, combined
+from structperc.nonlocal_features.strings import Hashes, combined
+from tests.nonlocal_features import naive
+from tests.nonlocal_features.labelled import Case, make_batch
 
 LABELS = LabelSet(("O", "B-LOC", "I-LOC", "B-PER", "I-PER"))
 

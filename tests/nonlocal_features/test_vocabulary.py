@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from labelled import QUOTING, Case, make_case
 
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
@@ -19,6 +18,7 @@ from structperc.nonlocal_features import (
     spell,
     vocabulary,
 )
+from tests.nonlocal_features.labelled import QUOTING, Case, make_case
 
 FEATURES = [WholeEntity(), EndTrigrams(), LexiconSuffixes(typed=False), QuotedTags(), QuotedEntity()]
 SEEDS = (100, 101, 102, 106, 107, 110, 111)

@@ -12,7 +12,7 @@ from structperc import Corpus, FeatureExtractor, LabelSet, Tagger
 from structperc.chain import KBest
 from structperc.criteria import HingeLoss, MarginLoss, PerceptronLoss
 from structperc.datamodules import EncodedCorpus
-from structperc.features import bag_string
+from structperc.features import format_weighted_features
 from structperc.optim import PassiveAggressive
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SparseLinear
@@ -78,7 +78,7 @@ def test_weights_are_those_of_plain_arithmetic(name):
     rows = [
         {
             "word": [""] * len(one),
-            "features": [bag_string(features.items()) for features, _ in one],
+            "features": [format_weighted_features(features.items()) for features, _ in one],
             "label": [label for _, label in one],
         }
         for one in sentences
@@ -94,7 +94,7 @@ def test_weights_are_those_of_plain_arithmetic(name):
     weights, averages, updates = naive(sentences, features.feature_names("node"), cost, margin, size)
     assert learned.updates == updates > 10
     np.testing.assert_allclose(flat(tagger), weights, atol=1e-5)
-    with stepping.served():
+    with stepping.evaluation_weights():
         np.testing.assert_allclose(flat(tagger), averages, atol=1e-5)
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from remote import AWAY, Remote, watched
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
@@ -13,6 +12,7 @@ from structperc.features import FeatureExtractor
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Lattice
 from structperc.taggers import Tagger
+from tests.remote import AWAY, Remote, watched
 
 
 @pytest.fixture

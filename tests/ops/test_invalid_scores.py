@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from lattices import make
 
 from structperc import ops
 from structperc.errors import InputError, InvalidScore
 from structperc.ops.registration import implementation
+from tests.ops.lattices import make
 
 T, L = 4, 3
 LENGTHS = torch.tensor([T, 3, 2, 0])

@@ -40,7 +40,7 @@ def clear(L: int, T: int, dtype: torch.dtype, seed: int, whole: bool = True) -> 
 
 def lattices(dtype: torch.dtype, whole: bool = True) -> Iterator[Tables]:
     for seed in range(12):
-        yield clear((2, 3, 9)[seed // 4], 200 + 9 * seed, dtype, seed, whole)
+        yield clear((2, 3, 9)[seed // 4], 80 + 9 * seed, dtype, seed, whole)
 
 
 def same(found: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> None:

@@ -31,9 +31,7 @@ def test_columns_beyond_the_width_follow_in_blocks(width, blocks):
 
 
 def test_markdown_escapes_bars():
-    rows = [[cell.strip() for cell in line.split(" | ")] for line in markdown_table([["", "x"], ["a|b", "1"]])]
-    assert rows[0] == ["|", "x |"]
-    assert rows[2] == [r"| a\|b", "1 |"]
+    assert list(markdown_table([["", "x"], ["a|b", "1"]])) == ["|  | x |", "| --- | ---: |", "| a\\|b | 1 |"]
 
 
 def test_decimals():

@@ -8,12 +8,12 @@ from contextlib import redirect_stderr, redirect_stdout
 from types import SimpleNamespace
 
 import pytest
-from terminal import terminal
 
 from structperc import progress
 from structperc.reports import training_progress as epoch_bar
 from structperc.reports.training_progress import RUNNING, EpochBar, duration, format_metric, score_name
 from structperc.training.report import results_table
+from tests.terminal import terminal
 
 EPOCHS = 3
 

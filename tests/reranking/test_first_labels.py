@@ -11,9 +11,9 @@ from structperc.data.corpus import Corpus
 from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
 from structperc.features import EntityMajority, FeatureExtractor, TokenMajority
-from structperc.features.documents import restored
+from structperc.features.documents import restore
 from structperc.nonlocal_features import PhraseConsistency
-from structperc.optim import learner
+from structperc.optim import training_protocol
 from structperc.reranking import FirstLabels, JackKnife
 from structperc.reranking.first_labels import TRAINING
 from structperc.reranking.jackknife import TrainingPart, fold_numbers
@@ -74,7 +74,7 @@ def test_no_training_document_is_labelled_by_a_model_that_has_seen_it(trained, d
         alone.allocate(data.label_set())
         trainer = pl.Trainer(max_epochs=EPOCHS, **QUIET)
         trainer.fit(alone, datamodule=part)
-        learner(trainer.optimizers[0]).use_evaluation_weights()  # averages, where they are kept
+        training_protocol(trainer.optimizers[0]).use_evaluation_weights()  # averages, where they are kept
         tokens = np.repeat(held, corpus.lengths)
         assert found[tokens].tolist() == flat(alone.label(corpus.subset(held)))
 
@@ -114,7 +114,7 @@ def test_a_first_model_runs_no_foreign_code(trained):
     with pytest.raises(InputError, match=r"here: .*os\.system, which is no part of structperc"):
         FirstLabels().load_state(learned, first.arrays(), Builder(), "here")
     with pytest.raises(InputError, match="here: TokenMajority learns nothing"):
-        restored({**MAJORITIES["token"].to_json(), "learned": learned}, {}, Builder(), "here")
+        restore({**MAJORITIES["token"].to_json(), "learned": learned}, {}, Builder(), "here")
 
 
 def test_first_models_come_from_the_cache(data, tmp_path, monkeypatch):
@@ -193,13 +193,13 @@ def test_models_without_the_labels_of_their_training_data_are_no_start(trained, 
     told, arrays = first.to_json(), first.arrays()
     learned = {name: value for name, value in told["learned"].items() if name != TRAINING}
     kept = {name: array for name, array in arrays.items() if name != TRAINING}
-    former = restored({**told, "learned": learned}, kept, Builder(), "here")
+    former = restore({**told, "learned": learned}, kept, Builder(), "here")
     with pytest.raises(InputError, match="train that model again"):
         former.start(data.corpus("train"))
     wrong = [{TRAINING: labels} for labels in (np.array([99], np.uint8), np.array([[0]], np.uint8), np.array([0.5]))]
     for one in ({}, *wrong):
         with pytest.raises(InputError, match=f"here: {TRAINING}"):
-            restored(told, {**kept, **one}, Builder(), "here")
+            restore(told, {**kept, **one}, Builder(), "here")
 
 
 def test_what_cannot_be_learned(data):

@@ -6,22 +6,6 @@ import json
 import pytest
 import pytorch_lightning as pl
 import torch
-from nested import assert_same
-from ranked import (
-    LIMIT,
-    QUIET,
-    Text,
-    decisions,
-    fit,
-    known,
-    linear_totals,
-    make_first,
-    make_reranker,
-    naive,
-    ready,
-    total_scores,
-    training_lists,
-)
 
 from structperc import nonlocal_features, reranking
 from structperc.analysis.explanation import explain, explain_changed
@@ -50,6 +34,22 @@ from structperc.reranking.reranker import Reranker
 from structperc.taggers.saving import describe
 from structperc.taggers.tagger import Tagger
 from structperc.training.callbacks import StopWhenConverged
+from tests.nested import assert_same
+from tests.ranked import (
+    LIMIT,
+    QUIET,
+    Text,
+    decisions,
+    fit,
+    known,
+    linear_totals,
+    make_first,
+    make_reranker,
+    naive,
+    ready,
+    total_scores,
+    training_lists,
+)
 
 RANKERS = {
     "boosting": lambda: Boosting(rounds=6),

@@ -1,12 +1,12 @@
 """What rankers learn from lists, against the strings of every candidate."""
 
 import pytest
-from ranked import Text, known, naive, ready, segments, training_lists
 
 from structperc.chain import KBest
 from structperc.data.words import word_hashes
 from structperc.nonlocal_features import find_segments
 from structperc.reranking.global_reranker import feature_ids
+from tests.ranked import Text, known, naive, ready, segments, training_lists
 
 
 @pytest.fixture(scope="module")

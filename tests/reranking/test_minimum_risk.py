@@ -3,7 +3,6 @@
 import math
 
 import pytest
-from tiny import Sentences, make_tagger, sentences
 
 from structperc.chain import KBest
 from structperc.criteria import MarginLoss
@@ -12,6 +11,7 @@ from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.reranking import MinimumRisk, SegmentCost, TokenCost
+from tests.tiny import Sentences, make_tagger, sentences
 
 K = 4
 

@@ -11,10 +11,6 @@ import pytest
 import pytorch_lightning as pl
 import torch
 import yaml
-from nested import assert_same
-from ranked import QUIET, Text, fit
-from tiny_models import save_bert
-from zygote import printing, run_code
 
 from structperc.chain import KBest, path_score
 from structperc.cli.main import main
@@ -38,7 +34,11 @@ from structperc.scorers import Neural, SparseLinear, Sum
 from structperc.taggers.tagger import Tagger
 from structperc.training.overlays import read_configuration
 from structperc.training.report import evaluate
-from structperc.training.reranking_program import rerank
+from structperc.training.reranking import rerank
+from tests.encoders.tiny_models import save_bert
+from tests.nested import assert_same
+from tests.ranked import QUIET, Text, fit
+from tests.zygote import printing, run_code
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "embedded"
 NAMES = ["bilstm_reranking", "voted"]

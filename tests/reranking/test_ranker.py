@@ -42,7 +42,7 @@ def trained(made, seed, epochs=2):
 
 def totals_of(ranker, examples, numbers=None):
     """Totals of lists, with other numbers (F,) for features, -1 for those that are none."""
-    candidate_ids, ids = examples.features.owners, examples.features.ids.long()
+    candidate_ids, ids = examples.features.row_ids, examples.features.ids.long()
     ids = ids if numbers is None else numbers[ids]
     return ranker.total_scores(candidate_ids[ids >= 0], ids[ids >= 0], examples.first, examples.valid)
 

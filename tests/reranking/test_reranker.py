@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 import pytorch_lightning as pl
 import torch
-from nested import assert_same
 from safetensors.torch import load_file
-from tiny import without_names
-from zygote import printing
 
 from structperc.analysis.explanation import explain
 from structperc.analysis.nbest import nbest_scores
@@ -32,7 +29,10 @@ from structperc.reranking.reranker import Reranker
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 from structperc.training.report import evaluate
-from structperc.training.reranking_program import rerank
+from structperc.training.reranking import rerank
+from tests.nested import assert_same
+from tests.tiny import without_names
+from tests.zygote import printing
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "embedded"
 TRAINER = {"accelerator": "cpu", "enable_progress_bar": False}

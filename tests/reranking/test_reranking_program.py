@@ -7,10 +7,7 @@ from pathlib import Path
 import pytest
 import pytorch_lightning as pl
 import torch
-from nested import assert_same
-from ranked import QUIET, Naive, decisions, make_first, make_reranker, total_scores
 from safetensors.torch import load_file
-from tiny import without_names
 
 from structperc.chain import KBest
 from structperc.cli.main import main
@@ -26,7 +23,10 @@ from structperc.reranking.reranker import Reranker
 from structperc.taggers.tagger import Tagger
 from structperc.training.boosting_rounds import TABLE, dev_scores
 from structperc.training.program import Program
-from structperc.training.reranking_program import check_trainer, rerank
+from structperc.training.reranking import check_trainer, rerank
+from tests.nested import assert_same
+from tests.ranked import QUIET, Naive, decisions, make_first, make_reranker, total_scores
+from tests.tiny import without_names
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "embedded"
 STAGE = "structperc.nonlocal_features"

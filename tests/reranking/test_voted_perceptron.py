@@ -39,7 +39,7 @@ def examples_of(lists, n_features=F):
 
 def totals_of(ranker, lists):
     examples = examples_of(lists)
-    candidate_ids = examples.features.owners
+    candidate_ids = examples.features.row_ids
     shuffled = torch.randperm(len(candidate_ids))
     return ranker.total_scores(candidate_ids[shuffled], examples.features.ids[shuffled], examples.first, examples.valid)
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from structperc.ragged import Ragged
-from structperc.scorers.bags import bag_sum
+from structperc.scorers.sparse_linear import sum_features
 
 ROWS, COLUMNS = 7, 3
 BAGS = {
@@ -63,7 +63,7 @@ def test_sums_and_gradients_do_not_depend_on_how_they_are_made(bags):
     expected.backward(upstream)
     ways = [(plain.transpose(), False, 1), (plain, False, 0), (plain.transpose(), True, 2)]
     for weight, (features, sparse, dims) in zip(weights[1:], ways, strict=True):
-        found = bag_sum(weight, features, sparse_grad=sparse)
+        found = sum_features(weight, features, sparse_grad=sparse)
         torch.testing.assert_close(found, expected)
         found.backward(upstream)
         assert weight.grad.sparse_dim() == dims
@@ -82,7 +82,7 @@ def test_weighted_sums_and_gradients(bags):
     for weight, (made, sparse) in zip(
         weights[1:], [(features.transpose(), False), (features, False), (features, True)], strict=True
     ):
-        found = bag_sum(weight, made, sparse_grad=sparse)
+        found = sum_features(weight, made, sparse_grad=sparse)
         torch.testing.assert_close(found, expected)
         found.backward(upstream)
         torch.testing.assert_close(weight.grad.to_dense(), weights[0].grad)
@@ -90,7 +90,7 @@ def test_weighted_sums_and_gradients(bags):
 
 def test_features_that_do_not_occur_have_a_gradient_of_zero():
     weight = table()
-    bag_sum(weight, ragged([[1, 4], [4]]).transpose(), sparse_grad=False).sum().backward()
+    sum_features(weight, ragged([[1, 4], [4]]).transpose(), sparse_grad=False).sum().backward()
     assert weight.grad._nnz() == 2
     assert weight.grad.to_dense()[:, 0].tolist() == [0, 1, 0, 0, 2, 0, 0]
 
@@ -100,7 +100,7 @@ def test_gradients_of_several_batches_add_up(dense):
     weight, bags = table(), [*BAGS["plain"], *BAGS["repeated ids"]]
     weight.grad = torch.zeros_like(weight) if dense else None
     for part in ("plain", "repeated ids"):
-        bag_sum(weight, ragged(BAGS[part]).transpose(), sparse_grad=False).square().sum().backward()
+        sum_features(weight, ragged(BAGS[part]).transpose(), sparse_grad=False).square().sum().backward()
     other = table()
     naive(other, bags).square().sum().backward()
     assert weight.grad.is_sparse != dense
@@ -110,7 +110,7 @@ def test_gradients_of_several_batches_add_up(dense):
 def test_gradient_that_is_an_expanded_view():
     """As that of a sum, whose rows are one number in memory."""
     weight, other = table(), table()
-    bag_sum(weight, ragged(BAGS["repeated ids"]).transpose(), sparse_grad=False).t().sum().backward()
+    sum_features(weight, ragged(BAGS["repeated ids"]).transpose(), sparse_grad=False).t().sum().backward()
     naive(other, BAGS["repeated ids"]).sum().backward()
     torch.testing.assert_close(weight.grad.to_dense(), other.grad)
 

@@ -17,7 +17,7 @@ LABELS = LabelSet(("O", "B-X", "I-X"))
 
 
 def window():
-    return Window([WordEmbedding(4, cutoff=1)], reach=1)
+    return Window([WordEmbedding(4, cutoff=1)], window_size=1)
 
 
 def batch_for(scorer, node=("bias",)):

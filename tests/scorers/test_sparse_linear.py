@@ -6,7 +6,7 @@ from pytorch_lightning.utilities import move_data_to_device
 
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
-from structperc.scorers.bags import bag_sum
+from structperc.scorers.sparse_linear import sum_features
 from structperc.structures import Batch, Words
 
 
@@ -83,8 +83,8 @@ def test_sparse_gradient_equals_dense_and_lists_only_touched_weights():
     upstream[0, 1], upstream[2, 3] = 2.0, -1.0  # a token with features 0, 3 and one with 2, 2, 1
     dense = torch.nn.Parameter(torch.randn(5, 4))
     lean = torch.nn.Parameter(dense.detach().clone())
-    bag_sum(dense, features, sparse_grad=False).backward(upstream)
-    bag_sum(lean, features).backward(upstream)
+    sum_features(dense, features, sparse_grad=False).backward(upstream)
+    sum_features(lean, features).backward(upstream)
     assert lean.grad.is_sparse
     assert lean.grad._nnz() == 2 + 3
     torch.testing.assert_close(lean.grad.to_dense(), dense.grad)

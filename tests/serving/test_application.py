@@ -5,7 +5,6 @@ import json
 import threading
 
 import pytest
-from serving_models import TEXTS, conll_tokens_of, tagger
 from starlette.testclient import TestClient
 
 from structperc.criteria import CRFLoss, PerceptronLoss
@@ -14,6 +13,7 @@ from structperc.serving import Limits, application
 from structperc.serving import jobs as module
 from structperc.serving.jobs import PIECE, SentencesJob, TextJob, label_in_pieces
 from structperc.text import line_sentences, tokenize
+from tests.serving.serving_models import TEXTS, conll_tokens_of, tagger
 
 
 def label_jobs(tagger, jobs, *limits):
@@ -59,7 +59,7 @@ def test_labels_are_those_of_tag(model, client):
     answer = client.post("/tag", json={"sentences": sentences}).json()
     assert answer["labels"] == model.tag(sentences, [0, 0, 0])
     assert [len(one) for one in answer["probabilities"]] == [3, 0, 1]
-    decided = model.decided(model.read([one for one in sentences if one], [0, 0]), True)
+    decided = model.predict(model.read([one for one in sentences if one], [0, 0]), True)
     assert [p for one in answer["probabilities"] for p in one] == pytest.approx(decided.tokens.tolist(), abs=1e-6)
     assert client.post("/tag", json={"sentences": []}).json() == {"labels": [], "probabilities": []}
 
@@ -182,7 +182,7 @@ def test_whole_taggers_stay_in_evaluation_mode(model):
 
 def test_texts_with_features_of_all_that_is_read_are_labelled_one_by_one(model, monkeypatch):
     monkeypatch.setattr(type(model.features), "extent", "corpus")
-    monkeypatch.setattr(model, "decided", recorded := Recorded(model.decided))
+    monkeypatch.setattr(model, "predict", recorded := Recorded(model.predict))
     found = label_jobs(model, [TextJob(text, tokenize) for text in TEXTS])
     assert len(found) == len(recorded.corpora) == len(TEXTS)
 

@@ -18,7 +18,7 @@ TEXT = "Anna met Bo. " * 10_000
 
 @pytest.fixture
 def model(tmp_path):
-    from serving_models import tagger
+    from tests.serving.serving_models import tagger
 
     tagger().save(tmp_path / "model")
     return tmp_path / "model"

@@ -81,7 +81,7 @@ def test_spans_are_those_of_the_labels_of_the_sentences():
 def test_decided_says_how_sure_it_is_of_each_token():
     made = tagger()
     corpus = made.read([["Anna", "met", "Bo"], [], ["Bo"]])
-    found, plain = made.decided(corpus, confident=True), made.decided(corpus)
+    found, plain = made.predict(corpus, confident=True), made.predict(corpus)
     tables = torch.cat(made.marginals([["Anna", "met", "Bo"], ["Bo"]]))
     sure = tables.gather(1, torch.tensor([made.labels.index(label) for label in found.labels])[:, None])[:, 0]
     np.testing.assert_allclose(found.tokens, sure.numpy(), rtol=1e-5)
@@ -94,7 +94,7 @@ def test_a_tagger_without_probabilities_has_no_confidence():
     made = tagger(criterion=PerceptronLoss)
     assert [one.confidence for one in made.annotate(TEXT)] == [None] * len(made.annotate(TEXT))
     with pytest.raises(InputError, match="trained with Perceptron has scores, not probabilities"):
-        made.decided(made.read([["Anna"]]), confident=True)
+        made.predict(made.read([["Anna"]]), confident=True)
 
 
 def test_text_for_a_tagger_of_columns():

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from tiny import EDGE, Sentences, make_tagger, sentences
 from torch import Tensor, nn
 from torch.export import Dim
 from torch.utils._pytree import tree_map
@@ -21,6 +20,7 @@ from structperc.encoders import CharCNN, Encoder, Window, WordEmbedding
 from structperc.scorers import Neural
 from structperc.structures import Batch
 from structperc.taggers import Tagger
+from tests.tiny import EDGE, Sentences, make_tagger, sentences
 
 DATA = Sentences(sentences(12, seed=3))
 ROWS = ([0, 3, 1], [4, 5, 6, 7], [8, 0])

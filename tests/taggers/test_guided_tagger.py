@@ -2,10 +2,9 @@
 
 import pytest
 import torch
-from tiny import without_names
 
 from structperc.cli.main import main
-from structperc.cli.tag_file import Shown, tag_file
+from structperc.cli.tagging import Shown, tag_file
 from structperc.data.read_options import ReadOptions
 from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
@@ -15,6 +14,7 @@ from structperc.taggers.base import BaseTagger
 from structperc.taggers.guided_tagger import GuidedTagger
 from structperc.taggers.tagger import Tagger
 from structperc.training.program import run, train
+from tests.tiny import without_names
 
 CONFIG = """\
 seed_everything: 1
@@ -143,6 +143,6 @@ def test_without_averages_the_last_weights_count():
     optimizer = made.configure_optimizers()
     made.guided.learn(made.encode(data.corpus("train"))[[0, 1, 2, 3]], optimizer)
     raw = weights(made)
-    with optimizer.averaged():
+    with optimizer.evaluation_weights():
         assert same(weights(made), raw)
     assert any(p.any() for p in raw.values())

@@ -5,7 +5,6 @@ from functools import partial
 
 import pytest
 import torch
-from tiny import fit
 
 import structperc
 from structperc.analysis import explain
@@ -13,12 +12,13 @@ from structperc.chain import KBest
 from structperc.criteria import CRFLoss, HingeLoss, LocalAndNonlocal, PerceptronLoss
 from structperc.data import Synthetic
 from structperc.features import FeatureExtractor
-from structperc.light import LightTagger
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.optim import LBFGS, PassiveAggressive
 from structperc.optim import Perceptron as Additive
+from structperc.predictor import SparsePredictor
 from structperc.scorers import SparseLinear
 from structperc.taggers import Tagger
+from tests.tiny import fit
 
 NODE = ["bias", {"of": ["w", "s2", "ic"], "at": [-1, 0, 1]}, "w[-1]|w[0]"]
 EDGE = ["bias", "ic[0]"]
@@ -74,7 +74,7 @@ def test_collisions_do_no_harm_to_learning_saving_and_loading(data, tmp_path):
     assert tagger.features.n_node_features <= 64
     tagger.save(tmp_path / "model")
     light = structperc.load(tmp_path / "model")
-    assert isinstance(light, LightTagger)
+    assert isinstance(light, SparsePredictor)
     corpus = data.corpus("dev")
     assert light.label(corpus) == Tagger.load(tmp_path / "model").label(corpus) == tagger.label(corpus)
 

@@ -7,7 +7,6 @@ from collections import defaultdict
 
 import pytest
 import torch
-from zygote import printing, run_code
 
 from structperc.cli.main import main
 from structperc.data.corpus import Corpus
@@ -15,6 +14,7 @@ from structperc.data.synthetic import synthetic_corpus
 from structperc.data.tag_schemes import first_violation
 from structperc.errors import InputError
 from structperc.taggers.tagger import Tagger
+from tests.zygote import printing, run_code
 
 LIKELIHOOD = """
 seed_everything: 1

@@ -4,13 +4,13 @@ import random
 
 import pytest
 import torch
-from tiny import Sentences, make_tagger
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from structperc.chain import entropy
 from structperc.chain import marginals as neighbours
 from structperc.criteria import CRFLoss, HingeLoss, Logistic, MarginLoss, MCEFLoss, MCELoss, PerceptronLoss
+from tests.tiny import Sentences, make_tagger
 
 TYPES, TOKENS = 20, 150
 

@@ -5,7 +5,6 @@ import math
 import pytest
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import ModelCheckpoint
-from tiny import Sentences, make_tagger, sentences
 
 from structperc.criteria import PerceptronLoss
 from structperc.datamodules.distributed import Share
@@ -16,6 +15,7 @@ from structperc.taggers import sequential_learning as mixing
 from structperc.taggers import tagger as tagger_module
 from structperc.taggers.checkpoints import read_checkpoint
 from structperc.taggers.sequential_learning import ParameterAveragingLearner
+from tests.tiny import Sentences, make_tagger, sentences
 
 BATCHES = 25
 PROCESSES = 4

@@ -5,13 +5,13 @@ import subprocess
 
 import pytest
 from huggingface_hub import ModelCard
-from tiny import Sentences, make_tagger, sentences, without_names
 
 from structperc.chain import KBest
 from structperc.cli.main import main
 from structperc.criteria import PerceptronLoss
 from structperc.taggers import Tagger
 from structperc.taggers.hub import LARGEST, code, code_block, foreign_modules, hub_card
+from tests.tiny import Sentences, make_tagger, sentences, without_names
 
 
 @pytest.fixture

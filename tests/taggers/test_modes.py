@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny import Sentences, sentences, without_names
 from torch import nn
 
 from structperc.chain import KBest
@@ -18,6 +17,7 @@ from structperc.scorers import Neural
 from structperc.taggers.base import evaluation_mode
 from structperc.taggers.tagger import Tagger
 from structperc.training.report import label_split
+from tests.tiny import Sentences, sentences, without_names
 
 CONFIG = Path(__file__).parents[2] / "configs" / "embedded" / "bilstm_crf.yaml"
 SIZES = {"train": 60, "dev": 12, "test": 12}

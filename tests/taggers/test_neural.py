@@ -4,7 +4,6 @@ import copy
 
 import pytest
 import torch
-from tiny import Sentences, sentences
 from torch import nn
 from torchcrf import CRF
 
@@ -25,6 +24,7 @@ from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.scorers import Neural, SparseLinear, Sum
 from structperc.taggers.tagger import Tagger
+from tests.tiny import Sentences, sentences
 
 MADE = sentences(12, seed=3)
 

@@ -2,13 +2,12 @@
 
 import pytest
 import torch
-from tiny import EDGE, ExplodesInBatches, Loops, Sentences, fit, make_tagger, sentences, weights_of, whole
 
-from structperc.criteria import CRFLoss, MCEFLoss, MCELoss, Prior
-from structperc.criteria.misclassification import SoftMax
+from structperc.criteria import CRFLoss, MCEFLoss, MCELoss, Prior, SoftMax
 from structperc.datamodules.encoded import PrecomputedBatches
 from structperc.errors import InputError
 from structperc.optim import GPD, LBFGS, OWLQN, Diverged, Phases, TrainingProtocol
+from tests.tiny import EDGE, ExplodesInBatches, Loops, Sentences, fit, make_tagger, sentences, weights_of, whole
 
 C = 3.0
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import pytorch_lightning as pl
 import torch
-from tiny import EDGE, NODE, Sentences, make_tagger, sentences
 from torch import nn
 
 from structperc.chain import (
@@ -30,14 +29,15 @@ from structperc.criteria import (
     MCELoss,
     MEMMLoss,
     PerceptronLoss,
+    SoftMax,
 )
-from structperc.criteria.misclassification import SoftMax
 from structperc.data.labels import LabelSet
 from structperc.features import FeatureExtractor
 from structperc.optim import QuickProp
 from structperc.scorers import Scorer, SparseLinear
 from structperc.structures import Lattice
 from structperc.taggers.tagger import Tagger
+from tests.tiny import EDGE, NODE, Sentences, make_tagger, sentences
 
 CRITERIA = {
     "perceptron": PerceptronLoss,

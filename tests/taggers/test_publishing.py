@@ -9,7 +9,6 @@ from typing import ClassVar
 
 import pytest
 from huggingface_hub import HfApi, ModelCard
-from tiny import Sentences, make_tagger, sentences
 
 from structperc.chain import KBest
 from structperc.criteria import PerceptronLoss
@@ -17,6 +16,7 @@ from structperc.errors import InputError
 from structperc.taggers import Tagger
 from structperc.taggers import hub as publishing
 from structperc.taggers.hub import push_folder
+from tests.tiny import Sentences, make_tagger, sentences
 
 FILES = {"README.md", "model.json", "model.safetensors"}
 

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from nested import assert_same
 
 from structperc.cli.main import main
 from structperc.datamodules.distributed import Share
 from structperc.taggers import callbacks as random_states
 from structperc.taggers.callbacks import KEY, RandomStateCheckpoint, random_state, restore_random_state
+from tests.nested import assert_same
 
 NEURAL = """
 trainer: {gradient_clip_val: 5}

@@ -5,9 +5,7 @@ import warnings
 
 import pytest
 import torch
-from nested import assert_same
 from pytorch_lightning.callbacks import EMAWeightAveraging, StochasticWeightAveraging
-from tiny import Sentences, fit, make_tagger, sentences
 from torch.optim import lr_scheduler as torchs
 
 from structperc.criteria import CRFLoss, PerceptronLoss
@@ -16,7 +14,9 @@ from structperc.optim import LBFGS, InverseTime, PassiveAggressive, Phases, Warm
 from structperc.optim import Perceptron as PerceptronSteps
 from structperc.reranking.jackknife import fingerprint
 from structperc.taggers.learning import SequentialTraining
-from structperc.training.cost import Stopwatch
+from structperc.training.report import Stopwatch
+from tests.nested import assert_same
+from tests.tiny import Sentences, fit, make_tagger, sentences
 
 EPOCHS, BATCHES = 4, 3  # of 6 sentences, 2 in each mini-batch
 STEPS = EPOCHS * BATCHES

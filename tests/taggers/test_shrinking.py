@@ -14,9 +14,9 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.encoders import Window, WordEmbedding
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor, bag_string
-from structperc.light import LightTagger
+from structperc.features import FeatureExtractor, format_weighted_features
 from structperc.nonlocal_features import PhraseConsistency
+from structperc.predictor import SparsePredictor
 from structperc.scorers import Neural, SparseLinear
 from structperc.taggers import Tagger
 from structperc.taggers.model_format import dequantize_tables, quantize_tables
@@ -39,7 +39,7 @@ def corpus(seed, count=30):
     words = np.array(["Anna", "Bo", "Rome", "in", "saw", "the", "1996"])
     rows = []
     for n in draw.integers(1, 7, count):
-        bags = [bag_string([(f"f{i}", 1.5) for i in draw.integers(0, 9, 2)]) for _ in range(n)]
+        bags = [format_weighted_features([(f"f{i}", 1.5) for i in draw.integers(0, 9, 2)]) for _ in range(n)]
         labels = draw.choice(["O", "B-PER", "B-LOC"], n).tolist()
         rows.append({"word": words[draw.integers(0, 7, n)].tolist(), "bag": bags, "label": labels})
     return Corpus.from_sentences(rows)
@@ -66,7 +66,7 @@ def test_without_features_of_weight_zero_a_model_labels_just_as_before(kind, tmp
     assert small.features.shared == tagger.features.shared
     small.save(tmp_path / "model")
     light, new = structperc.load(tmp_path / "model"), corpus(5)
-    assert isinstance(light, LightTagger) == ("bag" not in kind)
+    assert isinstance(light, SparsePredictor) == ("bag" not in kind)
     assert light.label(new) == small.label(new) == tagger.label(new)
 
 
@@ -134,7 +134,7 @@ def test_narrow_tables_are_wide_again_when_they_are_loaded(kind, width, tmp_path
         error = given.abs() * 2**-11 if width == "float16" else largest / 254 * 1.0001
         assert ((found - given).abs() <= error + 1e-7).all()
     light = structperc.load(tmp_path / "model")
-    assert isinstance(light, LightTagger)
+    assert isinstance(light, SparsePredictor)
     assert light.label(corpus(5)) == loaded.label(corpus(5))
 
 

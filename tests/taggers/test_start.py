@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from tiny import NODE, Sentences, fit, make_tagger, sentences
 
 from structperc.chain import KBest
 from structperc.criteria import CRFLoss, MarginLoss, MCEFLoss
@@ -13,6 +12,7 @@ from structperc.nonlocal_features import MajorityPhrase
 from structperc.optim import TrainingProtocol
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger, initialize_from
+from tests.tiny import NODE, Sentences, fit, make_tagger, sentences
 
 DATA = Sentences(sentences(11))
 LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]

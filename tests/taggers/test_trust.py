@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny import Sentences, make_tagger, sentences
 
 from structperc.chain import KBest
 from structperc.cli.main import main
 from structperc.criteria import CRFLoss, MCELoss
 from structperc.encoders import BiLSTM, WordEmbedding
-from structperc.encoders.pretrained import unlearned
+from structperc.encoders.pretrained import untrained_network
 from structperc.errors import InputError
 from structperc.features import Clusters, FeatureExtractor, Gazetteer
 from structperc.scorers import Neural
 from structperc.taggers.base import BaseTagger
 from structperc.taggers.tagger import Tagger
+from tests.tiny import Sentences, make_tagger, sentences
 
 OWN = """
 import pathlib
@@ -235,7 +235,7 @@ def test_networks_of_other_people_are_not_fetched():
     config = {"model_type": "bert", "hidden_size": 8}
     for option in ("auto_map", "quantization_config", "_attn_implementation", "name_or_path"):
         with pytest.raises(InputError, match=option):
-            unlearned({**config, option: {"AutoModel": "someone/model--code.Model"}})
+            untrained_network({**config, option: {"AutoModel": "someone/model--code.Model"}})
 
 
 # -- what is damaged ------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from itertools import chain
 
 import pytest
-from detokenised import agreement, sentences_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from structperc.text import (
     ud_tokens,
 )
 from structperc.text.tokenizer import strip_invisible
+from tests.text.detokenised import agreement, sentences_of
 
 PIECES = st.sampled_from(
     ["Anna", "U.S.", "n't", "'s", "’s", "-", ".", "...", "can", "not", "http://a.b/c?d", "a@b.c", "5", "1,000", ":-)"]

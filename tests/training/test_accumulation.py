@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from tiny import Sentences, fit, make_tagger, sentences
 from torch.utils.data import DataLoader
 
 from structperc.criteria import CRFLoss, HingeLoss, MCEFLoss, PerceptronLoss, Prior
@@ -10,6 +9,7 @@ from structperc.errors import InputError
 from structperc.optim import PassiveAggressive
 from structperc.optim import Perceptron as PerceptronSteps
 from structperc.taggers import tagger as tagger_module
+from tests.tiny import Sentences, fit, make_tagger, sentences
 
 EXACT, CLOSE = {"rtol": 0.0, "atol": 0.0}, {"rtol": 1e-4, "atol": 1e-5}
 CASES = {  # criterion, optimizer, options of the tagger, how equal the weights are

@@ -146,7 +146,7 @@ def test_class_that_does_not_exist(project, wrong):
         (["--data.unit=paragraph"], "unit"),
         (["--data.scheme=IOB7"], "scheme"),
         (["--model.optimizer=torch.optim.SGD", "--model.optimizer.lr=-1"], "model.optimizer: Invalid learning rate"),
-        (["--model.optimizer=torch.optim.Adamm"], "there is no torch.optim.Adamm; did you mean Adam?"),
+        (["--model.optimizer=torch.optim.Adamm"], "unknown class torch.optim.Adamm; did you mean Adam?"),
         (["--ckpt_path=last"], "ckpt_path"),
         (["--ckpt_path="], "--ckpt_path : no such file"),
         (["--ckpt_path=no/such.ckpt"], "no/such.ckpt"),

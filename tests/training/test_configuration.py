@@ -44,7 +44,7 @@ SECRET = "a-line-of-the-file"
         ("trainer: {max_epochs: 1}".encode("utf-16"), "o.yaml: "),
         ("trainer:\n  max_epochs: [1, 2\nseed_everything: 3\n", "o.yaml:3: expected ',' or ']'"),
         ("trainer:\n\tmax_epochs: 1\n", "o.yaml:2: found character '\\t'"),
-        ("trainer:\n  max_epochs: 1\n  max_epochs: 2\n", "o.yaml:3: 'max_epochs' stands twice, first in line 2"),
+        ("trainer:\n  max_epochs: 1\n  max_epochs: 2\n", "o.yaml:3: duplicate key 'max_epochs', first in line 2"),
         ("a: 1\nb:\n  c: !!python/object/apply:os.system [echo]\n", "o.yaml:3: could not determine a constructor"),
     ],
 )

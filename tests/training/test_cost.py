@@ -14,9 +14,8 @@ from torch import nn
 from structperc.data.conll import read_conll
 from structperc.errors import InputError
 from structperc.taggers import Tagger
-from structperc.training import cost
-from structperc.training.cost import Clock, Stopwatch, parameters, peak_memory, peak_resident
-from structperc.training.report import LabelledSplit
+from structperc.training import report as cost
+from structperc.training.report import Clock, LabelledSplit, Stopwatch, parameters, peak_memory, peak_resident
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ import torch
 import torch.distributed as dist
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
-from zygote import at_once, printing
 
 from structperc.chain import KBest
 from structperc.cli.main import main
@@ -45,6 +44,7 @@ from structperc.reranking.bayes_point import BayesPoint
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 from structperc.training.callbacks import StopWhenConverged
+from tests.zygote import at_once, printing
 
 ROOT = Path(__file__).parents[2]
 ONLINE = ("perceptron", "seldom", "margin", "nonlocal", "passive-aggressive")

@@ -6,13 +6,13 @@ import re
 
 import pytest
 import torch
-from nested import assert_same
-from tiny import Loops, weights_of, whole
 
 from structperc.criteria import MCEFLoss
 from structperc.datamodules.sources import Synthetic
 from structperc.taggers.checkpoints import load_weights
 from structperc.taggers.tagger import Tagger
+from tests.nested import assert_same
+from tests.tiny import Loops, weights_of, whole
 
 CRITERIA, OPTIM = "structperc.criteria.", "structperc.optim."
 SMALL = ["--data.train=5", "--data.dev=2", "--data.test=0", "--data.unit=sentence", "--data.batch_size=8"]

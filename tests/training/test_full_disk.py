@@ -6,10 +6,10 @@ import os
 
 import pytest
 import torch
-from nested import assert_same
 from safetensors import SafetensorError
 
 from structperc.taggers import saving as model_folder
+from tests.nested import assert_same
 
 REASON = os.strerror(errno.ENOSPC)
 

@@ -12,13 +12,10 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.accelerators import CPUAccelerator
 from pytorch_lightning.strategies import SingleDeviceStrategy
-from remote import AWAY, watched
-from tiny import EDGE, NODE, Sentences, fit, sentences
 from torch import Tensor
 
 from structperc.chain import KBest
-from structperc.criteria import CRFLoss, Criterion, HingeLoss, MarginLoss, MCELoss, PerceptronLoss, Prior
-from structperc.criteria.misclassification import SoftMax
+from structperc.criteria import CRFLoss, Criterion, HingeLoss, MarginLoss, MCELoss, PerceptronLoss, Prior, SoftMax
 from structperc.encoders import BiLSTM, CharCNN, WordEmbedding
 from structperc.features import FeatureExtractor
 from structperc.optim import GPD, PassiveAggressive
@@ -26,6 +23,8 @@ from structperc.optim import Perceptron as PerceptronSteps
 from structperc.scorers import Neural, SparseLinear
 from structperc.taggers import Tagger
 from structperc.taggers import tagger as tagger_module
+from tests.remote import AWAY, watched
+from tests.tiny import EDGE, NODE, Sentences, fit, sentences
 
 BATCHES = 3
 READ_AT_LAST = 2 * ["aten._local_scalar_dense.default"]  # whether the sums of the losses and of the weights are numbers

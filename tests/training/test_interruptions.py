@@ -5,12 +5,12 @@ import signal
 
 import pytest
 import torch
-from nested import assert_same
 
 from structperc.cli.main import main
 from structperc.experiments import experiment as trial
-from structperc.training.cost import Stopwatch
-from structperc.training.interruptions import resuming
+from structperc.training.report import Stopwatch
+from structperc.training.run_folders import resuming
+from tests.nested import assert_same
 
 STUDY = """
 seeds: [1]

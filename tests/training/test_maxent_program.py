@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny import EDGE, Loops, Sentences, make_tagger, sentences, weights_of, without_names
 
 from structperc.analysis.calibration import reliability
 from structperc.analysis.explanation import explain
@@ -18,6 +17,7 @@ from structperc.datamodules.sources import Synthetic
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.reranking.jackknife import list_candidates
 from structperc.taggers.tagger import Tagger
+from tests.tiny import EDGE, Loops, Sentences, make_tagger, sentences, weights_of, without_names
 
 CONFIG = Path(__file__).parents[2] / "configs" / "embedded" / "maxent.yaml"
 SIZES = {"train": 20, "dev": 4, "test": 4}

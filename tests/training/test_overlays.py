@@ -174,7 +174,7 @@ def test_no_other_file_is_read(write, monkeypatch):
             "below.yaml: a configuration is written as KEY: VALUE",
         ),
         ({"own": "overlays: [below.yaml]", "below": "a: 1\nb: [1"}, "below.yaml:2: expected ',' or ']'"),
-        ({"own": "overlays: [below.yaml]", "below": "a: 1\nb: 1\na: 2"}, "below.yaml:3: 'a' stands twice, first in"),
+        ({"own": "overlays: [below.yaml]", "below": "a: 1\nb: 1\na: 2"}, "below.yaml:3: duplicate key 'a', first in"),
         (
             {"own": "overlays: [below.yaml]", "below": "a: !!python/name:os.system x"},
             "below.yaml:1: could not",

@@ -4,13 +4,13 @@ import json
 
 import pytest
 import torch
-from nested import assert_same
-from tiny import without_names
 
 from structperc.cli.main import main
 from structperc.errors import InputError
 from structperc.training import program
 from structperc.training.run_folders import next_run
+from tests.nested import assert_same
+from tests.tiny import without_names
 
 
 def last(run):

@@ -4,7 +4,6 @@ import csv
 import math
 
 import pytest
-from ranked import Text, fit, ready, training_lists
 
 from structperc.reranking import Boosting
 from structperc.training.boosting_rounds import (
@@ -18,6 +17,7 @@ from structperc.training.boosting_rounds import (
     totals,
     write_rounds,
 )
+from tests.ranked import Text, fit, ready, training_lists
 
 
 @pytest.fixture(scope="module")

@@ -6,20 +6,17 @@ how they are written; line_kind tells headlines and tables from running text. ma
 says of words and entities.
 """
 
-from structperc.features.documents.base import DocumentAttribute, Extent, Lookup, PartBuilder, restored, values_of
-from structperc.features.documents.case_elsewhere import CaseElsewhere
-from structperc.features.documents.line_kind import LineKind
-from structperc.features.documents.longest_mention import LongestMention
+from structperc.features.documents.base import DocumentAttribute, Extent, Lookup, PartBuilder, attribute_values, restore
 from structperc.features.documents.majorities import EntityMajority, Majority, SuperentityMajority, TokenMajority
-from structperc.features.documents.other_mentions import OtherMentions
+from structperc.features.documents.mentions import CaseElsewhere, LineKind, LongestMention, OtherMentions
 
 __all__ = [
     "DocumentAttribute",
     "Extent",
     "Lookup",
     "PartBuilder",
-    "restored",
-    "values_of",
+    "restore",
+    "attribute_values",
     "OtherMentions",
     "CaseElsewhere",
     "LineKind",

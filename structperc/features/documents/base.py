@@ -6,8 +6,7 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from structperc.class_paths import CLASS, LEARNED, OPTIONS, class_path_of
-from structperc.constructors import constructor_arguments
+from structperc.constructors import CLASS, LEARNED, OPTIONS, class_path_of, constructor_arguments
 from structperc.data.corpus import Corpus, Factorized, factorize
 from structperc.errors import InputError
 from structperc.user_code import class_location, is_user_class
@@ -79,7 +78,7 @@ class DocumentAttribute(ABC):
         raise InputError(f"{place}: {type(self).__name__} learns nothing, but {LEARNED!r} is given")
 
 
-def values_of(attribute: DocumentAttribute, corpus: Corpus, lookup: Lookup) -> Factorized:
+def attribute_values(attribute: DocumentAttribute, corpus: Corpus, lookup: Lookup) -> Factorized:
     """Return what an attribute reads of a corpus, numbered.
 
     Raises InputError, with file and line of `read`, unless that is a string for each token.
@@ -112,7 +111,7 @@ def _within(numbers: np.ndarray, n: int) -> bool:
     return bool(((numbers >= 0) & (numbers < n)).all())
 
 
-def restored(
+def restore(
     described: Mapping[str, Any], arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str
 ) -> DocumentAttribute:
     """Return the attribute that `to_json` and `arrays` told of. Raises InputError for what is none."""

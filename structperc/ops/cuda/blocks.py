@@ -27,11 +27,11 @@ SHAPES = ("B", "T", "eb", "et", "S")  # arguments that change from batch to batc
 
 
 def options(size: int) -> dict[str, Any]:
-    """Return the options of a kernel that holds so many bytes at once: a warp per 2 kB, 16 registers of each lane."""
+    """Return compile options of a kernel with `size` bytes in registers: a warp per 2 kB, 16 registers per thread."""
     return {"num_warps": min(8, max(1, size // 2048)), "enable_fp_fusion": False}
 
 
-class Lattice:
+class KernelArguments:
     """Arguments of the kernels: contiguous unary scores, edge scores in place, lengths on the device."""
 
     def __init__(self, unary: Tensor, edge: Tensor, lengths: Tensor):
@@ -79,7 +79,7 @@ def on_device_of(x: Tensor) -> Any:
 
 @triton.jit
 def sequences(lengths, B, T, N: constexpr):
-    """Return indices (N,) of this program's sequences, their lengths (N,), the longest of these; 0 beyond the last."""
+    """Return indices (N,) and lengths (N,) of the sequences of this program, 0 beyond the last, and the longest."""
     b = tl.program_id(0).to(tl.int64) * N + tl.arange(0, N)
     length = tl.minimum(tl.load(lengths + b, mask=b < B, other=0), T)
     return b, length, tl.max(length, 0)
@@ -87,20 +87,20 @@ def sequences(lengths, B, T, N: constexpr):
 
 @triton.jit
 def padding_from(b, length, B, T):
-    """Return the token from which some of these sequences are padding."""
+    """Return the first token that is padding in any of these sequences."""
     return tl.min(tl.where(b < B, length, T), 0)
 
 
 @triton.jit
 def follows_another(t, length):
-    """Return (N,), whether token t is a real one of its sequence, and not the first."""
+    """Return a mask (N,): token t is real and not the first."""
     token = tl.zeros_like(length) + t
     return (token > 0) & (token < length)
 
 
 @triton.jit
 def rows_at(table, b, t, real, L: constexpr, P: constexpr, T, other: constexpr):
-    """Return (N, P), the rows of a contiguous table (B, T, L) at token t of sequences b, `other` where not real."""
+    """Load the rows (N, P) of a contiguous table (B, T, L) at token t of sequences b, `other` where not real."""
     j = tl.arange(0, P)
     place = ((b * T + t) * L)[:, None] + j[None, :]
     return tl.load(table + place, mask=real[:, None] & (j < L)[None, :], other=other)
@@ -108,7 +108,7 @@ def rows_at(table, b, t, real, L: constexpr, P: constexpr, T, other: constexpr):
 
 @triton.jit
 def put_rows(table, rows, b, t, real, L: constexpr, P: constexpr, T):
-    """Store (N, P) as the rows of a contiguous table (B, T, L) at token t of sequences b, where real."""
+    """Store the rows (N, P) of a contiguous table (B, T, L) at token t of sequences b, where real."""
     j = tl.arange(0, P)
     place = ((b * T + t) * L)[:, None] + j[None, :]
     tl.store(table + place, rows.to(table.dtype.element_ty), mask=real[:, None] & (j < L)[None, :])
@@ -116,8 +116,8 @@ def put_rows(table, rows, b, t, real, L: constexpr, P: constexpr, T):
 
 @triton.jit
 def edges_at(edge, b, t, real, i, j, eb, et, ei, ej, L: constexpr):
-    """Return (N, I, J), edge scores into token t from labels i (I,) to labels j (J,); -inf where not real."""
-    at = b * eb + (tl.zeros_like(b) + t) * et  # of int64: a table may have more than 2^31 entries
+    """Load the edge scores (N, I, J) into token t from labels i (I,) to labels j (J,); -inf where not real."""
+    at = b * eb + (tl.zeros_like(b) + t) * et  # int64: a table may have more than 2^31 entries
     place = at[:, None, None] + (i.to(tl.int64) * ei)[None, :, None] + (j.to(tl.int64) * ej)[None, None, :]
     known = real[:, None, None] & (i < L)[None, :, None] & (j < L)[None, None, :]
     return tl.load(edge + place, mask=known, other=-float("inf"))
@@ -125,34 +125,34 @@ def edges_at(edge, b, t, real, i, j, eb, et, ei, ej, L: constexpr):
 
 @triton.jit
 def _places(b, t, real, i, j, T, L: constexpr):
-    """Return (N, I, J), where pairs stand in a contiguous table (B, T, L, L), and whether they do."""
+    """Return indices and mask (N, I, J) of pairs in a contiguous table (B, T, L, L)."""
     place = ((b * T + t)[:, None, None] * L + i[None, :, None]) * L + j[None, None, :]
     return place, real[:, None, None] & (i < L)[None, :, None] & (j < L)[None, None, :]
 
 
 @triton.jit
 def pairs_at(table, b, t, real, i, j, T, L: constexpr):
-    """Return (N, I, J), entries of a contiguous table (B, T, L, L) at token t; 0 where not real."""
+    """Load entries (N, I, J) of a contiguous table (B, T, L, L) at token t; 0 where not real."""
     place, known = _places(b, t, real, i, j, T, L)
     return tl.load(table + place, mask=known, other=0.0)
 
 
 @triton.jit
 def put_pairs(table, pairs, b, t, real, i, j, T, L: constexpr):
-    """Store (N, I, J) as entries of a contiguous table (B, T, L, L) at token t, where real."""
+    """Store entries (N, I, J) of a contiguous table (B, T, L, L) at token t, where real."""
     place, known = _places(b, t, real, i, j, T, L)
     tl.store(table + place, pairs.to(table.dtype.element_ty), mask=known)
 
 
 @triton.jit
 def finite_or_zero(x):
-    """A highest score to be subtracted from others: 0 where nothing is possible."""
+    """Replace -inf by 0, in maxima that are subtracted from scores."""
     return tl.where(x > -float("inf"), x, 0.0)
 
 
 @triton.jit
 def any_invalid(scores, real):
-    """Return (N,) int32, 1 where one of the scores (N, P) or (N, I, J) of a real token or pair is +inf or NaN."""
+    """Return (N,) int32, 1 if a score (N, P) or (N, I, J) of a real token or pair is +inf or NaN."""
     found = tl.max((scores < float("inf")).to(tl.int32) ^ 1, 1)
     if len(scores.shape) == 3:
         found = tl.max(found, 1)
@@ -161,7 +161,7 @@ def any_invalid(scores, real):
 
 @triton.jit
 def log_sum(x, axis: constexpr):
-    """Log of the sum of exponentials along an axis, -inf where nothing is possible, NaN where one is +inf or NaN."""
+    """Return the log of the sum of exponentials along an axis; NaN if a score is +inf or NaN."""
     highest = finite_or_zero(tl.max(x, axis))
     total = tl.sum(tl.exp(x - tl.expand_dims(highest, axis)), axis)
     return tl.where(total == 0, -float("inf"), tl.log(tl.where(total == 0, 1.0, total)) + highest)
@@ -169,14 +169,15 @@ def log_sum(x, axis: constexpr):
 
 @triton.jit
 def label_at(labels, s, t, real, T):
-    """Return labels (S, C) of label sequences s (S,) at tokens t (C,), 0 where not real (S, C)."""
+    """Load labels (S, C) of label sequences s (S,) at tokens t (C,), 0 where not real (S, C)."""
     return tl.load(labels + s[:, None] * T + t[None, :], mask=real, other=0)
 
 
-def suffix_scores(lattice: Lattice, dtype: torch.dtype, summed: bool) -> Tensor:
-    """Return (B, T, L) of that type, in which it is computed: levels subtracted; the padding is not filled.
+def suffix_scores(lattice: KernelArguments, dtype: torch.dtype, summed: bool) -> Tensor:
+    """Return the best score, or with `summed` the log-sum, from each label on (B, T, L), levels subtracted.
 
-    Where a score of a sequence is +inf or NaN, those of its first token are NaN.
+    It is computed in the given type. The padding is not filled. With a score of +inf or NaN, the results of the first
+    token are NaN.
     """
     suffix, blocks = lattice.scratch(*lattice.unary.shape, dtype=dtype), lattice.blocks(dtype)
     with on_device_of(lattice.unary):
@@ -194,7 +195,7 @@ def _fill(
     unary, edge, lengths, B, T, eb, et, ei, ej, suffix, SUMMED: constexpr,
     L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
-    """Fill onward (B, T, L)."""
+    """Fill suffix (B, T, L)."""
     work: constexpr = suffix.dtype.element_ty
     b, length, longest = sequences(lengths, B, T, N)
     j = tl.arange(0, P)

@@ -21,7 +21,7 @@ from structperc.ops.cuda.blocks import (
     INTERPRETED,
     SHAPES,
     WHOLE,
-    Lattice,
+    KernelArguments,
     any_invalid,
     edges_at,
     finite_or_zero,
@@ -41,7 +41,7 @@ from structperc.ops.cuda.blocks import (
 
 def forward_backward(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Implement `structperc.ops.forward_backward`."""
-    lattice = Lattice(unary, edge, lengths)
+    lattice = KernelArguments(unary, edge, lengths)
     B, T, L = unary.shape
     total, nodes = lattice.scratch(B), lattice.scratch(B, T, L)
     summed = torch.float64 if lattice.stationary and L > WHOLE else unary.dtype  # in place, token by token
@@ -61,9 +61,9 @@ def _both_passes(
     unary, edge, lengths, B, T, eb, et, ei, ej, later, total, nodes, pairs, PAIRS: constexpr,
     L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
-    """Fill total (B,), nodes (B, T, L), pairs (B, T or 1, L, L); later (B, 2, L) is for the kernel's own use.
+    """Fill total (B,), nodes (B, T, L), pairs (B, T or 1, L, L); later (B, 2, L) is memory.
 
-    `nodes` holds the sums over all that ends in each label, levelled, until the way back turns them to probabilities.
+    The forward pass fills nodes with log-sums up to each label, which the backward pass turns into probabilities.
     """
     work: constexpr = unary.dtype.element_ty
     b, length, longest = sequences(lengths, B, T, N)
@@ -80,7 +80,7 @@ def _both_passes(
         own = rows_at(unary, b, t, real, L, P, T, -float("inf"))
         invalid |= any_invalid(own, real)
         level = finite_or_zero(tl.max(own, 1))
-        highest = finite_or_zero(tl.max(carry, 1))  # of the token before: ready when it is needed
+        highest = finite_or_zero(tl.max(carry, 1))  # of the token before: known when it is needed
         taken_off += tl.where(real, level.to(tl.float64) + highest.to(tl.float64), 0.0)
         if ROWS == P:
             if not STATIONARY:
@@ -200,7 +200,7 @@ def _both_passes(
 
 def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
     """Implement `structperc.ops.sample`."""
-    lattice = Lattice(unary, edge, lengths)
+    lattice = KernelArguments(unary, edge, lengths)
     (B, T, L), n = unary.shape, noise.shape[1]
     labels = lattice.scratch(B, n, T, dtype=torch.int64)
     if not labels.numel():
@@ -218,7 +218,7 @@ def _draw(
     unary, edge, lengths, B, T, eb, et, ei, ej, suffix, noise, labels, n,
     L: constexpr, N: constexpr, P: constexpr,
 ):  # fmt: skip
-    """Fill labels (B, n, T); a program draws N label sequences of whatever sequences."""
+    """Fill labels (B, n, T); a program draws N label sequences, of any sequences."""
     s = tl.program_id(0).to(tl.int64) * N + tl.arange(0, N)
     b = s // n
     length = tl.minimum(tl.load(lengths + b, mask=b < B, other=0), T)
@@ -234,18 +234,18 @@ def _draw(
         below = tl.cumsum(shares, 1)
         passed = tl.load(noise + s * T + t, mask=real, other=0.0) * tl.max(below, 1)
         found = tl.min(tl.where((below > passed[:, None]) & (shares > 0), j[None, :], P), 1)
-        last = tl.max(tl.where(shares > 0, j[None, :], -1), 1)  # should rounding leave nothing above
+        last = tl.max(tl.where(shares > 0, j[None, :], -1), 1)  # in case of rounding
         possible = possible & ((last >= 0) | (t >= length))
         label = tl.where(real & possible, tl.minimum(found, last), 0).to(tl.int64)
         tl.store(labels + s * T + t, label, mask=b < B)
 
 
-SPLITS = 64  # programs that share the tokens of a sequence, where no sum runs over them
+SPLITS = 64  # programs that share the tokens of a sequence
 
 
 def local_log_partition(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
     """Implement `structperc.ops.local_log_partition`."""
-    lattice = Lattice(unary, edge, lengths)
+    lattice = KernelArguments(unary, edge, lengths)
     found = lattice.scratch(*unary.shape)
     if found.numel():
         blocks = lattice.blocks()
@@ -256,7 +256,7 @@ def local_log_partition(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
 
 def local_log_partition_backward(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
     """Implement `structperc.ops.local_log_partition_backward`."""
-    lattice = Lattice(unary, edge, lengths)
+    lattice = KernelArguments(unary, edge, lengths)
     if not unary.numel():
         return torch.zeros_like(unary), torch.zeros(edge.shape, dtype=edge.dtype, device=edge.device)
     (B, T, L), blocks = unary.shape, lattice.blocks()
@@ -276,7 +276,7 @@ def _sums(
     unary, edge, lengths, B, T, eb, et, ei, ej, found,
     L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
-    """Fill found (B, T, L); a program works on N tokens of whatever sequences."""
+    """Fill found (B, T, L); a program works on N tokens of any sequences."""
     row = tl.program_id(0).to(tl.int64) * N + tl.arange(0, N)
     b, t = row // T, row % T
     listed = b < B
@@ -296,14 +296,14 @@ def _shares(
     unary, edge, lengths, B, T, eb, et, ei, ej, grad, own, steps,
     L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
-    """Fill own (B, T, L) and steps (B, T or 1, L, L); the second dimension of the grid takes turns with the tokens."""
+    """Fill own (B, T, L) and steps (B, T or 1, L, L); programs of the second grid dimension share tokens."""
     work: constexpr = unary.dtype.element_ty
     b, length, _ = sequences(lengths, B, T, N)
     listed, j = b < B, tl.arange(0, P)
     start = tl.program_id(1)
     if STATIONARY and ROWS == P:
         sums = tl.zeros((N, P, P), tl.float64)
-    elif start == 0:  # nothing goes into the first token, or nothing yet into the sums of all
+    elif start == 0:  # zeros for the first token, or for the sums
         for first in range(0, P, ROWS):
             i = first + tl.arange(0, ROWS)
             put_pairs(steps, tl.zeros((N, ROWS, P), work), b, 0, listed, i, j, 1 if STATIONARY else T, L)

@@ -17,7 +17,7 @@ from structperc.ops.cuda.blocks import (
     ENTRIES,
     INTERPRETED,
     SHAPES,
-    Lattice,
+    KernelArguments,
     any_invalid,
     finite_or_zero,
     follows_another,
@@ -32,12 +32,12 @@ from structperc.ops.reference.kbest import kbest as reference
 
 
 def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Implement `structperc.ops.kbest`; where k times labels is above 4096, the reference does it."""
+    """Implement `structperc.ops.kbest`; the reference is used where k times labels is above 4096."""
     (B, T, L), device = unary.shape, unary.device
     K, P = (max(2, triton.next_power_of_2(n)) for n in (k, L))
     if K * P > ENTRIES or not unary.numel():
         return reference(unary, edge, lengths, k)
-    lattice = Lattice(unary, edge, lengths)
+    lattice = KernelArguments(unary, edge, lengths)
     suffix = suffix_scores(lattice, unary.dtype, summed=False)
     labels, losses = torch.zeros(B, k, T, dtype=torch.int64, device=device), lattice.scratch(B, k)
     picks, kept = lattice.scratch(B, T, k, dtype=torch.int32), lattice.scratch(B, 2, k)
@@ -57,16 +57,16 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
 
 @triton.jit
 def _bits(losses):
-    """Numbers that are not negative as integers in the same order."""
+    """Return non-negative numbers as integers in the same order."""
     same_size: constexpr = tl.int32 if losses.dtype == tl.float32 else tl.int64
     return losses.to(same_size, bitcast=True)
 
 
 @triton.jit
 def _smallest(losses, bound, k):
-    """Return (N, C), which of the losses (N, C) are the k smallest, the first among equals; none that is infinite.
+    """Return the mask (N, C) of the k smallest finite losses (N, C), the first among equals.
 
-    `bound` (N,) is finite only where k losses at least are not above it.
+    `bound` (N,) is finite only where at least k losses are not above it.
     """
     possible = losses < float("inf")
     wanted = tl.minimum(tl.sum(possible.to(tl.int32), 1), k)
@@ -94,7 +94,7 @@ def _list(
     unary, edge, lengths, B, T, eb, et, ei, ej, suffix, picks, kept, labels, losses, k,
     L: constexpr, N: constexpr, P: constexpr, K: constexpr,
 ):  # fmt: skip
-    """Fill labels (B, k, T), in lexicographic order, and losses (B, k); picks (B, T, k), kept (B, 2, k) are its own.
+    """Fill labels (B, k, T), in lexicographic order, and losses (B, k); picks (B, T, k), kept (B, 2, k) are memory.
 
     A pick is the number of a prefix times P, plus the label that follows it.
     """

@@ -11,16 +11,24 @@ import triton.language as tl
 from torch import Tensor
 from triton.language import constexpr
 
-from structperc.ops.cuda.blocks import INTERPRETED, SHAPES, SOME_TOKENS, Lattice, label_at, on_device_of, options
+from structperc.ops.cuda.blocks import (
+    INTERPRETED,
+    SHAPES,
+    SOME_TOKENS,
+    KernelArguments,
+    label_at,
+    on_device_of,
+    options,
+)
 from structperc.ops.reference.paths import path_counts as reference
 
-PATHS = 64 if INTERPRETED else 4  # of one program
-TOKENS = SOME_TOKENS // PATHS  # of each, at once
+PATHS = 64 if INTERPRETED else 4  # of a program
+TOKENS = SOME_TOKENS // PATHS  # of each path, at a time
 
 
 def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
     """Implement `structperc.ops.path_score`."""
-    lattice, S = Lattice(unary, edge, lengths), labels.shape[0]
+    lattice, S = KernelArguments(unary, edge, lengths), labels.shape[0]
     scores = lattice.scratch(S)
     if S:
         labels, rows = (x.to(unary.device, non_blocking=True).contiguous() for x in (labels, rows))
@@ -38,7 +46,7 @@ def path_counts(
     if torch.are_deterministic_algorithms_enabled():
         return reference(weights, lengths, labels, rows, unary, edge)
     own, steps = weights.new_zeros(unary), weights.new_zeros(edge)
-    lattice, S = Lattice(own, steps, lengths), labels.shape[0]
+    lattice, S = KernelArguments(own, steps, lengths), labels.shape[0]
     if S and own.numel():
         labels, rows = (x.to(weights.device, non_blocking=True).contiguous() for x in (labels, rows))
         with on_device_of(weights):
@@ -74,7 +82,7 @@ def path_totals(
 
 @triton.jit
 def _paths(lengths, rows, S, N: constexpr):
-    """Return indices (N,) of this program's label sequences, which there are, their sequences, the lengths of these."""
+    """Return indices (N,) of the label sequences of this program, their mask, their sequences and lengths."""
     s = tl.program_id(0).to(tl.int64) * N + tl.arange(0, N)
     listed = s < S
     b = tl.load(rows + s, mask=listed, other=0)

@@ -19,7 +19,7 @@ from triton.language import constexpr
 from structperc.ops.cuda.blocks import (
     SHAPES,
     SOME_TOKENS,
-    Lattice,
+    KernelArguments,
     any_invalid,
     edges_at,
     finite_or_zero,
@@ -37,7 +37,7 @@ from structperc.ops.cuda.paths import path_totals
 
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Implement `structperc.ops.viterbi`."""
-    lattice = Lattice(unary, edge, lengths)
+    lattice = KernelArguments(unary, edge, lengths)
     B, T, L = unary.shape
     scores, labels = lattice.scratch(B), lattice.scratch(B, T, dtype=torch.int64)
     if not B or not T:
@@ -57,7 +57,7 @@ def _search(
     L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
     TOKENS: constexpr,
 ):  # fmt: skip
-    """Fill scores (B,) and labels (B, T); following (B, T, L) and carried (B, 2, L) are for the kernel's own use."""
+    """Fill scores (B,) and labels (B, T); following (B, T, L) and carried (B, 2, L) are memory."""
     b, length, longest = sequences(lengths, B, T, N)
     j = tl.arange(0, P)
     after = tl.zeros((N, P), unary.dtype.element_ty)
@@ -112,7 +112,7 @@ def _search(
 
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Implement `structperc.ops.best_before_and_after`."""
-    lattice = Lattice(unary, edge, lengths)
+    lattice = KernelArguments(unary, edge, lengths)
     (B, T, L), blocks = unary.shape, lattice.blocks(torch.float64)
     before, after = lattice.scratch(B, T, L), lattice.scratch(B, T, L)
     if before.numel():
@@ -126,7 +126,7 @@ def best_before_and_after_backward(
     unary: Tensor, edge: Tensor, lengths: Tensor, grad_before: Tensor, grad_after: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Implement `structperc.ops.best_before_and_after_backward`."""
-    lattice = Lattice(unary, edge, lengths)
+    lattice = KernelArguments(unary, edge, lengths)
     (B, T, L), blocks = unary.shape, lattice.blocks(torch.float64)
     if not unary.numel():
         return torch.zeros_like(unary), torch.zeros(edge.shape, dtype=edge.dtype, device=edge.device)
@@ -233,7 +233,7 @@ def _push(
             tl.store(earlier + place, tl.where(best > -float("inf"), choice, -1).to(tl.int16), mask=mine)
             tl.store(before + place, tl.where(joined[:, None], best, 0.0), mask=mine)
         tl.debug_barrier()
-    for back in range(0, longest):  # from here on, `before` is replaced by its gradients
+    for back in range(0, longest):  # now `before` is replaced by its gradients
         t = longest - 1 - back
         followed = t + 1 < length
         pushed = rows_at(before, b, t + 1, followed, L, P, T, 0.0)
@@ -261,7 +261,7 @@ def _push(
             i = first + tl.arange(0, ROWS)
             put_pairs(steps, tl.zeros((N, ROWS, P), tl.float64), b, 0, b < B, i, j, T, L)
     tl.debug_barrier()
-    for t in range(0, T):  # and `after` by its own; what is beyond the ends receives nothing
+    for t in range(0, T):  # and `after` by its gradients, zero in the padding
         followed = t + 1 < length
         pushed = rows_at(before, b, t + 1, followed, L, P, T, 0.0)
         onto = rows_at(earlier, b, t + 1, followed, L, P, T, -1)

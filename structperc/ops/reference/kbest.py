@@ -1,11 +1,11 @@
 """The k best label sequences in tensor operations: prefixes, extended token by token.
 
-Best scores from each label on turn each edge into the loss that it costs against the best continuation, at least 0, so
-that the best continuation of any prefix is free. Of all prefixes the k of smallest loss are kept, each is extended by L
-labels, and the k smallest are kept again. This is exact: different prefixes have different completions, and the loss of
-a prefix is that of its best completion. Each step adds a number that is not negative, so that nothing is lost to
-rounding near the boundary, as g + h of an A* search may lose it. Prefixes stand in lexicographic order: of equal ones
-the first are kept. After the tree-trellis search of Soong & Huang (1991) and the lazy lists of Huang & Chiang (2005).
+Best scores from each label on turn each edge into the loss against the best continuation, at least 0. The k prefixes of
+smallest loss are kept, each is extended by L labels, and the k smallest are kept again. This is exact: the loss of a
+prefix is that of its best completion, and different prefixes have different completions. Losses are sums of
+non-negative numbers, so that nothing is lost to rounding near the boundary, as with g + h of an A* search. Prefixes are
+in lexicographic order: of equal ones the first are kept. After the tree-trellis search of Soong & Huang (1991) and the
+lazy lists of Huang & Chiang (2005).
 """
 
 import torch
@@ -43,24 +43,24 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
 
 
 def _losses(suffix: Tensor, into: Tensor, t: int) -> Tensor:
-    """Best scores (B, L) from each label on, edges (B or 1, L, L) into the token -> losses (B, L, L)."""
+    """Return losses (B, L, L) from best scores (B, L) from each label on and edges (B or 1, L, L) into the token."""
     through = (into if t else torch.zeros_like(into)) + suffix.unsqueeze(1)
     return torch.where(through > -torch.inf, through.amax(2, keepdim=True) - through, torch.inf)
 
 
 def _extended(losses: Tensor, last: Tensor, step: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-    """Prefixes of losses (B, k) and labels (B, k) -> those one token longer, and the choices prefix * L + label."""
+    """Extend prefixes by a token; return losses (B, k) and choices (B, k), prefix * L + label."""
     k, L = losses.shape[1], step.shape[1]
     chosen = step.gather(1, last.unsqueeze(2).expand(-1, -1, L))
     nothing = torch.full_like(chosen, torch.inf)
-    nothing.scatter_(2, last.unsqueeze(2), 0)  # beyond the end a prefix stays what it is
+    nothing.scatter_(2, last.unsqueeze(2), 0)  # prefixes do not change in the padding
     extended = (losses.unsqueeze(2) + torch.where(real.view(-1, 1, 1), chosen, nothing)).flatten(1)
     pick = extended.sort(dim=1, stable=True)[1][:, :k].sort(1)[0]
     return extended.gather(1, pick), pick
 
 
 def _traced(picks: list[Tensor], last: Tensor, L: int) -> Tensor:
-    """Return labels (B, k, T) that the choices of each token led to."""
+    """Return the labels (B, k, T) of the choices of each token."""
     slot, labels = torch.arange(last.shape[1], device=last.device).expand_as(last), []
     for pick in reversed(picks):
         chosen = pick.gather(1, slot)

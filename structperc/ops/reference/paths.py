@@ -16,7 +16,7 @@ def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, row
     labels = torch.where(real & known, labels, 0)
     own = unary[rows.unsqueeze(1), steps, labels]
     table, place = edge.expand(-1, T, -1, -1), rows if edge.shape[0] > 1 else torch.zeros_like(rows)
-    before = labels[:, (steps - 1).clamp(min=0)]  # no slice: an exporter would ask for three tokens at least
+    before = labels[:, (steps - 1).clamp(min=0)]  # no slice, for which an exporter requires three tokens
     pairs = torch.where(real & (steps > 0), table[place.unsqueeze(1), steps, before, labels], 0)
     total = high_precision(torch.where(real, own, 0)).sum(1) + high_precision(pairs).sum(1)
     return torch.where(known.all(1), total, torch.nan).to(unary.dtype)

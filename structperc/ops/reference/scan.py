@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 Rows = tuple[Tensor, ...]
-Reduction = Callable[[Tensor], Tensor]  # along the last dimension
+Reduce = Callable[[Tensor], Tensor]  # along the last dimension
 
 
 def scan(step: Callable[[Tensor, Rows], tuple[Tensor, Tensor]], carry: Tensor, inputs: Rows) -> Tensor:
@@ -26,7 +26,7 @@ def scan(step: Callable[[Tensor, Rows], tuple[Tensor, Tensor]], carry: Tensor, i
     return torch.stack(outputs) if outputs else carry.new_empty(0, *carry.shape)
 
 
-def prefix_scores(own: Tensor, edge: Tensor, real: Tensor, reduce: Reduction) -> Tensor:
+def prefix_scores(own: Tensor, edge: Tensor, real: Tensor, reduce: Reduce) -> Tensor:
     """Reduce the scores of all paths before each label -> (B, T, L); 0 at the first token and in the padding.
 
     own is (B, T, L), edge (B or 1, T or 1, L, L), real (B, T).
@@ -42,7 +42,7 @@ def prefix_scores(own: Tensor, edge: Tensor, real: Tensor, reduce: Reduction) ->
     return scan(step, _zeros(own), inputs).transpose(0, 1)
 
 
-def suffix_scores(own: Tensor, edge: Tensor, real: Tensor, reduce: Reduction) -> Tensor:
+def suffix_scores(own: Tensor, edge: Tensor, real: Tensor, reduce: Reduce) -> Tensor:
     """Reduce the scores of all paths after each label; arguments and shapes are those of `prefix_scores`."""
     T = own.shape[1]
     followed = real.roll(-1, 1) & (torch.arange(T, device=own.device) < T - 1)

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
-from ends import differences, left
-from kill import PHASES, Kill, Watch, Write, read_journal
-from kinds import Kind
-from zygote import Ended, Zygote
-
 from structperc.cli.main import main
-from structperc.experiments import experiment as trial
+from structperc.experiments import experiment
+from tests.fuzz.kills.ends import differences, left
+from tests.fuzz.kills.kill import PHASES, Kill, Watch, Write, read_journal
+from tests.fuzz.kills.kinds import Kind
+from tests.zygote import Ended, Zygote
 
 Moment = Kill | float | None  # at a write, after so many seconds of processor time, or when all is done
 KILLED = -signal.SIGKILL, -signal.SIGPROF
@@ -26,7 +25,7 @@ def train(arguments: list[str], place: Path, journal: Path, moment: Moment | Non
     (place / "tmp").mkdir(parents=True, exist_ok=True)
     os.chdir(place)
     tempfile.tempdir = str(place / "tmp")
-    trial.fit = _fit_here
+    experiment.fit = _fit_here
     watch = Watch(place, journal, moment if isinstance(moment, Kill) else None)
     sys.addaudithook(watch)
     if isinstance(moment, float):
@@ -38,7 +37,7 @@ def train(arguments: list[str], place: Path, journal: Path, moment: Moment | Non
 
 def _fit_here(command: list[str], folder: Path) -> str | None:
     """As studies and sweeps train, but in their own process, so that a kill in a training is theirs."""
-    status = main([*command, *trial._resumed(folder)])
+    status = main([*command, *experiment._resumed(folder)])
     return None if status == 0 else f"exit status {status}"
 
 

@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-from drill import Drill, kills
-from kill import Kill, Write
-from kinds import series, trainings
-from tiny_models import save_bert
 
-from structperc.experiments import experiment as trial
+from structperc.experiments import experiment
+from tests.encoders.tiny_models import save_bert
+from tests.fuzz.kills.drill import Drill, kills
+from tests.fuzz.kills.kill import Kill, Write
+from tests.fuzz.kills.kinds import series, trainings
 
 TAGGERS = list(trainings(Path()))
 QUICK = ["perceptron", "BiLSTM"]
@@ -75,7 +75,7 @@ def start_and_die(folder):
         os.kill(os.getpid(), signal.SIGKILL)
 
     subprocess.Popen = started
-    trial.fit(trainings(folder)["perceptron"].arguments, folder)
+    experiment.fit(trainings(folder)["perceptron"].arguments, folder)
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
@@ -85,7 +85,7 @@ def test_a_training_ends_with_the_study_that_started_it(zygote, tmp_path):
     while (alive := process.exists() and " Z " not in process.read_text()) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not alive
-    assert (tmp_path / trial.LOG).read_text() == ""
+    assert (tmp_path / experiment.LOG).read_text() == ""
     assert not (tmp_path / "runs").exists()
 
 

@@ -6,8 +6,9 @@ import sys
 
 import pytest
 import torch
-from ends import differences
-from kill import Kill, Watch, Write, read_journal
+
+from tests.fuzz.kills.ends import differences
+from tests.fuzz.kills.kill import Kill, Watch, Write, read_journal
 
 TEXT = "0123456789"
 RENAMED, ADDED = Write("rename", "file", 1), Write("open", "log", 2)

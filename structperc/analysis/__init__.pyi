@@ -1,0 +1,15 @@
+from .calibration import plot_reliability as plot_reliability
+from .calibration import reliability as reliability
+from .decision_order import DECISION_NOTES as DECISION_NOTES
+from .decision_order import decision_html as decision_html
+from .decision_order import decision_lines as decision_lines
+from .decision_order import decisions as decisions
+from .explanation import explain as explain
+from .explanation import explain_changed as explain_changed
+from .explanation import summarise as summarise
+from .explanation_report import explanation_html as explanation_html
+from .explanation_report import explanation_lines as explanation_lines
+from .input_files import read_corpus as read_corpus
+from .nbest import nbest_lines as nbest_lines
+from .nbest import nbest_scores as nbest_scores
+from .weight_ranking import weights as weights

@@ -1,0 +1,14 @@
+from .conll import read_conll as read_conll
+from .conll import write_conll as write_conll
+from .conllu import read_conllu as read_conllu
+from .corpus import Corpus as Corpus
+from .hub import read_hub as read_hub
+from .labels import LabelSet as LabelSet
+from .lexicon import LowerCaseLexicon as LowerCaseLexicon
+from .normalise import normalise_labels as normalise_labels
+from .normalise import rename_types as rename_types
+from .read_options import ReadOptions as ReadOptions
+from .synthetic import local_f1_bound as local_f1_bound
+from .synthetic import synthetic_splits as synthetic_splits
+from .tag_schemes import Span as Span
+from .tag_schemes import spans as spans

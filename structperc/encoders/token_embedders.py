@@ -1,0 +1,272 @@
+"""Strings as numbers: the vocabulary of an embedding table.
+
+A vector for each word, learned or taken from a file.
+
+Vectors of words from their characters.
+
+Vectors of features: what templates see of a token, as an encoder's input.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from structperc.data.corpus import Corpus
+from structperc.data.json_data import check_value
+from structperc.encoders.base import TokenEmbedder, check_share
+from structperc.encoders.word_vectors import read_vectors
+from structperc.errors import InputError
+from structperc.ragged import Ragged
+from structperc.structures import Batch, real_tokens
+
+UNKNOWN = 0  # of strings that are not in the vocabulary
+
+
+class StringVocabulary:
+    """The numbers 1, 2, ... of known strings; every other string is UNKNOWN."""
+
+    def __init__(self, known: Sequence[str]) -> None:
+        self.known = list(known)
+        self._numbers = {string: number for number, string in enumerate(self.known, UNKNOWN + 1)}
+
+    @classmethod
+    def frequent(cls, strings: Iterable[str], cutoff: int) -> "StringVocabulary":
+        """Return the strings that occur at least `cutoff` times, most frequent first.
+
+        Equally frequent ones keep their order.
+        """
+        return cls([string for string, count in Counter(strings).most_common() if count >= cutoff])
+
+    @classmethod
+    def from_json(cls, known: Any, place: str) -> "StringVocabulary":
+        """Return the strings that were known before.
+
+        Raises InputError with the place for anything but different strings.
+        """
+        check_value(known, list[str], place)
+        if len(set(known)) < len(known):
+            raise InputError(f"{place}: a string stands twice")
+        return cls(known)
+
+    def __len__(self) -> int:
+        """Size of a table that has a row for each number."""
+        return len(self.known) + 1
+
+    def __contains__(self, string: str) -> bool:
+        return string in self._numbers
+
+    def numbers(self, strings: Iterable[str]) -> np.ndarray:
+        """Return the numbers (n,) int32 of n strings."""
+        return np.array([self._numbers.get(string, UNKNOWN) for string in strings], dtype=np.int32)
+
+
+class WordEmbedding(TokenEmbedder):
+    """A row of a table for each word (or value of another column); one row for all that are unknown.
+
+    Known are the words that occur `cutoff` times or more in the training data, and those of the file. Rows without a
+    vector of their own begin with numbers from a normal distribution of the file's spread, or of 1 / sqrt(width).
+
+    Args:
+        width: D of the vectors.
+        cutoff: how often a word must occur in training; 1 leaves nothing from which the unknown row could learn,
+            unless there is `word_dropout`.
+        path: file of vectors, see `vectors.read_vectors`; it is not needed any more once the model is saved.
+        fold: fold case, as the words of many files are.
+        column: of the corpus.
+        word_dropout: in training, share of tokens that are taken for unknown words.
+        frozen: leave the rows as the file has them.
+
+    Raises:
+        InputError: sizes below 1, a share that is none, frozen rows that are from no file; in training,
+            vectors of another width, and as of `read_vectors`.
+    """
+
+    table: nn.Parameter  # (V, D)
+
+    def __init__(
+        self,
+        width: int = 100,
+        cutoff: int = 2,
+        path: str | None = None,
+        fold: bool = False,
+        column: str = "word",
+        word_dropout: float = 0.0,
+        frozen: bool = False,
+    ) -> None:
+        super().__init__()
+        for name, size in (("width", width), ("cutoff", cutoff)):
+            if size < 1:
+                raise InputError(f"WordEmbedding: {name} must be >= 1, got {size}")
+        if frozen and path is None:
+            raise InputError("WordEmbedding: frozen rows without a path would stay random; give a path")
+        check_share("WordEmbedding: word_dropout", word_dropout)
+        self.width, self.cutoff, self.path, self.fold, self.column = width, cutoff, path, fold, column
+        self.word_dropout, self.frozen = word_dropout, frozen
+        self.known = StringVocabulary([])
+
+    def learn(self, corpus: Corpus) -> None:
+        """Number the words of the training data and of the file, and take the vectors of the file."""
+        own = StringVocabulary.frequent(self._strings(corpus), self.cutoff)
+        if self.path is None:
+            self._set_table(own, torch.randn(len(own), self.width) / self.width**0.5)
+            return
+        words, vectors = read_vectors(self.path)
+        if vectors.shape[1] != self.width:
+            raise InputError(f"{self.path}: vectors of width {vectors.shape[1]}, not {self.width}; set width to that")
+        given = dict(zip(words, range(len(words)), strict=True))
+        known = StringVocabulary([*words, *(word for word in own.known if word not in given)])
+        table = torch.randn(len(known), self.width) * vectors.std()
+        table[UNKNOWN + 1 : UNKNOWN + 1 + len(words)] = vectors
+        self._set_table(known, table)
+
+    def source_files(self) -> list[str]:
+        """Return the file of vectors, where one is given."""
+        return [] if self.path is None else [self.path]
+
+    def learned(self) -> list[str]:
+        """Return the words that have vectors of their own, as saved models keep them."""
+        return self.known.known
+
+    def load_state(self, learned: list[str]) -> None:
+        """Create a table of zeros for words that `learned` gave; saved weights fill it."""
+        known = StringVocabulary.from_json(learned, "WordEmbedding")
+        self._set_table(known, torch.zeros(len(known), self.width))
+
+    def _set_table(self, known: StringVocabulary, table: Tensor) -> None:
+        self.known, self.table = known, nn.Parameter(table, requires_grad=not self.frozen)
+
+    def read(self, corpus: Corpus) -> list[Ragged]:
+        """Return one input: the number of each token."""
+        numbers = torch.from_numpy(self.known.numbers(self._strings(corpus)))
+        return [Ragged.of_counts(numbers, torch.ones(len(numbers), dtype=torch.int64))]
+
+    def _strings(self, corpus: Corpus) -> Sequence[str]:
+        if self.column not in corpus.columns:
+            roles = ", ".join(role for role in corpus.columns if role != "label")
+            raise InputError(f"{corpus.name}: WordEmbedding reads column {self.column!r}, which is not there ({roles})")
+        strings = corpus.columns[self.column]
+        return [string.casefold() for string in strings] if self.fold else strings
+
+    def forward(self, numbers: Ragged) -> Tensor:
+        """Return the vectors (n, D) of n words."""
+        ids = numbers.ids
+        if self.training and self.word_dropout:
+            ids = ids.masked_fill(torch.rand(ids.shape, device=ids.device) < self.word_dropout, UNKNOWN)
+        return nn.functional.embedding(ids, self.table)
+
+
+class CharCNN(TokenEmbedder):
+    """Convolution over the characters of a word, then the maximum of each filter. Ma & Hovy 2016, section 2.1.
+
+    Words are padded with zeros at both ends, so that windows see where they begin and end.
+
+    Args:
+        width: number of filters, D of the vectors.
+        characters: width of the characters' vectors.
+        window: characters that a filter sees, an odd number.
+        dropout: share of the components of characters' vectors that is dropped in training.
+
+    Raises:
+        InputError: sizes below 1, an even window, a share that is none.
+    """
+
+    table: nn.Parameter  # (V, characters)
+
+    def __init__(self, width: int = 30, characters: int = 30, window: int = 3, dropout: float = 0.0) -> None:
+        super().__init__()
+        for name, size in (("width", width), ("characters", characters), ("window", window)):
+            if size < 1:
+                raise InputError(f"CharCNN: {name} must be >= 1, got {size}")
+        if window % 2 == 0:
+            raise InputError(f"CharCNN: window must be odd, got {window}: it has a character in its middle")
+        check_share("CharCNN: dropout", dropout)
+        self.width, self.characters, self.window, self.dropout = width, characters, window, dropout
+        self.filters = nn.Conv1d(characters, width, window, padding=window // 2)
+        self.known = StringVocabulary([])
+
+    def learn(self, corpus: Corpus) -> None:
+        """Number the characters of the training data, and create their vectors."""
+        self._set_table(StringVocabulary.frequent("".join(corpus.columns["word"]), 1))
+        nn.init.uniform_(self.table, -((3 / self.characters) ** 0.5), (3 / self.characters) ** 0.5)
+
+    def learned(self) -> list[str]:
+        """Return the characters that have vectors of their own, as saved models keep them."""
+        return self.known.known
+
+    def load_state(self, learned: list[str]) -> None:
+        """Create a table of zeros for characters that `learned` gave; saved weights fill it."""
+        self._set_table(StringVocabulary.from_json(learned, "CharCNN"))
+
+    def _set_table(self, known: StringVocabulary) -> None:
+        self.known, self.table = known, nn.Parameter(torch.zeros(len(known), self.characters))
+
+    def read(self, corpus: Corpus) -> list[Ragged]:
+        """Return one input: the numbers of each word's characters."""
+        words = corpus.columns["word"]
+        lengths = torch.tensor(list(map(len, words)), dtype=torch.int64)
+        return [Ragged.of_counts(torch.from_numpy(self.known.numbers("".join(words))), lengths)]
+
+    def forward(self, numbers: Ragged) -> Tensor:
+        """Return the vectors (n, D) of n words."""
+        counts, longest = numbers.counts, numbers.longest
+        if longest is None:
+            longest = int(counts.max()) if len(counts) else 0
+        real = real_tokens(counts, max(1, longest))  # of characters
+        ids = numbers.ids.new_zeros(real.shape).masked_scatter(real, numbers.ids)
+        vectors = nn.functional.dropout(nn.functional.embedding(ids, self.table), self.dropout, self.training)
+        found = self.filters((vectors * real[:, :, None]).transpose(1, 2))
+        return found.masked_fill(~real[:, None], -torch.inf).amax(2).nan_to_num(neginf=0.0)
+
+
+class FeatureEmbedding(TokenEmbedder):
+    """The sum of one row for each node feature of the token, times its weight, divided by the root of their number.
+
+    So clusters, gazetteers, affixes and evidence of the document enter an encoder as they enter a linear model, from
+    the node templates of the tagger's `features`. Templates of single attributes at the token itself suit best:
+    what stands beside it the encoder sees by itself. Tokens without features have the vector 0.
+
+    Args:
+        width: D of the vectors.
+        dropout: share of the features that is left out in training, each by itself.
+
+    Raises:
+        InputError: a width below 1, a share that is none; in training, templates that give no feature.
+    """
+
+    n_inputs = 0
+    table: nn.Parameter  # (F, D)
+
+    def __init__(self, width: int = 50, dropout: float = 0.0) -> None:
+        super().__init__()
+        if width < 1:
+            raise InputError(f"FeatureEmbedding: width must be >= 1, got {width}")
+        check_share("FeatureEmbedding: dropout", dropout)
+        self.width, self.dropout = width, dropout
+
+    def allocate(self, n_features: int) -> None:
+        """Create rows (F, D) for so many features, from a normal distribution of spread 1 / sqrt(D)."""
+        if not n_features:
+            raise InputError("FeatureEmbedding: there is no node feature; give templates as model.features")
+        self.table = nn.Parameter(torch.randn(n_features, self.width) / self.width**0.5)
+
+    def read(self, corpus: Corpus) -> list[Ragged]:
+        """Return nothing: features are extracted for the whole tagger."""
+        return []
+
+    def numbers(self, batch: Batch) -> Ragged:
+        """Return the node features of the tokens."""
+        return batch.nodes
+
+    def forward(self, numbers: Ragged) -> Tensor:
+        """Return the vectors (n, D) of n tokens, each from a list of features."""
+        ones = self.table.new_ones(numbers.ids.shape)
+        shares = ones if numbers.weights is None else numbers.weights.to(ones)
+        shares = nn.functional.dropout(shares, self.dropout, self.training)
+        sums = nn.functional.embedding_bag(
+            numbers.ids, self.table, numbers.offsets, mode="sum", per_sample_weights=shares, include_last_offset=True
+        )
+        return sums / numbers.counts.clamp(min=1).to(sums.dtype).sqrt().unsqueeze(1)

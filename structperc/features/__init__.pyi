@@ -1,0 +1,15 @@
+from .bag import format_weighted_features as format_weighted_features
+from .clusters import Clusters as Clusters
+from .documents import CaseElsewhere as CaseElsewhere
+from .documents import DocumentAttribute as DocumentAttribute
+from .documents import EntityMajority as EntityMajority
+from .documents import LineKind as LineKind
+from .documents import LongestMention as LongestMention
+from .documents import OtherMentions as OtherMentions
+from .documents import SuperentityMajority as SuperentityMajority
+from .documents import TokenMajority as TokenMajority
+from .encoded import EncodedFeatures as EncodedFeatures
+from .extractor import FeatureExtractor as FeatureExtractor
+from .gazetteers import Gazetteer as Gazetteer
+from .templates import parse_templates as parse_templates
+from .templates import shipped_sets as shipped_sets

@@ -1,0 +1,456 @@
+"""From a corpus to feature ids. Strings are touched once per distinct token; the rest is integer arrays.
+
+The features that have ids: those of templates by kind, and those that a bag lists.
+"""
+
+import copy
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from structperc.data.corpus import Corpus
+from structperc.data.json_data import check_fields
+from structperc.data.splits import Extent
+from structperc.errors import InputError
+from structperc.features.attributes import attribute_path
+from structperc.features.bag import WeightedFeatures
+from structperc.features.clusters import Clusters
+from structperc.features.documents import DocumentAttribute, PartBuilder, restore
+from structperc.features.former import present_state
+from structperc.features.gazetteers import Gazetteer
+from structperc.features.hashed import HashedNumbering
+from structperc.features.id_lists import FeatureIds
+from structperc.features.indexed import ExactNumbering
+from structperc.features.numbering import Index, Numbering
+from structperc.features.sources import Attributes, Resources, Sources
+from structperc.features.templates import Template, parse_templates, read_crfpp, template_name
+from structperc.features.windows import View
+from structperc.process_pool import Workers
+
+if TYPE_CHECKING:
+    from structperc.features.encoded import EncodedFeatures
+
+
+class KnownFeatures:
+    """Node features, of templates and then of a bag, and edge features.
+
+    Args:
+        indices: by kind, "node" and, if there are templates for them, "edge": the same object where both are the same;
+            none before training data were read.
+        bag: what data list; None: nothing.
+    """
+
+    def __init__(self, indices: Mapping[str, Index], bag: WeightedFeatures | None) -> None:
+        self.bag, self._indices = bag, dict(indices)
+
+    @classmethod
+    def restore(
+        cls,
+        numbering: Numbering,
+        templates: Mapping[str, Sequence[Template]],
+        bag: WeightedFeatures | None,
+        state: Mapping[str, Any],
+        arrays: Mapping[str, np.ndarray],
+    ) -> "KnownFeatures":
+        """Return the features that told the strings of `state` and the arrays, beside others.
+
+        Raises InputError for what does not fit together.
+        """
+        summary = state["buckets"]
+        indices = {
+            kind: numbering.index(templates[kind], summary.get(kind, {}), own, f"features.{kind}")
+            for kind in templates
+            if (own := within(arrays, f"{kind}_"))
+        }
+        if templates["edge"]:
+            indices.setdefault("edge", indices["node"])
+        if bag is not None:
+            bag = bag.restore(state["bag"], summary.get("bag", {}), within(arrays, "bag_"), "features.bag")
+        return cls(indices, bag)
+
+    def index(self, kind: str) -> Index:
+        """Return the index of a kind. Raises ValueError where there is none, RuntimeError where there is none yet."""
+        if not self._indices:
+            raise RuntimeError("the feature extractor has no index yet; call fit with the training corpus first")
+        if kind not in self._indices:
+            raise ValueError(f"there are no {kind!r} features; kinds are {', '.join(self._indices)}")
+        return self._indices[kind]
+
+    @property
+    def shared(self) -> bool:
+        """Whether edges have the features of the nodes' templates, with the same ids."""
+        return "edge" in self._indices and self._indices["edge"] is self._indices["node"]
+
+    def size(self, kind: str) -> int:
+        """Return the number of features of a kind."""
+        return len(self.index(kind)) + self._listed(kind)
+
+    def ids(self, view: View, corpus: Corpus, progress: bool) -> FeatureIds:
+        """Return the ids at each token of a corpus, which the view shows."""
+        node, edge = self.index("node"), self._indices.get("edge")
+        found = node.encode(view, progress)
+        nodes = found if self.bag is None else found.beside(self.bag.encode(corpus, len(node)))
+        if edge is None:
+            return FeatureIds(nodes, None)
+        return FeatureIds(nodes, found if edge is node else edge.encode(view, progress))
+
+    def names(self, kind: str, rows: np.ndarray | None) -> list[str]:
+        """Return the features with these ids, ascending (n,); None: all."""
+        index = self.index(kind)
+        wanted = np.arange(self.size(kind)) if rows is None else rows
+        own = wanted[wanted < len(index)]
+        listed = wanted[len(own) :] - len(index)
+        return [*index.names(own), *(self.bag.names(listed) if self.bag is not None and len(listed) else [])]
+
+    def template_sizes(self, kind: str) -> list[tuple[str, int]]:
+        """Return the templates of a kind, and then the bag, with their numbers of features; none where they mix."""
+        index = self.index(kind)
+        sizes = [*zip(map(template_name, index.templates), index.sizes(), strict=False)]
+        listed = [(self.bag.column, len(self.bag))] if self.bag is not None and kind == "node" else []
+        return [*sizes, *listed] if len(sizes) == len(index.templates) else []
+
+    def summary(self) -> list[str]:
+        """Return what is to be known about hashed features, a line for each kind; nothing about indexed ones."""
+        lines = {name: one.summary() for name, one in self._apart().items()}
+        return [f"{name} features: {line}" for name, line in lines.items() if line]
+
+    def subset(self, kind: str, keep: np.ndarray) -> "KnownFeatures":
+        """Return only those features of a kind where keep (F,) bool is true, renumbered."""
+        index = self.index(kind)
+        if keep.shape != (self.size(kind),):
+            raise ValueError(f"keep has shape {keep.shape}; there are {self.size(kind)} {kind} features")
+        indices = _shared(self._indices | {kind: index.subset(keep[: len(index)])})
+        listed = self.bag is not None and kind == "node"
+        return KnownFeatures(
+            indices, self.bag.subset(keep[len(index) :]) if self.bag is not None and listed else self.bag
+        )
+
+    def strings(self) -> dict[str, dict[str, Any]]:
+        """Return the strings of hashed features by name, "node", "edge" and "bag"."""
+        return {name: strings for name, one in self._apart().items() if (strings := one.strings())}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the numbers of the state by name; edges have none where they are the same features as the nodes."""
+        parts = self._apart().items()
+        return {f"{name}_{part}": array for name, one in parts for part, array in one.arrays().items()}
+
+    def _listed(self, kind: str) -> int:
+        return len(self.bag) if self.bag is not None and kind == "node" else 0
+
+    def _apart(self) -> dict[str, Index | WeightedFeatures]:
+        """What has ids of its own, by name."""
+        alone = {"node": self._indices["node"]} if self.shared else self._indices
+        apart: dict[str, Index | WeightedFeatures] = {**alone}
+        return apart if self.bag is None else {**apart, "bag": self.bag}
+
+
+def within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Return the arrays whose names begin so, by the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _shared(indices: dict[str, Index]) -> dict[str, Index]:
+    """Make edges use the index of the nodes where both are the same, so that nothing is looked up twice."""
+    same = "edge" in indices and indices["edge"].same(indices["node"])
+    return dict.fromkeys(indices, indices["node"]) if same else indices
+
+
+logger = logging.getLogger("pytorch_lightning.structperc")
+
+Within = Literal["sequence", "sentence"]
+STATE = {
+    "node": list[str],
+    "edge": list[str],
+    "cutoff": int,
+    "vocabularies": dict[str, list[str]],
+    "gazetteers": dict[str, dict[str, Any]],
+    "clusters": dict[str, dict[str, Any]],
+    "documents": dict[str, dict[str, Any]],
+    "within": Within,
+    "bag": dict[str, Any] | None,
+    "hash": dict[str, int] | None,
+    "buckets": dict[str, dict[str, Any]],
+    "attributes": dict[str, str],
+}
+BAG = {"column": str, "names": list[str]}
+HASH = {"bits": int}
+
+
+class FeatureExtractor:
+    """Surface features of nodes (token, label) and edges (token, previous label, label).
+
+    `fit` counts the features of a training corpus and freezes their index, or with `hash_bits` marks their buckets;
+    `encode` turns a corpus into ids.
+    An attribute is a surface attribute (`attributes.py`), a gazetteer, a cluster prefix (c4, c10, ...), a function of
+    one's own or a column of the corpus, whose strings are its values.
+
+    A feature is missing at a token when it is not in the index: when it occurred fewer than `cutoff` times in
+    training, or all its values are absent (""). Beyond the boundaries of a sequence stand the values _B-1, _B-2,
+    ... and _B+1, _B+2, ..., as in CRF++.
+
+    Args:
+        node: template items, see `templates.py`; none for taggers that read words through an encoder alone.
+        edge: the same for edges; none by default.
+        cutoff: how often the surface part of a feature must occur in training (2 in Kazama & Torisawa 2007).
+        gazetteers: phrase lists by the name of the attribute, such as go, gp, gm, gl.
+        clusters: word clusters for the attributes c4, c6, ...; or several by what stands before the number of bits:
+            {c: ..., news: ...} for c4 and news4.
+        documents: attributes that read whole documents, by their names.
+        within: where neighbours of a token are looked for: in its "sequence", or in its "sentence", where sequences are
+            documents.
+        bag: a column whose strings list node features of their own, with weights, see `format_weighted_features`; they
+        have the ids
+            after those of the templates.
+        progress: show a bar when it takes longer than two seconds.
+        hash_bits: number features by the hashes of their names, 2**hash_bits at most, and keep no index of them; those
+            of the same hash are one feature. `cutoff` then is how often a hash must occur.
+        attributes: attributes of words of one's own, by their names: functions of a module, from a string to a string,
+            "" where there is no value.
+    """
+
+    def __init__(
+        self,
+        node: list | None = None,
+        edge: list | None = None,
+        cutoff: int = 2,
+        gazetteers: dict[str, Gazetteer] | None = None,
+        clusters: Clusters | dict[str, Clusters] | None = None,
+        documents: dict[str, DocumentAttribute] | None = None,
+        within: Within = "sequence",
+        progress: bool = True,
+        bag: str | None = None,
+        hash_bits: int | None = None,
+        attributes: dict[str, Callable[[str], str]] | None = None,
+    ) -> None:
+        if cutoff < 1:
+            raise InputError(f"cutoff: {cutoff} is too small; 1 keeps every feature of the training corpus")
+        if within not in get_args(Within):
+            raise InputError(f"within must be sequence or sentence, got {within!r}")
+        self.node, self.edge = parse_templates(node or []), parse_templates(edge or [])
+        self.cutoff = cutoff
+        self.gazetteers = gazetteers or {}
+        self.clusters = {"c": clusters} if isinstance(clusters, Clusters) else clusters or {}
+        self.documents, self.attributes = documents or {}, attributes or {}
+        self._attribute_paths = {name: attribute_path(name, one) for name, one in self.attributes.items()}
+        self.within = within
+        self.progress, self.hash_bits = progress, hash_bits
+        parts = [part for template in self.node + self.edge for part in template]
+        self._max_offset = max((abs(part.offset) for part in parts), default=0)
+        self._sources = self._sources_of(list(dict.fromkeys(part.attribute for part in parts)))
+        self._numbering: Numbering = (
+            ExactNumbering() if hash_bits is None else HashedNumbering(hash_bits, self._max_offset)
+        )
+        self._known = KnownFeatures({}, None if bag is None else self._numbering.bag(bag))
+
+    @classmethod
+    def from_crfpp(
+        cls,
+        path: str,
+        columns: list[str],
+        cutoff: int = 1,
+        gazetteers: dict[str, Gazetteer] | None = None,
+        clusters: Clusters | None = None,
+        progress: bool = True,
+        hash_bits: int | None = None,
+    ) -> "FeatureExtractor":
+        """Take the templates from a CRF++ file, whose column numbers count `columns` (roles) from 0."""
+        node, edge = read_crfpp(path, columns)
+        return cls(node, edge, cutoff, gazetteers, clusters, progress=progress, hash_bits=hash_bits)
+
+    def fit(self, corpus: Corpus, workers: Workers = Workers()) -> None:  # noqa: B008  # immutable
+        """Count the features of a training corpus and freeze the index; attributes of documents learn before that.
+
+        Several workers share the counting for a large corpus. Raises InputError for a missing column.
+        """
+        self._fit(corpus, workers)
+
+    def start(self, corpus: Corpus) -> None:
+        """Prepare features that were fitted before for a training on a corpus.
+
+        Raises InputError for a document attribute that cannot be read for these training data.
+        """
+        for name, attribute in self.documents.items():
+            try:
+                self.documents[name] = attribute.start(corpus)
+            except InputError as error:
+                raise InputError(f"features.documents.{name}: {error}") from None
+        self._sources = self._sources_of(self._sources.names)
+
+    def ids(self, corpus: Corpus) -> FeatureIds:
+        """Return the feature ids of a corpus as arrays, without PyTorch. Raises InputError for a missing column."""
+        self._known.index("node")  # before anything is read
+        return self._known.ids(self._view(corpus, self._sources.read(corpus)), corpus, self.progress)
+
+    def encode(self, corpus: Corpus) -> "EncodedFeatures":
+        """Return the feature ids of a corpus. Raises InputError for a missing column."""
+        return _encoded(self.ids(corpus), corpus)
+
+    def fit_encode(self, corpus: Corpus) -> "EncodedFeatures":
+        """Return what `encode` gives after `fit`, looking at the strings only once."""
+        view = self._fit(corpus, Workers())
+        return _encoded(self._known.ids(view, corpus, self.progress), corpus)
+
+    @property
+    def columns(self) -> list[str]:
+        """The roles of the corpus columns that features are read from, the word first."""
+        return [*self._sources.columns, *([] if self.bag is None else [self.bag.column])]
+
+    @property
+    def user_objects(self) -> list[object]:
+        """The objects and functions, beside the library's own, that may be of a user's modules."""
+        return [*self.documents.values(), *self.attributes.values()]
+
+    @property
+    def extent(self) -> Extent:
+        """How much of a text decides the features of a token: its sequence, its document or all that is read."""
+        if not self.documents:
+            return "sequence"
+        return "corpus" if any(one.within == "corpus" for one in self.documents.values()) else "document"
+
+    @property
+    def bag(self) -> WeightedFeatures | None:
+        """The features that data list, None without any."""
+        return self._known.bag
+
+    @property
+    def n_node_features(self) -> int:
+        """The number of node features, known after `fit`."""
+        return self._known.size("node")
+
+    @property
+    def n_edge_features(self) -> int:
+        """Number of edge features, 0 without edge templates."""
+        return self._known.size("edge") if self.edge else 0
+
+    @property
+    def shared(self) -> bool:
+        """Whether edges have the features of the nodes' templates, with the same ids."""
+        return self._known.shared
+
+    def templates(self, kind: str) -> Sequence[Template]:
+        """Return the templates of a kind, "node" or "edge"."""
+        return {"node": self.node, "edge": self.edge}[kind]
+
+    def feature_names(self, kind: str, rows: np.ndarray | None = None) -> list[str]:
+        """Return the features of a kind, "node" or "edge", by id: "wl[-1]=the|wl[0]=cat".
+
+        rows: ascending ids (n,); None: all. Of a hashed feature a sample of the training data may know no name, or
+        several: "bucket 1234", "wl[0]=cat and 2 more".
+        """
+        return self._known.names(kind, rows)
+
+    def template_sizes(self, kind: str) -> list[tuple[str, int]]:
+        """Return the templates of a kind with the number of their features, whose ids are neighbours.
+
+        What a bag lists is one of them. Hashed features are of no template: there are none then.
+        """
+        return self._known.template_sizes(kind)
+
+    def summary(self) -> list[str]:
+        """Return what is to be known about hashed features, a line for each kind; nothing about indexed ones."""
+        return self._known.summary()
+
+    def subset(self, kind: str, keep: np.ndarray) -> "FeatureExtractor":
+        """Return an extractor with only those features of a kind where keep (F,) bool is true, renumbered."""
+        pruned = copy.copy(self)
+        pruned._known = self._known.subset(kind, keep)
+        return pruned
+
+    def state_dict_json(self) -> dict[str, Any]:
+        """Return all strings of the state as plain JSON types: templates, vocabularies, lists, clusters."""
+        return {
+            "node": [template_name(template) for template in self.node],
+            "edge": [template_name(template) for template in self.edge],
+            "cutoff": self.cutoff,
+            **self._numbering.to_json(),
+            "gazetteers": {name: gazetteer.to_json() for name, gazetteer in self.gazetteers.items()},
+            "clusters": {name: clusters.to_json() for name, clusters in self.clusters.items()},
+            "documents": {name: attribute.to_json() for name, attribute in self.documents.items()},
+            "within": self.within,
+            "bag": None if self.bag is None else self.bag.to_json(),
+            "buckets": self._known.strings(),
+            **({"attributes": self._attribute_paths} if self.attributes else {}),
+        }
+
+    def state_arrays(self) -> dict[str, np.ndarray]:
+        """Return "node_keys" and "node_sizes" (int64: all keys, their number by template), and for edges.
+
+        Hashed features have "node_buckets" and "node_named" (int32) instead, and those of a bag "bag_buckets" and
+        "bag_named". Edges have no arrays where they are the same features as the nodes. Arrays of document attributes
+        are called documents.ATTRIBUTE.NAME.
+        """
+        documents = {
+            f"documents.{name}.{part}": array
+            for name, attribute in self.documents.items()
+            for part, array in attribute.arrays().items()
+        }
+        return {**documents, **self._known.arrays()}
+
+    @classmethod
+    def from_state(
+        cls, strings: Mapping[str, Any], arrays: Mapping[str, np.ndarray], build: PartBuilder
+    ) -> "FeatureExtractor":
+        """Rebuild a fitted extractor from `state_dict_json` and `state_arrays`.
+
+        build: makes the document attributes and finds the user's functions. Raises InputError for a state that is none
+        of these, and for what does not fit together; no file is read.
+        """
+        strings = present_state(strings)
+        check_fields(strings, STATE, "features")
+        gazetteers = {
+            name: Gazetteer.from_json(options, f"features.gazetteers.{name}")
+            for name, options in strings["gazetteers"].items()
+        }
+        clusters = {
+            name: Clusters.from_json(words, f"features.clusters.{name}") for name, words in strings["clusters"].items()
+        }
+        documents = {
+            name: restore(described, within(arrays, f"documents.{name}."), build, f"features.documents.{name}")
+            for name, described in strings["documents"].items()
+        }
+        attributes = {
+            name: build.function(path, f"features.attributes.{name}") for name, path in strings["attributes"].items()
+        }
+        plain = strings["node"], strings["edge"], strings["cutoff"], gazetteers, clusters, documents, strings["within"]
+        bag, hash_bits = strings["bag"] or {}, strings["hash"] or {}
+        check_fields(bag, BAG if bag else {}, "features.bag")
+        check_fields(hash_bits, HASH if hash_bits else {}, "features.hash")
+        extractor = cls(*plain, bag=bag.get("column"), hash_bits=hash_bits.get("bits"), attributes=attributes)
+        extractor._numbering = extractor._numbering.restore(strings, extractor._sources.names, extractor._max_offset)
+        templates = {"node": extractor.node, "edge": extractor.edge}
+        extractor._known = KnownFeatures.restore(extractor._numbering, templates, extractor.bag, strings, arrays)
+        return extractor
+
+    def _sources_of(self, names: Sequence[str]) -> Sources:
+        resources = Resources(self.gazetteers, self.clusters, self.documents, self.attributes)
+        return Sources(names, resources, self._max_offset)
+
+    def _fit(self, corpus: Corpus, workers: Workers) -> View:
+        self.documents = {name: attribute.learn(corpus) for name, attribute in self.documents.items()}
+        self._sources = self._sources_of(self._sources.names)
+        reading = self._sources.read(corpus)
+        self._numbering = self._numbering.fit(reading, self.cutoff, self._max_offset)
+        view = self._view(corpus, reading)
+        bag = None if self.bag is None else self.bag.count(corpus, self.cutoff)
+        count = partial(self._numbering.count, view, reading, progress=self.progress, workers=workers)
+        indices = {"node": count(self.node, self.cutoff)}
+        if self.edge:
+            indices["edge"] = indices["node"] if self.edge == self.node else count(self.edge, self.cutoff)
+        self._known = KnownFeatures(indices, bag)
+        for line in self.summary():
+            logger.info("%s", line)
+        return view
+
+    def _view(self, corpus: Corpus, reading: Attributes) -> View:
+        codes = {name: self._numbering.codes(name, values) for name, values in reading.values.items()}
+        starts = corpus.starts if self.within == "sequence" else corpus.sentences
+        return View(reading.columns, reading.numbers, codes, starts, self._max_offset)
+
+
+def _encoded(ids: FeatureIds, corpus: Corpus) -> "EncodedFeatures":
+    from structperc.features.encoded import EncodedFeatures  # which needs PyTorch
+
+    return EncodedFeatures.of(ids, corpus.starts)

@@ -1,0 +1,354 @@
+"""Where the features of templates are found, however they are numbered: the face of an index for its lookups.
+
+The feature ids at each token of a corpus, compiled: all templates are looked up in one pass.
+
+Where the keys of templates are found at once: tables with open addressing, compiled.
+
+Keys that are found in tables of their templates.
+
+Keys that are hashes: found by their buckets.
+
+Templates as compiled loops look them up.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from structperc.features import hashing
+from structperc.features.hashing import NO_KEY, Buckets, template_seed
+from structperc.features.id_lists import IdLists
+from structperc.features.keys import NO_FEATURE, key_lookup
+from structperc.features.templates import Template, TemplatePart
+from structperc.features.windows import View
+from structperc.kernels.jit import kernel, subkernel_no_alloc
+from structperc.progress import bar
+
+
+class IdLookup(ABC):
+    """Base of what gives ids to the conjunctions of J templates."""
+
+    code: ClassVar[type[np.integer]]  # the type of the codes of values
+
+    @property
+    @abstractmethod
+    def kernel_function(self) -> Callable[..., int]:
+        """What `gather.gathering` calls, an inner kernel."""
+
+    @abstractmethod
+    def table(self, numbers: Sequence[int]) -> Any:
+        """Return what `kernel_function` reads for the templates of these numbers, as a NamedTuple of arrays."""
+
+    @abstractmethod
+    def ids(self, number: int, codes: np.ndarray) -> np.ndarray:
+        """Return the ids (n,) int32 of values with these codes (n,) in a template of one part.
+
+        NO_FEATURE where they are no feature.
+        """
+
+
+class Places(NamedTuple):
+    """P places, and where the entries of a place begin in an array that has one for each string of its column."""
+
+    column: np.ndarray  # (P,) int64, row of `Strings.numbers`
+    offset: np.ndarray  # (P,) int64, distance from the token
+    first: np.ndarray  # (P,) int64
+
+
+class SingleTemplates(NamedTuple):
+    """Templates that see one place: each string has a list of ids."""
+
+    places: Places
+    ids: np.ndarray  # (M,) int32
+    ends: np.ndarray  # (lists + 1,) int64, list i is ids[ends[i]:ends[i + 1]]
+
+
+class Joined(NamedTuple):
+    """J templates that join what stands at several places: each string has a code, all codes together are a key."""
+
+    places: Places  # those of template j are ends[j] to ends[j + 1]
+    ends: np.ndarray  # (J + 1,) int64
+    codes: np.ndarray  # (strings of all places,)
+    table: Any  # where keys are looked up, a NamedTuple of arrays
+
+
+@kernel
+def count_single(strings, single):  # type: ignore[no-untyped-def]
+    """Return how many ids templates that see one place give at all tokens."""
+    n = 0
+    for s in range(len(strings.starts) - 1):
+        for t in range(strings.starts[s], strings.starts[s + 1]):
+            for p in range(len(single.places.first)):
+                row = entry(t, s, p, strings, single.places)
+                n += single.ends[row + 1] - single.ends[row]
+    return n
+
+
+@cache
+def gathering(kernel_function: Callable[..., int]) -> Any:
+    """Return the compiled loop that gathers ids.
+
+    kernel_function(t, s, n, strings, joined, ids), an inner kernel, fills ids, from n on, with those that templates
+    have at token t of sequence s -> where they end.
+    """
+
+    @kernel
+    def gather(first, stop, n, strings, single, joined, ids, ends):  # type: ignore[no-untyped-def]
+        """Fill ids, from n on, with those of the tokens first, ..., stop - 1, and ends[t + 1] with their end.
+
+        -> where the ids end. There is room for what `count_single` counts and, at each token, for all that are joined.
+        """
+        s = np.searchsorted(strings.starts, first, side="right") - 1
+        for t in range(first, stop):
+            while t >= strings.starts[s + 1]:
+                s += 1
+            for p in range(len(single.places.first)):
+                row = entry(t, s, p, strings, single.places)
+                for i in range(single.ends[row], single.ends[row + 1]):
+                    ids[n] = single.ids[i]
+                    n += 1
+            n = kernel_function(t, s, n, strings, joined, ids)
+            ends[t + 1] = n
+        return n
+
+    return gather
+
+
+@subkernel_no_alloc
+def entry(t, s, p, strings, places):  # type: ignore[no-untyped-def]
+    """Return the entry of what stands at place p, seen from token t of sequence s."""
+    at, start, stop = t + places.offset[p], strings.starts[s], strings.starts[s + 1]
+    if at < start:
+        number = start - at - 1
+    elif at >= stop:
+        number = strings.max_offset + at - stop
+    else:
+        number = np.int64(strings.numbers[places.column[p], at])
+    return places.first[p] + number
+
+
+FREE = -1  # no key
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / the golden ratio: multiplied by it, neighbours are far apart (Knuth)
+
+
+class KeyTable(NamedTuple):
+    """The ids of the keys of J templates, a table of its own for each: slots first[j] to first[j] + 2**bits[j]."""
+
+    keys: np.ndarray  # (slots,) int64, FREE where there is none
+    ids: np.ndarray  # (slots,) int32
+    first: np.ndarray  # (J,) int64
+    bits: np.ndarray  # (J,) int64
+
+
+def key_table(keys: Sequence[np.ndarray], first_ids: Sequence[int]) -> KeyTable:
+    """Return the table of keys (int64, >= 0, none twice) of each template, which have the ids from first_ids[j] on."""
+    bits = np.array([max(1, (2 * len(own) - 1).bit_length()) for own in keys], np.int64)  # at most half of it is full
+    first = np.cumsum(2**bits) - 2**bits
+    slots = int((2**bits).sum())
+    table = KeyTable(np.full(slots, FREE, np.int64), np.full(slots, NO_FEATURE, np.int32), first, bits)
+    for j, (own, ids) in enumerate(zip(keys, first_ids, strict=True)):
+        _fill(own, ids, j, table)
+    return table
+
+
+@subkernel_no_alloc
+def find(key, j, table):  # type: ignore[no-untyped-def]
+    """Return the id of a key of template j, NO_FEATURE where it is none."""
+    return table.ids[_slot(key, j, table)]
+
+
+@kernel
+def _fill(keys, first_id, j, table):  # type: ignore[no-untyped-def]
+    for rank in range(len(keys)):
+        slot = _slot(keys[rank], j, table)
+        table.keys[slot], table.ids[slot] = keys[rank], first_id + rank
+
+
+@subkernel_no_alloc
+def _slot(key, j, table):  # type: ignore[no-untyped-def]
+    """Return the slot where a key is, or else the free one where it would be."""
+    bits, first = table.bits[j], table.first[j]
+    slot = np.int64((np.uint64(key) * GOLDEN) >> np.uint64(64 - bits))
+    while table.keys[first + slot] != key and table.keys[first + slot] != FREE:
+        slot = (slot + 1) & ((1 << bits) - 1)
+    return first + slot
+
+
+class RankTable(NamedTuple):
+    """Templates that join parts, those of template j from place ends[j] to ends[j + 1] of `gather.Joined`."""
+
+    sizes: np.ndarray  # (P,) int64, number of codes
+    keys: KeyTable
+
+
+class ExactLookup(IdLookup):
+    """Ids that are the ranks of keys among those of all templates.
+
+    Args:
+        sizes: the number of codes of each part of each template.
+        keys: for each template the sorted keys (int64) that are features.
+    """
+
+    code = np.int64
+
+    def __init__(self, sizes: Sequence[Sequence[int]], keys: Sequence[np.ndarray]) -> None:
+        self._sizes, self._keys = sizes, keys
+        self._first = np.cumsum([0, *map(len, keys)]).tolist()
+
+    @property
+    def kernel_function(self) -> Callable[..., int]:
+        """The search for a mixed-radix number."""
+        return _look_up_exact
+
+    def table(self, numbers: Sequence[int]) -> RankTable:
+        """Return the tables of these templates."""
+        sizes = np.array([size for j in numbers for size in self._sizes[j]], np.int64)
+        return RankTable(sizes, key_table([self._keys[j] for j in numbers], [self._first[j] for j in numbers]))
+
+    def ids(self, number: int, codes: np.ndarray) -> np.ndarray:
+        """Return the ids (n,) int32 of values with these codes (n,) int64."""
+        return key_lookup(self._keys[number], self._first[number], self._sizes[number])(codes)
+
+
+@subkernel_no_alloc
+def _look_up_exact(t, s, n, strings, joined, ids):  # type: ignore[no-untyped-def]
+    """Fill ids, from n on, with those of the templates at token t of sequence s -> where they end."""
+    for j in range(len(joined.ends) - 1):
+        key = np.int64(0)
+        for p in range(joined.ends[j], joined.ends[j + 1]):
+            key = key * joined.table.sizes[p] + joined.codes[entry(t, s, p, strings, joined.places)]
+        found = find(key, j, joined.table.keys)
+        if found != NO_FEATURE:
+            ids[n] = found
+            n += 1
+    return n
+
+
+mixed = subkernel_no_alloc(hashing.mixed)
+
+
+class BucketTable(NamedTuple):
+    """Templates by the numbers that their keys begin with."""
+
+    seeds: np.ndarray  # (J,) uint64
+    ids: np.ndarray  # (2**bits,) int32
+
+
+class HashedLookup(IdLookup):
+    """Ids of the buckets of keys, whichever template they are of."""
+
+    code = np.uint64
+
+    def __init__(self, templates: Sequence[Template], buckets: Buckets) -> None:
+        self._seeds = np.array([template_seed(template) for template in templates], np.uint64)
+        self._buckets = buckets
+
+    @property
+    def kernel_function(self) -> Callable[..., int]:
+        """The hash of a conjunction, and the look into its bucket."""
+        return _look_up_hashed
+
+    def table(self, numbers: Sequence[int]) -> BucketTable:
+        """Return the seeds of these templates, and the ids of all buckets."""
+        return BucketTable(self._seeds[list(numbers)], self._buckets.ids)
+
+    def ids(self, number: int, codes: np.ndarray) -> np.ndarray:
+        """Return the ids (n,) int32 of values with these codes (n,) uint64."""
+        keys = hashing.mixed(self._seeds[number] ^ codes)
+        return self._buckets.find(np.where(codes == NO_KEY, np.uint64(NO_KEY), keys))
+
+
+@subkernel_no_alloc
+def _look_up_hashed(t, s, n, strings, joined, ids):  # type: ignore[no-untyped-def]
+    """Fill ids, from n on, with those of the templates at token t of sequence s, as `hashing.hashed_keys` says.
+
+    -> where they end.
+    """
+    mask = np.uint64(len(joined.table.ids) - 1)
+    for j in range(len(joined.ends) - 1):
+        key, first, last = joined.table.seeds[j], joined.ends[j], joined.ends[j + 1]
+        absent = first < last
+        for p in range(first, last):
+            code = joined.codes[entry(t, s, p, strings, joined.places)]
+            absent = absent and code == NO_KEY
+            key = mixed(key ^ code)
+        if absent or key == NO_KEY:
+            continue
+        found = joined.table.ids[np.int64(key & mask)]
+        if found != NO_FEATURE:
+            ids[n] = found
+            n += 1
+    return n
+
+
+LOOKUP_CHUNK = 4096  # tokens looked up between two steps of the bar
+
+
+class TemplateLookup:
+    """Gives the features at the tokens of a view.
+
+    Templates of one part become lists of ids, one for each string that stands at a place; the others have keys.
+
+    Args:
+        templates: which conjunctions are features.
+        finder: gives them ids.
+    """
+
+    def __init__(self, templates: Sequence[Template], finder: IdLookup) -> None:
+        self._templates, self._finder = templates, finder
+        self._joined = [number for number, template in enumerate(templates) if len(template) != 1]
+        self._table = finder.table(self._joined)
+
+    def encode(self, view: View, progress: bool) -> IdLists:
+        """Return the ids of the features at each token."""
+        strings, single, joined = view.strings, self._single_templates(view), self._joined_templates(view)
+        gather = gathering(self._finder.kernel_function)
+        ids = np.empty(count_single(strings, single) + len(self._joined) * view.tokens, np.int32)
+        ends, end = np.zeros(view.tokens + 1, np.int64), 0
+        with bar(None, "encoding features", view.tokens, progress) as shown:
+            for first in range(0, view.tokens, LOOKUP_CHUNK):
+                stop = min(first + LOOKUP_CHUNK, view.tokens)
+                end = gather(first, stop, end, strings, single, joined, ids, ends)
+                shown.update(stop - first)
+        ids.resize(end, refcheck=False)  # gives back what was not needed, and copies nothing
+        return IdLists(ids, ends)
+
+    def _single_templates(self, view: View) -> SingleTemplates:
+        """Templates of one part; those that meet the same string share its list."""
+        groups: dict[tuple[str, int], list[int]] = {}
+        for number, template in enumerate(self._templates):
+            if len(template) == 1:
+                groups.setdefault((view.columns[template[0].attribute], template[0].offset), []).append(number)
+        parts = [self._templates[group[0]][0] for group in groups.values()]
+        tables = [np.stack([self._found(number, view) for number in group], 1) for group in groups.values()]
+        present = [table != NO_FEATURE for table in tables]
+        ids = [np.empty(0, np.int32), *(table[mask] for table, mask in zip(tables, present, strict=True))]
+        counts = [np.zeros(1, np.int64), *(np.count_nonzero(mask, 1) for mask in present)]
+        return SingleTemplates(
+            _places(view, parts, list(map(len, tables))), np.concatenate(ids), np.concatenate(counts).cumsum()
+        )
+
+    def _found(self, number: int, view: View) -> np.ndarray:
+        """The ids of a template of one part for each string at its place."""
+        return self._finder.ids(number, view.codes[self._templates[number][0].attribute])
+
+    def _joined_templates(self, view: View) -> Joined:
+        """Templates of several parts, and the bias, which has none."""
+        parts = [part for number in self._joined for part in self._templates[number]]
+        codes = [view.codes[part.attribute] for part in parts]
+        return Joined(
+            _places(view, parts, list(map(len, codes))),
+            np.cumsum([0, *(len(self._templates[number]) for number in self._joined)]),
+            np.concatenate([np.empty(0, self._finder.code), *codes]),
+            self._table,
+        )
+
+
+def _places(view: View, parts: Sequence[TemplatePart], entries: Sequence[int]) -> Places:
+    """What parts look at, each of which has so many entries."""
+    column = np.array([view.row(part.attribute) for part in parts], np.int64)
+    offset = np.array([part.offset for part in parts], np.int64)
+    return Places(column, offset, np.cumsum([0, *entries], dtype=np.int64)[:-1])

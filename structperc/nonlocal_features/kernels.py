@@ -1,0 +1,226 @@
+"""The segments of all labellings of a batch, listed labelling by labelling, compiled.
+
+Counts of segments with the same words, and of segments whose words are within those of others, compiled.
+
+Counts of pairs of segments in one chain, compiled.
+"""
+
+import numpy as np
+
+from structperc.kernels.jit import kernel, subkernel_no_alloc
+from structperc.nonlocal_features.strings import BASE
+
+INITIAL_SIZE = 16  # segments of a labelling for which there is room at first
+
+
+@kernel
+def list_segments(labels, valid, lengths, first, types, opening):  # type: ignore[no-untyped-def]
+    """Read the segments of labels (B, K, T) that `segment_boundaries` reads -> the fields of `SegmentLists`.
+
+    valid (B, K): those that are not have none. lengths (B,); first (B, T), first tokens of sentences; types (L,) of
+    labels, -1 for none, and opening (L, L) are those of a `LabelSet`. Nothing of the padding is read.
+    """
+    B, K, T = labels.shape
+    bounds, n = np.zeros(B * K + 1, np.int64), 0
+    found = np.empty((3, INITIAL_SIZE * B * K + T), np.int64)
+    for b in range(B):
+        for k in range(K):
+            if valid[b, k]:
+                if found.shape[1] < n + T:
+                    larger = np.empty((3, 2 * found.shape[1]), np.int64)
+                    larger[:, :n] = found[:, :n]
+                    found = larger
+                n = _write_segments(labels[b, k], lengths[b], first[b], types, opening, b * T, found, n)
+            bounds[b * K + k + 1] = n
+    return bounds, found[0, :n], found[1, :n], found[2, :n]
+
+
+@subkernel_no_alloc
+def _write_segments(labels, length, first, types, opening, at, found, n):  # type: ignore[no-untyped-def]
+    """Write the segments of labels (T,), whose first token is at a place, after the n that are found; -> how many."""
+    within, before = False, 0
+    for t in range(length):
+        label = labels[t]
+        inside = types[label] >= 0
+        opens = inside and (t == 0 or first[t] or opening[before, label])
+        if within and (opens or not inside):
+            found[1, n] = at + t
+            n, within = n + 1, False
+        if opens:
+            found[0, n], found[2, n], within = at + t, types[label], True
+        before = label
+    if within:
+        found[1, n] = at + length
+        n += 1
+    return n
+
+
+@kernel
+def count_strings(bounds, starts, stops, types, words, C):  # type: ignore[no-untyped-def]
+    """Return the fields of `StringCounts` of listed segments; words (B * T,) int64 are the numbers of the words.
+
+    Work is O(E log E) for the E segments of a labelling, and for the parts of segments that are as long as another one
+    O(words of a segment * different lengths), times log E where they are looked up.
+    """
+    N = len(bounds) - 1
+    phrase, subphrase = np.zeros((N, C * (C + 1) // 2), np.float32), np.zeros((N, C * C), np.float32)
+    majority, superphrase = np.zeros((N, C * C), np.float32), np.zeros((N, C * C), np.float32)
+    most = longest = 0
+    for i in range(N):
+        most = max(most, bounds[i + 1] - bounds[i])
+    for e in range(len(starts)):
+        longest = max(longest, stops[e] - starts[e])
+    numbers, strings = np.empty(most, np.int64), np.empty(most, np.int64)
+    held, votes = np.empty((most, C), np.int64), np.empty((most, C), np.int64)
+    seen, sizes = np.empty(most, np.int64), np.zeros(longest + 1, np.bool_)
+    for i in range(N):
+        first, E = bounds[i], bounds[i + 1] - bounds[i]
+        if E < 2:
+            continue  # nothing to be compared
+        for e in range(E):
+            numbers[e] = _string_number(words, starts[first + e], stops[first + e])
+        G = _hold(numbers[:E], np.argsort(numbers[:E]), types[first : first + E], strings, held)
+        for g in range(G):
+            _count_alike(held[g], phrase[i], majority[i])
+        _vote(starts, stops, types, first, E, words, strings[:G], held, votes, seen, sizes, subphrase[i])
+        for g in range(G):
+            _count_majorities(held[g], votes[g], superphrase[i])
+    return phrase, subphrase, majority, superphrase
+
+
+@subkernel_no_alloc
+def _string_number(words, start, stop):  # type: ignore[no-untyped-def]
+    """Return the number of a string of words. Different ones share it as rarely as in `Hashes`."""
+    number = 0
+    for t in range(start, stop):
+        number = number * BASE + words[t]
+    return number
+
+
+@subkernel_no_alloc
+def _hold(numbers, order, types, strings, held):  # type: ignore[no-untyped-def]
+    """Write the different numbers, ascending, and how many segments of each type have each of them; -> how many."""
+    G = 0
+    for e in order:
+        if G == 0 or numbers[e] != strings[G - 1]:
+            strings[G] = numbers[e]
+            held[G] = 0
+            G += 1
+        held[G - 1, types[e]] += 1
+    return G
+
+
+@subkernel_no_alloc
+def _count_alike(held, phrase, majority):  # type: ignore[no-untyped-def]
+    """Count the segments of one string, held (C,) of each type, as `PhraseConsistency` and `MajorityPhrase` do."""
+    C, column = len(held), 0
+    for a in range(C):
+        for b in range(a, C):
+            phrase[column] += held[a] * (held[a] - 1) // 2 if a == b else held[a] * held[b]
+            column += 1
+    for own in range(C):
+        if held[own]:
+            held[own] -= 1  # the others
+            most = _most(held, own)
+            held[own] += 1
+            if most >= 0:
+                majority[own * C + most] += held[own]
+
+
+@subkernel_no_alloc
+def _count_majorities(held, votes, superphrase):  # type: ignore[no-untyped-def]
+    """Count the segments of one string as `MajoritySuperphrase` does: votes (C,) are those of the others."""
+    C = len(held)
+    for own in range(C):
+        most = _most(votes, own)
+        if held[own] and most >= 0:
+            superphrase[own * C + most] += held[own]
+
+
+@subkernel_no_alloc
+def _most(votes, own):  # type: ignore[no-untyped-def]
+    """Return the type with most votes (C,), of several the own one, else the first; -1 without votes."""
+    most, votes_for = own, votes[own]
+    for c in range(len(votes)):
+        if votes[c] > votes_for:
+            most, votes_for = c, votes[c]
+    return most if votes_for else -1
+
+
+@subkernel_no_alloc
+def _vote(starts, stops, types, first, E, words, strings, held, votes, seen, sizes, subphrase):  # type: ignore[no-untyped-def]
+    """Count pairs of segments as `SubphraseConsistency` does.
+
+    And write for each of the strings (G,), votes (G, C), how many segments of each type have it as a proper part. seen
+    and sizes, False everywhere before and after, are room.
+    """
+    C = held.shape[1]
+    votes[: len(strings)], seen[: len(strings)] = 0, -1
+    for e in range(first, first + E):
+        sizes[stops[e] - starts[e]] = True
+    for e in range(first, first + E):
+        size = stops[e] - starts[e]
+        for start in range(starts[e], stops[e]):
+            number = 0
+            for stop in range(start + 1, min(start + size, stops[e] + 1)):  # shorter than the whole
+                number = number * BASE + words[stop - 1]
+                if not sizes[stop - start]:
+                    continue
+                g = _place(strings, number)
+                if g >= 0 and seen[g] != e:  # once for each segment
+                    seen[g] = e
+                    votes[g, types[e]] += 1
+                    for a in range(C):
+                        subphrase[a * C + types[e]] += held[g, a]
+    for e in range(first, first + E):
+        sizes[stops[e] - starts[e]] = False
+
+
+@subkernel_no_alloc
+def _place(strings, number):  # type: ignore[no-untyped-def]
+    """Return the place of a number in strings (G,), ascending, or -1."""
+    low, high = 0, len(strings)
+    while low < high:
+        middle = (low + high) // 2
+        if strings[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < len(strings) and strings[low] == number else -1
+
+
+@kernel
+def count_chains(bounds, starts, stops, types, connects, first, C):  # type: ignore[no-untyped-def]
+    """Return the pairs of each kind, (N, C (C + 1) / 2) float32, of segments listed of N labellings.
+
+    Of C types. connects and first, (B * T,) bool: connectors, and first tokens of sentences; see
+    `ConjunctionConsistency`.
+    """
+    counts, members = np.zeros((len(bounds) - 1, C * (C + 1) // 2), np.float32), np.zeros(C, np.int64)
+    for i in range(len(counts)):
+        for e in range(bounds[i], bounds[i + 1]):
+            if e > bounds[i] and not _connected(stops[e - 1], starts[e], connects, first):
+                _close(members, counts[i])
+            members[types[e]] += 1
+        _close(members, counts[i])
+    return counts
+
+
+@subkernel_no_alloc
+def _connected(start, stop, connects, first):  # type: ignore[no-untyped-def]
+    """Whether the tokens between two segments, at least one, are connectors, and all are of one sentence."""
+    for t in range(start, stop):
+        if first[t] or not connects[t]:
+            return False
+    return stop > start and not first[stop]
+
+
+@subkernel_no_alloc
+def _close(members, counts):  # type: ignore[no-untyped-def]
+    """Count the pairs of a chain with members (C,) of each type, and begin another one."""
+    C, column = len(members), 0
+    for a in range(C):
+        for b in range(a, C):
+            counts[column] += members[a] * (members[a] - 1) // 2 if a == b else members[a] * members[b]
+            column += 1
+    members[:] = 0

@@ -1,0 +1,228 @@
+"""What labels text, whatever it is made of: the interface of whole and of light taggers.
+
+New text as a corpus, and what is decided about it as strings.
+
+Sentences that are given one after the other, in groups that are labelled at a time.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count, pairwise, zip_longest
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.data.tag_schemes import Span, spans
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from structperc.text import TextSpan, TokenizedText, conll_tokens, rule_sentences, tokenize
+from structperc.text.tokenizer import Cut, Split
+
+Sentence = Iterable[str] | Mapping[str, Iterable[str]]
+
+
+class Prediction(NamedTuple):
+    """What a tagger decides about a corpus of N tokens; probabilities where they were asked for."""
+
+    labels: list[str]  # N
+    tokens: np.ndarray | None  # (N,) float64, probability of the label of each token
+    segments: np.ndarray | None  # (N,) float64, that of the segment the token is in; NaN outside of segments
+
+
+def text_spans(text: TokenizedText, decided: Prediction, scheme: str) -> list[TextSpan]:
+    """Return what is decided about the tokens of a text, in their order, as spans of its characters.
+
+    These are its segments, or in the scheme "none", which has no segments, all tokens with their labels.
+    """
+    found = []
+    for first, last in pairwise(text.sentences):
+        labels = decided.labels[first:last]
+        own = [Span(label, t, t + 1) for t, label in enumerate(labels)] if scheme == "none" else spans(labels)
+        known = decided.tokens if scheme == "none" else decided.segments
+        for kind, a, b in own:
+            start, end = text.tokens[first + a][0], text.tokens[first + b - 1][1]
+            found.append(TextSpan(start, end, kind, None if known is None else float(known[first + a])))
+    return found
+
+
+def corpus_from_sentences(sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Corpus:
+    """Return sentences as a corpus, in which neighbouring ones of one document are together where documents are given.
+
+    Raises InputError for anything but a list of sentences of words, and for words that are not strings.
+    """
+    if isinstance(sentences, str | bytes | Mapping) or not isinstance(sentences, Iterable):
+        raise InputError(
+            f"sentences are a list of lists of words, not {sentences!r:.40}; for one sentence give [words]"
+        )
+    rows = map(named_columns, sentences)
+    if documents is None:
+        corpus = Corpus.from_sentences(rows)
+    else:
+        corpus = Corpus.from_sentences(rows, list(documents), "document")
+    for role, values in corpus.columns.items():
+        try:
+            "".join(corpus.factorize(role).distinct)
+        except TypeError:  # what is no string cannot be joined, or not even be numbered
+            place, wrong = next((t, value) for t, value in enumerate(values) if not isinstance(value, str))
+            what = f"a word is a string, not {wrong!r:.40}; a sentence is a list of words"
+            raise InputError(f"{corpus.where(place)}: {what}") from None
+    return corpus
+
+
+def named_columns(sentence: Sentence) -> Mapping[str, Iterable[str]]:
+    """{column: strings}, none of which is a single string."""
+    named = sentence if isinstance(sentence, Mapping) else {"word": sentence}
+    for role, values in named.items():
+        what = "a sentence" if role == "word" else f"column {role!r} of a sentence"
+        if isinstance(values, str):
+            advice = "split it into words, or for one sentence give [words]"
+            raise InputError(f"{what} is a list of words, not the string {values[:30]!r}; {advice}")
+        if isinstance(values, bytes | Mapping) or not isinstance(values, Iterable):
+            raise InputError(f"{what} is a list of words, not {values!r:.40}")
+    return {role: list(values) for role, values in named.items()}
+
+
+_MISSING: Any = object()
+
+
+def groups(
+    sentences: Iterable[Sentence], documents: Iterable[int] | None, tokens: float
+) -> Iterator[tuple[list[Sentence], list[int] | None]]:
+    """Yield sentences, and their documents if given, in groups of about so many tokens and of whole documents.
+
+    Each is iterated over once; no more is taken than a group has, and one sentence to see that a document is over.
+    Raises InputError where there are not as many ids as sentences.
+    """
+    group: list[Sentence] = []
+    ids: list[int] = []
+    size = 0
+    given: Iterator[tuple[Any, Any]]
+    given = zip(sentences, count()) if documents is None else zip_longest(sentences, documents, fillvalue=_MISSING)
+    for sentence, document in given:
+        if sentence is _MISSING or document is _MISSING:
+            raise InputError("there are not as many document ids as sentences; give one for each")
+        if size >= tokens and document != ids[-1]:
+            yield group, None if documents is None else ids
+            group, ids, size = [], [], 0
+        columns = {role: list(values) for role, values in named_columns(sentence).items()}
+        group.append(columns)
+        ids.append(document)
+        size += max([1, *map(len, columns.values())])  # empty ones take memory, too
+    if group:
+        yield group, None if documents is None else ids
+
+
+GROUP = 2**12  # tokens that `tag_iter` reads at a time
+
+
+def missing_probabilities(how: str) -> InputError:
+    """Return the error for a tagger whose scores are not log-probabilities, because of how it was trained."""
+    return InputError(f"a tagger {how} has scores, not probabilities; train local features with Likelihood")
+
+
+class Predictor(ABC):
+    """Base of what gives one label to each token of new text.
+
+    Sentences are lists of words, or {column: strings} where a tagger reads more than words. With `documents` (an id
+    per sentence) neighbouring sentences of one id are decided together, as a tagger trained on documents was; without
+    it each sentence stands alone. All that is iterated over is iterated over once; a missing column is an InputError.
+
+    A subclass says what it decides. What is not abstract is final.
+    """
+
+    labels: LabelSet
+    features: FeatureExtractor
+    unit: str  # "sentence" or "document": what one sequence was in training
+    training_files: Mapping[str, Any] = {}  # how they were read, see `data.read_options`; empty: not known
+
+    @property
+    @abstractmethod
+    def probabilistic(self) -> bool:
+        """Whether what the tagger decides has probabilities."""
+
+    @property
+    def reads_documents(self) -> bool:
+        """Whether the labels of a sentence depend on the other sentences of its document."""
+        return self.unit == "document" or self.features.extent != "sequence"
+
+    @abstractmethod
+    def predict(self, corpus: Corpus, confident: bool = False) -> Prediction:
+        """Return the labels of all tokens of a corpus, in its order; `confident` adds their probabilities.
+
+        Raises InputError where probabilities are asked for that the tagger does not have.
+        """
+
+    def tag(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> list[list[str]]:
+        """Return the best labels of each sentence, as names."""
+        return self.label(self.read(sentences, documents))
+
+    def tag_iter(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Iterator[list[str]]:
+        """Yield the best labels of each sentence, as names, in memory that does not grow with the text.
+
+        Both are read no further than needed, some thousand tokens at a time and documents whole; an id that comes back
+        after another one may be that of a new document. Only where attributes count in all of a corpus (`within:
+        corpus`) all is read at once. Raises InputError as `tag` does, after the labels of what comes before.
+        """
+        together = math.inf if self.features.extent == "corpus" else GROUP
+        for own, ids in groups(sentences, documents, together):
+            yield from self.tag(own, ids)
+
+    def label(self, corpus: Corpus) -> list[list[str]]:
+        """Return the best labels of each sentence of a corpus, as names."""
+        return corpus.sentences_of(self.predict(corpus).labels)
+
+    def annotate(self, text: str, tokenizer: Cut = conll_tokens, sentences: Split = rule_sentences) -> list[TextSpan]:
+        """Return the segments of a text as spans of its characters, in their order: text[start:end] is of `type`.
+
+        A tagger whose labels are no segments gives a span for each token. Confidences are probabilities where the
+        tagger has them, else None. A tagger of documents takes the text as one.
+
+        Args:
+            text: any string.
+            tokenizer: gives the offsets (start, end) of its tokens, cut as those of the training data.
+            sentences: gives the boundaries of sentences among these tokens.
+
+        Raises:
+            InputError: a tagger that reads more than words, or a tokenizer whose offsets do not fit the text.
+        """
+        self.check_reads_words_only()
+        found = tokenize(text, tokenizer, sentences)
+        documents = [0] * (len(found.sentences) - 1) if self.unit == "document" else None
+        decided = self.predict(self.read(found.word_lists, documents), self.probabilistic)
+        return text_spans(found, decided, self.labels.scheme)
+
+    def check_reads_words_only(self) -> None:
+        """Raise InputError for a tagger that reads more of a text than its words."""
+        if self.unsupported_reason is not None:
+            raise InputError(self.unsupported_reason)
+
+    @property
+    def unsupported_reason(self) -> str | None:
+        """Error message on new text for a tagger that reads more than words; None for other taggers."""
+        if not self._further:
+            return None
+        lines = " ".join(self.features.columns)
+        return f"this model reads {self._further} besides the word, which running text lacks; give columns: {lines}"
+
+    @property
+    def input_summary(self) -> str:
+        """Summary of the input that the tagger needs."""
+        if not self._further:
+            return "words, in running text or a token per line"
+        return f"a token per line in the columns {' '.join(self.features.columns)}"
+
+    @property
+    def _further(self) -> str:
+        """The columns that are read besides the word, as a list in a sentence."""
+        *some, last = [role for role in self.features.columns if role != "word"] or [""]
+        return f"{', '.join(some)} and {last}" if some else last
+
+    def read(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Corpus:
+        """Return sentences as a corpus.
+
+        Raises InputError for a string in place of a list of words, and for words that are none.
+        """
+        return corpus_from_sentences(sentences, documents)

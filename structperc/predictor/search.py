@@ -1,0 +1,130 @@
+"""The best labels of many sequences under linear scores, and their probabilities, each in one compiled call."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from structperc.kernels.forward_backward import forward_backward_with_sums, log_sum
+from structperc.kernels.jit import kernel, subkernel
+from structperc.kernels.scores import score_in_order
+from structperc.kernels.simd import padded_array
+from structperc.kernels.slices import longest_sequence
+from structperc.kernels.viterbi import any_invalid, edge_blocks, suffix_scores, trace_best_path
+
+
+class Sequences(NamedTuple):
+    """Sequences of n tokens: sequence s is the tokens bounds[s], ..., bounds[s + 1] - 1."""
+
+    bounds: np.ndarray  # (S + 1,) int64
+    first: np.ndarray  # (n,) bool, first token of a sentence
+    last: np.ndarray  # (n,) bool, last token of a sentence
+
+
+@kernel
+def best_labels(sequences, features, weights, scheme, apart, labels):  # type: ignore[no-untyped-def]
+    """Fill labels (n,), zeros before, with the best labelling of each sequence, the lowest label among equals.
+
+    The scores are those of `SparseLinear` and of the scheme's constraints, a sequence without any legal labelling keeps
+    its zeros. Where sentences are `apart`, a pair of labels on both sides of their boundary scores 0.
+    -> the first token with a score of +inf, at which the search ends; -1 where there is none.
+    """
+    bounds = sequences.bounds
+    unary, edges = _lattice(bounds, weights, apart)
+    (T, L), each = unary.shape, len(edges)
+    suffix, best = padded_array(T, L, unary), padded_array(T, L, unary)
+    for s in range(len(bounds) - 1):
+        start, length = bounds[s], bounds[s + 1] - bounds[s]
+        if length == 0:
+            continue
+        _score(start, length, sequences, features, weights, scheme, apart, unary, edges)
+        for t in range(length):
+            if any_invalid(unary, t * L, (t + 1) * L):
+                return start + t
+            if t and each > 1 and any_invalid(edges, t * L * L, (t + 1) * L * L):
+                return start + t
+        suffix_scores(unary, edges, edge_blocks(edges, unary), length, suffix, best)
+        trace_best_path(unary, edges, length, suffix, best, labels[start : start + length])
+    return -1
+
+
+@kernel
+def label_probabilities(sequences, features, weights, scheme, apart, segmentation, labels, tokens, segments):  # type: ignore[no-untyped-def]
+    """Fill tokens (n,) float64 with the probabilities of labels (n,), and segments (n,) with those of their segments.
+
+    That of a segment is the probability of exactly this segment, `metrics.segment_confidence`, at each of its tokens;
+    NaN stands outside of segments. Scores are those of `best_labels`, none of them +inf.
+    """
+    bounds = sequences.bounds
+    unary, edges = _lattice(bounds, weights, apart)
+    (T, L), each = unary.shape, len(edges)
+    nodes, before, after = np.empty((T, L)), np.empty((T, L)), np.empty((T, L))
+    for s in range(len(bounds) - 1):
+        start, length = bounds[s], bounds[s + 1] - bounds[s]
+        if length == 0:
+            continue
+        _score(start, length, sequences, features, weights, scheme, apart, unary, edges)
+        own, steps = labels[start : start + length], edges[: min(each, length)]
+        forward_backward_with_sums(unary[:length], steps, length, nodes[:length], before, after)
+        for t in range(length):
+            tokens[start + t] = nodes[t, own[t]]
+        first, last = sequences.first[start : start + length], sequences.last[start : start + length]
+        _segment_probabilities(own, first, last, steps, nodes, before, after, segmentation, segments[start:])
+
+
+@subkernel
+def _lattice(bounds, weights, apart):  # type: ignore[no-untyped-def]
+    """Return arrays for the scores of a sequence: unary (T, L), edges (T or 1, L, L), those of the first token 0."""
+    T, L = longest_sequence(bounds), weights.node.shape[1]
+    each = T if len(weights.edge) or apart else 1
+    return np.empty((T, L), weights.node.dtype), np.zeros((each, L, L), weights.node.dtype)
+
+
+@subkernel
+def _score(start, length, sequences, features, weights, scheme, apart, unary, edges):  # type: ignore[no-untyped-def]
+    """Fill unary and edges with the scores of the tokens from start on."""
+    score_in_order(start, start + length, sequences, features, weights, scheme, unary, edges)
+    for t in range(1, length if apart else 0):
+        if sequences.first[start + t]:
+            edges[t] = 0
+
+
+@subkernel
+def _segment_probabilities(labels, first, last, edges, nodes, before, after, segmentation, found):  # type: ignore[no-untyped-def]
+    """Fill found (T,) with the probability of the segment that each of T tokens is in.
+
+    It is p(first label) times the conditional probabilities of the next ones, and of neighbours that do not go on.
+    """
+    types, opening, L, at = segmentation.types, segmentation.opening, nodes.shape[1], 0
+    shares = np.empty(L)
+    for t in range(len(labels)):
+        label = labels[t]
+        if types[label] < 0:
+            found[t] = np.nan
+            continue
+        if first[t] or opening[labels[t - 1], label]:
+            at, found[t] = t, nodes[t, label]
+            if not first[t]:
+                for i in range(L):
+                    shares[i] = before[t - 1, i] + edges[min(t, len(edges) - 1), i, label]
+                found[at] *= 1.0 - _share_of(shares, ~opening[:, label])
+        if not last[t]:
+            for j in range(L):
+                shares[j] = edges[min(t + 1, len(edges) - 1), label, j] + after[t + 1, j]
+            going_on, following = (types >= 0) & ~opening[label], labels[t + 1]
+            if going_on[following]:
+                going_on[:] = False
+                going_on[following] = True
+                found[at] *= _share_of(shares, going_on)
+                continue
+            found[at] *= 1.0 - _share_of(shares, going_on)
+        found[at : t + 1] = found[at]
+
+
+@subkernel
+def _share_of(logarithms, chosen):  # type: ignore[no-untyped-def]
+    """Return the sum of exp(logarithms) (L,) over those chosen (L,) bool, as a share of that over all: 0 to 1."""
+    total, share = log_sum(logarithms), 0.0
+    for j in range(len(logarithms)):
+        if chosen[j] and total > -np.inf:
+            share += np.exp(logarithms[j] - total)
+    return min(share, 1.0)

@@ -1,0 +1,93 @@
+"""A saved tagger of sparse features that labels without PyTorch."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
+from structperc.errors import InvalidScore
+from structperc.features import FeatureExtractor
+from structperc.features.id_lists import IdLists
+from structperc.kernels.arrays import FeatureArrays, TagSchemeMasks, WeightTables
+from structperc.predictor.base import Prediction, Predictor, missing_probabilities
+
+
+class SparsePredictor(Predictor):
+    """Labels as a `Tagger` whose scorer is `SparseLinear` and whose features are local, bit for bit.
+
+    It has no batches: all sequences of a corpus are decided in one compiled call, by one thread. Probabilities are
+    those of a conditional random field, to the precision of their sums.
+
+    Args:
+        features: templates and resources, with their index.
+        labels: the label set.
+        unit: "sentence" or "document", what one sequence was in training.
+        training_files: how the training files were read, see `data.read_options`.
+        weights: float32, `transition` may be without rows.
+        apart: whether the sentences of a document have nothing to do with one another.
+        criterion: the name of the class by which it was trained.
+        probabilistic: whether this makes the scores log-probabilities up to a constant.
+    """
+
+    def __init__(
+        self,
+        features: FeatureExtractor,
+        labels: LabelSet,
+        unit: str,
+        training_files: Mapping[str, Any],
+        weights: WeightTables,
+        apart: bool,
+        criterion: str,
+        probabilistic: bool,
+    ) -> None:
+        self.features, self.labels, self.unit = features, labels, unit
+        self.training_files = training_files
+        self._weights, self._apart, self._criterion, self._probabilistic = weights, apart, criterion, probabilistic
+
+    @property
+    def probabilistic(self) -> bool:
+        """Whether the tagger was trained by likelihood."""
+        return self._probabilistic
+
+    def predict(self, corpus: Corpus, confident: bool = False) -> Prediction:
+        """Return the labels of all tokens of a corpus, in its order; `confident` adds their probabilities.
+
+        Raises InputError for a missing column, for weights whose sums are infinite, and where probabilities are asked
+        for that the tagger does not have.
+        """
+        if confident and not self.probabilistic:
+            raise missing_probabilities(f"trained with {self._criterion}")
+        best, tokens, segments = self._search(corpus, confident)
+        names = self.labels.decode(best)
+        return Prediction(names, tokens, segments) if confident else Prediction(names, None, None)
+
+    def _search(self, corpus: Corpus, confident: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The ids (N,) int64 of the best labels and, if confident, their probabilities and those of segments (N,)."""
+        best, tokens, segments = np.zeros(corpus.tokens, np.int64), np.zeros(corpus.tokens), np.zeros(corpus.tokens)
+        if not corpus.tokens:
+            return best, tokens, segments
+        from structperc.predictor.search import Sequences, best_labels, label_probabilities  # which need a compiler
+
+        bounds = np.unique(corpus.sentences)  # of an empty sentence there is no token
+        first, last = np.zeros(corpus.tokens, bool), np.zeros(corpus.tokens, bool)
+        first[bounds[:-1]], last[bounds[1:] - 1] = True, True
+        sequences, scheme = Sequences(corpus.starts, first, last), TagSchemeMasks(*self.labels.allowed)
+        scores = sequences, self._features(corpus), self._weights, scheme, self._apart
+        invalid = best_labels(*scores, best)
+        if invalid >= 0:
+            raise InvalidScore(f"scores: there is +inf or NaN at {corpus.where(invalid)}; weights are too large")
+        if confident:
+            label_probabilities(*scores, self.labels.segmentation, best, tokens, segments)
+        return best, tokens, segments
+
+    def _features(self, corpus: Corpus) -> FeatureArrays:
+        nodes, edges = self.features.ids(corpus)
+        if edges is None or not len(self._weights.edge):
+            edges = IdLists(np.empty(0, np.int32), np.zeros_like(nodes.ends))
+        return FeatureArrays(*_arrays(nodes), *_arrays(edges))
+
+
+def _arrays(lists: IdLists) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return lists.ids, lists.ends, np.empty(0, np.float32) if lists.weights is None else lists.weights

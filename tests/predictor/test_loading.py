@@ -1,0 +1,270 @@
+"""`structperc.load`: which models are light, what is imported for them, and what is said of folders that are none."""
+
+import inspect
+import json
+import logging
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import structperc
+from structperc import criteria
+from structperc.chain import KBest
+from structperc.criteria import CRFLoss, HingeLoss, MarginLoss, MCELoss, MEMMLoss, PerceptronLoss
+from structperc.errors import InputError
+from structperc.features import CaseElsewhere, Clusters, FeatureExtractor, Gazetteer
+from structperc.loading import CRITERIA, PROBABILISTIC
+from structperc.nonlocal_features import MajorityPhrase
+from structperc.predictor import SparsePredictor
+from structperc.scorers import SparseLinear
+from structperc.taggers import BaseTagger, Tagger
+from tests.tiny import Sentences, make_tagger, sentences
+
+CHILD = """
+import sys
+def heavy():
+    return sorted({"torch", "pytorch_lightning", "datasets", "pyarrow", "matplotlib"} & set(sys.modules))
+"""
+FROM_PYTHON = """
+import structperc
+tagger = structperc.load(sys.argv[1])
+print(tagger.tag([["Anna", "saw", "Rome"]]), [span.type for span in tagger.annotate("Anna saw Rome.")], heavy())
+"""
+FROM_SHELL = """
+from structperc.cli.main import main
+model, text, columns, probable = sys.argv[1:]
+for form in ("columns", "jsonl", "html", "brat"):
+    assert main(["tag", model, text, "--input", "text", "--format", form]) == 0
+    print(form, heavy())
+assert main(["tag", model, columns]) == 0
+print(heavy())
+assert main(["tag", probable, columns, "--probabilities"]) == 0
+from starlette.testclient import TestClient
+import structperc
+from structperc.serving import application
+with TestClient(application(structperc.load(probable))) as client:
+    print(sorted(client.post("/tag", json={"sentences": [["Rome"]]}).json()), heavy())
+"""
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A perceptron with all that features may have."""
+    data = Sentences(sentences(8))
+    features = FeatureExtractor(
+        ["w[0]", "gl[0]", "c2[0]", "case[0]"],
+        ["w[0]"],
+        cutoff=1,
+        gazetteers={"gl": Gazetteer(["Rome"])},
+        clusters=Clusters({"Rome": "01"}),
+        documents={"case": CaseElsewhere()},
+        progress=False,
+    )
+    features.fit(data.corpus("train"))
+    tagger = Tagger(features, SparseLinear(), PerceptronLoss(), KBest(1))
+    tagger.allocate(data.label_set())
+    torch.manual_seed(0)
+    for parameter in tagger.parameters():
+        torch.nn.init.normal_(parameter)
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    tagger.save(folder)
+    return folder
+
+
+@pytest.fixture
+def model(saved, tmp_path):
+    return shutil.copytree(saved, tmp_path / "model")
+
+
+def child(program, *arguments):
+    command = [sys.executable, "-c", CHILD + program, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def complaint(call):
+    with pytest.raises(InputError) as error:
+        call()
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_loading_and_tagging_import_nothing_heavy(saved):
+    whole = Tagger.load(saved)
+    found = whole.tag([["Anna", "saw", "Rome"]]), [span.type for span in whole.annotate("Anna saw Rome.")]
+    assert child(FROM_PYTHON, saved) == f"{found[0]} {found[1]} []\n"
+
+
+def test_the_command_and_the_service_import_nothing_heavy(saved, tmp_path):
+    """Whatever the form of what is read and written, probabilities included."""
+    text, columns, probable = tmp_path / "text.txt", tmp_path / "columns.txt", tmp_path / "probable"
+    text.write_text("Anna saw Rome.\n")
+    columns.write_text("Anna x\nsaw y\n\nRome x\n")
+    make_tagger(Sentences(sentences(8)), CRFLoss()).save(probable)
+    *lines, names, _, first, second, _, third, service = child(FROM_SHELL, saved, text, columns, probable).splitlines()
+    assert {f"{form} []" for form in ("columns", "jsonl", "html", "brat")} <= set(lines)
+    assert [line.split()[:2] for line in lines[-5:-3]] == [["Anna", "x"], ["saw", "y"]]
+    assert lines[-1] == "[]"
+    assert [len(line.split()) for line in (names, first, second, third)] == [5, 5, 5, 5]
+    assert service == "['labels', 'probabilities'] []"
+
+
+# -- which models are light -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "criterion", [PerceptronLoss(), MarginLoss(2.0), HingeLoss(unit="sentence"), CRFLoss()], ids=type
+)
+def test_models_of_local_sums_are_light(criterion, tmp_path):
+    make_tagger(Sentences(sentences(8)), criterion).save(tmp_path / "model")
+    assert type(structperc.load(tmp_path / "model")) is SparsePredictor
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"criterion": MEMMLoss()},
+        {"criterion": MCELoss()},
+        {"criterion": PerceptronLoss(), "nonlocal_features": [MajorityPhrase()]},
+    ],
+    ids=["local likelihood", "MCELoss", "non-local"],
+)
+def test_other_models_are_whole(options, tmp_path):
+    make_tagger(Sentences(sentences(8)), options.pop("criterion"), **options).save(tmp_path / "model")
+    assert type(structperc.load(tmp_path / "model")) is Tagger
+
+
+@pytest.mark.parametrize("path", CRITERIA)
+def test_light_criteria_read_the_lattice_as_it_is(path):
+    """What is known of them without importing them is what their classes say."""
+    module, _, name = path.rpartition(".")
+    cls = getattr(import_module(module), name)
+    assert set(inspect.signature(cls).parameters) - {"args", "kwargs"} == set(CRITERIA[path])
+    assert cls.transform_lattice is criteria.Criterion.transform_lattice
+    assert cls.probabilistic is (path in PROBABILISTIC)
+    units = ("sequence", "sentence") if "unit" in CRITERIA[path] else (None,)
+    made = {unit: cls(1.0, unit) if unit else cls() for unit in units}
+    assert {unit: criterion.independent_sentences for unit, criterion in made.items()} == {
+        u: u == "sentence" for u in units
+    }
+
+
+# -- what cannot be loaded ------------------------------------------------------------------------------------
+
+
+def rewrite(model, change):
+    """Change the configuration; its checksum tells."""
+    config = json.loads((model / "model.json").read_text())
+    change(config)
+    (model / "model.json").write_text(json.dumps(config))
+
+
+def retensor(model, change, add_checksums):
+    """Change the weights, and perhaps the checksums: as somebody would who means it."""
+    tensors = load_file(model / "model.safetensors")
+    change(tensors)
+    save_file(tensors, model / "model.safetensors")
+    if add_checksums:
+        from structperc.taggers.model_format import CHECKSUMS
+        from structperc.taggers.model_format import add_checksums as sealed
+
+        config = json.loads((model / "model.json").read_text())
+        del config[CHECKSUMS], config["format"]
+        (model / "model.json").write_text(json.dumps(sealed(config, model)))
+
+
+NODE = "scorer.node"
+DAMAGE = {
+    "no configuration": lambda m: (m / "model.json").unlink(),
+    "no weights": lambda m: (m / "model.safetensors").unlink(),
+    "no JSON": lambda m: (m / "model.json").write_text("{"),
+    "a list": lambda m: (m / "model.json").write_text("[]"),
+    "cut short": lambda m: (m / "model.safetensors").write_bytes((m / "model.safetensors").read_bytes()[:-20]),
+    "other format": lambda m: rewrite(m, lambda c: c.update(format=99)),
+    "no labels": lambda m: rewrite(m, lambda c: c.pop("labels")),
+    "no features": lambda m: rewrite(m, lambda c: c.pop("features")),
+    "features of another kind": lambda m: rewrite(m, lambda c: c.update(features=[])),
+    "unknown class": lambda m: rewrite(m, lambda c: c["criterion"].update(class_path="structperc.criteria.Gone")),
+    "foreign class": lambda m: rewrite(m, lambda c: c["scorer"].update(class_path="foreign.Scorer")),
+    "foreign attribute": lambda m: rewrite(
+        m, lambda c: c["features"]["documents"]["case"].update(class_path="foreign.Attribute")
+    ),
+    "other weights": lambda m: retensor(m, lambda t: t.update(own=torch.zeros(1)), add_checksums=False),
+    "a weight too many": lambda m: retensor(m, lambda t: t.update(own=torch.zeros(1)), add_checksums=True),
+    "a weight missing": lambda m: retensor(m, lambda t: t.pop("scorer.transition"), add_checksums=True),
+    "double precision": lambda m: retensor(
+        m, lambda t: t.update({"scorer.node": t["scorer.node"].double()}), add_checksums=True
+    ),
+    "other size": lambda m: retensor(m, lambda t: t.update({NODE: t[NODE][:-1].clone()}), add_checksums=True),
+    "not finite": lambda m: retensor(m, lambda t: t[NODE].fill_(torch.nan), add_checksums=True),
+    "no keys": lambda m: retensor(m, lambda t: t.pop("features.node_keys"), add_checksums=True),
+    "other keys": lambda m: retensor(m, lambda t: t["features.node_keys"].fill_(-1), add_checksums=True),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=list(DAMAGE))
+def test_damaged_models_are_refused_as_ever(model, damage):
+    damage(model)
+    assert complaint(lambda: structperc.load(model)) == complaint(lambda: BaseTagger.load(model))
+
+
+def test_a_folder_that_is_none(tmp_path):
+    assert complaint(lambda: structperc.load(tmp_path / "nowhere")).endswith(
+        "no saved model here (model.json is missing)"
+    )
+
+
+def test_what_was_changed_by_hand_is_loaded_whole_with_one_warning(model, caplog):
+    rewrite(model, lambda c: c["features"].update(cutoff=7))
+    with caplog.at_level(logging.WARNING, "pytorch_lightning.structperc"):
+        assert type(structperc.load(model)) is Tagger
+    assert [record.message.count("was changed") for record in caplog.records] == [1]
+
+
+def test_parts_of_ones_own_need_trust(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "from structperc.criteria import Perceptron\n"
+        "class Mine(Perceptron):\n    probabilistic = True\n"
+        "class Reads(Mine):\n    def transform_lattice(self, lattice):\n        return lattice\n"
+        "def vowels(word: str) -> str:\n    return ''.join(c for c in word if c in 'aeiou')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    mine = import_module("mine")
+    data, text = Sentences(sentences(8)), [["Anna", "Rome"]]
+    made = make_tagger(data, mine.Mine())
+    made.save(tmp_path / "criterion")
+    make_tagger(data, mine.Reads()).save(tmp_path / "transform_lattice")
+    features = FeatureExtractor(["w[0]", "vow[0]|vow(word)[-1]"], cutoff=1, attributes={"vow": mine.vowels})
+    features.fit(data.corpus("train"))
+    own = Tagger(features, made.scorer, PerceptronLoss(), KBest(1))
+    own.allocate(made.labels)
+    own.save(tmp_path / "attribute")
+    monkeypatch.delitem(sys.modules, "mine")
+
+    light = structperc.load(tmp_path / "criterion")  # whose labels are the best of its lattice, criterion or not
+    assert (type(light), light.probabilistic) == (SparsePredictor, True)
+    whole = Tagger.load(tmp_path / "criterion")
+    corpus = light.read(text)
+    assert light.predict(corpus, True).labels == whole.predict(corpus, True).labels
+    whole.save(tmp_path / "again")
+    assert (tmp_path / "again" / "model.json").read_text() == (tmp_path / "criterion" / "model.json").read_text()
+    with pytest.raises(InputError, match=r"mine\.Mine is needed for training"):
+        whole.training_step(next(iter(whole.batches(data.corpus("train")))))
+    for name in ("transform_lattice", "attribute"):
+        assert "--trust mine" in complaint(lambda name=name: structperc.load(tmp_path / name))
+    assert "mine" not in sys.modules
+    assert type(structperc.load(tmp_path / "transform_lattice", trusted=iter(["mine"]))) is Tagger
+    trusted = structperc.load(tmp_path / "attribute", trusted=["mine"])
+    assert type(trusted) is SparsePredictor
+    assert trusted.tag(text) == own.tag(text)
+    monkeypatch.delitem(sys.modules, "mine")
+    (tmp_path / "mine.py").unlink()
+    gone = complaint(lambda: structperc.load(tmp_path / "attribute", trusted=["mine"]))
+    assert "features.attributes.vow: " in gone
+    assert "no module mine" in gone
